@@ -104,7 +104,7 @@ pictures: .venv/full ## the pictures of README and docs, from the real commands 
 
 bench: .venv/full ## accuracy and speed, as JSON
 	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
-	@$(BIN)/python -m benchmarks.truth --rows infra/performance_sources/observations.csv.gz --json
+	@$(BIN)/python -m benchmarks.truth --rows infra/build/performance_sources/observations.csv.gz --json
 	@for part in stalls coverage pairs harness sweeps; do $(BIN)/python -m benchmarks.rates $$part --json || exit 1; done
 	@$(BIN)/python -m benchmarks.vcpu_truth --json
 	@$(BIN)/python -m benchmarks.kills --json --kills 20

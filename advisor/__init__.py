@@ -11,20 +11,30 @@ is imported when it is used: importing this package imports nothing else.
 """
 
 _HOMES = {
-    "advisor.api.functions": (
-        "recommend", "predict", "compare", "memory", "gpus", "networks", "offers",
-    ),
+    "advisor.api.functions": ("recommend", "predict", "compare", "memory", "gpus", "networks", "offers"),
     "advisor.api.modules": ("network",),
     "advisor.api.measuring": ("anchor", "measure", "Measuring"),
     "advisor.api.objectives": ("objective", "Objective"),
     "advisor.api.answers": (
-        "Answer", "Recommendation", "Prediction", "Comparison", "Memory", "Listing", "Record",
+        "Answer",
+        "Recommendation",
+        "Prediction",
+        "Comparison",
+        "Memory",
+        "Listing",
+        "Record",
     ),
     "advisor.errors": (
-        "AdvisorError", "UsageError", "NoOfferError", "NoIntervalError", "StalePriceError",
-        "DataError", "MeasuringError", "LiveError",
+        "AdvisorError",
+        "UsageError",
+        "NoOfferError",
+        "NoIntervalError",
+        "StalePriceError",
+        "DataError",
+        "MeasuringError",
+        "LiveError",
     ),
-}  # fmt: skip
+}
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

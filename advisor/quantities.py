@@ -28,9 +28,8 @@ def parse_memory_mib(text: str) -> float:
     unit = match.group(2).lower() if match else ""
     if not match or unit not in _MIB_PER_UNIT:
         raise UsageError(
-            "'{text}' is not a size", text=text,
-            hint="write it with its unit, like 512MiB, 4GiB or 1TiB",
-        )  # fmt: skip
+            "'{text}' is not a size", text=text, hint="write it with its unit, like 512MiB, 4GiB or 1TiB"
+        )
     size = read_number(match.group(1)) * _MIB_PER_UNIT[unit]
     if not (math.isfinite(size) and size > 0):
         raise UsageError("'{text}' is not a size above 0", text=text, hint=_WRITTEN)
@@ -69,9 +68,13 @@ def read_number(text: str, *, counted: bool = False, field: str | None = None) -
     elif _POINTED.fullmatch(digits) and (counted or digits.endswith(".000")):
         few, many = digits.rstrip("0").rstrip("."), digits.replace(".", "")
         raise UsageError(
-            "'{text}' may mean {few} or {many}", text=text, few=few, many=many, field=field,
+            "'{text}' may mean {few} or {many}",
+            text=text,
+            few=few,
+            many=many,
+            field=field,
             hint=Message("write {few} or {many}", few=few, many=many),
-        )  # fmt: skip
+        )
     if _GROUPED.fullmatch(digits):
         digits = digits.replace(",", "")
     try:
@@ -101,8 +104,7 @@ def parse_number(
     """'500' -> 500.0, a whole one as int; `UsageError` for 0, -5, nan, inf, 'abc' and too much."""
     number = parse_positive(str(value), what, counted=counted)
     if number > most:
-        said = Message("{what} must be at most {most:,.0f}, not '{value}'", what=what, most=most,
-                       value=value)  # fmt: skip
+        said = Message("{what} must be at most {most:,.0f}, not '{value}'", what=what, most=most, value=value)
         raise UsageError(said, field=_field_of(what))
     if not whole:
         return number

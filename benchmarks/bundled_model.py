@@ -1,6 +1,6 @@
 """Rebuilds the model that ships, in a checkout: `python -m benchmarks.bundled_model [FILE]`.
 
-From infra/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
+From infra/build/performance_sources and advisor/data/performance/measurements.jsonl. A FILE of `advisor
 measurements export` replaces the latter first.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[1]
 BUNDLED_MEASUREMENTS = ROOT / "advisor" / "data" / "performance" / "measurements.jsonl"
-PUBLISHED_FOLDER = ROOT / "infra" / "performance_sources"
+PUBLISHED_FOLDER = ROOT / "infra/build/performance_sources"
 _SOURCES = (
     "pytorch-gpu-benchmark by ryujaehun and elombardi2 (MIT)",
     "timm results by Hugging Face (Apache-2.0)",
@@ -124,8 +124,10 @@ def main(arguments: Sequence[str]) -> None:
     result = rebuild_bundled_model()
     save_model(result.model, BUNDLED_PATH)
     seal()
-    sys.stderr.write(f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
-                     f"{result.model.error_percent:.1f} %\n")  # fmt: skip
+    sys.stderr.write(
+        f"{BUNDLED_PATH}: {result.model.trained_on}; held-out median error "
+        f"{result.model.error_percent:.1f} %\n"
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Fits how fast CPUs compute networks: `python -m benchmarks.cpu_fit`.
 
-The rows are infra/cpu_steps/measurements.jsonl, made by `python -m advisor.sweeps.campaign cpu
+The rows are infra/build/cpu_steps/measurements.jsonl, made by `python -m advisor.infra.build.campaign cpu
 --brief` and
 `--bundle FILE ...` (without places, host names and what each row repeats); the result is
 advisor/data/performance/cpu_step_times.npz. `--check` says whether that file is what the rows give.
@@ -33,9 +33,9 @@ from advisor.runs.fitting import measurements_from, reference_cpu
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS, ROOT
 
-ROWS = ROOT / "infra" / "cpu_steps" / "measurements.jsonl"
+ROWS = ROOT / "infra/build/cpu_steps" / "measurements.jsonl"
 _DROPPED = ("host", "fingerprint", "gpu_peak_allocated_mib", "gpu_peak_reserved_mib", "gpu")
-_FILE_OF_CLASSIFIERS = "infra/cpu_steps/classifiers.py:"
+_FILE_OF_CLASSIFIERS = "infra/build/cpu_steps/classifiers.py:"
 _MOST_STEPS = 12
 # Of logarithms.
 _CLOSE = 0.02

@@ -35,7 +35,7 @@ from benchmarks.truth.refits import Without, conditioned, refits
 from benchmarks.truth.rows import Row, read_rows
 
 SCHEMA = "advisor.decisions/1"
-ROWS = Path(__file__).parents[1] / "infra/performance_sources/observations.csv.gz"
+ROWS = Path(__file__).parents[1] / "infra/build/performance_sources/observations.csv.gz"
 FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 QUESTIONS = 1000
 _SEED = 18
@@ -203,18 +203,23 @@ class Predictor:
 
 def _cell(row: Row) -> tuple[str, ...]:
     return (
-        row.source, row.network, row.input, row.task, row.precision, row.stack,
-        row.memory_format, str(row.batch_size),
-    )  # fmt: skip
+        row.source,
+        row.network,
+        row.input,
+        row.task,
+        row.precision,
+        row.stack,
+        row.memory_format,
+        str(row.batch_size),
+    )
 
 
 def _questions(cell: Mapping[str, Sequence[Candidate]]) -> list[Question]:
     """Where a GPU was measured several times, its median counts."""
     candidates = [
-        Candidate(same[0].gpu, same[0].usd_per_hour, median(one.measured for one in same),
-                  None, same[0].row)
+        Candidate(same[0].gpu, same[0].usd_per_hour, median(one.measured for one in same), None, same[0].row)
         for same in cell.values()
-    ]  # fmt: skip
+    ]
     if len(candidates) < 2:
         return []
     by_price = tuple(sorted(candidates, key=lambda one: (one.usd_per_hour, one.gpu)))

@@ -24,13 +24,17 @@ PAGES = (
     "/compare?task=training&model=resnet50&spec=g5.xlarge,g6.xlarge&target_throughput={n}",
 )
 PHONE: dict[str, Any] = {
-    "viewport": {"width": 360, "height": 740}, "is_mobile": True, "has_touch": True,
+    "viewport": {"width": 360, "height": 740},
+    "is_mobile": True,
+    "has_touch": True,
     "device_scale_factor": 2,
-}  # fmt: skip
+}
 SLOW_4G = {
-    "offline": False, "latency": 150, "downloadThroughput": 1_600_000 / 8,
+    "offline": False,
+    "latency": 150,
+    "downloadThroughput": 1_600_000 / 8,
     "uploadThroughput": 750_000 / 8,
-}  # fmt: skip
+}
 SLOWER = 4
 _PAINTS = """() => new Promise(done => {
   let largest = 0;

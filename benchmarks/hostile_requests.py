@@ -21,61 +21,141 @@ from benchmarks.store_speed import measurement
 JSON = "application/json"
 # What a valid body may say, by the name of its field; others are made from their schema.
 WORDS: Mapping[str, Any] = {
-    "task": "inference", "model": "googlenet", "target_throughput": 500, "batch_size": 64,
-    "instance": "g5.xlarge", "instances": ["g4dn.xlarge", "g5.xlarge"], "gpu": "T4,L4",
-    "disk": "gp3:500GiB", "max_price": 1.5, "precision": "fp32", "confidence": 0.9,
-    "cron": "0 3 * * 1", "timezone": "UTC", "name": "weekly", "region": "us-east-1",
-    "dry_run": True, "preset": "small",
-}  # fmt: skip
+    "task": "inference",
+    "model": "googlenet",
+    "target_throughput": 500,
+    "batch_size": 64,
+    "instance": "g5.xlarge",
+    "instances": ["g4dn.xlarge", "g5.xlarge"],
+    "gpu": "T4,L4",
+    "disk": "gp3:500GiB",
+    "max_price": 1.5,
+    "precision": "fp32",
+    "confidence": 0.9,
+    "cron": "0 3 * * 1",
+    "timezone": "UTC",
+    "name": "weekly",
+    "region": "us-east-1",
+    "dry_run": True,
+    "preset": "small",
+}
 PATHS = (
-    "/etc/passwd", "../../../../etc/passwd", "file:///etc/passwd", "\\\\192.0.2.1\\s\\x.py:f",
-    "//192.0.2.1/share", "http://192.0.2.1/x", "/proc/self/environ", "C:\\boot.ini", "x.py:build",
-    "/tmp/x.py:build", "os:system", "$(id)", "`id`", "; id", "| id", "-oProxyCommand=id", "--help",
-)  # fmt: skip
+    "/etc/passwd",
+    "../../../../etc/passwd",
+    "file:///etc/passwd",
+    "\\\\192.0.2.1\\s\\x.py:f",
+    "//192.0.2.1/share",
+    "http://192.0.2.1/x",
+    "/proc/self/environ",
+    "C:\\boot.ini",
+    "x.py:build",
+    "/tmp/x.py:build",
+    "os:system",
+    "$(id)",
+    "`id`",
+    "; id",
+    "| id",
+    "-oProxyCommand=id",
+    "--help",
+)
 TEXTS = (
-    "", " ", "0", "-1", "null", "NaN", "a" * 100_000, "\u202e\u2066abc", "\ufeff",
+    "",
+    " ",
+    "0",
+    "-1",
+    "null",
+    "NaN",
+    "a" * 100_000,
+    "\u202e\u2066abc",
+    "\ufeff",
     "%s%n{0}{x.__class__}",
-    "{{7*7}}", "${7*7}", "' OR 1=1 --", '"; DROP TABLE measurements; --', "<script>1</script>",
-    "\u0000", "line\r\nX-Injected: 1", "\U0001f600" * 50, "é" * 5000, "1e309", "9" * 400, "١٢٣",
-)  # fmt: skip
+    "{{7*7}}",
+    "${7*7}",
+    "' OR 1=1 --",
+    '"; DROP TABLE measurements; --',
+    "<script>1</script>",
+    "\u0000",
+    "line\r\nX-Injected: 1",
+    "\U0001f600" * 50,
+    "é" * 5000,
+    "1e309",
+    "9" * 400,
+    "١٢٣",
+)
 NUMBERS = (0, -1, -0.0, 1e308, -1e308, 5e-324, 2**31, 2**63, 2**64, 10**400, 0.1 + 0.2, 1e-12)
 OTHERS = (None, True, False, [], {}, [[]], [None] * 1000, {"a": {"b": {}}}, [1, "a", None])
 # Python's json reads these, JSON does not know them.
 NO_JSON = ("NaN", "Infinity", "-Infinity", "1e99999", "-" + "9" * 5000, "01", "1.", "+1", "0x10")
 KINDS = (
-    "text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data",
-    "multipart/form-data; boundary=x", "application/json; charset=utf-16", "application/x-ndjson",
-    "", "a" * 500, "application/octet-stream", "application/vnd.api+json", "text/csv",
-)  # fmt: skip
+    "text/plain",
+    "application/xml",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data",
+    "multipart/form-data; boundary=x",
+    "application/json; charset=utf-16",
+    "application/x-ndjson",
+    "",
+    "a" * 500,
+    "application/octet-stream",
+    "application/vnd.api+json",
+    "text/csv",
+)
 
 
 # What a person would give an option that is no choice, flag or number of its own.
 PLAUSIBLE: Mapping[str, Sequence[Any]] = {
     "model": ("googlenet", "resnet50", "vgg16", "vit_base_patch16_224", "bert-base-uncased"),
     "language_model": ("Qwen/Qwen2.5-7B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
-    "batch_size": (1, 8, 64, 256), "confidence": (0.5, 0.8, 0.9, 0.95, 0.99), "max_gpus": (1, 2, 8),
-    "input": ("3x224x224", "3x299x299", "128"), "input_size": (128, 224, 299),
+    "batch_size": (1, 8, 64, 256),
+    "confidence": (0.5, 0.8, 0.9, 0.95, 0.99),
+    "max_gpus": (1, 2, 8),
+    "input": ("3x224x224", "3x299x299", "128"),
+    "input_size": (128, 224, 299),
     "disk": ("gp3", "gp3:500GiB", "gp3,io2", "local", "io2:1000GiB:16000iops"),
-    "cloud": ("aws", "gcp", "azure", "any"), "region": ("us-east-1", "eu-west-1", "us-central1"),
-    "steps": (1, 30), "epochs": (1, 2.5, 90), "samples": (1000, 10**7),
+    "cloud": ("aws", "gcp", "azure", "any"),
+    "region": ("us-east-1", "eu-west-1", "us-central1"),
+    "steps": (1, 30),
+    "epochs": (1, 2.5, 90),
+    "samples": (1000, 10**7),
     "target_throughput": (0.5, 50, 800.5, 1e5),
-    "max_latency_ms": (1, 20, 500), "max_hours": (0.1, 24), "max_cost": (1, 500),
-    "max_first_epoch_hours": (0.5, 12), "max_count": (1, 2, 50), "max_nodes": (1, 2, 3, 8, 64),
-    "price_kind": ("list", "list,observed", "estimated"), "gpu": ("T4", "T4,L4", "24GiB..", "H100"),
-    "vcpus": (4, "4..16", "8.."), "memory": ("16GiB", "8GiB..64GiB"), "max_price": (0.4, 3, 100),
-    "quota": ("L-DB2E81BA=8", "L-DB2E81BA=64"), "max_results": (1, 3, 40),
-    "horizon_hours": (1, 730), "tensor_parallel": ("auto", 1, 2, 8), "input_tokens": (1, 512, 8000),
-    "output_tokens": (1, 200), "prefix_share": (0, 0.5), "target_requests_per_s": (0.2, 5),
-    "users": (1, 40), "max_ttft_ms": (50, 2000), "max_tpot_ms": (10, 80), "max_e2e_s": (1, 30),
-    "max_context": (2048, 32_000), "max_ready_s": (60, 900), "sequence": (512, 4096),
-    "micro_batch": (1, 4), "tokens": (1e6, 1e9), "baseline": ("g4dn.xlarge", "T4"),
+    "max_latency_ms": (1, 20, 500),
+    "max_hours": (0.1, 24),
+    "max_cost": (1, 500),
+    "max_first_epoch_hours": (0.5, 12),
+    "max_count": (1, 2, 50),
+    "max_nodes": (1, 2, 3, 8, 64),
+    "price_kind": ("list", "list,observed", "estimated"),
+    "gpu": ("T4", "T4,L4", "24GiB..", "H100"),
+    "vcpus": (4, "4..16", "8.."),
+    "memory": ("16GiB", "8GiB..64GiB"),
+    "max_price": (0.4, 3, 100),
+    "quota": ("L-DB2E81BA=8", "L-DB2E81BA=64"),
+    "max_results": (1, 3, 40),
+    "horizon_hours": (1, 730),
+    "tensor_parallel": ("auto", 1, 2, 8),
+    "input_tokens": (1, 512, 8000),
+    "output_tokens": (1, 200),
+    "prefix_share": (0, 0.5),
+    "target_requests_per_s": (0.2, 5),
+    "users": (1, 40),
+    "max_ttft_ms": (50, 2000),
+    "max_tpot_ms": (10, 80),
+    "max_e2e_s": (1, 30),
+    "max_context": (2048, 32_000),
+    "max_ready_s": (60, 900),
+    "sequence": (512, 4096),
+    "micro_batch": (1, 4),
+    "tokens": (1e6, 1e9),
+    "baseline": ("g4dn.xlarge", "T4"),
     "instance": ("g4dn.xlarge", "g5.xlarge", "p5.48xlarge", "c7i.4xlarge"),
     "curve": ({"vcpus": [2, 4]},),
-}  # fmt: skip
+}
 QUESTIONS: Mapping[str, ByTask[Any]] = {
-    "/v1/recommend": commands.RECOMMEND, "/v1/predict": commands.PREDICT,
-    "/v1/compare": commands.COMPARE, "/v1/memory": commands.MEMORY,
-}  # fmt: skip
+    "/v1/recommend": commands.RECOMMEND,
+    "/v1/predict": commands.PREDICT,
+    "/v1/compare": commands.COMPARE,
+    "/v1/memory": commands.MEMORY,
+}
 # Files of the machine, and calls of a cloud: no option over HTTP.
 NOT_OVER_HTTP = ("anchor", "config", "live")
 
@@ -172,13 +252,31 @@ class _Maker:
     def __init__(self, dice: random.Random, texts: Sequence[str]) -> None:
         self._dice, self._texts = dice, texts
         self.without_body: tuple[Callable[[Operation], Hostile], ...] = (
-            self.query, self.query, self.query, self.unexpected_body, self.method,
-        )  # fmt: skip
+            self.query,
+            self.query,
+            self.query,
+            self.unexpected_body,
+            self.method,
+        )
         self.with_body: tuple[Callable[[Operation], Hostile], ...] = (
-            *(self.field,) * 6, *(self.fields,) * 4, self.extra, self.doubled, self.number,
-            self.random_json, self.raw, self.deep, self.torn, self.flipped, self.kind, self.chunked,
-            self.encoding, self.no_utf8, self.long, self.method, self.query,
-        )  # fmt: skip
+            *(self.field,) * 6,
+            *(self.fields,) * 4,
+            self.extra,
+            self.doubled,
+            self.number,
+            self.random_json,
+            self.raw,
+            self.deep,
+            self.torn,
+            self.flipped,
+            self.kind,
+            self.chunked,
+            self.encoding,
+            self.no_utf8,
+            self.long,
+            self.method,
+            self.query,
+        )
 
     def field(self, one: Operation) -> Hostile:
         """One field says something else."""
@@ -347,10 +445,13 @@ def _operation(document: Mapping[str, Any], path: str, method: str, told: Mappin
     media = content.get(JSON, {})
     schema = _resolved(document, media.get("schema", {}))
     return Operation(
-        method=method, path=path, fields=tuple(_fields(document, schema)),
-        in_query=named["query"], in_path=named["path"],
+        method=method,
+        path=path,
+        fields=tuple(_fields(document, schema)),
+        in_query=named["query"],
+        in_path=named["path"],
         bodies=_examples(media, schema) if content else (),
-    )  # fmt: skip
+    )
 
 
 def _of_lines(path: str, method: str) -> Operation:

@@ -56,10 +56,13 @@ def main() -> None:
     with Served(*options) as service:
         seconds = [seconds_after_revoking(service, number) for number in range(told.rounds)]
     result: dict[str, Any] = {
-        "benchmark": "key_revocation", "workers": told.workers, "connections": _CONNECTIONS,
+        "benchmark": "key_revocation",
+        "workers": told.workers,
+        "connections": _CONNECTIONS,
         "seconds": [round(one, 3) for one in seconds],
-        "median": round(statistics.median(seconds), 3), "most": round(max(seconds), 3),
-    }  # fmt: skip
+        "median": round(statistics.median(seconds), 3),
+        "most": round(max(seconds), 3),
+    }
     print(json.dumps(result, indent=1))
 
 

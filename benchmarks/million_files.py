@@ -73,8 +73,11 @@ def figures(folder: Path, files: int) -> dict[str, Any]:
 def _step(imports: str, code: str, folder: Path, cache: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", _AFTER.format(imports=imports, code=code), str(folder)],
-        capture_output=True, text=True, check=True, env={**os.environ, "XDG_CACHE_HOME": cache},
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "XDG_CACHE_HOME": cache},
+    )
     return json.loads(done.stdout)
 
 

@@ -85,8 +85,7 @@ def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
     """A node's link to the switch: held to the rate where it leaves the node, and where it leaves
     the switch towards the node."""
     port = f"port{number}"
-    _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0",
-         "netns", node)  # fmt: skip
+    _run("ip", "-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", node)
     _run("ip", "-n", switch, "link", "set", port, "master", "bridge", "up")
     _run("ip", "-n", node, "addr", "add", f"10.77.0.{number}/24", "dev", "eth0")
     _run("ip", "-n", node, "link", "set", "eth0", "up")
@@ -97,8 +96,23 @@ def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
         # ten milliseconds: what a switch port buffers.
         rate = gbit_per_second * 1e9
         burst = max(2 * 2**16, rate / 8e3)
-        _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf",
-             "rate", f"{rate:.0f}bit", "burst", f"{burst:.0f}", "latency", "10ms")  # fmt: skip
+        _run(
+            "tc",
+            "-n",
+            namespace,
+            "qdisc",
+            "add",
+            "dev",
+            device,
+            "root",
+            "tbf",
+            "rate",
+            f"{rate:.0f}bit",
+            "burst",
+            f"{burst:.0f}",
+            "latency",
+            "10ms",
+        )
 
 
 def _run(*command: str) -> None:
@@ -114,12 +128,35 @@ def measured(gbit_per_second: float, network: str, gpu: str, *, minutes: str = _
         for number, node in enumerate(nodes, 1):
             file = Path(folder) / f"{number}.json"
             command = [
-                "ip", "netns", "exec", node, sys.executable, "-m", "advisor.cli.main", "measure",
-                "--model", network, "--task", "training", "--minutes", minutes, "--ranks", "1",
-                "--nodes", str(NODES), "--node-rank", str(number),
-                "--rendezvous", f"10.77.0.1:{PORT}", "--network-gbit", f"{gbit_per_second:g}",
-                "--accelerator", f"emulated:{gpu}", "--out", str(file),
-            ]  # fmt: skip
+                "ip",
+                "netns",
+                "exec",
+                node,
+                sys.executable,
+                "-m",
+                "advisor.cli.main",
+                "measure",
+                "--model",
+                network,
+                "--task",
+                "training",
+                "--minutes",
+                minutes,
+                "--ranks",
+                "1",
+                "--nodes",
+                str(NODES),
+                "--node-rank",
+                str(number),
+                "--rendezvous",
+                f"10.77.0.1:{PORT}",
+                "--network-gbit",
+                f"{gbit_per_second:g}",
+                "--accelerator",
+                f"emulated:{gpu}",
+                "--out",
+                str(file),
+            ]
             processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
         try:
             for process in processes:
@@ -141,15 +178,26 @@ def compared(document: dict[str, Any]) -> dict[str, Any]:
     model = float(all_reduce_seconds(row["gradient_bytes"], row["ranks"], row["gbit_per_second"]))
     return {
         "network": document["what"]["name"],
-        **{name: row[name] for name in ("accelerator", "batch_size", "backend", "ranks", "nodes",
-                                        "gbit_per_second", "gradient_bytes", "efficiency")},
+        **{
+            name: row[name]
+            for name in (
+                "accelerator",
+                "batch_size",
+                "backend",
+                "ranks",
+                "nodes",
+                "gbit_per_second",
+                "gradient_bytes",
+                "efficiency",
+            )
+        },
         "one_step_seconds": statistics.fmean(row["one_step_seconds"]),
         "step_seconds": statistics.fmean(row["step_seconds"]),
         "all_reduces": len(row["all_reduce_seconds"]),
         "all_reduce_seconds": seconds,
         "model_all_reduce_seconds": model,
         "model_over_measured": model / seconds,
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

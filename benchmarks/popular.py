@@ -23,13 +23,35 @@ from advisor.models.performance.observations import MeasuredStep
 from benchmarks.bundled_model import measured_steps
 
 NETWORKS = (
-    "resnet18", "resnet152", "vit_b_16", "vit_large_patch16_224", "swin_b", "convnext_base",
-    "efficientnet_b0", "efficientnet_v2_s", "mobilenet_v3_large", "densenet121", "regnety_032",
-    "bert-base-uncased", "roberta-large", "distilbert-base-uncased", "t5-base", "whisper-small",
-    "yolov5s", "fasterrcnn_resnet50_fpn", "stable-diffusion-1.5", "deeplabv3_resnet50",
-    "alexnet", "googlenet", "resnet50", "vgg16", "inception_v3", "lstm_ptb_medium", "yolov3",
+    "resnet18",
+    "resnet152",
+    "vit_b_16",
+    "vit_large_patch16_224",
+    "swin_b",
+    "convnext_base",
+    "efficientnet_b0",
+    "efficientnet_v2_s",
+    "mobilenet_v3_large",
+    "densenet121",
+    "regnety_032",
+    "bert-base-uncased",
+    "roberta-large",
+    "distilbert-base-uncased",
+    "t5-base",
+    "whisper-small",
+    "yolov5s",
+    "fasterrcnn_resnet50_fpn",
+    "stable-diffusion-1.5",
+    "deeplabv3_resnet50",
+    "alexnet",
+    "googlenet",
+    "resnet50",
+    "vgg16",
+    "inception_v3",
+    "lstm_ptb_medium",
+    "yolov3",
     "nasnetalarge",
-)  # fmt: skip
+)
 GPUS = ("T4", "A10G", "A100-SXM4-40GB", "H100-SXM5-80GB")
 BATCH = 16
 
@@ -48,23 +70,35 @@ def answers() -> Iterator[dict[str, Any]]:
                     workload = Workload(network=name, task=task, batch_size=BATCH, precision=precision)
                     (found,) = model.predict_gpu([workload], sheets[gpu])
                     yield {
-                        "network": facts.name, "task": str(task), "precision": str(precision),
-                        "gpu": gpu, "batch_size": BATCH, "lower": found.lower,
-                        "median": found.median, "upper": found.upper,
-                        "unit": f"{facts.sample}s/s", "provenance": str(found.provenance),
+                        "network": facts.name,
+                        "task": str(task),
+                        "precision": str(precision),
+                        "gpu": gpu,
+                        "batch_size": BATCH,
+                        "lower": found.lower,
+                        "median": found.median,
+                        "upper": found.upper,
+                        "unit": f"{facts.sample}s/s",
+                        "provenance": str(found.provenance),
                         "calibrated": found.calibrated,
                         "public": _public(rows, facts.key, workload, gpu),
-                    }  # fmt: skip
+                    }
 
 
 def _public(rows: Sequence[MeasuredStep], key: str, workload: Workload, gpu: str) -> dict[str, Any] | None:
     asked = (key, str(workload.task), str(workload.precision), gpu)
     alike = [
-        row for row in rows
-        if (row.cell.network, row.cell.step.conditions.task, row.cell.step.conditions.precision,
-            row.cell.step.conditions.gpu.name) == asked
+        row
+        for row in rows
+        if (
+            row.cell.network,
+            row.cell.step.conditions.task,
+            row.cell.step.conditions.precision,
+            row.cell.step.conditions.gpu.name,
+        )
+        == asked
         and row.cell.step.conditions.stack == "eager"
-    ]  # fmt: skip
+    ]
     if not alike:
         return None
     nearest = min(alike, key=lambda row: abs(math.log(row.cell.step.batch_size / BATCH)))
@@ -84,8 +118,9 @@ def _markdown(found: Sequence[dict[str, Any]]) -> str:
         public = "; ".join(
             f"{o['gpu'].partition('-')[0]} {_number(o['public']['rate'])}, "
             f"{o['public']['batch_size']:.0f}, {o['public']['source']}"
-            for o in four if o["public"]
-        )  # fmt: skip
+            for o in four
+            if o["public"]
+        )
         lines.append(
             f"| {first['network']} | {first['task']} | {first['precision']} | "
             f"{' | '.join(cells)} | {public} |"

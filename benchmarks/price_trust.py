@@ -76,8 +76,9 @@ def standing(found: Any) -> str:
     """What the chosen total rests on: 'list', or its least trusted other kind; 'old list'."""
     answer = found.answer
     kinds = {price.kind for price in answer.chosen.spec.prices if not is_listed(price, answer.today)}
-    return next((kind for kind in ("estimated", "observed") if kind in kinds),
-                "old list" if kinds else "list")  # fmt: skip
+    return next(
+        (kind for kind in ("estimated", "observed") if kind in kinds), "old list" if kinds else "list"
+    )
 
 
 def main() -> None:
@@ -97,9 +98,13 @@ def main() -> None:
         borderline += call is not None and call.cheaper is not None
         alone += call is not None and call.listed is None
     told = {
-        "questions": asked.count, "unanswered": unanswered, "as_of": TODAY.isoformat(),
-        "rests_on": dict(rests), "borderline_on_price": borderline, "no_listed_answer": alone,
-    }  # fmt: skip
+        "questions": asked.count,
+        "unanswered": unanswered,
+        "as_of": TODAY.isoformat(),
+        "rests_on": dict(rests),
+        "borderline_on_price": borderline,
+        "no_listed_answer": alone,
+    }
     print(json.dumps(told, indent=2 if asked.json else None))
 
 

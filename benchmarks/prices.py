@@ -29,11 +29,11 @@ import numpy as np
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.domain import LIST, Market, Price
 from advisor.errors import UsageError
-from advisor.infra.catalog_build.aws import prices, spot
-from advisor.infra.catalog_build.aws.estimates import Estimates
-from advisor.infra.catalog_build.aws.lists import dollars, on_demand_lists
-from advisor.infra.catalog_build.aws.sources import SOURCES
-from advisor.infra.catalog_build.aws.types import offered_regions, read_types
+from advisor.infra.build.catalog.aws import prices, spot
+from advisor.infra.build.catalog.aws.estimates import Estimates
+from advisor.infra.build.catalog.aws.lists import dollars, on_demand_lists
+from advisor.infra.build.catalog.aws.sources import SOURCES
+from advisor.infra.build.catalog.aws.types import offered_regions, read_types
 
 SAME, OFF = 0.002, 0.005
 

@@ -71,22 +71,26 @@ def trials(count: int, mark: str) -> list[Trial]:
         Trial(
             workload=workload,
             resources=Resources(
-                vcpus=0.5, physical_cores=0.5, memory_mib=512 + number / 1024,
-                disk=DiskRate(type="unlimited"),
+                vcpus=0.5, physical_cores=0.5, memory_mib=512 + number / 1024, disk=DiskRate(type="unlimited")
             ),
-            accelerator=ON_CPU, dataset_path=str(ROOT), plan={"mark": mark},
+            accelerator=ON_CPU,
+            dataset_path=str(ROOT),
+            plan={"mark": mark},
         )
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def row_of(trial: Trial) -> Measurement:
     """As large as a real one."""
     steps = tuple(0.1 + 1e-6 * (step * 7919 % 1000) for step in range(STEPS))
     return Measurement(
-        trial=trial, status=Status.OK, limited_by=LimitedBy.HOST, step_seconds=steps,
+        trial=trial,
+        status=Status.OK,
+        limited_by=LimitedBy.HOST,
+        step_seconds=steps,
         started_at="2026-11-21T12:00:00+00:00",
-    )  # fmt: skip
+    )
 
 
 def measured_by_a_worker(trial: Trial, seconds: float) -> Measurement:
@@ -161,8 +165,7 @@ def in_turns(folder: Path, name: str, measure: Measure, make: Callable[[], Execu
 def spread(values: Sequence[float]) -> dict[str, float]:
     """The median of the rounds, and what they range over."""
     middle = statistics.median(values)
-    return {"median": round(middle, 1), "least": round(min(values), 1),
-            "most": round(max(values), 1)}  # fmt: skip
+    return {"median": round(middle, 1), "least": round(min(values), 1), "most": round(max(values), 1)}
 
 
 def fleet(folder: Path) -> dict[str, Any]:
@@ -183,10 +186,14 @@ def fleet(folder: Path) -> dict[str, Any]:
     first, last = min(begun for begun, _ in spans), max(ended for _, ended in spans)
     slots = SLOTS_A_NODE * len(FLEET)
     return {
-        "nodes": len(FLEET), "slots": slots, "trials": len(spans), "sleep_seconds": SLEEP_SECONDS,
-        "seconds": round(last - first, 2), "machine_cores_busy": round(cores, 2),
+        "nodes": len(FLEET),
+        "slots": slots,
+        "trials": len(spans),
+        "sleep_seconds": SLEEP_SECONDS,
+        "seconds": round(last - first, 2),
+        "machine_cores_busy": round(cores, 2),
         "slots_busy": round(sum(end - begin for begin, end in spans) / slots / (last - first), 3),
-    }  # fmt: skip
+    }
 
 
 def on_gpus(count: int, mark: str) -> list[Trial]:

@@ -69,9 +69,18 @@ def first_chart(language: str) -> str:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "report.html"
         command = [
-            sys.executable, "-m", "advisor", "report", *QUESTION, "--date", DATE,
-            "--language", language, "--out", str(out),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "advisor",
+            "report",
+            *QUESTION,
+            "--date",
+            DATE,
+            "--language",
+            language,
+            "--out",
+            str(out),
+        ]
         subprocess.run(command, check=True)
         chart = _CHART.search(out.read_text())
     assert chart, "the report has no chart"

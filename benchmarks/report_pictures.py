@@ -36,9 +36,18 @@ def first_page(language: str) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "report.pdf"
         command = [
-            sys.executable, "-m", "advisor", "report", *QUESTION, "--date", DATE,
-            "--language", language, "--out", str(out),
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "advisor",
+            "report",
+            *QUESTION,
+            "--date",
+            DATE,
+            "--language",
+            language,
+            "--out",
+            str(out),
+        ]
         subprocess.run(command, check=True)
         with pypdfium2.PdfDocument(out) as document:
             return document[0].render(scale=_SCALE).to_pil().convert("RGB")

@@ -26,9 +26,12 @@ SCRIPT = Path(sys.executable).with_name("advisor")
 COMMAND = [str(SCRIPT)] if SCRIPT.exists() else [sys.executable, "-m", "advisor.cli.main"]
 NETWORKS = ("googlenet", "resnet50", "vgg16", "alexnet", "inception_v3")
 KINDS = (
-    ("inference", "fp32", 400), ("inference", "amp", 900), ("training", "fp32", 120),
-    ("training", "amp", 250), ("preprocessing", "fp32", 1500),
-)  # fmt: skip
+    ("inference", "fp32", 400),
+    ("inference", "amp", 900),
+    ("training", "fp32", 120),
+    ("training", "amp", 250),
+    ("preprocessing", "fp32", 1500),
+)
 PLACES = ("us-east-1", "eu-west-1")
 
 
@@ -37,9 +40,13 @@ def workloads() -> Iterator[dict[str, Any]]:
     for confidence in (0.9, 0.95, 0.8, 0.85):
         for region, network, (task, precision, target) in product(PLACES, NETWORKS, KINDS):
             yield {
-                "task": task, "model": network, "precision": precision, "region": region,
-                "target_throughput": target, "confidence": confidence,
-            }  # fmt: skip
+                "task": task,
+                "model": network,
+                "precision": precision,
+                "region": region,
+                "target_throughput": target,
+                "confidence": confidence,
+            }
 
 
 def plan_text(count: int) -> str:

@@ -45,8 +45,9 @@ _FORMS: dict[str, Callable[[ScalingRow], Sequence[float]]] = {
 }
 
 
-def form_errors(rows: Sequence[ScalingRow], form: Callable[[ScalingRow], Sequence[float]]
-                ) -> dict[str, float]:  # fmt: skip
+def form_errors(
+    rows: Sequence[ScalingRow], form: Callable[[ScalingRow], Sequence[float]]
+) -> dict[str, float]:
     """Mean absolute error in per cent by what was left out."""
     features = np.array([form(row) for row in rows])
     losses = -np.log([row.efficiency for row in rows])

@@ -55,9 +55,12 @@ class Daemons:
         (folder / "site" / "sitecustomize.py").write_text(_TRACE)
         path = [str(folder / "site"), os.environ.get("PYTHONPATH", str(Path.cwd()))]
         self._environment = {
-            **os.environ, "ADVISOR_DATABASE_URL": url, "TRACE": str(folder / "trace"),
-            "PYTHONPATH": os.pathsep.join(path), "XDG_STATE_HOME": str(folder / "state"),
-        }  # fmt: skip
+            **os.environ,
+            "ADVISOR_DATABASE_URL": url,
+            "TRACE": str(folder / "trace"),
+            "PYTHONPATH": os.pathsep.join(path),
+            "XDG_STATE_HOME": str(folder / "state"),
+        }
         self.started: list[subprocess.Popen[bytes]] = []
 
     def start(self) -> subprocess.Popen[bytes]:
@@ -97,9 +100,12 @@ class Jobs:
         for _ in range(count):
             command = ("catalog", "refresh", "--show", "--region", f"region-{self.count}")
             new = NewSchedule(
-                name=f"job-{self.count}", cron="0 * * * *", timezone="UTC", command=command,
+                name=f"job-{self.count}",
+                cron="0 * * * *",
+                timezone="UTC",
+                command=command,
                 folder=str(self._folder),
-            )  # fmt: skip
+            )
             self._book.add(new, now=time.time() - _OVERDUE_SECONDS)
             self.count += 1
 
@@ -217,10 +223,14 @@ class Series:
         if "Traceback" in self.daemons.said:
             faults.append(self.daemons.said[-500:])
         return {
-            "kills": self.killed.total(), "killed": dict(self.killed), "jobs": self.jobs.count,
-            "attempts": sum(run.attempts for run in self.jobs.runs), "faults": faults,
-            "led_again_seconds": _spread(self.led_again), "seconds": round(seconds, 1),
-        }  # fmt: skip
+            "kills": self.killed.total(),
+            "killed": dict(self.killed),
+            "jobs": self.jobs.count,
+            "attempts": sum(run.attempts for run in self.jobs.runs),
+            "faults": faults,
+            "led_again_seconds": _spread(self.led_again),
+            "seconds": round(seconds, 1),
+        }
 
 
 def _spread(seconds: list[float]) -> dict[str, float] | None:

@@ -137,9 +137,13 @@ def _measure(trials: Sequence[Trial]) -> int:
         left = [trial for trial in trials if trial.trial_id not in done]
         if left:
             execute_sweep(
-                left, store, executor="process", ray_address=None, retry_failed=False,
+                left,
+                store,
+                executor="process",
+                ray_address=None,
+                retry_failed=False,
                 on_progress=lambda told: sys.stderr.write(f"{told.done}/{told.total}\n"),
-            )  # fmt: skip
+            )
     return len(left)
 
 
@@ -151,9 +155,12 @@ def cell_of(trial: Trial) -> Cell:
     """A trial without what differs from machine to machine (paths, the CPU)."""
     resources = trial.resources
     return (
-        trial.workload.network, trial.workload.batch_size, resources.vcpus, resources.memory_mib,
+        trial.workload.network,
+        trial.workload.batch_size,
+        resources.vcpus,
+        resources.memory_mib,
         resources.disk.read_mib_per_second or math.inf,
-    )  # fmt: skip
+    )
 
 
 def rates_of(grid: Grid, rows: Sequence[Measurement]) -> Rates:
@@ -184,11 +191,14 @@ def read_table(path: Path) -> dict[Cell, float]:
     with path.open(newline="") as file:
         return {
             (
-                row["network"], int(row["batch_size"]), float(row["vcpus"]),
-                float(row["memory_mib"]), float(row["disk_mib_per_second"]),
+                row["network"],
+                int(row["batch_size"]),
+                float(row["vcpus"]),
+                float(row["memory_mib"]),
+                float(row["disk_mib_per_second"]),
             ): float(row[RATE])
             for row in csv.DictReader(file)
-        }  # fmt: skip
+        }
 
 
 def score(grid: Grid, rates: Rates) -> dict[str, Any]:

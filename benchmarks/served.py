@@ -112,8 +112,11 @@ class Served:
         """A command in the same home; what it writes to stdout."""
         done = subprocess.run(
             [sys.executable, "-m", "advisor", *words],
-            env=self.environment, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return done.stdout
 
     def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 30.0) -> tuple[int, Any]:
@@ -139,15 +142,19 @@ class Served:
 
     def begin(self) -> None:
         """Start it."""
-        command = (
-            sys.executable, "-m", "advisor", "serve", "--port", str(self.port), *self._options,
-        )  # fmt: skip
+        command = (sys.executable, "-m", "advisor", "serve", "--port", str(self.port), *self._options)
         self._begun = time.monotonic()
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
-                command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self.folder, start_new_session=True, preexec_fn=_restore_interrupt,
-            )  # fmt: skip
+                command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                start_new_session=True,
+                preexec_fn=_restore_interrupt,
+            )
 
     def wait_ready(self) -> float:
         """Wait until it is ready; the seconds since it was begun."""

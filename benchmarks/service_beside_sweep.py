@@ -81,8 +81,10 @@ def probed(server: Served, seconds: float) -> dict[str, Prober]:
     """What both paths told in so many seconds."""
     questions: list[str | None] = [
         json.dumps({"task": task, "model": network, "instance": instance})
-        for task in ("inference", "training") for network in _NETWORKS for instance in _INSTANCES
-    ]  # fmt: skip
+        for task in ("inference", "training")
+        for network in _NETWORKS
+        for instance in _INSTANCES
+    ]
     both = {
         "healthz": Prober(server, "/healthz", [None]),
         "predict": Prober(server, "/v1/predict", questions),
@@ -99,10 +101,17 @@ def probed(server: Served, seconds: float) -> dict[str, Prober]:
 def started_sweep(server: Served) -> str:
     """The path of a sweep whose first trial is in its timed steps."""
     body = {
-        "networks": "googlenet,alexnet,resnet50", "tasks": "training,inference",
-        "vcpus": os.cpu_count(), "memory": "880MiB", "disks": "gp3", "accelerator": "emulated:T4",
-        "data": "photos", "iterations": 5000, "executor": "process", "max_minutes": 10,
-    }  # fmt: skip
+        "networks": "googlenet,alexnet,resnet50",
+        "tasks": "training,inference",
+        "vcpus": os.cpu_count(),
+        "memory": "880MiB",
+        "disks": "gp3",
+        "accelerator": "emulated:T4",
+        "data": "photos",
+        "iterations": 5000,
+        "executor": "process",
+        "max_minutes": 10,
+    }
     status, job = server.ask("POST", "/v1/sweeps", body)
     if status != 202:
         raise RuntimeError(f"the sweep was not started: {job}")
@@ -115,8 +124,10 @@ def started_sweep(server: Served) -> str:
 def _wait_for(server: Served, path: str, event: str, job_id: str) -> None:
     log = (
         Path(server.environment["XDG_DATA_HOME"])
-        / "instance-sizing-advisor/service/sweeps" / job_id / "events.jsonl"
-    )  # fmt: skip
+        / "instance-sizing-advisor/service/sweeps"
+        / job_id
+        / "events.jsonl"
+    )
     deadline = time.monotonic() + _STARTING_SECONDS
     while not (log.exists() and f'"{event}"' in log.read_text()):
         if time.monotonic() > deadline or not server.ask("GET", path)[1]["runs"]:
@@ -136,10 +147,12 @@ def told(probers: list[Prober]) -> dict[str, Any]:
     seconds = sorted(one for prober in probers for one in prober.seconds)
     percent = statistics.quantiles(seconds, n=100, method="inclusive")
     return {
-        "requests": len(seconds), "failed": sum(one.failed for one in probers),
-        "p50_ms": round(1000 * percent[49], 1), "p99_ms": round(1000 * percent[98], 1),
+        "requests": len(seconds),
+        "failed": sum(one.failed for one in probers),
+        "p50_ms": round(1000 * percent[49], 1),
+        "p99_ms": round(1000 * percent[98], 1),
         "most_ms": round(1000 * seconds[-1], 1),
-    }  # fmt: skip
+    }
 
 
 def measured(server: Served, rounds: int, seconds: float) -> dict[str, Any]:
@@ -152,11 +165,9 @@ def measured(server: Served, rounds: int, seconds: float) -> dict[str, Any]:
         phases["beside"].append(probed(server, seconds))
         ended_sweep(server, path)
     return {
-        name: {
-            phase: told([one[name] for one in found]) for phase, found in phases.items()
-        }
+        name: {phase: told([one[name] for one in found]) for phase, found in phases.items()}
         for name in ("healthz", "predict")
-    }  # fmt: skip
+    }
 
 
 def photographs(folder: Path) -> Path:

@@ -144,10 +144,17 @@ class Series:
 
     def _started_sweep(self) -> dict[str, Any]:
         body = {
-            "networks": "googlenet", "tasks": "preprocessing", "vcpus": [0.2, 0.3, 0.4, 0.5],
-            "memory": ["1GiB", "2GiB", "3GiB"], "disks": "unlimited", "accelerator": "cpu",
-            "data": "photos", "iterations": 60, "executor": "process", "max_minutes": 30,
-        }  # fmt: skip
+            "networks": "googlenet",
+            "tasks": "preprocessing",
+            "vcpus": [0.2, 0.3, 0.4, 0.5],
+            "memory": ["1GiB", "2GiB", "3GiB"],
+            "disks": "unlimited",
+            "accelerator": "cpu",
+            "data": "photos",
+            "iterations": 60,
+            "executor": "process",
+            "max_minutes": 30,
+        }
         status, job = self._server.ask("POST", "/v1/sweeps", body)
         if status != 202:
             raise RuntimeError(f"the sweep was not started: {job}")
@@ -199,17 +206,22 @@ class Series:
     def _document(self, kills: int, seconds: float) -> dict[str, Any]:
         clients = self._clients
         return {
-            "kills": kills, "servers": len(self.ready) + 1,
-            "ready_seconds": _spread(self.ready), "ready_cpu_seconds": _spread(self.computed),
+            "kills": kills,
+            "servers": len(self.ready) + 1,
+            "ready_seconds": _spread(self.ready),
+            "ready_cpu_seconds": _spread(self.computed),
             "ready_in_time": max(self.ready) < AIM_SECONDS,
             "acknowledged": {
-                "measurements": len(clients.trials), "schedules": len(clients.schedules),
+                "measurements": len(clients.trials),
+                "schedules": len(clients.schedules),
                 "answers": clients.answers,
             },
-            "repeated": clients.repeated, "refusals": dict(clients.refusals),
+            "repeated": clients.repeated,
+            "refusals": dict(clients.refusals),
             "sweep": {"listed": self.listed, "state": self._job["state"]} if self._job else None,
-            "faults": self.faults[:20], "seconds": round(seconds, 1),
-        }  # fmt: skip
+            "faults": self.faults[:20],
+            "seconds": round(seconds, 1),
+        }
 
 
 def _spread(seconds: list[float]) -> dict[str, float]:
@@ -218,8 +230,17 @@ def _spread(seconds: list[float]) -> dict[str, float]:
 
 def made_photographs(folder: Path, samples: int = 60) -> Path:
     """A small data set; made by the command."""
-    command = [sys.executable, "-P", "-m", "advisor", "dataset", "make", "photographs",
-               f"--samples={samples}", f"--out={folder / 'photos'}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "advisor",
+        "dataset",
+        "make",
+        "photographs",
+        f"--samples={samples}",
+        f"--out={folder / 'photos'}",
+    ]
     subprocess.run(command, check=True, capture_output=True)
     return folder / "photos"
 
@@ -249,8 +270,12 @@ def main() -> int:
             if database:
                 database.remove()
     held = not outcome["faults"] and outcome["ready_in_time"]
-    head = {"benchmark": "service_kills", "seed": options.seed, "workers": options.workers,
-            "load_before": load}  # fmt: skip
+    head = {
+        "benchmark": "service_kills",
+        "seed": options.seed,
+        "workers": options.workers,
+        "load_before": load,
+    }
     store = "postgresql" if options.postgresql else "sqlite"
     print(json.dumps({**head, "held": held, "database": store, **outcome}))
     return 0 if held else 1

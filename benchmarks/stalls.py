@@ -24,7 +24,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Task
-from advisor.infra.performance_sources.stalls import stalled_rows
+from advisor.infra.build.performance_sources.stalls import stalled_rows
 from advisor.models.performance import load_model
 from advisor.models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
 from advisor.models.performance.intervals import smooth_minimum
@@ -187,9 +187,15 @@ def _fitted_curve(cores: Floats, rates: Floats, accelerator: Floats, tried: list
 
 # A run with no limit but the host's.
 _NOTHING = {
-    "host": "", "gpus": "0", "task": "preprocessing", "batch_size": "32", "input_width": "224",
-    "augmentation": "plain", "synthetic_samples_per_second": "1", "real_samples_per_second": "1",
-}  # fmt: skip
+    "host": "",
+    "gpus": "0",
+    "task": "preprocessing",
+    "batch_size": "32",
+    "input_width": "224",
+    "augmentation": "plain",
+    "synthetic_samples_per_second": "1",
+    "real_samples_per_second": "1",
+}
 
 
 def _read(path: Path) -> Rows:

@@ -29,14 +29,24 @@ BASELINE = "baseline"
 COMMANDS: Mapping[str, Sequence[str]] = {
     BASELINE: [sys.executable, "-c", "import click, msgspec, numpy, json"],
     "default": [*COMMAND, *QUESTION, "--target-throughput", "500"],
-    "all_clouds": [
-        *COMMAND, *QUESTION, "--target-throughput", "500", "--cloud", "any", "-o", "json",
-    ],
+    "all_clouds": [*COMMAND, *QUESTION, "--target-throughput", "500", "--cloud", "any", "-o", "json"],
     "generation": [
-        *COMMAND, "recommend", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B",
-        "--target-requests-per-s", "4", "--max-ttft-ms", "800", "--cloud", "any", "-o", "json",
+        *COMMAND,
+        "recommend",
+        "--task",
+        "generation",
+        "--model",
+        "meta-llama/Llama-3.1-8B",
+        "--target-requests-per-s",
+        "4",
+        "--max-ttft-ms",
+        "800",
+        "--cloud",
+        "any",
+        "-o",
+        "json",
     ],
-}  # fmt: skip
+}
 # Times the baseline: the default request, and one over all offers of all clouds.
 AIM = 2.5
 AIM_ALL_CLOUDS = 2.5

@@ -38,27 +38,35 @@ from advisor.sweeps.trial.ownership import this_process
 
 STEPS, ALONE = 600, 300
 PROFILE = DatasetProfile(
-    name="photographs", samples=10_000, bytes_per_sample=105_000.0, storage_format="jpeg-files",
-    width=500, height=375,
-)  # fmt: skip
+    name="photographs",
+    samples=10_000,
+    bytes_per_sample=105_000.0,
+    storage_format="jpeg-files",
+    width=500,
+    height=375,
+)
 
 
 def measurement(number: int) -> Measurement:
     """A row as a sweep writes it; another trial for each number."""
     resources = Resources(
-        vcpus=2.0, physical_cores=1.0, memory_mib=1024.0 + number,
-        disk=DiskRate(type="unlimited"),
-    )  # fmt: skip
+        vcpus=2.0, physical_cores=1.0, memory_mib=1024.0 + number, disk=DiskRate(type="unlimited")
+    )
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=32, dataset=PROFILE)
     trial = Trial(
-        workload=workload, resources=resources, accelerator=ON_CPU,
+        workload=workload,
+        resources=resources,
+        accelerator=ON_CPU,
         plan={"benchmark": os.getpid(), "repeats": 1},
-    )  # fmt: skip
+    )
     steps = tuple(0.1 + 1e-6 * (step * 7919 % 1000) for step in range(STEPS))
     return Measurement(
-        trial=trial, status=Status.OK, limited_by=LimitedBy.CGROUP_V2, step_seconds=steps,
+        trial=trial,
+        status=Status.OK,
+        limited_by=LimitedBy.CGROUP_V2,
+        step_seconds=steps,
         started_at="2026-11-21T12:00:00+00:00",
-    )  # fmt: skip
+    )
 
 
 def milliseconds(work: Callable[[Any], object], items: Sequence[Any]) -> list[float]:

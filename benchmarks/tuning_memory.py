@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from advisor.infra.language_sources.rows import read_table
-from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import read_table
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from advisor.models.language.finetuning.measured_rows import run_of
 from advisor.models.language.finetuning.memory import finetuning_memory
 from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
@@ -75,10 +75,13 @@ def ready_scores(path: Path = LOADS_PATH) -> dict[str, Any]:
             )
             errors[row["what"]].append(abs(predicted.median / float(row["seconds"]) - 1))
     return {
-        what: {"rows": len(each), "mean": round(100 * float(np.mean(each)), 1),
-               "worst": round(100 * max(each), 1)}
+        what: {
+            "rows": len(each),
+            "mean": round(100 * float(np.mean(each)), 1),
+            "worst": round(100 * max(each), 1),
+        }
         for what, each in errors.items()
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

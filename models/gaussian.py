@@ -16,9 +16,14 @@ Linearised = Callable[[Floats], tuple[Floats, Floats]]
 
 
 def conditioned(
-    mean: Floats, covariance: Floats, linearised: Linearised, measured: Floats, sigma: Floats,
-    start: Floats | None = None, most_updates: int = 3,
-) -> tuple[Floats, Floats]:  # fmt: skip
+    mean: Floats,
+    covariance: Floats,
+    linearised: Linearised,
+    measured: Floats,
+    sigma: Floats,
+    start: Floats | None = None,
+    most_updates: int = 3,
+) -> tuple[Floats, Floats]:
     """Mean (p,) and covariance (p, p) once n values are measured with standard errors (n,).
 
     A Gauss-Newton update from `start` (p,), else from the mean, repeated since what is predicted

@@ -9,10 +9,23 @@ from msgspec import Struct
 
 # Kinds of kernels in the order of their numbers in the table.
 KINDS = (
-    "conv_depthwise", "conv_grouped", "conv_1x1", "conv_3x3", "conv_kxk", "linear", "attention",
-    "norm", "pool", "copy", "cast", "reduce", "softmax", "elementwise", "attention_math",
+    "conv_depthwise",
+    "conv_grouped",
+    "conv_1x1",
+    "conv_3x3",
+    "conv_kxk",
+    "linear",
+    "attention",
+    "norm",
+    "pool",
+    "copy",
+    "cast",
+    "reduce",
+    "softmax",
+    "elementwise",
+    "attention_math",
     "attention_masked",
-)  # fmt: skip
+)
 # A byte tells a mean width of up to 8 bytes in steps of 1/32.
 WIDTH_STEPS = 32
 

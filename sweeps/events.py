@@ -43,10 +43,15 @@ def emit(event: str, *, trial_id: str = "", level: int = INFO, at: float | None 
     if _LOG.handlers:
         forward(
             Event(
-                at=time.time() if at is None else at, level=level, event=event, trial_id=trial_id,
-                node=this_node(), pid=os.getpid(), facts=facts,
+                at=time.time() if at is None else at,
+                level=level,
+                event=event,
+                trial_id=trial_id,
+                node=this_node(),
+                pid=os.getpid(),
+                facts=facts,
             )
-        )  # fmt: skip
+        )
 
 
 def forward(event: Event) -> None:
@@ -63,10 +68,14 @@ def event_of(record: logging.LogRecord) -> Event:
     if isinstance(happened, Event):
         return happened
     return Event(
-        at=record.created, level=record.levelno, event="message", trial_id="",
-        node=this_node(), pid=os.getpid(),
+        at=record.created,
+        level=record.levelno,
+        event="message",
+        trial_id="",
+        node=this_node(),
+        pid=os.getpid(),
         facts={"from": record.name, "text": record.getMessage()},
-    )  # fmt: skip
+    )
 
 
 @contextmanager
@@ -109,9 +118,14 @@ def this_node() -> str:
 def as_document(event: Event) -> dict[str, Any]:
     """As JSON takes it; `forward_all` takes it back."""
     return {
-        "at": event.at, "level": event.level, "event": event.event, "trial_id": event.trial_id,
-        "node": event.node, "pid": event.pid, "facts": dict(event.facts),
-    }  # fmt: skip
+        "at": event.at,
+        "level": event.level,
+        "event": event.event,
+        "trial_id": event.trial_id,
+        "node": event.node,
+        "pid": event.pid,
+        "facts": dict(event.facts),
+    }
 
 
 class _Listener(logging.Handler):

@@ -107,9 +107,13 @@ class Recorder:
     """
 
     def __init__(
-        self, place: Path, seconds: float, *, profiles: bool = True,
+        self,
+        place: Path,
+        seconds: float,
+        *,
+        profiles: bool = True,
         clock: Callable[[], float] = time.perf_counter,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._place = place
         self._seconds = seconds
         self._profiles = profiles

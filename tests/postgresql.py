@@ -62,9 +62,21 @@ class PostgreSQL:
         password.write_text(PASSWORD)
         password.chmod(0o644)
         self._run(
-            "initdb", "-D", self._data, "-U", "advisor", "--pwfile", password,
-            "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync",
-        )  # fmt: skip
+            "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "advisor",
+            "--pwfile",
+            password,
+            "--auth",
+            "scram-sha-256",
+            "--encoding",
+            "UTF8",
+            "--locale",
+            "C",
+            "--no-sync",
+        )
         with (self._data / "pg_hba.conf").open("a") as file:
             file.write("host all all samenet scram-sha-256\n")
         self.start()
@@ -79,8 +91,13 @@ class PostgreSQL:
     def _run(self, program, *arguments):
         return subprocess.run(
             [*self._before, str(self._programs / program), *map(str, arguments)],
-            check=True, capture_output=True, text=True, timeout=60, cwd=self._folder, **self._user,
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            cwd=self._folder,
+            **self._user,
+        )
 
     def start(self):
         # No test pulls the plug: what the kernel has, is safe from all that happens here.

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-# Lines of Python by room.
-LINES = {"advisor": 64_600, "models": 19_900, "sweeps": 22_700, "infra": 14_000}
-FILES = 901
+# Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
+LINES = {"advisor": 66_400, "models": 19_700, "sweeps": 21_700, "infra": 5_700, "infra/build": 12_000}
+FILES = 903
 DOCS_KILOBYTES = 400
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 135, 17
 # Counts every function of the product that runs for one answer, its modules' bodies left out.
@@ -51,9 +51,9 @@ print(json.dumps({"files": len(files), "frames": depths[0]}))
 
 
 def python_files(room: str) -> list[Path]:
-    """Those of the folder itself: `advisor` has links to the other rooms."""
-    links = {ROOT / "advisor" / other for other in LINES}
-    return [file for file in (ROOT / room).rglob("*.py") if links.isdisjoint(file.parents)]
+    """Those of the folder itself: `advisor` has links to the other rooms, and the builders are a room."""
+    apart = {ROOT / "advisor" / other for other in LINES} | {ROOT / "infra/build"} - {ROOT / room}
+    return [file for file in (ROOT / room).rglob("*.py") if apart.isdisjoint(file.parents)]
 
 
 @pytest.mark.parametrize("room", LINES)
@@ -73,9 +73,8 @@ def test_the_docs_grow_no_longer() -> None:
 def test_an_answer_runs_through_no_more_files_and_frames() -> None:
     """From the command to the first prediction, in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", TRACED, str(ROOT)], capture_output=True, text=True, check=True,
-        cwd=ROOT,
-    )  # fmt: skip
+        [sys.executable, "-c", TRACED, str(ROOT)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     traced = json.loads(done.stdout)
     assert 0 < traced["files"] <= FILES_OF_AN_ANSWER
     assert 0 < traced["frames"] <= FRAMES_TO_A_PREDICTION

@@ -65,10 +65,14 @@ def tool_server(version: str, answer: Answering, shown: Callable[[Document], Doc
             return _result({"error": "the advisor failed; its log says why"}, is_error=True)
 
     return Server(
-        "instance-sizing-advisor", version=version, title="Instance sizing advisor",
-        instructions=_INSTRUCTIONS, on_list_tools=listed, on_call_tool=called,
+        "instance-sizing-advisor",
+        version=version,
+        title="Instance sizing advisor",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=listed,
+        on_call_tool=called,
         get_tool_input_schema=lambda name: TOOLS[name].schema() if name in TOOLS else None,
-    )  # fmt: skip
+    )
 
 
 async def serve_stdio(version: str) -> None:
@@ -101,9 +105,12 @@ def error_document(error: AdvisorError) -> dict[str, Any]:
 
 def _listed(tool: Tool) -> ListedTool:
     return ListedTool(
-        name=tool.name, title=tool.title, description=tool.about, input_schema=tool.schema(),
+        name=tool.name,
+        title=tool.title,
+        description=tool.about,
+        input_schema=tool.schema(),
         annotations=_READS,
-    )  # fmt: skip
+    )
 
 
 def _result(document: Document, *, is_error: bool = False) -> CallToolResult:

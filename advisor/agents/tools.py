@@ -28,9 +28,19 @@ _FULL = {
 # What an agent reads at once: a whole list of networks has 1 MB.
 _LISTED = 20
 _OF_EXPLANATIONS = (
-    "request", "instance_type", "gpu", "disk", "region", "price", "predicted", "bottleneck",
-    "utilization", "stage_rates", "extrapolation", "explanation",
-)  # fmt: skip
+    "request",
+    "instance_type",
+    "gpu",
+    "disk",
+    "region",
+    "price",
+    "predicted",
+    "bottleneck",
+    "utilization",
+    "stage_rates",
+    "extrapolation",
+    "explanation",
+)
 
 
 class Tool(NamedTuple):
@@ -70,9 +80,12 @@ class Tool(NamedTuple):
     def _unknown(self, name: str) -> UsageError:
         names = tuple(self.schema()["properties"])
         return UsageError(
-            "there is no field '{name}'", name=name, field=name, code="unknown_field",
+            "there is no field '{name}'",
+            name=name,
+            field=name,
+            code="unknown_field",
             hint=Message("there are: {names}", names=names),
-        )  # fmt: skip
+        )
 
 
 def _recommendation(context: Context, question: commands.AnyRecommend) -> Document:
@@ -109,51 +122,75 @@ def _offers(context: Context, question: Offers) -> Document:
 
 _EVERY = (
     Tool(
-        "recommend", "Recommend an instance",
+        "recommend",
+        "Recommend an instance",
         "The cheapest cloud instance and disk that will really reach a throughput (or a latency, "
         "a budget, a deadline) for a neural network in training, inference, preprocessing, in "
         "serving a language model (task generation) or tuning one (task finetuning). Answers with "
         "price, interval of the rate (lower, median, upper), bottleneck, alternatives, and the "
         "reasons for rejecting the others. `recommendation` is null where nothing meets the "
         "question: then `nearest` and `relax` say what would.",
-        commands.RECOMMEND, _recommendation, is_slow=True,
+        commands.RECOMMEND,
+        _recommendation,
+        is_slow=True,
     ),
     Tool(
-        "predict", "Predict the throughput of an instance",
+        "predict",
+        "Predict the throughput of an instance",
         "What one named instance type reaches for a network: rate with interval, bottleneck, "
         "price per million samples. `vcpus` and `memory` ask what if it had others.",
-        commands.PREDICT, _prediction,
+        commands.PREDICT,
+        _prediction,
     ),
     Tool(
-        "compare", "Compare instances or GPUs",
+        "compare",
+        "Compare instances or GPUs",
         "Two or more instance types, or GPUs by themselves, side by side for one network: rate, "
         "price and price per sample against a baseline.",
-        commands.COMPARE, _comparison, is_slow=True,
+        commands.COMPARE,
+        _comparison,
+        is_slow=True,
     ),
     Tool(
-        "memory", "GPU memory of a network",
+        "memory",
+        "GPU memory of a network",
         "GPU memory that a network needs at a batch size: its parts, the GPUs that it fits, the "
         "largest batch of each.",
-        commands.MEMORY, _memory, is_slow=True,
+        commands.MEMORY,
+        _memory,
+        is_slow=True,
     ),
     Tool(
-        "networks", "Find networks",
+        "networks",
+        "Find networks",
         "The networks that the advisor knows by name, with parameters, operations, input, and "
         "whether rates were measured. Give `search` ('resnet', 'vit_*'); `total` counts all that "
         "match.",
-        Networks, _networks, {"limit": _LISTED}, ("cursor",),
+        Networks,
+        _networks,
+        {"limit": _LISTED},
+        ("cursor",),
     ),
     Tool(
-        "offers", "Find priced offers",
+        "offers",
+        "Find priced offers",
         "Instance types with prices, cheapest first, by cloud, region, market, GPU, vCPUs, RAM "
         "and price. `total` counts all that match; narrow the filters to see others.",
-        Offers, _offers, {"limit": _LISTED}, ("cursor",),
+        Offers,
+        _offers,
+        {"limit": _LISTED},
+        ("cursor",),
     ),
     Tool(
-        "explain", "Explain a prediction",
+        "explain",
+        "Explain a prediction",
         "Why a named instance reaches its rate and no more: what binds, what more vCPUs, RAM, disk "
         "or GPU would add, and how far the prediction is from anything measured.",
-        Predict, _explanation, {}, ("explain", "curve"), is_slow=True,
+        Predict,
+        _explanation,
+        {},
+        ("explain", "curve"),
+        is_slow=True,
     ),
-)  # fmt: skip
+)
 TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _EVERY}

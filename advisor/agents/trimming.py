@@ -8,9 +8,15 @@ from typing import Any
 # How many of each list an agent sees. The document has them best first; where a price comes from
 # stands beside the price.
 _MOST = {
-    "alternatives": 3, "rejected": 3, "pareto": 5, "front": 5, "serving.front": 5, "gpus": 20,
-    "sources": 0, "catalog.sources": 0,
-}  # fmt: skip
+    "alternatives": 3,
+    "rejected": 3,
+    "pareto": 5,
+    "front": 5,
+    "serving.front": 5,
+    "gpus": 20,
+    "sources": 0,
+    "catalog.sources": 0,
+}
 _DIGITS = 6
 _EMPTY: tuple[object, ...] = (None, [], {}, "")
 LEFT_OUT = "left_out"

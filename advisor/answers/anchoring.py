@@ -120,8 +120,9 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
     unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
-        network=own.name, anchor=FieldName("anchor"),
-    )  # fmt: skip
+        network=own.name,
+        anchor=FieldName("anchor"),
+    )
     return Anchored(unmeasured, (note,))
 
 
@@ -144,14 +145,14 @@ def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[Message
         Message(
             "what {network} computes is not known: GPUs compare as they do for {other}, so "
             "intervals are wide",
-            network=name, other=STAND_IN,
+            network=name,
+            other=STAND_IN,
         )
-    )  # fmt: skip
+    )
     if shape is None:
         warnings.append(
-            Message("the input of {network} is not known: images of 224 pixels are assumed",
-                    network=name)
-        )  # fmt: skip
+            Message("the input of {network} is not known: images of 224 pixels are assumed", network=name)
+        )
     return facts_of_own(name, OwnSizes(input_shape=shape), {})
 
 
@@ -172,9 +173,10 @@ def _memory(
             warnings.append(Message("{error}", error=error.message))
     if not seen.peaks:
         warnings.append(
-            Message("the GPU memory of {network} is not known: nothing is rejected for it",
-                    network=asked.network)
-        )  # fmt: skip
+            Message(
+                "the GPU memory of {network} is not known: nothing is rejected for it", network=asked.network
+            )
+        )
     return seen.needed_card_mib
 
 
@@ -229,10 +231,15 @@ def refuse_impossible(one: Observation, operations: Rows | None) -> None:
         raise UsageError(
             "{origin}: {seconds:.3g} s for batch {batch} of {network} is faster than {gpu} can "
             "compute ({least:.3g} s)",
-            origin=one.origin, seconds=one.seconds, batch=workload.batch_size,
-            network=workload.network, gpu=one.gpu.name, least=least, field="anchor",
+            origin=one.origin,
+            seconds=one.seconds,
+            batch=workload.batch_size,
+            network=workload.network,
+            gpu=one.gpu.name,
+            least=least,
+            field="anchor",
             hint="time steps with torch.cuda.synchronize() after each, as advisor measure does",
-        )  # fmt: skip
+        )
 
 
 def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
@@ -264,27 +271,40 @@ def _no_anchor(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observa
     if rows:
         has = sorted({(str(row.workload.task), str(row.workload.precision)) for row in rows})
         options = [
-            Message("{task} {has_task} {precision} {has_precision}", task=FieldName("task"),
-                    has_task=task, precision=FieldName("precision"), has_precision=precision)
+            Message(
+                "{task} {has_task} {precision} {has_precision}",
+                task=FieldName("task"),
+                has_task=task,
+                precision=FieldName("precision"),
+                has_precision=precision,
+            )
             for task, precision in has
-        ]  # fmt: skip
+        ]
         return UsageError(
-            "no anchor in {files} is of {task} in {precision}", files=names, task=asked.task,
-            precision=asked.precision, field="anchor",
+            "no anchor in {files} is of {task} in {precision}",
+            files=names,
+            task=asked.task,
+            precision=asked.precision,
+            field="anchor",
             hint=Message("ask for what they are of: {options}", options=options),
-        )  # fmt: skip
+        )
     others = sorted({row.workload.network for file in files for row in file.observations})
     if others:
         return UsageError(
-            "no anchor in {files} is of {network}, but of {others}", files=names,
-            network=asked.network, others=others, field="anchor",
+            "no anchor in {files} is of {network}, but of {others}",
+            files=names,
+            network=asked.network,
+            others=others,
+            field="anchor",
             hint=Message("name that with {model}", model=FieldName("model")),
-        )  # fmt: skip
+        )
     reasons = list(dict.fromkeys(row.reason for file in files for row in file.refused))
     return UsageError(
-        "nothing in {files} can be an anchor: {why}", files=names, field="anchor",
+        "nothing in {files} can be an anchor: {why}",
+        files=names,
+        field="anchor",
         why="; ".join(reasons[:_MOST_NAMED]) or Message("nothing was measured in it"),
-    )  # fmt: skip
+    )
 
 
 def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
@@ -298,7 +318,12 @@ def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
                 raise UsageError(
                     "anchors contradict each other: batch {batch} on {gpu} takes {fast:.3g} s in "
                     "{fast_origin} and {slow:.3g} s in {slow_origin}",
-                    batch=one.workload.batch_size, gpu=one.gpu.name, fast=fast.seconds,
-                    fast_origin=fast.origin, slow=slow.seconds, slow_origin=slow.origin,
-                    field="anchor", hint="leave the wrong one out",
-                )  # fmt: skip
+                    batch=one.workload.batch_size,
+                    gpu=one.gpu.name,
+                    fast=fast.seconds,
+                    fast_origin=fast.origin,
+                    slow=slow.seconds,
+                    slow_origin=slow.origin,
+                    field="anchor",
+                    hint="leave the wrong one out",
+                )

@@ -144,9 +144,10 @@ def _instances(context: Context, asked: Sequence[_Asked], question: Compare) -> 
     first, names = named[0], list(dict.fromkeys([*named[1:], named[0]]))
     if len(names) < 2:
         raise UsageError(
-            "one instance alone is `advisor predict`", field="instance",
+            "one instance alone is `advisor predict`",
+            field="instance",
             hint=Message("name another {field}", field=FieldName("instance")),
-        )  # fmt: skip
+        )
     found = []
     for one in asked:
         cells = [
@@ -169,9 +170,11 @@ def _gpus(context: Context, asked: Sequence[_Asked], cards: Sequence[Gpu], basel
         found.append(OfGpus(one.request, cells, fitting[0] if fitting else by_card[first]))
     notes = tuple(note for one in asked for note in one.notes)
     offers = OfferQuery(
-        cloud=asked[0].request.cloud, region=asked[0].request.region,
-        market=asked[0].request.market, accelerated=True,
-    )  # fmt: skip
+        cloud=asked[0].request.cloud,
+        region=asked[0].request.region,
+        market=asked[0].request.market,
+        accelerated=True,
+    )
     usd = {
         name: usd_per_gpu_hour(offer)
         for name, offer in cheapest_by_gpu(context.catalog.offers(offers)).items()

@@ -56,15 +56,18 @@ def model_in_use(file: Path | None) -> PerformanceModel:
     """The named model, or the user's own fit where there is one, or the one that ships."""
     if file is not None and not file.exists():
         raise UsageError(
-            "no performance model '{file}'", file=file, field="performance_model",
+            "no performance model '{file}'",
+            file=file,
+            field="performance_model",
             hint=Message("`advisor fit --out {file}` makes one", file=file),
-        )  # fmt: skip
+        )
     if file is not None and not file.is_file():
         raise UsageError(
-            "'{file}' is no file", file=file, field="performance_model",
-            hint=Message("{option} takes what `advisor fit` kept",
-                         option=FieldName("performance_model")),
-        )  # fmt: skip
+            "'{file}' is no file",
+            file=file,
+            field="performance_model",
+            hint=Message("{option} takes what `advisor fit` kept", option=FieldName("performance_model")),
+        )
     from advisor.models.performance import load_model
 
     own = own_model_path()

@@ -41,9 +41,8 @@ def curves_of(context: Context, request: Request, one: InstancePrediction, asked
     """
     if len(asked) > MOST_POINTS:
         raise wrong(
-            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS,
-            count=len(asked),
-        )  # fmt: skip
+            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(asked)
+        )
     places = [*_hosts(one, asked), *_disks(context, request, one, asked.disks)]
     points = points_at(context, request, one.workload, places)
     first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)

@@ -44,7 +44,6 @@ def explain_instance(
 ) -> Explained | None:
     """The prediction of a named instance explained."""
     explanation = explain(
-        catalog, model, prediction.instance, prediction.disk, prediction.workload,
-        prediction.prediction,
-    )  # fmt: skip
+        catalog, model, prediction.instance, prediction.disk, prediction.workload, prediction.prediction
+    )
     return Explained(prediction.instance.name, explanation) if explanation else None

@@ -72,9 +72,12 @@ def tuning_memory_answered(context: LanguageContext, question: MemoryFinetuning)
     ones in the order asked."""
     catalog, model = context.catalog, language_model_of(question)
     request = FineTuningRequest(
-        model=model.name, tokens=1, sequence=question.sequence, method=question.method,
+        model=model.name,
+        tokens=1,
+        sequence=question.sequence,
+        method=question.method,
         micro_batch=question.micro_batch,
-    )  # fmt: skip
+    )
     cards = cards_meant(catalog, question.gpu or GpuFilter())
     return tuning_memory_of(request, catalog, model, bundled_finetuning_predictor(), cards)
 

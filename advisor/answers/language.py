@@ -165,11 +165,17 @@ def _request(
     mean = request.input_tokens + request.output_tokens
     if request.context_tokens is not None and request.context_tokens < mean:
         raise UsageError(
-            "a mean request has {mean:,.0f} tokens, and {model} takes {most:,}", mean=mean,
-            model=model.name, most=request.context_tokens, field="input_tokens",
-            hint=Message("ask for shorter requests: {input} and {output}",
-                         input=FieldName("input_tokens"), output=FieldName("output_tokens")),
-        )  # fmt: skip
+            "a mean request has {mean:,.0f} tokens, and {model} takes {most:,}",
+            mean=mean,
+            model=model.name,
+            most=request.context_tokens,
+            field="input_tokens",
+            hint=Message(
+                "ask for shorter requests: {input} and {output}",
+                input=FieldName("input_tokens"),
+                output=FieldName("output_tokens"),
+            ),
+        )
     context = context._replace(notes=(*context.notes, *traffic_notes(question, model)))
     return _anchored(context, question, model, request), model, request
 
@@ -193,11 +199,10 @@ def _anchored(
 
     anchors = [
         read_serving_anchor(
-            path, model_of, gpu_of, precision=precision,
-            kv_precision=kv_precision_of(request, precision),
+            path, model_of, gpu_of, precision=precision, kv_precision=kv_precision_of(request, precision)
         )
         for path in question.anchor
-    ]  # fmt: skip
+    ]
     observations = [one for anchor in anchors for one in anchor.observations]
     return context._replace(
         predictor=context.predictor.conditioned(observations),
@@ -211,12 +216,16 @@ def _measured(anchor: ServingAnchor) -> Iterator[Message]:
     deployment = anchor.observations[0].deployment
     yield Message(
         "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",
-        model=deployment.model.name, gpu=deployment.gpu.name, file=anchor.path.name,
+        model=deployment.model.name,
+        gpu=deployment.gpu.name,
+        file=anchor.path.name,
         loads=len(anchor.observations),
-    )  # fmt: skip
+    )
     for tail in anchor.tails:
         yield Message(
             "measured on {gpu} with {load}: p99 of TTFT {ttft:.3g} ms, of TPOT {tpot:.3g} ms",
-            gpu=deployment.gpu.name, load=str(tail.load), ttft=1000 * tail.ttft_p99_seconds,
+            gpu=deployment.gpu.name,
+            load=str(tail.load),
+            ttft=1000 * tail.ttft_p99_seconds,
             tpot=1000 * tail.tpot_p99_seconds,
-        )  # fmt: skip
+        )

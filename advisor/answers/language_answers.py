@@ -107,9 +107,11 @@ class TuningRecommended(NamedTuple):
         """The answer in one of `recommending.FORMATS`; what tunes is the user's own program."""
         if name not in FORMATS:
             raise UsageError(
-                "{format} starts nothing that tunes a language model", format=name, field="export",
+                "{format} starts nothing that tunes a language model",
+                format=name,
+                field="export",
                 hint=Message("take one of {formats}", formats=FORMATS),
-            )  # fmt: skip
+            )
         return _written(self.document(), name)
 
 

@@ -35,10 +35,12 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
         Message(
             "prices in {currency} are left out, as nobody says what a dollar is worth: {clouds} "
             "({variable}=0.9 does)",
-            currency=currency, clouds=clouds, variable=RATE_VARIABLE.format(currency),
+            currency=currency,
+            clouds=clouds,
+            variable=RATE_VARIABLE.format(currency),
         )
         for currency, clouds in catalog.unconverted(query).items()
-    ]  # fmt: skip
+    ]
 
 
 def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:
@@ -50,8 +52,10 @@ def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:
         return None
     return Message(
         "{field} {region} leaves out the clouds without such a region: {clouds}",
-        field=FieldName("region"), region=region, clouds=others,
-    )  # fmt: skip
+        field=FieldName("region"),
+        region=region,
+        clouds=others,
+    )
 
 
 def _without_commitments(catalog: Catalog, asked: OfferQuery) -> Message | None:
@@ -60,9 +64,8 @@ def _without_commitments(catalog: Catalog, asked: OfferQuery) -> Message | None:
     if not clouds:
         return None
     return Message(
-        "clouds left out, as their commitment prices are not known offline: {clouds}",
-        clouds=clouds,
-    )  # fmt: skip
+        "clouds left out, as their commitment prices are not known offline: {clouds}", clouds=clouds
+    )
 
 
 def _old(request: SpecRequest, catalog: Catalog, today: date) -> Message | None:
@@ -78,5 +81,6 @@ def _old(request: SpecRequest, catalog: Catalog, today: date) -> Message | None:
         return None
     return Message(
         "{field} leaves out {count:,} types: every price of theirs is older than its source keeps",
-        field=FieldName("strict"), count=count,
-    )  # fmt: skip
+        field=FieldName("strict"),
+        count=count,
+    )

@@ -39,9 +39,11 @@ def checked_reference(reference: str) -> str:
         return network_info(reference).name
     if not os.access(place := Path(own_file(reference)[0]).expanduser(), os.R_OK):
         raise UsageError(
-            "there is no file {file} that can be read", file=place, field="model",
+            "there is no file {file} that can be read",
+            file=place,
+            field="model",
             hint=Message("name one as {field} path/to/file.py:build", field=FieldName("model")),
-        )  # fmt: skip
+        )
     return reference
 
 
@@ -95,9 +97,8 @@ def _usual_runs(minutes: float, tasks: int) -> int:
 
 
 def document_of_process(
-    command: Sequence[str], grace_seconds: float, on_progress: Progress, job: dict[str, Any],
-    minutes: float,
-) -> dict[str, Any]:  # fmt: skip
+    command: Sequence[str], grace_seconds: float, on_progress: Progress, job: dict[str, Any], minutes: float
+) -> dict[str, Any]:
     """What one process measured; where it ends early, what it had until then, with a warning."""
     so_far: list[dict[str, Any]] = []
     with started_worker([*command, json.dumps(job | {"minutes": minutes})]) as worker:

@@ -51,9 +51,12 @@ def _check_resolves(rendezvous: str) -> None:
         socket.getaddrinfo(host, int(port), type=socket.SOCK_STREAM)
     except OSError as error:
         raise wrong(
-            "rendezvous", "'{host}' does not resolve here ({why})", host=host, why=str(error),
+            "rendezvous",
+            "'{host}' does not resolve here ({why})",
+            host=host,
+            why=str(error),
             hint=Message("give the first node's address, or a name that every node knows"),
-        ) from None  # fmt: skip
+        ) from None
 
 
 def _torchrun(asked: Ranks) -> list[str]:
@@ -62,9 +65,14 @@ def _torchrun(asked: Ranks) -> list[str]:
         return [*_TORCHRUN, "--standalone", *place]
     host, _, port = asked.rendezvous.rpartition(":")
     return [
-        *_TORCHRUN, *place, f"--nnodes={asked.nodes}", f"--node-rank={asked.node_rank - 1}",
-        f"--master-addr={host}", f"--master-port={port}", f"--rdzv-conf=timeout={_APART_SECONDS}",
-    ]  # fmt: skip
+        *_TORCHRUN,
+        *place,
+        f"--nnodes={asked.nodes}",
+        f"--node-rank={asked.node_rank - 1}",
+        f"--master-addr={host}",
+        f"--master-port={port}",
+        f"--rdzv-conf=timeout={_APART_SECONDS}",
+    ]
 
 
 def _emulated_step_seconds(reference: str, asked: Ranks, precision: Precision) -> float | None:
@@ -78,8 +86,9 @@ def _emulated_step_seconds(reference: str, asked: Ranks, precision: Precision) -
     if not accelerator.is_emulated or is_own(reference):
         raise UsageError(
             Message("with ranks an accelerator is emulated:GPU, and the network one of the zoo"),
-            hint=Message("leave it out: the GPUs that are here compute"), field="accelerator",
-        )  # fmt: skip
+            hint=Message("leave it out: the GPUs that are here compute"),
+            field="accelerator",
+        )
     return published_step_seconds(
         checked_reference(reference), Task.TRAINING, precision, asked.batch_size, accelerator.gpu
     )

@@ -75,9 +75,8 @@ def _side(text: str | None) -> int | None:
     match = _SQUARE.fullmatch(text.lower())
     if not match:
         raise wrong(
-            "input", "{field} {text} is no square image", text=text,
-            hint="write it as 3x384x384 or 384",
-        )  # fmt: skip
+            "input", "{field} {text} is no square image", text=text, hint="write it as 3x384x384 or 384"
+        )
     return int(match.group(1))
 
 

@@ -57,9 +57,11 @@ class WhatIf(NamedTuple):
         return Message(
             "{type} as if it had {vcpus} vCPUs ({cores} cores) and {memory:mib} RAM, GPUs, disks "
             "and links as they are: nobody sells that, so it has no price",
-            type=changed.name, vcpus=changed.vcpus, cores=changed.physical_cores,
+            type=changed.name,
+            vcpus=changed.vcpus,
+            cores=changed.physical_cores,
             memory=changed.memory_mib,
-        )  # fmt: skip
+        )
 
 
 def asked_of(context: Context, name: str, question: Predict) -> tuple[Context, WhatIf | None]:

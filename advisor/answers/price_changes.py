@@ -37,8 +37,7 @@ SHIPPED, CURRENT = "bundle", "current"
 _REFRESHED = "*.refreshed.json"
 
 # Fields of a request that ask for a rate.
-_TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requests_per_second",
-            "users")  # fmt: skip
+_TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requests_per_second", "users")
 
 Row = dict[str, Any]
 
@@ -62,10 +61,11 @@ def catalog_in(place: str) -> Catalog:
     if path.is_dir() and any(next(path.glob(f), None) for f in (_REFRESHED, f"*{SUFFIX}")):
         return load_catalog(DATA_FOLDER, imports=path)
     raise UsageError(
-        "'{place}' is no catalogue", place=place,
+        "'{place}' is no catalogue",
+        place=place,
         hint="name bundle, current, a folder with catalog/manifest.json, your own folder of imports"
         " and refreshed prices, or a file of refreshed prices",
-    )  # fmt: skip
+    )
 
 
 def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, Any]:

@@ -106,7 +106,9 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
     if isinstance(value, numbers.Real):
         return _NUMBER.text_of(float(value))
     raise wrong(
-        name, "{field} takes {what}, not {kind}", kind=type(value).__name__,
+        name,
+        "{field} takes {what}, not {kind}",
+        kind=type(value).__name__,
         what=fields[name].kind.metavar if name in fields else "",
         hint=Message("give a text or a number"),
-    )  # fmt: skip
+    )

@@ -71,9 +71,8 @@ class Measuring:
         return self._recorder.watch(loader)
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         try:
             self._recorder.close()
             self._running = None
@@ -88,14 +87,19 @@ class Measuring:
         recorded.facts["gpu_state"] = self._sampler.environment
         if not recorded.rows:
             raise MeasuringError(
-                "the loop of '{name}' told of no step", name=self._what["name"],
+                "the loop of '{name}' told of no step",
+                name=self._what["name"],
                 hint="loop over m.steps(loader), or call m.step(samples) after each step",
-            )  # fmt: skip
+            )
         with errors_with_fields():
             self.document = anchor_of_script(
-                sys.argv[:1], [recorded], time.monotonic() - self._entered, self._warnings,
-                self._what, self._ran,
-            )  # fmt: skip
+                sys.argv[:1],
+                [recorded],
+                time.monotonic() - self._entered,
+                self._warnings,
+                self._what,
+                self._ran,
+            )
             write_whole(self.file, json.dumps(self.document, indent=1) + "\n")
 
     @property
@@ -105,9 +109,13 @@ class Measuring:
 
 
 def measure(
-    name: str, *, precision: str = "fp32", task: str = "training",
-    input_shape: Sequence[int] | None = None, out: str | PathLike[str] | None = None,
-) -> Measuring:  # fmt: skip
+    name: str,
+    *,
+    precision: str = "fp32",
+    task: str = "training",
+    input_shape: Sequence[int] | None = None,
+    out: str | PathLike[str] | None = None,
+) -> Measuring:
     """Measure a loop of yours as it runs: an anchor of this machine's GPU.
 
         with advisor.measure("my_net", precision="amp") as m:
@@ -128,10 +136,16 @@ def measure(
 
 
 def anchor(
-    module_or_function: Any, example: Any = None, *, loss: Any = None, name: str | None = None,
-    task: str | None = None, precision: str = "fp32", minutes: float = 2.0,
+    module_or_function: Any,
+    example: Any = None,
+    *,
+    loss: Any = None,
+    name: str | None = None,
+    task: str | None = None,
+    precision: str = "fp32",
+    minutes: float = 2.0,
     out: str | PathLike[str] | None = None,
-) -> Path:  # fmt: skip
+) -> Path:
     """Measure a network of yours by itself on this machine, for some minutes, in fresh processes.
 
     `module_or_function`, `example` and `loss` are those of `advisor.network`; a name or a
@@ -149,10 +163,13 @@ def anchor(
         file = Path(fspath(out)) if out is not None else Path(f"anchor-{title}.json")
         require_writable(file)
         document = measure_reference(
-            reference, minutes=minutes, precision=Precision(_precision(precision)), data=None,
+            reference,
+            minutes=minutes,
+            precision=Precision(_precision(precision)),
+            data=None,
             tasks=(Task(_task(task)),) if task else _COMPUTED[::-1],
             on_progress=lambda line: print(line, file=sys.stderr),  # noqa: T201
-        )  # fmt: skip
+        )
         write_whole(file, json.dumps(document, indent=1) + "\n")
     return file
 
@@ -161,9 +178,11 @@ def _sizes(shape: Any) -> list[int]:
     sizes = list(shape) if isinstance(shape, Iterable) else []
     if not sizes or not all(isinstance(size, Integral) and int(size) > 0 for size in sizes):
         raise UsageError(
-            "input_shape is the sizes of one sample, not {shape}", shape=str(shape),
-            field="input_shape", hint="as (3, 224, 224)",
-        )  # fmt: skip
+            "input_shape is the sizes of one sample, not {shape}",
+            shape=str(shape),
+            field="input_shape",
+            hint="as (3, 224, 224)",
+        )
     return [int(size) for size in sizes]
 
 

@@ -119,16 +119,19 @@ def network(
     """
     if not is_module(module_or_function) and not callable(module_or_function):
         raise UsageError(
-            "{kind} is no network", kind=type(module_or_function).__name__, field="model",
+            "{kind} is no network",
+            kind=type(module_or_function).__name__,
+            field="model",
             hint="give a torch.nn.Module, or a function that returns one",
-        )  # fmt: skip
+        )
     title = name or str(getattr(module_or_function, "__name__", type(module_or_function).__name__))
     inputs, targets = example if _is_pair(example) else (example, _no_targets(example))
     kept = _pickled({"network": module_or_function, "example": (inputs, targets), "loss": loss})
     text = _FILE.format(
-        title=title, path=[one for one in sys.path if one],
+        title=title,
+        path=[one for one in sys.path if one],
         imports=_TORCHVISION if any(one in kept for one in _USERS_OF_TORCHVISION) else "",
-    )  # fmt: skip
+    )
     text += "" if example is None else _EXAMPLE.format(shape=_shape_of(inputs))
     text += _LOSS if loss is not None else ""
     digest = hashlib.sha256(kept + text.encode()).hexdigest()[:8]
@@ -148,26 +151,31 @@ def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
         if not is_of_language:
             raise UsageError(
                 "{kind} is a configuration, which says enough for task {tasks} alone",
-                tasks=" and ".join(LanguageTask), kind=type(model).__name__, field="model",
+                tasks=" and ".join(LanguageTask),
+                kind=type(model).__name__,
+                field="model",
                 hint="for other tasks build it: model=advisor.network(lambda: "
                 "AutoModel.from_config(config), batch), with a batch of token ids or pixels",
-            )  # fmt: skip
+            )
         return {**values, "model": None, "config": _config_file(model)}
     several = model if isinstance(model, (list, tuple)) else [model]
     modules = [one for one in several if is_module(one)]
     if modules and is_of_language:
         raise UsageError(
             "task {task} takes a language model by its name or configuration, not {kind}",
-            task=str(values["task"]), kind=type(modules[0]).__name__, field="model",
+            task=str(values["task"]),
+            kind=type(modules[0]).__name__,
+            field="model",
             hint="give model.config of a model of transformers",
-        )  # fmt: skip
+        )
     for one in several:
         if callable(one) and not is_module(one):
             raise UsageError(
-                "{name} is no network, but makes one", field="model",
+                "{name} is no network, but makes one",
+                field="model",
                 name=getattr(one, "__name__", type(one).__name__),
                 hint="call it, or give model=advisor.network(it, batch)",
-            )  # fmt: skip
+            )
     named = [network(one) if is_module(one) else one for one in several]
     return {**values, "model": named if isinstance(model, (list, tuple)) else named[0]}
 
@@ -223,15 +231,20 @@ def _pickled(kept: dict[str, Any]) -> bytes:
     except ModuleNotFoundError as error:
         raise UsageError(
             "a network of this process is kept with {package}, which is not here",
-            package=error.name, field="model",
-            hint=Message("name a file (path/to/file.py:build), or install it: {command}",
-                         command=install_command("sweep")),
-        ) from error  # fmt: skip
+            package=error.name,
+            field="model",
+            hint=Message(
+                "name a file (path/to/file.py:build), or install it: {command}",
+                command=install_command("sweep"),
+            ),
+        ) from error
     except Exception as error:
         raise UsageError(
-            "the network cannot be kept ({why})", why=f"{type(error).__name__}: {error}",
-            field="model", hint="name a file that builds it: path/to/file.py:build",
-        ) from error  # fmt: skip
+            "the network cannot be kept ({why})",
+            why=f"{type(error).__name__}: {error}",
+            field="model",
+            hint="name a file that builds it: path/to/file.py:build",
+        ) from error
 
 
 def _is_pair(example: Any) -> bool:

@@ -54,9 +54,13 @@ class Objective:
 
 
 _NOTHING = {
-    "answered": 0.0, "usd_per_hour": inf, "usd_per_million": inf, "throughput_lower": 0.0,
-    "throughput_median": 0.0, "throughput_upper": 0.0,
-}  # fmt: skip
+    "answered": 0.0,
+    "usd_per_hour": inf,
+    "usd_per_million": inf,
+    "throughput_lower": 0.0,
+    "throughput_median": 0.0,
+    "throughput_upper": 0.0,
+}
 
 
 def objective(**fields: Any) -> Objective:

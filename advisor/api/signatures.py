@@ -41,9 +41,8 @@ def parameter_of(kinds: Kinds[Any], field: Field) -> inspect.Parameter:
     declared = kinds.declarations(field.name) if isinstance(kinds, ByTask) else [field]
     default = inspect.Parameter.empty if field.required else shown_default(field)
     return inspect.Parameter(
-        field.name, inspect.Parameter.KEYWORD_ONLY, default=default,
-        annotation=type_of(declared or [field]),
-    )  # fmt: skip
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type_of(declared or [field])
+    )
 
 
 def shown_default(field: Field) -> Any:

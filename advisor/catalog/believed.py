@@ -85,8 +85,7 @@ def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets:
     if _has_other_gpus(facts, known, sheets):
         return OTHER_GPUS
     sizes = (("vcpus", known.vcpus), ("memory_gib", known.memory_mib / 1024))
-    same = (1 / _SAME_SIZE <= float(facts[key]) / size <= _SAME_SIZE for key, size in sizes
-            if key in facts)  # fmt: skip
+    same = (1 / _SAME_SIZE <= float(facts[key]) / size <= _SAME_SIZE for key, size in sizes if key in facts)
     return "" if all(same) else OTHER_SIZE
 
 

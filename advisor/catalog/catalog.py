@@ -381,18 +381,22 @@ class Catalog:
         homes = [home for home in clouds if name in home.instances]
         if len(homes) > 1:
             raise UsageError(
-                "{name} is a type of {clouds}", name=name, clouds=[home.name for home in homes],
-                field="instance", hint=Message("give {cloud} one of them",
-                                               cloud=FieldName("cloud")),
-            )  # fmt: skip
+                "{name} is a type of {clouds}",
+                name=name,
+                clouds=[home.name for home in homes],
+                field="instance",
+                hint=Message("give {cloud} one of them", cloud=FieldName("cloud")),
+            )
         return homes[0]
 
     def _cloud(self, name: str) -> Cloud:
         if name not in self._clouds:
             if name in _WITHOUT_FACTS:
                 raise UsageError(
-                    "vCPUs and RAM of {name}'s types are not known here", name=name, field="cloud",
+                    "vCPUs and RAM of {name}'s types are not known here",
+                    name=name,
+                    field="cloud",
                     hint="`advisor catalog import` ranks those of a file that tells them",
-                )  # fmt: skip
+                )
             raise unknown_cloud(name, tuple(self._clouds))
         return self._clouds[name]

@@ -56,9 +56,8 @@ def local_disk(instance: InstanceType, size_gib: float) -> Disk:
         low, high = factors(assumed)
         rate = replace(rate, low=low, high=high)
     return Disk(
-        rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume",
-        assumed=assumed,
-    )  # fmt: skip
+        rate=rate, choice=DiskChoice(type=LOCAL), size_gib=has, binding_limit="volume", assumed=assumed
+    )
 
 
 def local_if_it_fits(instance: InstanceType, dataset_gib: float) -> Disk | None:
@@ -106,9 +105,11 @@ def unknown_disk(name: str, known: Iterable[str]) -> UsageError:
     """The error for a type that is not among the known ones, though its cloud may sell it."""
     if name.lower().startswith(_WITHOUT_FACTS):
         return UsageError(
-            "rates and prices of {name} are not known here", name=name, field="disk",
+            "rates and prices of {name} are not known here",
+            name=name,
+            field="disk",
             hint="name one of GCP's Persistent Disks: pd-standard, pd-balanced, pd-ssd",
-        )  # fmt: skip
+        )
     return unknown_name("disk type", name, known, field="disk")
 
 

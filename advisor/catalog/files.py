@@ -22,7 +22,7 @@ MANIFEST = "catalog/manifest.json"
 SCHEMA = "advisor.catalog-bundle/3"
 REFRESHED_SUFFIX = ".refreshed.json"  # behind a cloud, in the user's folder: see `refreshed`
 _OWN_DIGEST = b'"digest": "%s"'
-_WAY_OUT = "reinstall the package, or rebuild it in a source checkout: python -m advisor.infra.build_catalog"
+_WAY_OUT = "reinstall the package, or rebuild it in a source checkout: python -m advisor.infra.build.catalog"
 
 
 class Table:

@@ -29,9 +29,12 @@ def require_whole(asked: str, sheets: Mapping[str, Gpu]) -> None:
     if not is_whole(asked, sheets):
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
-            gpu=asked, profile=slice_profile(asked), field="gpu", code="gpu_slice",
+            gpu=asked,
+            profile=slice_profile(asked),
+            field="gpu",
+            code="gpu_slice",
             hint="name a whole card",
-        )  # fmt: skip
+        )
 
 
 def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
@@ -74,12 +77,17 @@ def sheet_of(
     if found.is_slice:
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a {card}, so nothing follows from it for the card",
-            gpu=name, profile=found.slice_profile, card=found.gpu, hint="measure on a whole card",
+            gpu=name,
+            profile=found.slice_profile,
+            card=found.gpu,
+            hint="measure on a whole card",
             code="gpu_slice",
-        )  # fmt: skip
+        )
     if found.gpu in sheets:
         return sheets[found.gpu]
     raise UsageError(
         "there is no data sheet of the GPU '{gpu}', so nothing follows from it for others",
-        gpu=name, hint=unknown_name("GPU", name, sheets).hint, code="unknown_name",
-    )  # fmt: skip
+        gpu=name,
+        hint=unknown_name("GPU", name, sheets).hint,
+        code="unknown_name",
+    )

@@ -22,16 +22,37 @@ from advisor.domain import LIST, OBSERVED, Market
 from advisor.errors import UsageError
 from advisor.messages import Message
 
-_PER_GPU = ("usdpergpuhour", "usdpergpuhr", "pricepergpuhour", "pricepergpuhourusd",
-            "priceusdpergpuhour", "pricepergpuusd", "hourlypergpuusd", "pergpuhourusd",
-            "gpuhourusd", "pricepergpu")  # fmt: skip
-_OF_ALL = ("usdperhour", "usdperhr", "priceperhourusd", "pricehourusd", "priceusd", "hourlyusd",
-           "usdhourly", "pricehour", "priceperhour", "hourlyprice", "price")  # fmt: skip
+_PER_GPU = (
+    "usdpergpuhour",
+    "usdpergpuhr",
+    "pricepergpuhour",
+    "pricepergpuhourusd",
+    "priceusdpergpuhour",
+    "pricepergpuusd",
+    "hourlypergpuusd",
+    "pergpuhourusd",
+    "gpuhourusd",
+    "pricepergpu",
+)
+_OF_ALL = (
+    "usdperhour",
+    "usdperhr",
+    "priceperhourusd",
+    "pricehourusd",
+    "priceusd",
+    "hourlyusd",
+    "usdhourly",
+    "pricehour",
+    "priceperhour",
+    "hourlyprice",
+    "price",
+)
 PRICES = (*_PER_GPU, *_OF_ALL)
 # The same in other currencies: such rows are counted, and priced by none.
 _OTHER_CURRENCIES = ("eur", "gbp", "cny", "inr", "jpy", "cad", "aud", "chf")
-_ELSEWHERE = tuple(name.replace("usd", currency) for name in PRICES if "usd" in name
-                   for currency in _OTHER_CURRENCIES)  # fmt: skip
+_ELSEWHERE = tuple(
+    name.replace("usd", currency) for name in PRICES if "usd" in name for currency in _OTHER_CURRENCIES
+)
 _PROVIDER = ("provider", "providername", "providerslug", "providerid", "cloud", "vendor")
 _CARD = ("gpu", "gpumodel", "gpuname", "gputype", "gpuslug", "model", "accelerator", "card")
 _MEMORY = ("vramgb", "vram", "vramgib", "gpumemorygb", "gpumemorygib", "gpumemory")
@@ -39,8 +60,17 @@ _TIER = ("tier", "kind", "pricingtype", "pricetype", "type", "market", "billing"
 _COUNT = ("gpucount", "numgpus", "gpus", "count")
 _VCPUS_PER_GPU, _VCPUS = ("vcpuspergpu",), ("vcpus", "vcpu")
 _RAM_PER_GPU, _RAM = ("ramgbpergpu", "rampergpugb"), ("ramgb", "ramgib")
-_DAY = ("collectedat", "asof", "pricedate", "date", "updatedat", "lastupdated", "generatedat",
-        "updated", "snapshotdate")  # fmt: skip
+_DAY = (
+    "collectedat",
+    "asof",
+    "pricedate",
+    "date",
+    "updatedat",
+    "lastupdated",
+    "generatedat",
+    "updated",
+    "snapshotdate",
+)
 _TIERS = {
     **dict.fromkeys(("", "ondemand", "secure", "list", "dedicated"), (Market.ON_DEMAND, LIST)),
     **dict.fromkeys(("community", "marketplace"), (Market.ON_DEMAND, OBSERVED)),
@@ -54,10 +84,19 @@ _MOST_GPUS = 1024
 SECOND_PRICE = "another price of the same GPU is newer, or as new and lower"
 # Names of trackers -> the catalogue's.
 _CLOUDS = {
-    "datacrunch": "verda", "lambdalabs": "lambda", "lambdacloud": "lambda", "vastai": "vast",
-    "oracle": "oci", "oraclecloud": "oci", "ovhcloud": "ovh", "google": "gcp",
-    "googlecloud": "gcp", "amazon": "aws", "microsoft": "azure", "microsoftazure": "azure",
-}  # fmt: skip
+    "datacrunch": "verda",
+    "lambdalabs": "lambda",
+    "lambdacloud": "lambda",
+    "vastai": "vast",
+    "oracle": "oci",
+    "oraclecloud": "oci",
+    "ovhcloud": "ovh",
+    "google": "gcp",
+    "googlecloud": "gcp",
+    "amazon": "aws",
+    "microsoft": "azure",
+    "microsoftazure": "azure",
+}
 
 
 class GpuHour(Struct, frozen=True, kw_only=True):
@@ -122,9 +161,11 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
     day = row.day(_DAY) or as_of
     if day is None:
         raise UsageError(
-            "{place} has no date", place=row.place, field="as_of",
+            "{place} has no date",
+            place=row.place,
+            field="as_of",
             hint=Message("say when it was fetched: --as-of 2026-11-20"),
-        )  # fmt: skip
+        )
     market, kind = _TIERS[tier]
     return GpuHour(
         place=row.place,

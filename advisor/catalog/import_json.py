@@ -91,8 +91,9 @@ def parsed(text: str) -> Any:
     try:
         return json.loads(text, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise UsageError("the file is not valid JSON: {error}", error=one_line(str(error)),
-                         field="file") from error  # fmt: skip
+        raise UsageError(
+            "the file is not valid JSON: {error}", error=one_line(str(error)), field="file"
+        ) from error
 
 
 def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:

@@ -126,8 +126,7 @@ def _with_gpus(
     count = known.gpu_count * known.gpu_fraction
     for card in cards.get(_zone(cells), ()):
         if card["AcceleratorName"] == gpu and _number(card["AcceleratorCount"]) == count:
-            own = {key: card.get(key, "") for key in ("AcceleratorName", "AcceleratorCount",
-                                                      "GpuInfo")}  # fmt: skip
+            own = {key: card.get(key, "") for key in ("AcceleratorName", "AcceleratorCount", "GpuInfo")}
             sums = {key: _sum(cells[key], card[key]) for key in ("Price", "SpotPrice")}
             return {**cells, **own, **sums} if sums["Price"] or sums["SpotPrice"] else None
     return None
@@ -219,8 +218,9 @@ def _one_a_region(found: SkyPilotRows) -> list[ImportRow]:
             kept[key] = replace(other, price=min(row.price, other.price))
         elif row.price != other.price:
             found.leave_out(
-                row.line, f"{row.instance_type} in {row.region}",
+                row.line,
+                f"{row.instance_type} in {row.region}",
                 "zones of one region have different prices: the highest counts",
-            )  # fmt: skip
+            )
             kept[key] = replace(other, price=max(row.price, other.price))
     return list(kept.values())

@@ -156,10 +156,12 @@ def _take_json(
     if not is_gpu_hours(document):
         raise UsageError(
             "this JSON is none of the price lists that can be read",
-            hint=Message("rows of a tracker have a provider, a GPU and a price in US dollars; "
-                         "ec2instances.info lists types with their pricing"),
+            hint=Message(
+                "rows of a tracker have a provider, a GPU and a price in US dollars; "
+                "ec2instances.info lists types with their pricing"
+            ),
             field="file",
-        )  # fmt: skip
+        )
     hours, left_out = read_gpu_hours(document, as_of)
     source = f"{path.name.replace(',', ' ')} (imported)"
     bundled = set(catalog.clouds) - import_clouds(folder)
@@ -221,9 +223,14 @@ def _take_facts(text: str, path: Path, name: str, folder: Path, catalog: Catalog
     rows = read_facts_file(text, types)
     manifest, tables = build_facts_table(rows)
     counts = Counter(row.cloud for row in rows)
-    store(folder, name, manifest | _told_of(name, path, [date.today()]) | {
-        "offers": {}, "left_out": 0, "left_out_by_reason": {}, "fact_counts": counts,
-    }, tables)  # fmt: skip
+    store(
+        folder,
+        name,
+        manifest
+        | _told_of(name, path, [date.today()])
+        | {"offers": {}, "left_out": 0, "left_out_by_reason": {}, "fact_counts": counts},
+        tables,
+    )
     return Imported(name, {}, facts=dict(counts))
 
 
@@ -247,9 +254,14 @@ def _take_disk_prices(text: str, path: Path, name: str, folder: Path, catalog: C
     _require_told_once(rows, name, folder)
     manifest, tables = build_disk_tables(rows)
     counts = Counter(row.cloud for row in rows)
-    store(folder, name, manifest | _told_of(name, path, [row.as_of for row in rows]) | {
-        "offers": {}, "left_out": 0, "left_out_by_reason": {}, "disk_price_counts": counts,
-    }, tables)  # fmt: skip
+    store(
+        folder,
+        name,
+        manifest
+        | _told_of(name, path, [row.as_of for row in rows])
+        | {"offers": {}, "left_out": 0, "left_out_by_reason": {}, "disk_price_counts": counts},
+        tables,
+    )
     return Imported(name, {}, disk_prices=dict(counts))
 
 

@@ -19,18 +19,26 @@ def require_rate(cloud: Cloud) -> None:
     if not cloud.has_rate:
         raise UsageError(
             "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
-            cloud=cloud.name, currency=cloud.currency, field="cloud",
-            hint=Message("say it: {variable}=0.9 advisor ..",
-                         variable=RATE_VARIABLE.format(cloud.currency)),
-        )  # fmt: skip
+            cloud=cloud.name,
+            currency=cloud.currency,
+            field="cloud",
+            hint=Message("say it: {variable}=0.9 advisor ..", variable=RATE_VARIABLE.format(cloud.currency)),
+        )
 
 
 _ALSO_CALLED = {
-    "aws": "amazon amazonwebservices ec2", "azure": "microsoft microsoftazure msft",
-    "gcp": "google googlecloud googlecloudplatform gce", "oci": "oracle oraclecloud",
-    "alibaba": "aliyun alibabacloud alicloud", "ovh": "ovhcloud", "lambda": "lambdalabs",
-    "vast": "vastai", "digitalocean": "do", "verda": "datacrunch", "vultr": "vultrcloud",
-}  # fmt: skip
+    "aws": "amazon amazonwebservices ec2",
+    "azure": "microsoft microsoftazure msft",
+    "gcp": "google googlecloud googlecloudplatform gce",
+    "oci": "oracle oraclecloud",
+    "alibaba": "aliyun alibabacloud alicloud",
+    "ovh": "ovhcloud",
+    "lambda": "lambdalabs",
+    "vast": "vastai",
+    "digitalocean": "do",
+    "verda": "datacrunch",
+    "vultr": "vultrcloud",
+}
 _WRITING = re.compile(r"[^a-z]")
 
 

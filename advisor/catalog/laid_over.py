@@ -146,11 +146,9 @@ def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:
         and _is_card(offer, hour)
     ]
     exact = {
-        hour.place: (
-            -len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd,
-        )
+        hour.place: (-len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd)
         for hour in fitting
-    }  # fmt: skip
+    }
     return min(fitting, key=lambda hour: exact[hour.place], default=None)
 
 

@@ -113,8 +113,7 @@ class PriceTable:
         rows, columns = self._rows(names), self._columns(region)
         usd = self._counted(rows, columns, counts)
         at, column = np.nonzero(~np.isnan(usd))
-        return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(),
-                   strict=True)  # fmt: skip
+        return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(), strict=True)
 
     def lowest(
         self,

@@ -156,9 +156,15 @@ def _price(cells: list[str]) -> tuple[PriceKey, Price]:
     name, region, market, usd, kind, day, source, terms, *rest = cells
     keeps, low, high = [*rest, *(str(MAX_AGE_DAYS), "1", "1")[len(rest) :]]
     price = Price(
-        usd_per_hour=float(usd), kind=kind, as_of=date.fromisoformat(day), source=source,
-        terms=terms, max_age_days=int(keeps), low=float(low), high=float(high),
-    )  # fmt: skip
+        usd_per_hour=float(usd),
+        kind=kind,
+        as_of=date.fromisoformat(day),
+        source=source,
+        terms=terms,
+        max_age_days=int(keeps),
+        low=float(low),
+        high=float(high),
+    )
     if Market(market) is Market.SPOT and kind not in (OBSERVED, ESTIMATED):
         raise ValueError(f"a {kind} price on the market {market}")
     return (name, region, Market(market)), price

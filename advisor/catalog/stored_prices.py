@@ -102,9 +102,14 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
         if start != len(plain):
             raise ValueError("there is more than the head tells")
         found = StoredPrices(
-            head["market"], head["types"], head["regions"], head["bases"], arrays["distinct"],
-            arrays["position"].reshape(shape), arrays["basis"].reshape(shape),
-        )  # fmt: skip
+            head["market"],
+            head["types"],
+            head["regions"],
+            head["bases"],
+            arrays["distinct"],
+            arrays["position"].reshape(shape),
+            arrays["basis"].reshape(shape),
+        )
         _require_whole(found)
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise DataError(f"the catalogue's {path} is no table of prices: {error}") from error

@@ -96,9 +96,10 @@ def _check_card(instance: InstanceType) -> Rejection | None:
             "facts_missing",
             Message(
                 "its GPU is a {share:g} share of one {gpu}; how fast that is, is not published",
-                share=instance.gpu_fraction, gpu=instance.gpu_name,
+                share=instance.gpu_fraction,
+                gpu=instance.gpu_name,
             ),
-        )  # fmt: skip
+        )
     return None
 
 
@@ -107,9 +108,8 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
         return Rejection("facts_missing", Message("no data sheet for its {gpu}", gpu=instance.gpu_name))
     capability = gpu.capability
     card = Message(
-        "{card} (compute capability {capability})",
-        card=gpu.name, capability=gpu.compute_capability,
-    )  # fmt: skip
+        "{card} (compute capability {capability})", card=gpu.name, capability=gpu.compute_capability
+    )
     if capability is None or capability < OLDEST_CUDA_BUILD:
         return _no_build(card)
     if instance.cpu.architecture == "arm64" and capability < OLDEST_ARM_CUDA_BUILD:
@@ -255,9 +255,8 @@ def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
 
 
 def resources_of(
-    catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None,
-    nodes: int = 1,
-) -> Resources:  # fmt: skip
+    catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None, nodes: int = 1
+) -> Resources:
     """What a workload on this instance and disk has: all of its vCPUs, and its GPUs, or
     `max_gpus` of them; as one of several `nodes` where those train together."""
     instance = target.instance if isinstance(target, Offer) else target

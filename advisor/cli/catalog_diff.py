@@ -22,14 +22,15 @@ _MARKETS = {"any": None} | {str(market): market for market in Market}
 @click.argument("new")
 @click.option("--cloud", type=Text("--cloud"), default="any", show_default=True)
 @click.option("--region", type=Text("--region"), help="Only this region.")
-@click.option(
-    "--market", type=Name("market", tuple(_MARKETS)), default="any", show_default=True,
-)  # fmt: skip
+@click.option("--market", type=Name("market", tuple(_MARKETS)), default="any", show_default=True)
 @click.option("--instance", multiple=True, metavar="TYPE", help="Only these types.")
 @click.option(
-    "--answers", multiple=True, type=click.Path(path_type=Path), metavar="FILE",
+    "--answers",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Saved answers or reports (JSON): what their specs cost then and now.",
-)  # fmt: skip
+)
 @output_option
 def diff(
     old: str,

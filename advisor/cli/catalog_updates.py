@@ -310,8 +310,12 @@ def _region(cloud: str, region: str | None) -> str:
     place = region or DEFAULT_REGION.get(cloud)
     if place is None:
         some = _USUAL_REGIONS[cloud]
-        raise UsageError("{cloud} needs a region", cloud=cloud, field="region",
-                         hint=Message("such as {regions}", regions=some))  # fmt: skip
+        raise UsageError(
+            "{cloud} needs a region",
+            cloud=cloud,
+            field="region",
+            hint=Message("such as {regions}", regions=some),
+        )
     return place
 
 

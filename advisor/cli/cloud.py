@@ -21,13 +21,14 @@ if TYPE_CHECKING:
 @click.argument("job", metavar="s3://BUCKET/KEY")
 @click.option("--region", required=True, help="The bucket's.")
 @click.option(
-    "--until", type=click.IntRange(0, 2**33), required=True, metavar="SECONDS",
-    help="Its end, since 1970.",
-)  # fmt: skip
+    "--until", type=click.IntRange(0, 2**33), required=True, metavar="SECONDS", help="Its end, since 1970."
+)
 @click.option(
-    "--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(),
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(),
     help="For its database and log.",
-)  # fmt: skip
+)
 def guest(job: str, region: str, until: int, folder: Path) -> int:
     """Do a job on the instance on which this runs; see docs/how-to/aws.md."""
     from advisor.runs.cloud.agent import run_job, this_instance
@@ -57,9 +58,8 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     from advisor.infra.aws.policies import policy as document
 
     document_of_policy = document(
-        name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE,
-        partition=partition,
-    )  # fmt: skip
+        name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE, partition=partition
+    )
     click.echo(json.dumps(document_of_policy, indent=2))
 
 
@@ -111,9 +111,12 @@ _owner_option = click.option(
     "--owner", type=Text("--owner"), metavar="NAME", help="Only resources of this owner."
 )
 _region_option = click.option(
-    "--region", "regions", metavar="REGION", multiple=True,
+    "--region",
+    "regions",
+    metavar="REGION",
+    multiple=True,
     help="Only this region. Repeatable.  [default: all of the account]",
-)  # fmt: skip
+)
 
 
 @click.group()

@@ -69,12 +69,16 @@ def _span(seconds: float) -> str:
 def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
     cells = [
         (
-            thing.kind, thing.id, thing.region, one_line(thing.sweep_id), one_line(thing.owner),
+            thing.kind,
+            thing.id,
+            thing.region,
+            one_line(thing.sweep_id),
+            one_line(thing.owner),
             one_line(" ".join(filter(None, (thing.state, thing.detail)))),
             time_left(thing.expires_at, now),
         )
         for thing in things
-    ]  # fmt: skip
+    ]
     return table(COLUMNS, cells)
 
 

@@ -23,9 +23,13 @@ class ComparingCommand(SectionedCommand):
 @question_options(COMPARE)
 @question_options(Sources, "sources")
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json", "csv", "md")), default="table",
-    show_default=True, help="Format of the answer.",
-)  # fmt: skip
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json", "csv", "md")),
+    default="table",
+    show_default=True,
+    help="Format of the answer.",
+)
 def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 

@@ -37,9 +37,13 @@ def dataset() -> None:
 
 @dataset.command()
 @click.argument("kind", type=Name("kind of data set", ("photographs", "text")))
-@click.option("--samples", type=Positive("--samples", whole=True), default="10000",
-              show_default=True,
-              help="Number of photographs; a text has the Penn Treebank's length.")  # fmt: skip
+@click.option(
+    "--samples",
+    type=Positive("--samples", whole=True),
+    default="10000",
+    show_default=True,
+    help="Number of photographs; a text has the Penn Treebank's length.",
+)
 @_out_option
 @output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
@@ -57,11 +61,14 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 
 @dataset.command()
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--to", "target", required=True, type=Name("format", _TARGETS),
-              help="Format to write.")  # fmt: skip
+@click.option("--to", "target", required=True, type=Name("format", _TARGETS), help="Format to write.")
 @_out_option
-@click.option("--resize", type=click.IntRange(8, 10_000), metavar="PIXELS",
-              help="Longest allowed shorter edge; not for lmdb.")  # fmt: skip
+@click.option(
+    "--resize",
+    type=click.IntRange(8, 10_000),
+    metavar="PIXELS",
+    help="Longest allowed shorter edge; not for lmdb.",
+)
 @click.option(
     "--quality",
     type=Positive("--quality", whole=True, most=100),
@@ -72,9 +79,14 @@ def make(kind: str, samples: int, out: Path, output: str) -> None:
 )
 @output_option
 def convert(
-    source: Path, target: str, out: Path, resize: int | None, quality: int | None,
-    processes: int | None, output: str,
-) -> None:  # fmt: skip
+    source: Path,
+    target: str,
+    out: Path,
+    resize: int | None,
+    quality: int | None,
+    processes: int | None,
+    output: str,
+) -> None:
     """Convert the images of SOURCE, in any format, and report the rate.
 
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
@@ -85,9 +97,8 @@ def convert(
 
     with dataset_progress("converting") as progress:
         done = convert_dataset(
-            source, target, out, shorter_edge=resize, quality=quality, processes=processes,
-            progress=progress,
-        )  # fmt: skip
+            source, target, out, shorter_edge=resize, quality=quality, processes=processes, progress=progress
+        )
     facts = {
         "seconds": done.seconds,
         "processes": done.processes,
@@ -140,8 +151,12 @@ def check(path: Path, output: str) -> None:
     with dataset_progress("checking") as progress:
         count, broken = check_dataset(path, progress)
     if output == "json":
-        document = {"schema": "advisor.dataset-check/1", "path": str(path), "samples": count,
-                    "broken": broken}  # fmt: skip
+        document = {
+            "schema": "advisor.dataset-check/1",
+            "path": str(path),
+            "samples": count,
+            "broken": broken,
+        }
         click.echo(json.dumps(document, indent=1))
     else:
         click.echo("\n".join([*broken, f"{count:,} images, {len(broken):,} of them broken"]))

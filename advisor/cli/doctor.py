@@ -44,6 +44,9 @@ def doctor(dry_run: bool, output: str) -> int:
 def _lines(state: str, check: str, words: str) -> str:
     head = f"{state:8} {check:21}"
     return textwrap.fill(
-        head + one_line(words), WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False,
+        head + one_line(words),
+        WIDTH,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
         break_long_words=False,
-    )  # fmt: skip
+    )

@@ -22,9 +22,11 @@ _MOST_NAMED = 5
 
 @click.command()
 @click.option(
-    "--from", "source", type=click.Path(path_type=Path),
+    "--from",
+    "source",
+    type=click.Path(path_type=Path),
     help="JSONL file of `advisor measurements export`.  [default: the store]",
-)  # fmt: skip
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the model.  [default: your own]")
 @output_option
 def fit(source: Path | None, out: Path | None, output: str) -> None:

@@ -16,8 +16,14 @@ from advisor.render.tables import records_csv, records_markdown
 
 @click.command(cls=SectionedCommand)
 @question_options(Gpus)
-@click.option("-o", "--output", type=Name("output format", ("table", "json", "csv", "md")),
-              default="table", show_default=True, help="Format of the list.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json", "csv", "md")),
+    default="table",
+    show_default=True,
+    help="Format of the list.",
+)
 def gpus(question: Gpus, output: str) -> None:
     """GPUs by rate, memory, bandwidth, link, power and price.
 

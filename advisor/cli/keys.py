@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 LIST = "advisor.keys/1"
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
 _audit_option = click.option(
-    "--audit-log", type=click.Path(path_type=Path), metavar="FILE",
+    "--audit-log",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
     help="Audit log.  [default: audit.jsonl in the user data directory]",
-)  # fmt: skip
+)
 
 
 @click.group()
@@ -43,8 +45,12 @@ def keys() -> None:
     required=True,
     help="read: ask; measure: also import, sweep and schedule; admin: also AWS.",
 )
-@click.option("--expires", type=Text("--expires"), metavar="TIME",
-              help="Lifetime: 12h, 90d or 1y.  [default: unlimited]")  # fmt: skip
+@click.option(
+    "--expires",
+    type=Text("--expires"),
+    metavar="TIME",
+    help="Lifetime: 12h, 90d or 1y.  [default: unlimited]",
+)
 @_audit_option
 def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> None:
     """Create a key and print it once; it cannot be shown again.

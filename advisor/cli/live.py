@@ -33,8 +33,5 @@ def live_block(lines: Callable[[], Sequence[str]], *, stderr: bool) -> Iterator[
         return text
 
     console = Console(stderr=stderr, highlight=False)
-    with Live(
-        console=console, get_renderable=drawn, refresh_per_second=_PER_SECOND,
-        redirect_stdout=False,
-    ):  # fmt: skip
+    with Live(console=console, get_renderable=drawn, refresh_per_second=_PER_SECOND, redirect_stdout=False):
         yield lambda line: console.print(line, markup=False, soft_wrap=True)

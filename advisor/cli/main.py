@@ -49,13 +49,17 @@ EXTRA_OF = {
     module: extra
     for extra, modules in {
         "sweep": "PIL ray torch torchvision psutil pynvml skimage sklearn cloudpickle",
-        "zoo": "timm transformers diffusers", "formats": "lmdb simplejpeg", "data": "fsspec",
-        "endpoint": "aiohttp", "mcp": "mcp anyio mcp_types", "report": "weasyprint xlsxwriter",
+        "zoo": "timm transformers diffusers",
+        "formats": "lmdb simplejpeg",
+        "data": "fsspec",
+        "endpoint": "aiohttp",
+        "mcp": "mcp anyio mcp_types",
+        "report": "weasyprint xlsxwriter",
         "serve": "fastapi starlette granian limits pythonjsonlogger jinja2 prometheus_client",
         "postgres": "psycopg",
     }.items()
     for module in modules.split()
-}  # fmt: skip
+}
 
 
 class LateGroup(click.Group):

@@ -83,9 +83,10 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     asked = _Asked(**options)
     if not asked.served.is_served and bool(asked.reference) == bool(asked.command):
         raise UsageError(
-            "either a network or a script is measured", field="model",
+            "either a network or a script is measured",
+            field="model",
             hint="name --model, or a script's command after --",
-        )  # fmt: skip
+        )
     name = Path((asked.reference or "script").partition(".py")[0]).name
     file = out or Path(f"anchor-{name}.json")
     require_writable(file)  # before two minutes are spent on what could not be written
@@ -117,9 +118,14 @@ def _measured(asked: _Asked, requests: Path) -> tuple[dict[str, Any], AdvisorErr
     if asked.served.is_served:
         _refuse_options_of_networks(asked.task, asked.data, None)
         return served_document(
-            asked.served, model=asked.reference, precision=asked.precision, minutes=asked.minutes,
-            arguments=asked.command, requests_file=requests, on_progress=_progress,
-        )  # fmt: skip
+            asked.served,
+            model=asked.reference,
+            precision=asked.precision,
+            minutes=asked.minutes,
+            arguments=asked.command,
+            requests_file=requests,
+            on_progress=_progress,
+        )
     if asked.together.ranks is not None:
         return _scaling(asked), None
     if asked.reference:
@@ -188,22 +194,29 @@ def _scaling(asked: _Asked) -> dict[str, Any]:
 
     if not asked.reference or asked.task not in (None, Task.TRAINING) or asked.data:
         raise UsageError(
-            "--ranks measures the training of a network", field="ranks",
+            "--ranks measures the training of a network",
+            field="ranks",
             hint="name it with --model, and leave out --data; of a script, start it by torchrun",
-        )  # fmt: skip
+        )
     return measure_ranks(
-        asked.reference, asked.together, precision=_precision(asked), minutes=asked.minutes,
+        asked.reference,
+        asked.together,
+        precision=_precision(asked),
+        minutes=asked.minutes,
         on_progress=_progress,
-    )  # fmt: skip
+    )
 
 
 def _script(asked: _Asked) -> dict[str, Any]:
     from advisor.runs.measuring_script import measure_script
 
     return measure_script(
-        asked.command, minutes=asked.minutes, runs=asked.runs or 1, profile=asked.profile,
+        asked.command,
+        minutes=asked.minutes,
+        runs=asked.runs or 1,
+        profile=asked.profile,
         on_progress=_progress,
-    )  # fmt: skip
+    )
 
 
 def _progress(line: str) -> None:

@@ -18,29 +18,42 @@ Document = dict[str, Any]
 
 
 def served_document(
-    question: ServedModel, *, model: str | None, precision: str | None, minutes: float,
-    arguments: Sequence[str], requests_file: Path, on_progress: Callable[[str], None],
-) -> tuple[Document, AdvisorError | None]:  # fmt: skip
+    question: ServedModel,
+    *,
+    model: str | None,
+    precision: str | None,
+    minutes: float,
+    arguments: Sequence[str],
+    requests_file: Path,
+    on_progress: Callable[[str], None],
+) -> tuple[Document, AdvisorError | None]:
     """The anchor, and what ended it early. `precision` is what the user names, None where it is
     left out."""
     from advisor.runs.endpoint.measuring import measure_served
 
     if not model:
         raise UsageError(
-            "a language model is measured by its name", field="model",
+            "a language model is measured by its name",
+            field="model",
             hint=Message("name it, as {field} meta-llama/Llama-3.1-8B", field=FieldName("model")),
-        )  # fmt: skip
+        )
     if precision is not None and precision not in list(LlmPrecision):
         raise unknown_name("precision", precision, LlmPrecision, field="precision")
     if arguments and question.endpoint:
         raise UsageError(
-            "arguments after -- go to an engine that is started", field="endpoint",
+            "arguments after -- go to an engine that is started",
+            field="endpoint",
             hint=Message("leave them out, or name the {engine} alone", engine=FieldName("engine")),
-        )  # fmt: skip
+        )
     return measure_served(
-        question, model=model, precision=precision, minutes=minutes, arguments=arguments,
-        requests_file=requests_file, on_progress=on_progress,
-    )  # fmt: skip
+        question,
+        model=model,
+        precision=precision,
+        minutes=minutes,
+        arguments=arguments,
+        requests_file=requests_file,
+        on_progress=on_progress,
+    )
 
 
 def served_lines(document: Document) -> list[str]:
@@ -51,8 +64,7 @@ def served_lines(document: Document) -> list[str]:
     lines = [f"{document['model']} by {name} on {where}"]
     if engine["ready_seconds"] is not None:
         lines.append(f"ready after {engine['ready_seconds']:.1f} s")
-    header = ("load", "answers", "in", "out", "tokens/s", "requests/s", "TTFT ms", "p99", "TPOT ms",
-              "p99")  # fmt: skip
+    header = ("load", "answers", "in", "out", "tokens/s", "requests/s", "TTFT ms", "p99", "TPOT ms", "p99")
     rows = [_cells(load) for load in document["loads"]]
     lines += ["", *table(header, rows, right=tuple(range(1, len(header))))]
     lines += ["TPOT is without the first token."]

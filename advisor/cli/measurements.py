@@ -125,11 +125,16 @@ def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -
     if not checked:
         return "Nothing measured."
     cells = [
-        (row.trial.trial_id[:8], trial_name(row.trial), issue.code.replace("_", " "),
-         str(issue.detail), str(issue.advice))
+        (
+            row.trial.trial_id[:8],
+            trial_name(row.trial),
+            issue.code.replace("_", " "),
+            str(issue.detail),
+            str(issue.advice),
+        )
         for row, issues in checked
         for issue in issues
-    ]  # fmt: skip
+    ]
     lines = table(("trial", "what", "weak", "how", "what to do"), cells) if cells else []
     weak = sum(bool(issues) for _, issues in checked)
     last = [f"{weak} of {len(checked)} measurements are weak."]

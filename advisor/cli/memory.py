@@ -12,8 +12,14 @@ from advisor.questions.commands import MEMORY, AnyMemory
 
 @click.command(cls=SectionedCommand)
 @question_options(MEMORY)
-@click.option("-o", "--output", type=Name("output format", ("table", "json")), default="table",
-              show_default=True, help="Format of the answer.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json")),
+    default="table",
+    show_default=True,
+    help="Format of the answer.",
+)
 def memory(question: AnyMemory, output: str) -> None:
     """Peak GPU memory and its parts, which GPUs it fits, and the largest batch on each.
 

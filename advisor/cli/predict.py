@@ -17,9 +17,13 @@ from advisor.questions.listings import Sources
 @question_options(PREDICT)
 @question_options(Sources, "sources")
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="Format of the answer.",
-)  # fmt: skip
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json")),
+    default="table",
+    show_default=True,
+    help="Format of the answer.",
+)
 def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     """Predict the throughput of one instance or GPU, with an interval and its bottleneck.
 

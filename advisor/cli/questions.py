@@ -311,9 +311,8 @@ class Name(_Option):
 
 # Every command that lists or answers has it.
 output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True,
-)  # fmt: skip
+    "-o", "--output", type=Name("output format", ("table", "json")), default="table", show_default=True
+)
 
 
 class Day(click.ParamType[date]):

@@ -29,13 +29,19 @@ EXPLAINED_IN = ("table", "json", "yaml")
 @question_options(RECOMMEND)
 @question_options(Sources, "sources")
 @click.option(
-    "-o", "--output", type=Name("output format", OUTPUTS), default="table", show_default=True,
+    "-o",
+    "--output",
+    type=Name("output format", OUTPUTS),
+    default="table",
+    show_default=True,
     help="Format of the answer.",
-)  # fmt: skip
+)
 @click.option(
-    "--export", "export_to", type=Name("export", EXPORTS),
+    "--export",
+    "export_to",
+    type=Name("export", EXPORTS),
     help="Print only a file that starts the recommended spec.",
-)  # fmt: skip
+)
 def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: str | None) -> None:
     """The cheapest instance and disk that will really reach a throughput.
 
@@ -72,11 +78,11 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
         others = [FieldName(field) for field, is_given in given.items() if is_given]
         if others:
             raise wrong(
-                str(others[0]), "{export} prints a file and nothing of the answer",
+                str(others[0]),
+                "{export} prints a file and nothing of the answer",
                 export=FieldName("export"),
-                hint=Message("leave out {others}, or {export}", others=others,
-                             export=FieldName("export")),
-            )  # fmt: skip
+                hint=Message("leave out {others}, or {export}", others=others, export=FieldName("export")),
+            )
     if explains and output not in EXPLAINED_IN:
         raise UsageError("--explain goes with -o table, json or yaml", field="explain")
     if question.explain_rejected and output not in EXPLAINED_IN:

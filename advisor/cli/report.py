@@ -44,34 +44,47 @@ class ReportGroup(SectionedCommand, click.Group):
         """As click does, with a hint for a file."""
         if args[0] not in self.commands:
             raise UsageError(
-                "`report` has no command '{name}'", name=args[0],
+                "`report` has no command '{name}'",
+                name=args[0],
                 hint="for a saved answer: --from FILE, for a plan of workloads: --plan FILE",
-            )  # fmt: skip
+            )
         return super().resolve_command(ctx, args)
 
 
 @click.group(cls=ReportGroup, invoke_without_command=True)
 @click.option(
-    "--plan", "plan_file", type=click.Path(), metavar="FILE",
+    "--plan",
+    "plan_file",
+    type=click.Path(),
+    metavar="FILE",
     help="YAML file with several workloads (see docs/how-to/reports.md); - reads stdin.",
-)  # fmt: skip
+)
 @click.option(
-    "--from", "saved", multiple=True, type=click.Path(), metavar="FILE",
+    "--from",
+    "saved",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
     help="Saved `recommend -o json` (repeatable) or saved report; - reads stdin.",
-)  # fmt: skip
+)
 @click.option("--title", help="Title.  [default: the workload or the plan's title]")
 @click.option(
     "--date", "as_of", type=Day("--date"), help="Date of the report; ages count from it.  [default: today]"
 )
 @click.option(
-    "--format", "format_name", type=Name("report format", tuple(REPORT_FORMATS)),
+    "--format",
+    "format_name",
+    type=Name("report format", tuple(REPORT_FORMATS)),
     help="[default: by the end of --out, else md]",
-)  # fmt: skip
+)
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
-    "--language", type=Language(), default=LANGUAGES[0], show_default=True,
+    "--language",
+    type=Language(),
+    default=LANGUAGES[0],
+    show_default=True,
     help="Language of the report's text.",
-)  # fmt: skip
+)
 @send_option
 @click.pass_context
 def report(

@@ -78,9 +78,10 @@ class Output(NamedTuple):
             require_writable(path)
         elif prints and kind.binary and sys.stdout.isatty():
             raise UsageError(
-                "{format} is no text for a terminal", format=name,
+                "{format} is no text for a terminal",
+                format=name,
                 hint=Message("name a file: --out report.{format}", format=name),
-            )  # fmt: skip
+            )
         return cls(path, kind, language, targets, prints)
 
     def write(self, content: bytes) -> None:
@@ -160,21 +161,21 @@ def planned(entry: Entry, file: str) -> Question:
         for field in entry.fields:
             if field in (*_SHARED, *Sources.fields):
                 raise wrong(
-                    field, "{field} is one for all workloads",
+                    field,
+                    "{field} is one for all workloads",
                     hint=Message("give {field} to `report`", field=FieldName(field)),
-                )  # fmt: skip
+                )
             if field in NOT_IN_REPORTS:
                 raise wrong(
-                    field, "{field} changes nothing of a report: it explains anyway",
-                    hint="leave it out",
-                )  # fmt: skip
+                    field, "{field} changes nothing of a report: it explains anyway", hint="leave it out"
+                )
         question = from_texts(RECOMMEND, entry.fields, "word of a workload")
     except UsageError as error:
         raise UsageError(
-            Message("{place}: workload '{name}': {what}", place=place, name=entry.name,
-                    what=error.message),
-            hint=error.hint, field=error.field,
-        ) from error  # fmt: skip
+            Message("{place}: workload '{name}': {what}", place=place, name=entry.name, what=error.message),
+            hint=error.hint,
+            field=error.field,
+        ) from error
     return Question(entry.name, question, command_line("recommend", options_of(question)), place)
 
 

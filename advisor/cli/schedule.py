@@ -49,9 +49,11 @@ def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
     plan = str(asked.report)
     _check_plan(plan)
     return Reporting(
-        plan=plan, send=tuple(map(_whole_path, checked_words(asked.send))),
-        format=asked.report_format, only_changes=asked.send_when == "changed",
-    )  # fmt: skip
+        plan=plan,
+        send=tuple(map(_whole_path, checked_words(asked.send))),
+        format=asked.report_format,
+        only_changes=asked.send_when == "changed",
+    )
 
 
 def _check_plan(plan: str) -> None:
@@ -64,9 +66,8 @@ def _check_plan(plan: str) -> None:
         content = Path(plan).read_bytes()
     except OSError as error:
         raise UsageError(
-            "--report {plan} cannot be read: {strerror}", plan=plan, strerror=error.strerror,
-            field="report",
-        ) from None  # fmt: skip
+            "--report {plan} cannot be read: {strerror}", plan=plan, strerror=error.strerror, field="report"
+        ) from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
     checked(load_context(None), questions)
 
@@ -187,8 +188,14 @@ def list_(output: str) -> None:
 
 @schedule.command()
 @click.argument("name")
-@click.option("--runs", "most", type=Positive("--runs", whole=True, most=1000), default="10",
-              show_default=True, help="Number of latest runs to show.")  # fmt: skip
+@click.option(
+    "--runs",
+    "most",
+    type=Positive("--runs", whole=True, most=1000),
+    default="10",
+    show_default=True,
+    help="Number of latest runs to show.",
+)
 @output_option
 def show(name: str, most: int, output: str) -> None:
     """Show one schedule: its runs, their costs, the fits after them and drift."""

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from advisor.runs.delivery.message import Message, Target
 
 send_option = click.option(
-    "--send", multiple=True, metavar="TARGET",
+    "--send",
+    multiple=True,
+    metavar="TARGET",
     help="Also send it: file:PATH, s3://BUCKET/KEY, https://.., smtp://HOST:PORT?to=ADDRESS, or "
     "env:NAME of a variable with one; repeatable. See docs/how-to/reports.md.",
-)  # fmt: skip
+)
 
 
 def targets_of(send: Sequence[str]) -> tuple[Target, ...]:

@@ -63,39 +63,58 @@ def body_bytes(text: str | int) -> int:
 )
 @click.option("--log-level", type=Name("log level", LEVELS), default="info", show_default=True)
 @click.option(
-    "--rate-limit", type=request_rate, default="100/s", show_default=True, metavar="N/s",
+    "--rate-limit",
+    type=request_rate,
+    default="100/s",
+    show_default=True,
+    metavar="N/s",
     help="Requests per second of each key (or address) in each worker; 0: unlimited.",
-)  # fmt: skip
+)
 @click.option(
-    "--max-body", type=body_bytes, metavar="SIZE",
+    "--max-body",
+    type=body_bytes,
+    metavar="SIZE",
     help="Largest request body; imports have a limit of their own.  [default: 1MiB]",
-)  # fmt: skip
+)
 @click.option(
-    "--public-host", multiple=True, type=Text("--public-host"), metavar="NAME",
+    "--public-host",
+    multiple=True,
+    type=Text("--public-host"),
+    metavar="NAME",
     help="Host name besides localhost, as behind a proxy. Repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--trusted-proxy", type=Text("--trusted-proxy"), metavar="ADDRESS",
+    "--trusted-proxy",
+    type=Text("--trusted-proxy"),
+    metavar="ADDRESS",
     help="Address of a proxy whose X-Forwarded-For and -Proto are trusted.",
-)  # fmt: skip
+)
 @click.option(
-    "--tls-certificate", type=click.Path(exists=True, dir_okay=False), metavar="FILE",
+    "--tls-certificate",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
     help="TLS certificate (PEM); needs --tls-key.",
-)  # fmt: skip
+)
 @click.option("--tls-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE")
 @click.option(
-    "--audit-log", type=click.Path(), metavar="FILE",
+    "--audit-log",
+    type=click.Path(),
+    metavar="FILE",
     help="Audit log of changes.  [default: audit.jsonl in the user data directory]",
-)  # fmt: skip
+)
 @click.option("--mcp", is_flag=True, help="Answer agents at /mcp (Model Context Protocol).")
 @click.option(
-    "--allow-data", multiple=True, metavar="NAME=PATH",
+    "--allow-data",
+    multiple=True,
+    metavar="NAME=PATH",
     help="Data set that sweeps may read, under the name that clients use. Repeatable.",
-)  # fmt: skip
+)
 @click.option(
-    "--allow-code", multiple=True, metavar="NAME=FILE.py:BUILD",
+    "--allow-code",
+    multiple=True,
+    metavar="NAME=FILE.py:BUILD",
     help="Network file that clients may have measured, under a name. Repeatable.",
-)  # fmt: skip
+)
 def serve(
     host: str,
     port: int,
@@ -116,15 +135,22 @@ def serve(
     from advisor.service.settings import Settings
 
     settings = Settings(
-        host=host, port=port, workers=workers, log_level=log_level, **settings_of(**guard),
+        host=host,
+        port=port,
+        workers=workers,
+        log_level=log_level,
+        **settings_of(**guard),
         **allowed_settings(allow_data, allow_code),
-    )  # fmt: skip
+    )
     if settings.mcp:
         import mcp as _  # noqa: F401  # what lacks is told before anything starts
     check_may_listen(settings)
     if not settings.is_loopback and not settings.tls_certificate:
-        click.echo("Without TLS everybody on the way reads the keys: put it behind a proxy that "
-                   "speaks HTTPS, or name --tls-certificate and --tls-key.", err=True)  # fmt: skip
+        click.echo(
+            "Without TLS everybody on the way reads the keys: put it behind a proxy that "
+            "speaks HTTPS, or name --tls-certificate and --tls-key.",
+            err=True,
+        )
     click.echo(f"advisor: serving on {url_of(settings)} (Ctrl-C ends it)", err=True)
     run(settings)
 

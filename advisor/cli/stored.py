@@ -41,6 +41,7 @@ def fail_if_damaged(stored: Stored) -> None:
     if stored.damaged:
         rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
         raise DataError(
-            "{rows} of the database cannot be read", rows=rows,
+            "{rows} of the database cannot be read",
+            rows=rows,
             hint="each is named above; the answer has the others",
-        )  # fmt: skip
+        )

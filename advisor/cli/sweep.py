@@ -131,9 +131,12 @@ class _FreshSince(FieldType):
 @question_options(SweepRun)
 @question_options(Watching, "watching")
 @click.option(
-    "--fresh-since", type=_FreshSince(Moment(), "fresh_since"), envvar="ADVISOR_FRESH_SINCE",
-    show_envvar=True, help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
-)  # fmt: skip
+    "--fresh-since",
+    type=_FreshSince(Moment(), "fresh_since"),
+    envvar="ADVISOR_FRESH_SINCE",
+    show_envvar=True,
+    help="Repeat trials measured before this time: 2026-11-21T03:00Z.",
+)
 @output_option
 def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> int:
     """Measure the trials that are not measured yet. Run the same command again to continue."""
@@ -159,9 +162,14 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
                 ended = run_adaptively(trials, question, store, following, fresh_since)
             else:
                 outcome = execute_sweep(
-                    trials, store, executor=question.executor, ray_address=question.ray_address,
-                    retry_failed=question.retry_failed, on_progress=following, since=fresh_since,
-                )  # fmt: skip
+                    trials,
+                    store,
+                    executor=question.executor,
+                    ray_address=question.ray_address,
+                    retry_failed=question.retry_failed,
+                    on_progress=following,
+                    since=fresh_since,
+                )
         if question.adaptive:
             print_adaptive(ended, store, output)
             return

@@ -137,9 +137,14 @@ def run_adaptively(
             click.echo(f"{len(status.done)} done; {doubt_text(sweep, status)}", err=True)
 
     status = run_adaptive(
-        sweep, store, executor=question.executor, ray_address=question.ray_address,
-        on_progress=on_progress, on_batch=show_batch, since=since,
-    )  # fmt: skip
+        sweep,
+        store,
+        executor=question.executor,
+        ray_address=question.ray_address,
+        on_progress=on_progress,
+        on_batch=show_batch,
+        since=since,
+    )
     return AdaptiveRun(sweep, status, before)
 
 

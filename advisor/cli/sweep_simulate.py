@@ -11,23 +11,30 @@ import click
 
 from advisor.cli.questions import output_option
 from advisor.errors import UsageError
-from advisor.models.search.simulation import Columns, Simulation, simulate_search
 from advisor.quantities import parse_positive
 from advisor.render.text import table
 
 if TYPE_CHECKING:
-    from advisor.models.search import Step
+    from advisor.infra.build.search import Step
+    from advisor.infra.build.search.simulation import Simulation
 
 
 @click.command()
 @click.option(
-    "--table", "path", required=True, metavar="FILE", type=click.Path(path_type=Path),
+    "--table",
+    "path",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path),
     help="CSV: columns of the configuration, then cost or duration.",
-)  # fmt: skip
+)
 @click.option(
-    "--history", metavar="FILE", multiple=True, type=click.Path(path_type=Path),
+    "--history",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
     help="Table of other workloads with the same columns. Repeatable.",
-)  # fmt: skip
+)
 @click.option("--workload", metavar="NAME", help="Workload, if the table has several.")
 @click.option("--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Most trials.")
 @click.option(
@@ -51,6 +58,13 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
     advisor sweep simulate --table runs.csv --budget 10trials
     advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
     """
+    try:
+        from advisor.infra.build.search.simulation import Columns, simulate_search
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "`sweep simulate` is part of a checkout, not of the installed package",
+            hint="clone the project and run it there",
+        ) from error
     target = options["target_throughput"]
     simulation = simulate_search(
         (path, *history),
@@ -104,9 +118,11 @@ def _summary(simulation: Simulation) -> str:
     count, steps = len(simulation.configurations), simulation.replay.steps
     others = f"{simulation.history} other workloads" if simulation.history else "no other"
     last = steps[-1].regret if steps else math.inf
-    end = "Nothing that works was found" if math.isinf(last) else (
-        "The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much"
-    )  # fmt: skip
+    end = (
+        "Nothing that works was found"
+        if math.isinf(last)
+        else ("The cheapest was found" if last <= 0 else f"The best found costs {_percent(last)} too much")
+    )
     tried = f"{len(steps)} of {count} configurations tried"
     return f"{end}: {tried}, knowing {others}.\nStopped: {simulation.replay.stopped}."
 

@@ -43,10 +43,15 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:
         rows = [
-            (trial.trial_id[:8], _since(trial), format_duration(trial.seconds_left), trial.driver,
-             trial.label or "-")
+            (
+                trial.trial_id[:8],
+                _since(trial),
+                format_duration(trial.seconds_left),
+                trial.driver,
+                trial.label or "-",
+            )
             for trial in snapshot.running
-        ]  # fmt: skip
+        ]
         lines += ["", *table(_COLUMNS, rows, right=(1, 2))]
     if snapshot.submitted:
         counted = format_counted(snapshot.submitted, "trial")
@@ -85,9 +90,13 @@ Show = Callable[["Snapshot", str], None]
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
 @click.option("--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes.")
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="json with --watch: one line for each refresh.",
-)  # fmt: skip
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json")),
+    default="table",
+    show_default=True,
+    help="json with --watch: one line for each refresh.",
+)
 def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     """Show the progress of a sweep, or of the whole store: what runs where, how trials ended,
     what is left and how long it takes. Changes nothing."""
@@ -202,10 +211,11 @@ def stop() -> None:
         )
     if elsewhere:
         raise MeasuringError(
-            "measured elsewhere: {drivers}", drivers=", ".join(elsewhere),
+            "measured elsewhere: {drivers}",
+            drivers=", ".join(elsewhere),
             hint="stop it there; on a cluster by a Ray job that runs `advisor sweep stop` with the "
             "same ADVISOR_DATABASE_URL",
-        )  # fmt: skip
+        )
     if not here:
         raise MeasuringError(
             "nobody measures into this store now", hint="set ADVISOR_DATABASE_URL to that of the sweep"
@@ -235,13 +245,20 @@ _FEWEST_CHARACTERS = 4
 @click.argument("trial_id", required=False)
 @click.option("--log-file", type=click.Path(path_type=Path), help="Log file of `sweep run --log-file`.")
 @click.option(
-    "--last", type=Positive("--last", whole=True), default=50, show_default=True,
+    "--last",
+    type=Positive("--last", whole=True),
+    default=50,
+    show_default=True,
     help="Without a trial: number of events.",
-)  # fmt: skip
+)
 @click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table",
-    show_default=True, help="json: the lines of the log.",
-)  # fmt: skip
+    "-o",
+    "--output",
+    type=Name("output format", ("table", "json")),
+    default="table",
+    show_default=True,
+    help="json: the lines of the log.",
+)
 def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
     """What happened to a trial, in order: planning, attempts, limits, steady state, storing.
 
@@ -253,14 +270,14 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
         raise UsageError(
-            "there is no log '{log_file}'", log_file=log_file,
-            hint="leave --log-file out for the usual one",
-        )  # fmt: skip
+            "there is no log '{log_file}'", log_file=log_file, hint="leave --log-file out for the usual one"
+        )
     if path.is_dir():
         raise UsageError(
-            "'{path}' is a folder", path=path,
+            "'{path}' is a folder",
+            path=path,
             hint=Message("name the log in it: --log-file {path}/FILE", path=path),
-        )  # fmt: skip
+        )
     if trial_id is None:
         _print(output, deque(log_lines(path), maxlen=last), of_many=True)
         return
@@ -280,14 +297,15 @@ def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
     named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
     if not named:
         raise UsageError(
-            "neither log nor store knows a trial '{trial_id}'", trial_id=trial_id,
-            hint="see: sweep list",
-        )  # fmt: skip
+            "neither log nor store knows a trial '{trial_id}'", trial_id=trial_id, hint="see: sweep list"
+        )
     if len(named) > 1:
         raise UsageError(
-            "'{trial_id}' may mean {named}", trial_id=trial_id, named=", ".join(sorted(named)[:4]),
+            "'{trial_id}' may mean {named}",
+            trial_id=trial_id,
+            named=", ".join(sorted(named)[:4]),
             hint="give more of it",
-        )  # fmt: skip
+        )
     if story:
         return story
     click.echo("no log of this machine tells of it; this is what its stored row tells", err=True)

@@ -102,9 +102,11 @@ def raise_failures(outcome: Outcome, again: str = "run the same command with") -
     if outcome.failed:
         raise MeasuringError(
             "{failed} of {measured} trials failed, the first one: {first_failure}",
-            failed=outcome.failed, measured=outcome.measured, first_failure=outcome.first_failure,
+            failed=outcome.failed,
+            measured=outcome.measured,
+            first_failure=outcome.first_failure,
             hint=Message("mend that and {again} --retry-failed", again=again),
-        )  # fmt: skip
+        )
 
 
 def print_trials(
@@ -270,7 +272,14 @@ def _rich_bar(unit: str) -> Bar:
     from rich.progress import Progress as Bar
 
     return Bar(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(elapsed_when_finished=False),
-        console=Console(stderr=True), refresh_per_second=1, transient=False,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(unit),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(elapsed_when_finished=False),
+        console=Console(stderr=True),
+        refresh_per_second=1,
+        transient=False,
+    )

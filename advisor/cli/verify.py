@@ -103,9 +103,8 @@ def _refuse_no_file(out: Path | None) -> None:
 
 
 def _generation(
-    question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str,
-    out: Path | None,
-) -> None:  # fmt: skip
+    question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str, out: Path | None
+) -> None:
     """The verdict on an endpoint, and with `out` its anchor."""
     from advisor.answers.language import load_language_context
     from advisor.files import require_writable, write_whole
@@ -137,15 +136,21 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
     """What belongs to trials of networks; and neither an endpoint nor an instance for one."""
     if how.on == AWS and question.endpoint:
         raise wrong(
-            "endpoint", "{field} is a server of your own, and {on} aws starts one",
-            on=FieldName("on"), hint="leave one of them out",
-        )  # fmt: skip
+            "endpoint",
+            "{field} is a server of your own, and {on} aws starts one",
+            on=FieldName("on"),
+            hint="leave one of them out",
+        )
     if how.on != AWS and question.endpoint is None:
         raise wrong(
-            "endpoint", "a language model is verified at the {field} that serves it",
-            hint=Message("start the engine on the instance, as `advisor recommend --export` writes "
-                         "it, or rent one with {on} aws", on=FieldName("on")),
-        )  # fmt: skip
+            "endpoint",
+            "a language model is verified at the {field} that serves it",
+            hint=Message(
+                "start the engine on the instance, as `advisor recommend --export` writes "
+                "it, or rent one with {on} aws",
+                on=FieldName("on"),
+            ),
+        )
     for name in ("accelerator", "data", "samples", "top"):
         if getattr(how, name) is not None:
             raise wrong(name, "{field} is for trials of networks", hint="leave it out")
@@ -154,17 +159,18 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
 def _refuse_unmeasurable(request: Request) -> None:
     if not can_be_run(request.network):
         raise UsageError(
-            "trials run {networks}", networks=", ".join(NETWORKS), field="model",
+            "trials run {networks}",
+            networks=", ".join(NETWORKS),
+            field="model",
             hint=Message(
-                "write {network} into a file, and verify --model file.py:build",
-                network=request.network,
+                "write {network} into a file, and verify --model file.py:build", network=request.network
             ),
-        )  # fmt: skip
+        )
     if not request.can_be_measured:
         raise UsageError(
-            "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's "
-            "own input", hint="leave out --stack, --memory-format, --tf32 and --input",
-        )  # fmt: skip
+            "a trial runs eager PyTorch as it is by itself, in fp32, amp or bf16, on the network's own input",
+            hint="leave out --stack, --memory-format, --tf32 and --input",
+        )
     if request.disk_types:
         raise UsageError(
             "--disk names the disk that is verified, as gp3:158GiB or instance_store", field="disk"
@@ -179,9 +185,11 @@ def _verified_on_aws(request: Request, how: VerificationRun, context: Context, o
     planned = plan_elsewhere(request, how.instance, catalog, model, day)
     launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
     return _rented(
-        how, launch_options(planned, launch, how.minutes, how.samples, day), output,
+        how,
+        launch_options(planned, launch, how.minutes, how.samples, day),
+        output,
         lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, catalog, model, day),
-    )  # fmt: skip
+    )
 
 
 def _chosen_on_aws(request: Request, how: VerificationRun, top: int, context: Context, output: str) -> None:
@@ -205,9 +213,11 @@ def _served_on_aws(
     offer = trial.candidate.spec.offer
     launch = _launch(how, offer.instance.name, offer.region)
     return _rented(
-        how, serving_launch(trial, launch, how.minutes), output,
+        how,
+        serving_launch(trial, launch, how.minutes),
+        output,
         lambda plan, aws: verify_serving_elsewhere(context, trial, plan, aws, tell),
-    )  # fmt: skip
+    )
 
 
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
@@ -216,15 +226,23 @@ def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
     from advisor.runs.cloud.plan import CloudOptions
 
     return CloudOptions(
-        instance=instance, region=region, budget_usd=dollars(how.budget), arguments=(), disks=(),
-        needs_vcpus=0.0, needs_mib=0.0, **launch_values(how, _HOURS),
-    )  # fmt: skip
+        instance=instance,
+        region=region,
+        budget_usd=dollars(how.budget),
+        arguments=(),
+        disks=(),
+        needs_vcpus=0.0,
+        needs_mib=0.0,
+        **launch_values(how, _HOURS),
+    )
 
 
 def _rented(
-    how: VerificationRun, options: CloudOptions, output: str,
+    how: VerificationRun,
+    options: CloudOptions,
+    output: str,
     verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
-) -> D:  # fmt: skip
+) -> D:
     """Plan, launch, measure, end, judge; a dry run is the end of the command."""
     from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import plan_cloud

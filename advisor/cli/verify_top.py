@@ -27,9 +27,8 @@ _COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
 
 
 def verified_choice(
-    request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context,
-    output: str,
-) -> Choice:  # fmt: skip
+    request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context, output: str
+) -> Choice:
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
     from advisor.infra.aws.asking import Aws
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top

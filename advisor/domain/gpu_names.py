@@ -32,13 +32,37 @@ _FORMS = ("sxm", "pci", "nvl")
 _BRANDS = frozenset({"geforce", "quadro", "rtx", "gtx"})
 _GENERATIONS = frozenset({"pascal", "volta", "turing", "ampere", "hopper", "blackwell"})
 _DESK = frozenset({"workstation", "ws"})
-_SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super",
-         "dgxs": "pcie", "fhhl": "pcie"}  # fmt: skip
-_IDLE = frozenset((
-    "nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition", "design", "with",
-    "desktop", "active", "grace", "superchip", "dgx", "spark", "virtualized", "cts",
-    "ac", "500w", "02", "wsl2", "evga", "gigabyte", "blower", "non",
-))  # fmt: skip
+_SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super", "dgxs": "pcie", "fhhl": "pcie"}
+_IDLE = frozenset(
+    (
+        "nvidia",
+        "tesla",
+        "grid",
+        "gpu",
+        "graphics",
+        "card",
+        "generation",
+        "edition",
+        "design",
+        "with",
+        "desktop",
+        "active",
+        "grace",
+        "superchip",
+        "dgx",
+        "spark",
+        "virtualized",
+        "cts",
+        "ac",
+        "500w",
+        "02",
+        "wsl2",
+        "evga",
+        "gigabyte",
+        "blower",
+        "non",
+    )
+)
 # Names that do not say which card they are, as words, and one that does.
 _KNOWN_AS = {
     frozenset(words.split(" ")): name
@@ -117,9 +141,11 @@ def _is_form(told: str, forms: frozenset[str]) -> bool:
     if told.startswith("hbm"):
         return told != "hbm3" or not forms & {"pcie", "nvl"}
     kind = told[:3]
-    return not forms or any(one in (told, kind) or told == kind == one[:3] for one in forms) or (
-        kind == "pci" and "pcie" in forms
-    )  # fmt: skip
+    return (
+        not forms
+        or any(one in (told, kind) or told == kind == one[:3] for one in forms)
+        or (kind == "pci" and "pcie" in forms)
+    )
 
 
 def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
@@ -154,5 +180,8 @@ def _words(name: str) -> list[str]:
         parts = _GLUED_KIND.fullmatch(rest) or _GLUED_FORM.fullmatch(rest)
         found += [part for part in parts.groups() if part] if parts else [rest]
     same = (_SAME.get(word, word) for word in found)
-    return [_MEMORY.sub(r"\1gb", word) if _MEMORY.fullmatch(word) else word
-            for word in same if word and word not in _IDLE]  # fmt: skip
+    return [
+        _MEMORY.sub(r"\1gb", word) if _MEMORY.fullmatch(word) else word
+        for word in same
+        if word and word not in _IDLE
+    ]

@@ -31,10 +31,14 @@ class ScalingObservation(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         require_positive(
-            ranks=self.ranks, nodes=self.nodes, gbit_per_second=self.gbit_per_second,
-            gradient_bytes=self.gradient_bytes, one_step_seconds=self.one_step_seconds,
-            step_seconds=self.step_seconds, all_reduce_seconds=self.all_reduce_seconds,
-        )  # fmt: skip
+            ranks=self.ranks,
+            nodes=self.nodes,
+            gbit_per_second=self.gbit_per_second,
+            gradient_bytes=self.gradient_bytes,
+            one_step_seconds=self.one_step_seconds,
+            step_seconds=self.step_seconds,
+            all_reduce_seconds=self.all_reduce_seconds,
+        )
 
     @property
     def efficiency(self) -> float:

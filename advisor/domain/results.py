@@ -239,11 +239,26 @@ class Measurement(Struct, frozen=True, kw_only=True):
 # Reasons of types that run the workload and still do not answer.
 _RAN = frozenset(
     {
-        "too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval",
-        "gpu_memory", "memory", "no_disk", "quota",
-        "weights", "kv", "users", "load", "ttft", "tpot", "e2e", "ready",
+        "too_slow",
+        "latency",
+        "too_long",
+        "over_max_cost",
+        "over_max_price",
+        "no_interval",
+        "gpu_memory",
+        "memory",
+        "no_disk",
+        "quota",
+        "weights",
+        "kv",
+        "users",
+        "load",
+        "ttft",
+        "tpot",
+        "e2e",
+        "ready",
     }
-)  # fmt: skip
+)
 
 
 class Rejected(Struct, frozen=True):
@@ -286,11 +301,8 @@ def nearest_first(rejected: Iterable[P], price: float | None) -> list[P]:
     """
     if price is not None:
         return sorted(
-            rejected,
-            key=lambda each: (
-                _usd(each) >= price, each.reason not in _RAN, abs(_usd(each) - price)
-            ),
-        )  # fmt: skip
+            rejected, key=lambda each: (_usd(each) >= price, each.reason not in _RAN, abs(_usd(each) - price))
+        )
     rising = sorted(rejected, key=lambda each: (each.reason not in _RAN, _usd(each)))
     first = {each.reason: each for each in reversed(rising)}
     return sorted(rising, key=lambda each: first[each.reason] is not each)

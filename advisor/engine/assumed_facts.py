@@ -44,23 +44,33 @@ def assumed_facts(request: SpecRequest, instance: InstanceType, disk: Disk) -> I
     kind = "local" if disk.rate.type == LOCAL else disk.rate.type
     parts = [_part(fact) for fact in disk.assumed]
     if parts and all(fact.told for fact in disk.assumed):
-        yield Message("{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud,
-                      kind=kind, parts=parts)  # fmt: skip
+        yield Message(
+            "{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud, kind=kind, parts=parts
+        )
     elif parts:
-        yield Message("{cloud}'s {kind} disk has {parts}: not known, assumed",
-                      cloud=instance.cloud, kind=kind, parts=parts)  # fmt: skip
+        yield Message(
+            "{cloud}'s {kind} disk has {parts}: not known, assumed",
+            cloud=instance.cloud,
+            kind=kind,
+            parts=parts,
+        )
     for fact in instance.assumed:
         if fact.name in _BY_SERIES:
             yield Message(_BY_SERIES[fact.name].text, name=instance.name)
         if fact.name == THREADS_PER_CORE and not fact.told:
-            yield Message("{cloud} sells {threads:g} vCPUs per core: not known, assumed",
-                          cloud=instance.cloud, threads=fact.value)  # fmt: skip
+            yield Message(
+                "{cloud} sells {threads:g} vCPUs per core: not known, assumed",
+                cloud=instance.cloud,
+                threads=fact.value,
+            )
         if fact.name == NETWORK_LIMIT and disk.rate.type != LOCAL:
             yield Message(
-                "{name} passes on {limit:g} MB/s a vCPU to network disks ({low:g} to {high:g}, "
-                "assumed)",
-                name=instance.name, limit=fact.value, low=fact.low, high=fact.high,
-            )  # fmt: skip
+                "{name} passes on {limit:g} MB/s a vCPU to network disks ({low:g} to {high:g}, assumed)",
+                name=instance.name,
+                limit=fact.value,
+                low=fact.low,
+                high=fact.high,
+            )
 
 
 def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
@@ -70,9 +80,8 @@ def _not_compared(instance: InstanceType, disk: Disk) -> Iterator[Message]:
         yield Message("Hyperdisk is not compared: its rates and prices are not known here")
     if disk.rate.type != LOCAL and instance.instance_store_gib and not (instance.instance_store_read_iops):
         yield Message(
-            "the local disk of {name} is not compared: its rate is not published",
-            name=instance.name,
-        )  # fmt: skip
+            "the local disk of {name} is not compared: its rate is not published", name=instance.name
+        )
 
 
 def _part(fact: AssumedFact) -> Message:

@@ -140,7 +140,8 @@ def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Me
         Message(
             "{count} nodes train together in one placement group, each with a copy of the data on "
             "its own disk and at {percent:.0f} % of its rate alone",
-            count=count, percent=100 * chosen.prediction.node_efficiency,
+            count=count,
+            percent=100 * chosen.prediction.node_efficiency,
         ),
         Message(
             "a step trains {samples:,} samples, a batch of {batch} on each GPU",
@@ -150,11 +151,15 @@ def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Me
         Message(
             "nodes average fp32 gradients over {rate:g} Gbit/s, never burst ({source}): at the "
             "median during the backward pass, at p10 after it",
-            rate=network.gbit_per_second, source=network.source,
+            rate=network.gbit_per_second,
+            source=network.source,
         ),
-        *([Message("that rate takes EFA on all network cards of a node")]
-          if network.takes_several_cards else []),
-    ]  # fmt: skip
+        *(
+            [Message("that rate takes EFA on all network cards of a node")]
+            if network.takes_several_cards
+            else []
+        ),
+    ]
 
 
 def _of_ranking(request: Request) -> list[Message]:
@@ -184,8 +189,10 @@ def _of_first_epoch(hours: Span, confidence: float) -> Message:
     return Message(
         "the first epoch, all of it from the disk, takes up to {upper:hours} (median "
         "{median:hours}, {percent:g} % confidence)",
-        upper=ceil_significant(hours.upper), median=hours.median, percent=100 * confidence,
-    )  # fmt: skip
+        upper=ceil_significant(hours.upper),
+        median=hours.median,
+        percent=100 * confidence,
+    )
 
 
 def _kilobytes(dataset: DatasetProfile) -> str:
@@ -245,8 +252,9 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     found: list[Message | str] = [
-        *price_warnings(offer.price, disk, today), *burst_warnings(disk, chosen.prediction)
-    ]  # fmt: skip
+        *price_warnings(offer.price, disk, today),
+        *burst_warnings(disk, chosen.prediction),
+    ]
     found += [note for note in chosen.notes if _matters(note, disk)]
     found += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     found.extend(chosen.prediction.extrapolation)
@@ -282,9 +290,11 @@ def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction
     return [
         Message(
             "{idle} of its {gpus} GPUs stay idle: no more than {used} may be used",
-            idle=gpus - used, gpus=gpus, used=used,
+            idle=gpus - used,
+            gpus=gpus,
+            used=used,
         )
-    ]  # fmt: skip
+    ]
 
 
 def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
@@ -297,8 +307,11 @@ def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
             "a short test would read faster than what lasts: {burst:.3g} MiB/s and "
             "{burst_iops:,.0f} IOPS for about {hours:hours} (lent by {causes}), then "
             "{rate:.3g} MiB/s and {iops:,.0f} IOPS",
-            burst=burst.read_mib_per_second, burst_iops=burst.read_iops, hours=burst.seconds / 3600,
-            causes=" and ".join(burst.causes), rate=disk.rate.read_mib_per_second or 0.0,
+            burst=burst.read_mib_per_second,
+            burst_iops=burst.read_iops,
+            hours=burst.seconds / 3600,
+            causes=" and ".join(burst.causes),
+            rate=disk.rate.read_mib_per_second or 0.0,
             iops=disk.rate.read_iops or 0.0,
         )
-    ]  # fmt: skip
+    ]

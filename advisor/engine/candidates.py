@@ -175,20 +175,30 @@ def _runnable(
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None
-        return rejected_offer(offer, "gpu_memory", Message(
-            "needs {needed:mib} of GPU memory, has {available:mib}",
-            needed=min(gpu_memory.values()), available=gpu.memory_mib,
-        ))  # fmt: skip
+        return rejected_offer(
+            offer,
+            "gpu_memory",
+            Message(
+                "needs {needed:mib} of GPU memory, has {available:mib}",
+                needed=min(gpu_memory.values()),
+                available=gpu.memory_mib,
+            ),
+        )
     attached = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
     if isinstance(attached, Rejected):
         return attached
     resources = resources_of(catalog, instance, attached[0], request.max_gpus)
     hosted = _hosted(model, fitting, resources)
     if not hosted:
-        return rejected_offer(offer, "memory", Message(
-            "needs {needed:mib} of RAM, has {available:mib}",
-            needed=model.host_memory_mib(fitting[0], resources), available=instance.memory_mib,
-        ))  # fmt: skip
+        return rejected_offer(
+            offer,
+            "memory",
+            Message(
+                "needs {needed:mib} of RAM, has {available:mib}",
+                needed=model.host_memory_mib(fitting[0], resources),
+                available=instance.memory_mib,
+            ),
+        )
     every = request.max_latency_ms is not None or not instance.gpu_count
     worth = tuple(hosted) if every else _worth_predicting(hosted)
     disks = catalog.disks_of(instance.cloud)

@@ -37,8 +37,9 @@ def ranked_by_bound(request: Request, cpus: CpuTypes, last: float) -> ByBound:
         hours = (request.run_samples or 0.0) / (rates * count * 3600)
         needed = np.maximum(1.0, np.ceil(target / np.where(rates > 0, rates, np.inf)))
     ranks = cpus.usd * needed if request.ranks_by_price else run_usd
-    limited = any(limit is not None for limit in
-                  (request.max_hours, request.max_run_usd, request.max_usd_per_hour))  # fmt: skip
+    limited = any(
+        limit is not None for limit in (request.max_hours, request.max_run_usd, request.max_usd_per_hour)
+    )
     # Whether more than a rate is missed has to be found of each type.
     may = ~slow & ((ranks <= last) | (not request.ranks_by_price or limited))
     rejected = list(_missing_limits(request, cpus, may, hours, run_usd))
@@ -53,13 +54,25 @@ def _missing_limits(
 ) -> Iterator[Rejected]:
     """Types that miss a limit even at their bounds; they are taken out of `may`."""
     checks = (
-        ("too_long", hours, request.max_hours,
-         Message("its run takes {least:hours} or more (median), above {limit:hours}")),
-        ("over_max_cost", run_usd, request.max_run_usd,
-         Message("its run costs {least:usd} or more (median), above {limit:usd}")),
-        ("over_max_price", cpus.usd, request.max_usd_per_hour,
-         Message("{least:usd}/h is above {limit:usd}/h")),
-    )  # fmt: skip
+        (
+            "too_long",
+            hours,
+            request.max_hours,
+            Message("its run takes {least:hours} or more (median), above {limit:hours}"),
+        ),
+        (
+            "over_max_cost",
+            run_usd,
+            request.max_run_usd,
+            Message("its run costs {least:usd} or more (median), above {limit:usd}"),
+        ),
+        (
+            "over_max_price",
+            cpus.usd,
+            request.max_usd_per_hour,
+            Message("{least:usd}/h is above {limit:usd}/h"),
+        ),
+    )
     for reason, values, limit, message in checks:
         if limit is None or (reason != "over_max_price" and not request.run_samples):
             continue

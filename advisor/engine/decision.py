@@ -174,14 +174,14 @@ def _require_intervals(request: Request, table: Table) -> None:
             Message(
                 "no interval of {network} {task} at {precision} is calibrated to {percent:g} % "
                 "(no calibrated interval)",
-                network=request.network, task=request.task, precision=request.precision,
+                network=request.network,
+                task=request.task,
+                precision=request.precision,
                 percent=100 * request.confidence,
             ),
-            hint=Message(
-                "ask for less with --confidence, or accept a guess with --allow-extrapolation"
-            ),
+            hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),
             field="confidence",
-        )  # fmt: skip
+        )
 
 
 def _nearest(request: Request, prepared: Prepared, table: Table) -> Candidate | None:

@@ -140,8 +140,9 @@ class _Fitting(Struct, frozen=True):
         offer with another disk, and of the last that would be shown."""
         _, groups = np.unique(
             np.column_stack([table.option[good], table.count[good], table.disk_type[good]]),
-            axis=0, return_inverse=True,
-        )  # fmt: skip
+            axis=0,
+            return_inverse=True,
+        )
         best = good[self._best_of(table, good, groups.reshape(-1))]
         best = best[np.array([table.disk[at].price is not None for at in best], dtype=bool)]
         shares = [_share(self.request, table.disk[at]) for at in best]
@@ -177,9 +178,8 @@ class _Fitting(Struct, frozen=True):
             kinds, options = table.before(number)
             made = completed(self.request, table.blocks[number].with_disks(wanted))
             made = replace(
-                made, block=made.block + number, kind=made.kind + kinds,
-                option=made.option + options,
-            )  # fmt: skip
+                made, block=made.block + number, kind=made.kind + kinds, option=made.option + options
+            )
             table = table.beside(made)
         return table
 

@@ -43,10 +43,14 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
     raise StalePriceError(
         "no price that --strict takes answers: that of {name} of {cloud} is {age} days old "
         "({as_of}) and its source keeps for {most}",
-        name=instance.name, cloud=instance.cloud, age=(today - price.as_of).days,
-        as_of=price.as_of.isoformat(), most=price.max_age_days, field="strict",
+        name=instance.name,
+        cloud=instance.cloud,
+        age=(today - price.as_of).days,
+        as_of=price.as_of.isoformat(),
+        most=price.max_age_days,
+        field="strict",
         hint=_way_to_newer(offer),
-    )  # fmt: skip
+    )
 
 
 def _way_to_newer(offer: Offer) -> Message:

@@ -227,9 +227,11 @@ def least_order(
     rate, iops = order.mib_per_second, order.iops
     if rate is not None:
         rate = _least(
-            rule.provision_mib_s_min or 1.0, rate, 1.0,
+            rule.provision_mib_s_min or 1.0,
+            rate,
+            1.0,
             lambda at: gives(parts_for(rule, needed_gib, iops, at)),
-        )  # fmt: skip
+        )
     if iops is not None:
         least = max(
             rule.provision_iops_min or 1.0,

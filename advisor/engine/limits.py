@@ -114,9 +114,12 @@ def at_count(table: Table, count: Integers) -> Table:
         return replace(table, count=count)
     share = (1 / count) / (1 / table.count)
     return replace(
-        table, count=count, hours_lower=table.hours_lower * share,
-        hours_median=table.hours_median * share, hours_upper=table.hours_upper * share,
-    )  # fmt: skip
+        table,
+        count=count,
+        hours_lower=table.hours_lower * share,
+        hours_median=table.hours_median * share,
+        hours_upper=table.hours_upper * share,
+    )
 
 
 def most_count(request: Request, table: Table) -> Integers:
@@ -301,8 +304,9 @@ def closest_of_each(judged: Sequence[Limit], table: Table, rows: Integers) -> li
         return []
     order = rows[np.argsort(table.kind[rows], kind="stable")]
     kinds, usd = table.kind[order], table.usd
-    return [closest(judged, usd, some)
-            for some in np.split(order, np.flatnonzero(kinds[1:] != kinds[:-1]) + 1)]  # fmt: skip
+    return [
+        closest(judged, usd, some) for some in np.split(order, np.flatnonzero(kinds[1:] != kinds[:-1]) + 1)
+    ]
 
 
 def fastest_of_each(judged: Sequence[Limit], table: Table) -> dict[int, tuple[int, str]]:

@@ -41,14 +41,16 @@ def no_offer(answer: Recommendation) -> Message:
                 usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000,
                 name=spec_name(spec, request),
             )
-        )  # fmt: skip
+        )
     described = _described(nearest, request)
     if not ways:
         return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where, nearest=described, ways=any_of(ways),
-    )  # fmt: skip
+        where=where,
+        nearest=described,
+        ways=any_of(ways),
+    )
 
 
 def where_of(request: SpecRequest) -> Message:
@@ -58,7 +60,7 @@ def where_of(request: SpecRequest) -> Message:
         cloud="any cloud" if request.cloud == "any" else request.cloud,
         region=request.region or Message("in all regions"),
         market=request.market or Message("any market"),
-    )  # fmt: skip
+    )
 
 
 def none_of(answer: Judged[Any, Any], where: Message) -> Message:
@@ -69,13 +71,15 @@ def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     if len(answer.rejected) == 1:
         return Message(
             "the only type of {where} does not do this: {reasons}",
-            where=where, reasons=counted_reasons(reasons),
-        )  # fmt: skip
+            where=where,
+            reasons=counted_reasons(reasons),
+        )
     return Message(
         "none of the {count} types of {where} does this: {reasons}",
-        count=len(answer.rejected), where=where,
+        count=len(answer.rejected),
+        where=where,
         reasons=counted_reasons(reasons),
-    )  # fmt: skip
+    )
 
 
 def ways_out(relaxations: Sequence[Relaxation]) -> list[Message]:
@@ -152,11 +156,13 @@ def _described(candidate: Candidate, request: Request) -> Message:
     prediction, spec = candidate.prediction, candidate.spec
     return Message(
         "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",
-        name=spec_name(spec, request), p=100 * (1 - prediction.confidence),
+        name=spec_name(spec, request),
+        p=100 * (1 - prediction.confidence),
         lower=floor_rate(prediction.lower),
-        median=prediction.median, usd=spec.total_usd_per_hour,
+        median=prediction.median,
+        usd=spec.total_usd_per_hour,
         stage=stage_name(prediction.bottleneck, spec.offer.instance, candidate.workload),
-    )  # fmt: skip
+    )
 
 
 def _with(parts: Sequence[Message]) -> Message:
@@ -192,5 +198,7 @@ def unmet(answer: Judged[Any, Any], described: Message | None) -> Message:
         return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where, nearest=described, ways=any_of(ways),
-    )  # fmt: skip
+        where=where,
+        nearest=described,
+        ways=any_of(ways),
+    )

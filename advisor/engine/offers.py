@@ -67,10 +67,15 @@ def attached_disks(
         attached = disks_holding(request, catalog, offer.instance, data_gib, offer.region)
     except (UsageError, NoOfferError) as error:
         return rejected_offer(offer, "no_disk", str(error))
-    return attached or rejected_offer(offer, "no_disk", Message(
-        "no {kind} of known rate and price holds {data}",
-        kind=" or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk", data=data,
-    ))  # fmt: skip
+    return attached or rejected_offer(
+        offer,
+        "no_disk",
+        Message(
+            "no {kind} of known rate and price holds {data}",
+            kind=" or ".join(request.disk_types).replace(LOCAL, "local disk") or "disk",
+            data=data,
+        ),
+    )
 
 
 def disks_holding(

@@ -213,9 +213,7 @@ def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
 
 def _of_hardware(request: AnyRequest) -> Iterator[Constraint]:
     """What the machine has; each end of a range is a constraint of its own."""
-    for field, option in (
-        ("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu"),
-    ):  # fmt: skip
+    for field, option in (("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu")):
         for side in ("least", "most"):
             if getattr(getattr(request, field), side) is not None:
                 yield HardwareEnd(field, option, side)

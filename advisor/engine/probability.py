@@ -64,8 +64,10 @@ def chances_of_reaching(
     above its lower bound and not above its upper one."""
     if confidence <= 0.5 or not ((lower > 0) & (upper < np.inf)).all():
         rows = zip(lower.tolist(), median.tolist(), upper.tolist(), strict=True)
-        return [chance_of_reaching([Bounds(low, middle, high, confidence, True)], target)
-                for low, middle, high in rows]  # fmt: skip
+        return [
+            chance_of_reaching([Bounds(low, middle, high, confidence, True)], target)
+            for low, middle, high in rows
+        ]
     z = gaussian_multiplier(confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
         logs, wanted = np.log(median), math.log(target)

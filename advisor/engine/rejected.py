@@ -91,13 +91,17 @@ def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
     if cores == 1:
         return Message(
             "its core computes at most {rate:rate}/s (median), below {wanted}/s",
-            code="cpu_bound", rate=rate, wanted=wanted,
-        )  # fmt: skip
+            code="cpu_bound",
+            rate=rate,
+            wanted=wanted,
+        )
     return Message(
-        "its {cores:g} cores compute at most {rate:rate}/s (median), below "
-        "{wanted}/s",
-        code="cpu_bound", cores=cores, rate=rate, wanted=wanted,
-    )  # fmt: skip
+        "its {cores:g} cores compute at most {rate:rate}/s (median), below {wanted}/s",
+        code="cpu_bound",
+        cores=cores,
+        rate=rate,
+        wanted=wanted,
+    )
 
 
 class Rejections(LazyRejected):
@@ -118,16 +122,18 @@ class Rejections(LazyRejected):
 
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
         """The `most` nearest to a price, as `nearest_first` orders them, and no other record."""
-        entries = [_Entry(each.usd_per_hour, each.instance_type, each.reason, each)
-                   for each in self._listed]  # fmt: skip
+        entries = [_Entry(each.usd_per_hour, each.instance_type, each.reason, each) for each in self._listed]
         for missed in self._missed:
             usd, names, kinds = missed.table.usd, missed.table.names, missed.table.kind
-            entries += [_Entry(float(usd[row]), names[kinds[row]], reason, missed, row)
-                        for row, reason in missed.rows]  # fmt: skip
+            entries += [
+                _Entry(float(usd[row]), names[kinds[row]], reason, missed, row) for row, reason in missed.rows
+            ]
         for slow in self._slow:
             types = slow.cpus.types
-            entries += [_Entry(types[place].usd_per_hour, types[place].name, TOO_SLOW, slow, place)
-                        for place in slow.near(price, most)]  # fmt: skip
+            entries += [
+                _Entry(types[place].usd_per_hour, types[place].name, TOO_SLOW, slow, place)
+                for place in slow.near(price, most)
+            ]
         entries.sort(key=_by_price)
         return [entry.record() for entry in nearest_first(entries, price)[:most]]
 
@@ -153,8 +159,7 @@ class Rejections(LazyRejected):
     def _all(self) -> tuple[Rejected, ...]:
         found = [*self._listed]
         for missed in self._missed:
-            found += [turned_down(missed.request, missed.table, at, reason)
-                      for at, reason in missed.rows]  # fmt: skip
+            found += [turned_down(missed.request, missed.table, at, reason) for at, reason in missed.rows]
         for slow in self._slow:
             found += slow.rejected()
         found.sort(key=_by_price)

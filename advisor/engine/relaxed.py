@@ -21,7 +21,7 @@ _STOPPED = Message(
     "what to relax was not searched to its end: other or smaller changes may do too; a narrower "
     "cloud, market or region is searched whole",
     code=RELAXING_STOPPED,
-)  # fmt: skip
+)
 
 
 class Effort:

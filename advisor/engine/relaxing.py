@@ -78,9 +78,8 @@ def _on_several(answer: Recommendation, asking: _Asking) -> Iterator[Relaxation]
         return
     gives = asking.chosen(replace(request, max_count=count), answer)
     change = Change(
-        constraint="max_count", option="--max-count", before=str(request.max_count),
-        after=str(count),
-    )  # fmt: skip
+        constraint="max_count", option="--max-count", before=str(request.max_count), after=str(count)
+    )
     if gives:
         yield Relaxation(changes=(change,), gives=gives)
 
@@ -96,9 +95,11 @@ def _on_nodes(answer: Recommendation, asking: _Asking) -> Iterator[Relaxation]:
         return
     gives = next(filter(None, (asking.chosen(each, answer) for each in wider)))
     change = Change(
-        constraint="max_nodes", option="--max-nodes", before=str(request.max_nodes),
+        constraint="max_nodes",
+        option="--max-nodes",
+        before=str(request.max_nodes),
         after=str(gives.spec.count),
-    )  # fmt: skip
+    )
     yield Relaxation(changes=(change,), gives=gives)
 
 

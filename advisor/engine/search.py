@@ -234,9 +234,14 @@ def _judge_in_groups(request: Request, prepared: Prepared, shown: int, found: Fo
 
 
 def _judge_until(
-    request: Request, prepared: Prepared, shown: int, found: Found,
-    names: Sequence[str], ranks: Floats, places: Integers | None = None,
-) -> set[str]:  # fmt: skip
+    request: Request,
+    prepared: Prepared,
+    shown: int,
+    found: Found,
+    names: Sequence[str],
+    ranks: Floats,
+    places: Integers | None = None,
+) -> set[str]:
     """Judge types in growing groups, while more could be shown; their names. `places` where
     some could lie on the front."""
     asked: set[str] = set()

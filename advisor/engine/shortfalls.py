@@ -36,27 +36,34 @@ def shortfall(request: Request, table: Table, at: int, reason: str) -> Message:
     if reason == "latency":
         return Message(
             "p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms",
-            code=reason, batch=int(one.batch[0]), ms=ceil_ms(float(one.p99_seconds[0])),
+            code=reason,
+            batch=int(one.batch[0]),
+            ms=ceil_ms(float(one.p99_seconds[0])),
             limit=request.max_latency_ms,
-        )  # fmt: skip
+        )
     if reason == "too_long":
         return Message(
             "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
-            code=reason, upper=_up(float(one.run_usd_upper[0] / one.usd[0])),
+            code=reason,
+            upper=_up(float(one.run_usd_upper[0] / one.usd[0])),
             limit=request.max_hours,
             median=float(one.run_usd[0] / one.usd[0]),
-        )  # fmt: skip
+        )
     if reason == "over_max_cost":
         return Message(
             "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}",
-            code=reason, upper=_up(float(one.run_usd_upper[0])), limit=request.max_run_usd,
+            code=reason,
+            upper=_up(float(one.run_usd_upper[0])),
+            limit=request.max_run_usd,
             median=float(one.run_usd[0]),
-        )  # fmt: skip
+        )
     if reason == "over_max_price":
         return Message(
             "{usd:usd}/h is above {limit:usd}/h",
-            code=reason, usd=float(one.usd[0]), limit=request.max_usd_per_hour,
-        )  # fmt: skip
+            code=reason,
+            usd=float(one.usd[0]),
+            limit=request.max_usd_per_hour,
+        )
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
@@ -74,19 +81,20 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     instance = one.offer(0).instance
     workload = option.workloads[int(one.row[0])]
     parameters = {
-        "p": percentile, "lower": floor_rate(float(one.lower[0])), "target": target,
+        "p": percentile,
+        "lower": floor_rate(float(one.lower[0])),
+        "target": target,
         "stage": stage_name(_binding(request, one), instance, workload),
-    }  # fmt: skip
+    }
     message = Message(
-        "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}",
-        code=TOO_SLOW, **parameters,
-    )  # fmt: skip
+        "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}", code=TOO_SLOW, **parameters
+    )
     if float(one.median[0]) >= target:
         message = Message(
-            "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by "
-            "{stage}",
-            code=TOO_SLOW, **parameters,
-        )  # fmt: skip
+            "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}",
+            code=TOO_SLOW,
+            **parameters,
+        )
     if count > 1:
         return Message("{count} of them: {each}", code=TOO_SLOW, count=count, each=message)
     return message

@@ -120,11 +120,12 @@ def _notes(
             setting=asked,
             hint=Message(
                 "ask for {name} with {instead}, or for an instance with a GPU",
-                name=instance.name, instead=instead,
+                name=instance.name,
+                instead=instead,
             ),
             field="precision" if not fp32 else "stack",
             code=CANNOT_RUN,
-        )  # fmt: skip
+        )
     closed = offer.closed if offer else catalog.closed(instance, request.market)
     needs_gpu = computes and accelerated
     verdict = check(instance, catalog.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
@@ -159,21 +160,26 @@ class _Table:
         if not self._asked:
             raise UsageError(
                 "{name} cannot run this: it needs {needed:mib} of GPU memory",
-                name=instance.name, needed=model.gpu_memory_mib(workloads_of(request)[0]),
-                field="instance", code=CANNOT_RUN,
-                hint=Message("ask for a smaller {batch}, or an instance whose GPU has more memory",
-                             batch=FieldName("batch_size")),
-            )  # fmt: skip
+                name=instance.name,
+                needed=model.gpu_memory_mib(workloads_of(request)[0]),
+                field="instance",
+                code=CANNOT_RUN,
+                hint=Message(
+                    "ask for a smaller {batch}, or an instance whose GPU has more memory",
+                    batch=FieldName("batch_size"),
+                ),
+            )
         self._disks = disks_for(request, catalog, instance, region)
         if not self._disks:
             raise UsageError(
                 "no disk of known rate and price holds {dataset} on {name}",
-                dataset=request.dataset.name, name=instance.name, field="instance",
+                dataset=request.dataset.name,
+                name=instance.name,
+                field="instance",
                 hint=Message(
-                    "`advisor catalog import` takes local disks of your own, and prices of a "
-                    "cloud's disks"
+                    "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
                 ),
-            )  # fmt: skip
+            )
         usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
         others = [one for one in usual if one not in self._asked]
         shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]

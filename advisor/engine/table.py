@@ -87,14 +87,12 @@ class Block:
     @cached_property
     def grid(self) -> Table:
         """Every option with each of its disks at each batch size."""
-        return self.with_disks([(at, disk) for at, one in enumerate(self.options)
-                                for disk in one.disks])  # fmt: skip
+        return self.with_disks([(at, disk) for at, one in enumerate(self.options) for disk in one.disks])
 
     @cached_property
     def on_hard_disks(self) -> Table:
         """The same with the hard disks, which are seldom enough."""
-        return self.with_disks([(at, disk) for at, one in enumerate(self.options)
-                                for disk in one.slow_disks])  # fmt: skip
+        return self.with_disks([(at, disk) for at, one in enumerate(self.options) for disk in one.slow_disks])
 
     def with_disks(self, wanted: Sequence[tuple[int, Disk]]) -> Table:
         """Options (by their place) with disks of any order, at each batch size."""
@@ -258,12 +256,16 @@ class Table(Struct, frozen=True, kw_only=True):
     def empty(cls, block: Block) -> Table:
         """A table of the block's types without rows."""
         none: dict[str, Any] = dict.fromkeys(_COLUMNS, np.empty(0))
-        whole = dict.fromkeys(("block", "kind", "option", "spec", "row", "count", "batch",
-                               "disk_type", "bottleneck"), np.empty(0, dtype=np.intp))  # fmt: skip
+        whole = dict.fromkeys(
+            ("block", "kind", "option", "spec", "row", "count", "batch", "disk_type", "bottleneck"),
+            np.empty(0, dtype=np.intp),
+        )
         return cls(
-            blocks=(block,), names=_objects(block.names), cheapest_offer=block.cheapest_offer,
+            blocks=(block,),
+            names=_objects(block.names),
+            cheapest_offer=block.cheapest_offer,
             **{**none, **whole, "calibrated": np.empty(0, dtype=bool), "disk": _objects([])},
-        )  # fmt: skip
+        )
 
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of its rows."""
@@ -364,14 +366,18 @@ class Table(Struct, frozen=True, kw_only=True):
             block = self.blocks[number]
             _, before = self.before(number)
             made = block.rows_with(
-                self.row[at], self.option[at] - before, [disks[place] for place in some],
-                np.arange(len(some)),
-            )  # fmt: skip
+                self.row[at], self.option[at] - before, [disks[place] for place in some], np.arange(len(some))
+            )
             made = replace(
-                made, blocks=self.blocks, names=self.names, cheapest_offer=self.cheapest_offer,
-                block=self.block[at], kind=self.kind[at], option=self.option[at],
+                made,
+                blocks=self.blocks,
+                names=self.names,
+                cheapest_offer=self.cheapest_offer,
+                block=self.block[at],
+                kind=self.kind[at],
+                option=self.option[at],
                 count=self.count[at],
-            )  # fmt: skip
+            )
             found = made if found is None else found.beside(made)
             order += some
         assert found is not None
@@ -407,8 +413,7 @@ class Table(Struct, frozen=True, kw_only=True):
             return None
         samples = min(request.run_samples or math.inf, request.dataset.samples)
         rates = self.first_upper[at], self.first_median[at], self.first_lower[at]
-        lower, median, upper = (float(samples / rate / 3600) if rate else math.inf
-                                for rate in rates)  # fmt: skip
+        lower, median, upper = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
         return Span(lower=lower, median=median, upper=upper)
 
     def _run(self, at: int, request: Request, first: Span | None) -> RunTime | None:

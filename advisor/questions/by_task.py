@@ -60,9 +60,12 @@ class ByTask(NamedTuple, Generic[Q]):
         """Of a field that belongs to other tasks than the one that is asked for."""
         tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
         error = wrong(
-            name, "{field} goes with {task} {tasks} only", task=FieldName("task"), tasks=tasks,
+            name,
+            "{field} goes with {task} {tasks} only",
+            task=FieldName("task"),
+            tasks=tasks,
             hint=OWN_MACHINE if name == "gpu" else "leave it out",
-        )  # fmt: skip
+        )
         error.code = CONTRADICTION
         return error
 

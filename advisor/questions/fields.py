@@ -87,9 +87,10 @@ class Network(Text):
         name = str(super().from_json(value, field))
         if names_a_file(name):
             raise wrong(
-                field, "{field} names a file, and no file is opened for a client",
+                field,
+                "{field} names a file, and no file is opened for a client",
                 hint="take a name from the list of networks, or ask by `advisor` where the file is",
-            )  # fmt: skip
+            )
         return name
 
 
@@ -219,9 +220,8 @@ class Texts(Text):
             raise wrong(field, "{field} must be a list of texts, not {what}", what=json_name(value))
         if not 1 <= len(value) <= MOST_ITEMS:
             raise wrong(
-                field, "{field} takes 1 to {most} texts, not {count}", most=MOST_ITEMS,
-                count=len(value),
-            )  # fmt: skip
+                field, "{field} takes 1 to {most} texts, not {count}", most=MOST_ITEMS, count=len(value)
+            )
         return tuple(self.from_text(client_text(item, field), field) for item in value)
 
     def from_link(self, texts: Sequence[str], field: str) -> tuple[str, ...]:
@@ -294,9 +294,8 @@ def client_text(value: Any, field: str) -> str:
         raise wrong(field, "{field} must be a text, not {what}", what=json_name(value))
     if len(value) > LONGEST_TEXT:
         raise wrong(
-            field, "{field} is longer than {most} characters", most=LONGEST_TEXT,
-            hint="make it shorter",
-        )  # fmt: skip
+            field, "{field} is longer than {most} characters", most=LONGEST_TEXT, hint="make it shorter"
+        )
     return shown_text(value, field)
 
 

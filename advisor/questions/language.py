@@ -83,15 +83,19 @@ class Generation(ServedModel):
         if (self.input_tokens is None) != (self.output_tokens is None):
             missing = "output_tokens" if self.output_tokens is None else "input_tokens"
             raise wrong(
-                missing, "{input} and {output} go together", input=FieldName("input_tokens"),
+                missing,
+                "{input} and {output} go together",
+                input=FieldName("input_tokens"),
                 output=FieldName("output_tokens"),
                 hint=Message("give both, or {traffic}", traffic=FieldName("traffic")),
-            )  # fmt: skip
+            )
         if self.input_tokens is not None and self.traffic is not None:
             raise wrong(
-                "traffic", "{field} and {input} both say how long prompts are",
-                input=FieldName("input_tokens"), hint="give one of them",
-            )  # fmt: skip
+                "traffic",
+                "{field} and {input} both say how long prompts are",
+                input=FieldName("input_tokens"),
+                hint="give one of them",
+            )
 
 
 class LoadedGeneration(Generation):
@@ -111,9 +115,11 @@ class LoadedGeneration(Generation):
         given = [name for name in targets if getattr(self, name) is not None]
         if len(given) > 1:
             raise wrong(
-                given[1], "{first} and {field} are two targets", first=FieldName(given[0]),
+                given[1],
+                "{first} and {field} are two targets",
+                first=FieldName(given[0]),
                 hint="give one of them",
-            )  # fmt: skip
+            )
 
 
 class RecommendGeneration(LoadedGeneration, HardwareQuestion):
@@ -189,9 +195,11 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
         super().__post_init__()
         self._refuse_several(("target_requests_per_s", "users"))
         if len(dict.fromkeys(self.instance)) + (self.baseline is not None) < 2:
-            raise wrong("instance", "name what to compare",
-                        hint=Message("give {field} two or more types",
-                                     field=FieldName("instance")))  # fmt: skip
+            raise wrong(
+                "instance",
+                "name what to compare",
+                hint=Message("give {field} two or more types", field=FieldName("instance")),
+            )
 
 
 class MemoryGeneration(ServedModel):

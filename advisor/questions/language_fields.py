@@ -34,9 +34,10 @@ class ModelName(Text):
         name = str(super().from_json(value, field))
         if name.startswith(("/", ".", "~")) or "\\" in name:
             raise wrong(
-                field, "{field} names a file, and no file is opened for a client",
+                field,
+                "{field} names a file, and no file is opened for a client",
                 hint="ask by `advisor` where the file is",
-            )  # fmt: skip
+            )
         return name
 
 
@@ -158,10 +159,14 @@ class LanguageQuestion(Question):
     def __post_init__(self) -> None:
         if (self.model is None) == (self.config is None):
             raise wrong(
-                "model", "name one language model",
-                hint=Message("give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
-                             model=FieldName("model"), config=FieldName("config")),
-            )  # fmt: skip
+                "model",
+                "name one language model",
+                hint=Message(
+                    "give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
+                    model=FieldName("model"),
+                    config=FieldName("config"),
+                ),
+            )
 
     @property
     def model_text(self) -> str:

@@ -134,9 +134,12 @@ def _lengths(question: LoadedGeneration, model: LanguageModel) -> _Lengths:
     mean = math.ceil(lengths.input_tokens + lengths.output_tokens)
     if asked is not None and asked < mean:
         raise wrong(
-            "max_context", "{field} {asked:,} is below a mean request of {mean:,} tokens",
-            asked=asked, mean=mean, hint="ask for more, or for shorter requests",
-        )  # fmt: skip
+            "max_context",
+            "{field} {asked:,} is below a mean request of {mean:,} tokens",
+            asked=asked,
+            mean=mean,
+            hint="ask for more, or for shorter requests",
+        )
     return lengths
 
 

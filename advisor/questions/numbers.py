@@ -87,9 +87,12 @@ class Share(Number):
         number = read_number(str(value), field=field)
         if not self.least <= number < most:
             raise wrong(
-                field, "{field} must lie between {least:g} and 1 (as {example}), not '{value}'",
-                least=self.least, example=self.example, value=value,
-            )  # fmt: skip
+                field,
+                "{field} must lie between {least:g} and 1 (as {example}), not '{value}'",
+                least=self.least,
+                example=self.example,
+                value=value,
+            )
         return number
 
 

@@ -19,12 +19,14 @@ def language_hint(name: str) -> Message | None:
             return None
         return Message(
             "{names} and others are language models: ask for {task} generation (or finetuning)",
-            names=names[:3], task=FieldName("task"),
-        )  # fmt: skip
+            names=names[:3],
+            task=FieldName("task"),
+        )
     return Message(
         "{network} is a language model: ask for {task} generation (or finetuning)",
-        network=name, task=FieldName("task"),
-    )  # fmt: skip
+        network=name,
+        task=FieldName("task"),
+    )
 
 
 def network_hint(name: str) -> Message | None:
@@ -34,6 +36,5 @@ def network_hint(name: str) -> Message | None:
     if not bundled_networks().knows(name):
         return None
     return Message(
-        "{name} is a network: ask for {task} training (or inference)",
-        name=name, task=FieldName("task"),
-    )  # fmt: skip
+        "{name} is a network: ask for {task} training (or inference)", name=name, task=FieldName("task")
+    )

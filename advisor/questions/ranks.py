@@ -57,14 +57,16 @@ class Ranks(Question):
         if self.ranks is None:
             self._refuse_without_ranks()
         if self.node_rank > self.nodes:
-            raise wrong("node_rank", "node {node_rank} of {nodes} is none",
-                        node_rank=self.node_rank, nodes=self.nodes)  # fmt: skip
+            raise wrong(
+                "node_rank", "node {node_rank} of {nodes} is none", node_rank=self.node_rank, nodes=self.nodes
+            )
         if (self.nodes > 1) != (self.rendezvous is not None):
             raise wrong(
-                "rendezvous", "{field} goes with more than one of {nodes}, which need it",
+                "rendezvous",
+                "{field} goes with more than one of {nodes}, which need it",
                 nodes=FieldName("nodes"),
                 hint=Message("give both, the same on each node"),
-            )  # fmt: skip
+            )
         if self.rendezvous is not None:
             host, _, port = self.rendezvous.rpartition(":")
             if not (host and port.isdecimal() and 0 < int(port) <= _MOST_PORT):
@@ -74,7 +76,8 @@ class Ranks(Question):
         for name, field in self.fields.items():
             if name != "ranks" and getattr(self, name) != field.default:
                 raise wrong(
-                    name, "{field} goes with {ranks}", ranks=FieldName("ranks"),
-                    hint=Message("say how many processes train with {ranks}",
-                                 ranks=FieldName("ranks")),
-                )  # fmt: skip
+                    name,
+                    "{field} goes with {ranks}",
+                    ranks=FieldName("ranks"),
+                    hint=Message("say how many processes train with {ranks}", ranks=FieldName("ranks")),
+                )

@@ -63,9 +63,8 @@ def from_json(kind: Kinds[Q], body: bytes) -> Q:
         values = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UnreadableError(
-            "the body is no JSON: {why}", why=str(error),
-            hint="send one JSON object in UTF-8, without NaN",
-        ) from None  # fmt: skip
+            "the body is no JSON: {why}", why=str(error), hint="send one JSON object in UTF-8, without NaN"
+        ) from None
     if not isinstance(values, dict):
         raise UsageError("the body must be an object", hint='send fields like {"task": "inference"}')
     return from_values(kind, values)
@@ -75,9 +74,12 @@ def from_link(kind: Kinds[Q], query: bytes) -> Q:
     """A question from the query of a link. `UnreadableError` for what is no query."""
     try:
         pairs = parse_qsl(
-            query.decode("ascii"), keep_blank_values=True, encoding="utf-8", errors="strict",
+            query.decode("ascii"),
+            keep_blank_values=True,
+            encoding="utf-8",
+            errors="strict",
             max_num_fields=MOST_LINK_WORDS,
-        )  # fmt: skip
+        )
     except ValueError:
         raise UnreadableError(
             "the query of the link cannot be read", hint="write it as name=value, in UTF-8"

@@ -40,14 +40,19 @@ def request_of(question: WorkloadQuestion, networks: NetworkTable, catalog: Cata
     taken_as, namesake = networks.other_names(question.model)
     if question.task is Task.TRAINING and not facts.trains:
         raise wrong(
-            "task", "{network} has no training step", network=facts.name,
+            "task",
+            "{network} has no training step",
+            network=facts.name,
             hint=Message("ask for {task} inference", task=FieldName("task")),
-        )  # fmt: skip
+        )
     if question.memory_format is MemoryFormat.CHANNELS_LAST and not facts.has_channels:
         raise wrong(
-            "memory_format", "{field} is of images and feature maps, and {network} takes {input}",
-            network=facts.name, input=facts.input, hint="leave it out",
-        )  # fmt: skip
+            "memory_format",
+            "{field} is of images and feature maps, and {network} takes {input}",
+            network=facts.name,
+            input=facts.input,
+            hint="leave it out",
+        )
     return Request(
         network=facts.name,
         task=question.task,
@@ -109,10 +114,10 @@ def network_of(question: WorkloadQuestion, networks: NetworkTable) -> tuple[Netw
             raise
         known = error.hint or "see `advisor networks`"
         own = Message(
-            "for a network of your own give {anchor} FILE that was measured, or {model} "
-            "file.py:build",
-            anchor=FieldName("anchor"), model=FieldName("model"),
-        )  # fmt: skip
+            "for a network of your own give {anchor} FILE that was measured, or {model} file.py:build",
+            anchor=FieldName("anchor"),
+            model=FieldName("model"),
+        )
         # "did you mean googlenet?" ends its sentence.
         error.hint = (
             Message("{known} Otherwise, {own}", known=known, own=own)
@@ -125,9 +130,12 @@ def network_of(question: WorkloadQuestion, networks: NetworkTable) -> tuple[Netw
         return facts, None
     if is_own(question.model):
         raise wrong(
-            "input", "{network} says itself what it takes ({own})", network=question.model,
-            own=facts.input, hint=Message("leave out {field}", field=FieldName("input")),
-        )  # fmt: skip
+            "input",
+            "{network} says itself what it takes ({own})",
+            network=question.model,
+            own=facts.input,
+            hint=Message("leave out {field}", field=FieldName("input")),
+        )
     return networks.find(question.model, sample_input), sample_input
 
 
@@ -141,24 +149,32 @@ def parse_input(text: str, facts: NetworkFacts) -> str:
         match = _TOKENS.fullmatch(wanted)
         if not match or not int(match.group(1)):
             raise wrong(
-                "input", "{network} takes tokens: {field} seq:384, not '{text}'",
-                network=facts.name, text=text,
-            )  # fmt: skip
+                "input",
+                "{network} takes tokens: {field} seq:384, not '{text}'",
+                network=facts.name,
+                text=text,
+            )
         return f"seq:{int(match.group(1))}"
     sizes = [int(size) for size in wanted.split("x")] if _SHAPE.fullmatch(wanted) else []
     if not sizes or min(sizes) < 1:
         raise wrong(
-            "input", "'{text}' is no input of {network}", text=text, network=facts.name,
+            "input",
+            "'{text}' is no input of {network}",
+            text=text,
+            network=facts.name,
             hint=Message("write it like its own, {own}", own=facts.input),
-        )  # fmt: skip
+        )
     own = facts.input_shape
     if facts.data is DataKind.IMAGE and len(sizes) < len(own):  # square, or height x width
         sizes = [own[0], *(2 * sizes if len(sizes) == 1 else sizes)]
     if len(sizes) != len(own) or (len(own) > 1 and sizes[0] != own[0]):
         raise wrong(
-            "input", "{network} takes {own}, and '{text}' has another number of sizes, or of "
-            "channels", network=facts.name, own=facts.input, text=text,
-        )  # fmt: skip
+            "input",
+            "{network} takes {own}, and '{text}' has another number of sizes, or of channels",
+            network=facts.name,
+            own=facts.input,
+            text=text,
+        )
     if math.prod(sizes) > _MOST_VALUES:
         raise wrong("input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less")
     return "x".join(map(str, sizes))
@@ -191,14 +207,20 @@ def _run_fields(question: RunQuestion, dataset: DatasetProfile) -> dict[str, Any
         )
     if epochs is not None and not math.isfinite(epochs * dataset.samples):
         raise wrong(
-            "epochs", "{field} {epochs:g} of {dataset} is more than can be counted",
-            epochs=epochs, dataset=dataset.name,
-        )  # fmt: skip
+            "epochs",
+            "{field} {epochs:g} of {dataset} is more than can be counted",
+            epochs=epochs,
+            dataset=dataset.name,
+        )
     if epochs is not None and epochs * dataset.samples < 1:
         raise wrong(
-            "epochs", "{field} {epochs:g} of {dataset} is less than one of its {samples:,} samples",
-            epochs=epochs, dataset=dataset.name, samples=dataset.samples, hint="run at least one",
-        )  # fmt: skip
+            "epochs",
+            "{field} {epochs:g} of {dataset} is less than one of its {samples:,} samples",
+            epochs=epochs,
+            dataset=dataset.name,
+            samples=dataset.samples,
+            hint="run at least one",
+        )
     return {"epochs": epochs, "samples": question.samples}
 
 

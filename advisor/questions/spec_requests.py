@@ -62,8 +62,12 @@ def instance_named(text: str, question: PlacedQuestion, catalog: Catalog) -> str
     is named, or whose region is (the default cloud alone says nothing), and of several clouds."""
     catalog.require_cloud(question.cloud)
     if "," in text:
-        raise wrong("instance", "{field} is one type here, not {text}", text=text,
-                    hint="`advisor compare` takes several")  # fmt: skip
+        raise wrong(
+            "instance",
+            "{field} is one type here, not {text}",
+            text=text,
+            hint="`advisor compare` takes several",
+        )
     name = catalog.name_of(text)
     home = catalog.cloud_of(name, question.cloud)
     if question.cloud in ("any", home):
@@ -71,10 +75,13 @@ def instance_named(text: str, question: PlacedQuestion, catalog: Catalog) -> str
     if question.cloud != DEFAULT_CLOUD or question.region is not None:
         field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
         raise wrong(
-            field, "{name} is a type of {home}, not of {cloud}", name=name, home=home,
+            field,
+            "{name} is a type of {home}, not of {cloud}",
+            name=name,
+            home=home,
             cloud=question.cloud,
             hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
-        )  # fmt: skip
+        )
     return name
 
 
@@ -151,9 +158,11 @@ def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
     for name in names:
         if ":" in name:
             raise wrong(
-                "disk", "{field} {text}: among several types the advisor chooses the order",
-                text=text, hint="name types alone (gp3,io2), or one disk",
-            )  # fmt: skip
+                "disk",
+                "{field} {text}: among several types the advisor chooses the order",
+                text=text,
+                hint="name types alone (gp3,io2), or one disk",
+            )
         if name not in known and name != OWN_DISK:
             raise unknown_disk(name, {*known, OWN_DISK})
     if not names:
@@ -172,9 +181,13 @@ def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskCho
         raise
     if choice.size_gib is not None and choice.size_gib < held.gib:
         raise wrong(
-            "disk", "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB", text=text,
-            dataset=held.name, needed=held.gib, hint="name a larger size, or none",
-        )  # fmt: skip
+            "disk",
+            "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB",
+            text=text,
+            dataset=held.name,
+            needed=held.gib,
+            hint="name a larger size, or none",
+        )
     return choice
 
 

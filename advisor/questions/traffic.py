@@ -61,22 +61,29 @@ class TrafficProfile(NamedTuple):
         if self.failed:
             yield Message(
                 "{count:,} requests of {traffic} have no answer, and are left out",
-                code="failed_requests", count=self.failed, traffic=self.name,
-            )  # fmt: skip
+                code="failed_requests",
+                count=self.failed,
+                traffic=self.name,
+            )
         if most is None or (self.totals is None and self.longest_tokens <= most):
             return
         if self.totals is None:
             yield Message(
                 "some requests of {traffic} are longer than the {most:,} tokens that are served, "
                 "and are refused: the mean still counts them",
-                code="refused_requests", traffic=self.name, most=most,
-            )  # fmt: skip
+                code="refused_requests",
+                traffic=self.name,
+                most=most,
+            )
         elif share := 1 - float(np.searchsorted(self.totals, most, "right")) / len(self.totals):
             yield Message(
                 "{percent:.2g} % of the requests of {traffic} are longer than the {most:,} tokens "
                 "that are served, and are refused: the mean still counts them",
-                code="refused_requests", percent=100 * share, traffic=self.name, most=most,
-            )  # fmt: skip
+                code="refused_requests",
+                percent=100 * share,
+                traffic=self.name,
+                most=most,
+            )
 
 
 def traffic_named(text: str) -> TrafficProfile:
@@ -99,8 +106,7 @@ def traffic_of_file(path: Path) -> TrafficProfile:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise wrong("traffic", "'{file}' cannot be read: {why}", file=str(path),
-                    why=str(error)) from None  # fmt: skip
+        raise wrong("traffic", "'{file}' cannot be read: {why}", file=str(path), why=str(error)) from None
     return _traffic_of(text, path)
 
 
@@ -110,11 +116,21 @@ def _traffic_of(text: str, path: Path) -> TrafficProfile:
     every = np.asarray([_request(record, line, path) for line, record in records], dtype=float)
     requests = every[every[:, 1] > 0] if len(every) else every
     if not len(requests):
-        raise wrong("traffic", "'{file}' has no requests", file=str(path),
-                    hint="write a line for each, with input_tokens and output_tokens")  # fmt: skip
+        raise wrong(
+            "traffic",
+            "'{file}' has no requests",
+            file=str(path),
+            hint="write a line for each, with input_tokens and output_tokens",
+        )
     inputs, outputs = requests.T
-    return TrafficProfile(path.name, str(path), _lengths(inputs), _lengths(outputs),
-                          np.sort(inputs + outputs), len(every) - len(requests))  # fmt: skip
+    return TrafficProfile(
+        path.name,
+        str(path),
+        _lengths(inputs),
+        _lengths(outputs),
+        np.sort(inputs + outputs),
+        len(every) - len(requests),
+    )
 
 
 def _published(name: str) -> TrafficProfile:
@@ -123,8 +139,7 @@ def _published(name: str) -> TrafficProfile:
     text = (DATA_FOLDER / "language" / "traffic.csv").read_text(encoding="utf-8")
     row = next(row for row in csv.DictReader(text.splitlines()) if row["name"] == name)
     source = f"{row['trace']}, {row['source']}, {row['licence']}"
-    return TrafficProfile(name, source, _published_lengths(row, "input"),
-                          _published_lengths(row, "output"))  # fmt: skip
+    return TrafficProfile(name, source, _published_lengths(row, "input"), _published_lengths(row, "output"))
 
 
 def _published_lengths(row: Mapping[str, str], side: str) -> Lengths:
@@ -143,16 +158,19 @@ def _csv_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]
     header = text.partition("\n")[0]
     for separator in _OTHER_SEPARATORS if "," not in header else "":
         if separator in header:
-            raise wrong("traffic", "'{file}' has '{separator}' between its columns",
-                        file=str(path), separator=repr(separator)[1:-1],
-                        hint="write commas between them")  # fmt: skip
+            raise wrong(
+                "traffic",
+                "'{file}' has '{separator}' between its columns",
+                file=str(path),
+                separator=repr(separator)[1:-1],
+                hint="write commas between them",
+            )
     reader = csv.DictReader(io.StringIO(text, newline=""))
     try:
         for record in reader:
             yield reader.line_num, record
     except csv.Error as error:
-        raise wrong("traffic", "line {line} is no CSV: {why}", line=reader.line_num,
-                    why=str(error)) from None  # fmt: skip
+        raise wrong("traffic", "line {line} is no CSV: {why}", line=reader.line_num, why=str(error)) from None
 
 
 def _json_lines(text: str, path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -177,9 +195,13 @@ def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: 
     value = next((cells[name] for name in names if name in cells), cells)
     if value is cells:
         raise wrong(
-            "traffic", "'{file}', line {line}, has no {column}", file=str(path), line=line,
-            column=names[0], hint=_COLUMNS,
-        )  # fmt: skip
+            "traffic",
+            "'{file}', line {line}, has no {column}",
+            file=str(path),
+            line=line,
+            column=names[0],
+            hint=_COLUMNS,
+        )
     try:
         tokens = float(value) if isinstance(value, (str, int, float)) else math.nan
     except (ValueError, OverflowError):
@@ -192,12 +214,18 @@ def _tokens(cells: Mapping[str, Any], names: tuple[str, ...], least: int, line: 
 _COLUMNS = Message(
     "write {names}; the columns of Azure's, Mooncake's and BurstGPT's traces are known too",
     names=("input_tokens", "output_tokens"),
-)  # fmt: skip
+)
 
 
 def _no_request(line: int, path: Path) -> UsageError:
     return wrong(
-        "traffic", "'{file}', line {line}, is no request", file=str(path), line=line,
-        hint=Message("write {names}, each from 1 to {most:,}",
-                     names=("input_tokens", "output_tokens"), most=MOST_REQUEST_TOKENS),
-    )  # fmt: skip
+        "traffic",
+        "'{file}', line {line}, is no request",
+        file=str(path),
+        line=line,
+        hint=Message(
+            "write {names}, each from 1 to {most:,}",
+            names=("input_tokens", "output_tokens"),
+            most=MOST_REQUEST_TOKENS,
+        ),
+    )

@@ -123,9 +123,10 @@ def _range(text: str, parse: Callable[[str], float]) -> Range:
     dashed = _DASHED.fullmatch(text)
     if dashed:
         raise UsageError(
-            "'{text}' is no range", text=text,
+            "'{text}' is no range",
+            text=text,
             hint=Message("write it as {least}..{most}", least=dashed[1], most=dashed[2]),
-        )  # fmt: skip
+        )
     return parse_range(text, parse)
 
 
@@ -138,9 +139,11 @@ def _refuse_size(name: str) -> None:
     except UsageError:
         return
     raise UsageError(
-        "'{text}' is no GPU", text=name, field="gpu",
+        "'{text}' is no GPU",
+        text=name,
+        field="gpu",
         hint=Message("for GPUs with so much memory write {least}..{most}", least=least, most=most),
-    )  # fmt: skip
+    )
 
 
 def _is_capability(part: str) -> bool:
@@ -155,9 +158,8 @@ def _capabilities(text: str) -> Range:
 def _capability(text: str) -> float:
     if not _CAPABILITY.fullmatch(text):
         raise UsageError(
-            "'{text}' is no compute capability", text=text,
-            hint="write it like cc8.0.. or cc7.5..8.9",
-        )  # fmt: skip
+            "'{text}' is no compute capability", text=text, hint="write it like cc8.0.. or cc7.5..8.9"
+        )
     return parse_positive(text, "a compute capability")
 
 
@@ -234,12 +236,19 @@ def dataset_for(name: str | None, facts: NetworkFacts, task: Task = Task.TRAININ
         fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
         raise UsageError(
-            "{dataset} is {kind}, and {network} takes {wanted}", dataset=profile.name,
-            kind=Message(_WORDS[profile.kind]), network=facts.name,
-            wanted=Message(_WORDS[facts.data]), field="dataset",
-            hint=Message("{field} takes {names}{own}", field=FieldName("dataset"),
-                         names=", ".join(fitting), own=Message(own)),
-        )  # fmt: skip
+            "{dataset} is {kind}, and {network} takes {wanted}",
+            dataset=profile.name,
+            kind=Message(_WORDS[profile.kind]),
+            network=facts.name,
+            wanted=Message(_WORDS[facts.data]),
+            field="dataset",
+            hint=Message(
+                "{field} takes {names}{own}",
+                field=FieldName("dataset"),
+                names=", ".join(fitting),
+                own=Message(own),
+            ),
+        )
     if facts.data is DataKind.IMAGE:
         return profile
     if facts.data is DataKind.TENSOR:
@@ -268,15 +277,19 @@ def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
     if not Path(name).exists():
         if "://" in name:
             raise UsageError(
-                "'{name}' is an address, and no data set is fetched", name=name, field="dataset",
+                "'{name}' is an address, and no data set is fetched",
+                name=name,
+                field="dataset",
                 hint="copy a part of it here and name that folder, or take the known name that is "
                 "most like it (imagenet, coco, tokens, ..): what counts is the size of its files",
-            )  # fmt: skip
+            )
         if os.sep in name:
             raise UsageError(
-                "no folder '{name}'", name=name, field="dataset",
+                "no folder '{name}'",
+                name=name,
+                field="dataset",
                 hint=Message("name one that is here, or one of {names}", names=tuple(DATASETS)),
-            )  # fmt: skip
+            )
         raise unknown_name("dataset", name, DATASETS, field="dataset")
     if facts.data is DataKind.TOKENS:
         from advisor.sweeps.datasets.text import profile_text

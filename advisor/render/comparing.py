@@ -23,10 +23,25 @@ from advisor.units import format_usd
 
 SCHEMA = "advisor.comparison/1"
 COLUMNS = (
-    "network", "instance_type", "gpu", "batch_size", "throughput_lower", "throughput_median",
-    "throughput_upper", "relative", "total_usd_per_hour", "usd_per_million_samples", "bottleneck",
-    "provenance", "cloud", "region", "price_kind", "price_as_of", "price_source", "disk_price_kind",
-)  # fmt: skip
+    "network",
+    "instance_type",
+    "gpu",
+    "batch_size",
+    "throughput_lower",
+    "throughput_median",
+    "throughput_upper",
+    "relative",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "provenance",
+    "cloud",
+    "region",
+    "price_kind",
+    "price_as_of",
+    "price_source",
+    "disk_price_kind",
+)
 
 
 def comparison_document(

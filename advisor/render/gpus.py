@@ -14,14 +14,28 @@ from advisor.units import format_mib, format_usd
 
 SCHEMA = "advisor.gpus/1"
 _RATES = (
-    "fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops", "int8_tops",
+    "fp64_tflops",
+    "fp32_tflops",
+    "tf32_tflops",
+    "fp16_tflops",
+    "bf16_tflops",
+    "int8_tops",
     "fp8_tflops",
-)  # fmt: skip
+)
 _OFFER = ("cloud", "region", "market", "instance_type")
 COLUMNS = (
-    "name", "architecture", "compute_capability", "memory_mib", "memory_gb_per_second", *_RATES,
-    "watts", "link", "usd_per_gpu_hour", "usd_per_fp32_tflop_hour", *_OFFER,
-)  # fmt: skip
+    "name",
+    "architecture",
+    "compute_capability",
+    "memory_mib",
+    "memory_gb_per_second",
+    *_RATES,
+    "watts",
+    "link",
+    "usd_per_gpu_hour",
+    "usd_per_fp32_tflop_hour",
+    *_OFFER,
+)
 
 
 def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by: str) -> list[dict[str, Any]]:

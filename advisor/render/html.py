@@ -42,13 +42,15 @@ def environment(*folders: Path) -> Environment:
     except ModuleNotFoundError as error:
         raise UsageError("HTML reports need more packages", hint=install_hint("report")) from error
     made = Environment(
-        loader=FileSystemLoader([*folders, TEMPLATES]), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=StrictUndefined, auto_reload=False,
-    )  # fmt: skip
+        loader=FileSystemLoader([*folders, TEMPLATES]),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
     made.filters |= FILTERS
-    made.filters |= {
-        "shown": shown, "cell": _cell, "look": _look, "kind": lambda block: type(block).__name__,
-    }  # fmt: skip
+    made.filters |= {"shown": shown, "cell": _cell, "look": _look, "kind": lambda block: type(block).__name__}
     return made
 
 

@@ -70,8 +70,13 @@ def memory_text(answer: MemoryAnswer) -> str:
     ]
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
     lines += ["", *table(("part", "size", ""), rows, right=(1,)), ""]
-    header = ("GPU", "memory", f"batch {answer.question.conditions.batch_size}", "probability",
-              "largest batch")  # fmt: skip
+    header = (
+        "GPU",
+        "memory",
+        f"batch {answer.question.conditions.batch_size}",
+        "probability",
+        "largest batch",
+    )
     lines += table(header, [_gpu_cells(gpu) for gpu in answer.gpus], right=(1, 3, 4))
     lines += ["", *_what_if_lines(answer)]
     for note in notes(answer):

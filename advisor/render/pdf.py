@@ -53,8 +53,8 @@ def _weasyprint() -> Any:
         raise UsageError(
             "PDF reports need Pango",
             hint="apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 "
-                 "(brew install pango), or take the html format",
-        ) from error  # fmt: skip
+            "(brew install pango), or take the html format",
+        ) from error
     return weasyprint
 
 
@@ -75,9 +75,10 @@ def require_fonts(text: str) -> None:
         hint = Message(hint.text, package="fonts-dejavu-core")
         raise UsageError("PDF: no fonts are installed", hint=hint)
     raise UsageError(
-        "PDF: no installed font has {letters}", letters="".join(missing[:_SHOWN]),
+        "PDF: no installed font has {letters}",
+        letters="".join(missing[:_SHOWN]),
         hint=Message(hint.text, package="fonts-wqy-microhei"),
-    )  # fmt: skip
+    )
 
 
 def _without_font(letters: Iterable[str]) -> list[str]:

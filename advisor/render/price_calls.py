@@ -72,9 +72,8 @@ def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
         return None
     cost = chosen["cost"]
     lies = Message(
-        "{kind} ({low:usd} to {high:usd}{per})",
-        kind=kinds, low=cost["low"], high=cost["high"], per=per,
-    )  # fmt: skip
+        "{kind} ({low:usd} to {high:usd}{per})", kind=kinds, low=cost["low"], high=cost["high"], per=per
+    )
     if chosen["low_usd_per_hour"] == chosen["high_usd_per_hour"]:
         lies = Message("{kind}", kind=kinds)
     is_published = chosen["kind"] == LIST
@@ -82,9 +81,8 @@ def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
         none = Message("{lies}.", lies=lies)
         return none if is_published else Message("{lies}; no listed price answers this.", lies=lies)
     named = Message(
-        "{name} at {usd:usd}{per}",
-        name=_named(listed, clouds), usd=listed["cost"]["median"], per=per,
-    )  # fmt: skip
+        "{name} at {usd:usd}{per}", name=_named(listed, clouds), usd=listed["cost"]["median"], per=per
+    )
     if listed["market"] != chosen["market"]:
         named = Message("{spec} ({market})", spec=named, market=_MARKETS[listed["market"]])
     if is_published:
@@ -105,10 +103,16 @@ def borderline_sentence(call: Record, *, clouds: bool) -> Message | None:
         "Borderline on price: {name} ({market}, {region}) may be cheaper than {listed} at "
         "{usd:usd}{per}. {kind}: {low:usd} to {high:usd}{per}, median {median:usd}.",
         name=spec_name(cheaper),
-        market=_MARKETS[cheaper["market"]], region=place_name(cheaper, clouds=clouds),
-        listed=_named(chosen, clouds), usd=chosen["cost"]["median"], per=_PER[call["per"]],
-        kind=_kinds(cheaper), median=cost["median"], low=cost["low"], high=cost["high"],
-    )  # fmt: skip
+        market=_MARKETS[cheaper["market"]],
+        region=place_name(cheaper, clouds=clouds),
+        listed=_named(chosen, clouds),
+        usd=chosen["cost"]["median"],
+        per=_PER[call["per"]],
+        kind=_kinds(cheaper),
+        median=cost["median"],
+        low=cost["low"],
+        high=cost["high"],
+    )
 
 
 def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
@@ -186,8 +190,9 @@ def _sentence_beside(call: Record, *, clouds: bool) -> Message | None:
     return Message(
         "{name} is listed in {region}, {market}.",
         name=spec_name(listed),
-        region=place_name(listed, clouds=clouds), market=_MARKETS[listed["market"]],
-    )  # fmt: skip
+        region=place_name(listed, clouds=clouds),
+        market=_MARKETS[listed["market"]],
+    )
 
 
 def todays_command(offer: Offer) -> str | None:

@@ -72,15 +72,14 @@ def _answer_lines(answer: Document) -> Iterator[str]:
     header = ["instance", "region", "market", "disk", "saved", "old", "new", "change", "price"]
     cells = [
         [
-            f"{spec['count']} x {spec['instance_type']}" if spec["count"] > 1
-            else spec["instance_type"],
+            f"{spec['count']} x {spec['instance_type']}" if spec["count"] > 1 else spec["instance_type"],
             *(spec["region"], spec["market"], spec["disk"]),
             *(_usd(spec[at]) for at in ("saved_usd_per_hour", "old", "new")),
             _percent(spec["percent"]),
             _kinds(spec["old_kind"], spec["new_kind"]),
         ]
         for spec in answer["specs"]
-    ]  # fmt: skip
+    ]
     yield from (f"  {line}" for line in table(header, cells, right=(4, 5, 6, 7)))
 
 

@@ -54,10 +54,16 @@ def refresh_text(refresh: Refresh) -> str:
 
 def _changes(changed: Sequence[PriceAnswer]) -> list[str]:
     rows = [
-        [answer.instance_type, str(answer.market), _usd(answer.before), _usd(answer.told),
-         _percent(answer), answer.told.terms if answer.told else ""]
+        [
+            answer.instance_type,
+            str(answer.market),
+            _usd(answer.before),
+            _usd(answer.told),
+            _percent(answer),
+            answer.told.terms if answer.told else "",
+        ]
         for answer in changed
-    ]  # fmt: skip
+    ]
     header = ["Changed", "market", "old", "new", "by", "terms"]
     return ["", *table(header, rows, right=(2, 3, 4)), ""] if rows else []
 
@@ -96,18 +102,28 @@ def kept_document(kept: Mapping[str, Refreshed]) -> dict[str, Any]:
     return {
         "schema": KEPT_SCHEMA,
         "prices": [
-            {"cloud": cloud, "instance_type": name, "region": region, "market": str(market),
-             **price_block(price)}
+            {
+                "cloud": cloud,
+                "instance_type": name,
+                "region": region,
+                "market": str(market),
+                **price_block(price),
+            }
             for cloud, one in kept.items()
             for (name, region, market), price in sorted(one.prices.items())
         ],
         "offerings": [
-            {"cloud": cloud, "instance_type": name, "region": region, "offered": there,
-             "as_of": day.isoformat()}
+            {
+                "cloud": cloud,
+                "instance_type": name,
+                "region": region,
+                "offered": there,
+                "as_of": day.isoformat(),
+            }
             for cloud, one in kept.items()
             for (name, region), (there, day) in sorted(one.offerings.items())
         ],
-    }  # fmt: skip
+    }
 
 
 def kept_text(kept: Mapping[str, Refreshed]) -> str:
@@ -115,11 +131,10 @@ def kept_text(kept: Mapping[str, Refreshed]) -> str:
     if not any(kept.values()):
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [
-        [cloud, name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(),
-         price.terms]
+        [cloud, name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(), price.terms]
         for cloud, one in kept.items()
         for (name, region, market), price in sorted(one.prices.items())
-    ]  # fmt: skip
+    ]
     header = ["cloud", "instance", "region", "market", "per hour", "price", "as of", "terms"]
     lines = table(header, rows, right=(4,)) if rows else []
     gone = [

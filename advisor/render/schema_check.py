@@ -17,8 +17,7 @@ def first_fault(value: Any, schema_id: str) -> str | None:
         )
     if error is None:
         return None
-    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:60]}"
-             for step in error.instance_path)  # fmt: skip
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:60]}" for step in error.instance_path)
     return f"${''.join(steps)}: {error.message}"
 
 

@@ -41,8 +41,12 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
         "confidence": 0.95,
         "criteria": [
             {
-                "name": one.name, "limit": one.limit, "is_least": one.is_least,
-                "measured": one.measured, "lower": one.lower, "upper": one.upper,
+                "name": one.name,
+                "limit": one.limit,
+                "is_least": one.is_least,
+                "measured": one.measured,
+                "lower": one.lower,
+                "upper": one.upper,
                 "verdict": str(one.verdict),
             }
             for one in done.criteria
@@ -55,7 +59,7 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
         },
         "caveats": list(done.caveats),
         "answer_now": done.answer_now,
-    }  # fmt: skip
+    }
 
 
 def serving_verification_text(done: ServingVerification) -> str:
@@ -84,9 +88,10 @@ def _cells(one: Criterion) -> tuple[str, ...]:
     name, unit, factor = _SHOWN[one.name]
     sign = ">=" if one.is_least else "<="
     within = (
-        "-" if one.lower is None or one.upper is None or one.lower == one.upper
+        "-"
+        if one.lower is None or one.upper is None or one.lower == one.upper
         else f"{factor * one.lower:.4g} to {factor * one.upper:.4g}"
-    )  # fmt: skip
+    )
     measured = "-" if one.measured is None else f"{factor * one.measured:.4g}{unit}"
     return name, f"{sign} {factor * one.limit:.4g}{unit}", measured, within, str(one.verdict)
 
@@ -96,8 +101,7 @@ def _predicted(done: ServingVerification) -> list[str]:
     figures, rates = done.anchor["loads"][0], done.predicted.rates
     count = done.predicted.spec.count
     lines = []
-    for name, each in (("output_tokens_per_second", count), ("ttft_seconds", 1),
-                       ("tpot_seconds", 1)):  # fmt: skip
+    for name, each in (("output_tokens_per_second", count), ("ttft_seconds", 1), ("tpot_seconds", 1)):
         shown, unit, factor = _SHOWN[name]
         span, figure = getattr(rates, name).times(factor / each), figures[name]
         if figure is None:

@@ -18,23 +18,66 @@ RUN_COLUMNS = (
     *(f"run_usd_{bound}" for bound in BOUNDS),
 )
 COLUMNS = (
-    "rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count", "vcpus",
-    "physical_cores", "memory_mib", "disk_type", "disk_size_gib", "disk_order", "disk_read_iops",
-    "disk_read_mib_per_second", "batch_size", "throughput_lower", "throughput_median",
-    "throughput_upper", "latency_p50_ms", "latency_p99_ms", "instance_usd_per_hour",
-    "disk_usd_per_hour", "total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour",
-    "usd_per_million_samples", "bottleneck", "risk",
-    "provenance", "price_as_of", "price_kind", *RUN_COLUMNS, "price_source", "disk_price_kind",
-)  # fmt: skip
-MARKDOWN_COLUMNS = (
-    "rank", "instance_type", "gpu", "disk_order", "disk_read_iops", "disk_read_mib_per_second",
-    "throughput_lower", "throughput_median", "total_usd_per_hour", "usd_per_million_samples",
-    "bottleneck", "risk",
-)  # fmt: skip
-FRONT_COLUMNS = (
-    "instance_type", "gpu", "disk", "batch_size", "total_usd_per_hour", "lower",
+    "rank",
+    "cloud",
+    "region",
+    "market",
+    "instance_type",
+    "count",
+    "gpu",
+    "gpu_count",
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "disk_type",
+    "disk_size_gib",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
+    "batch_size",
+    "throughput_lower",
+    "throughput_median",
+    "throughput_upper",
+    "latency_p50_ms",
+    "latency_p99_ms",
+    "instance_usd_per_hour",
+    "disk_usd_per_hour",
+    "total_usd_per_hour",
+    "total_low_usd_per_hour",
+    "total_high_usd_per_hour",
     "usd_per_million_samples",
-)  # fmt: skip
+    "bottleneck",
+    "risk",
+    "provenance",
+    "price_as_of",
+    "price_kind",
+    *RUN_COLUMNS,
+    "price_source",
+    "disk_price_kind",
+)
+MARKDOWN_COLUMNS = (
+    "rank",
+    "instance_type",
+    "gpu",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
+    "throughput_lower",
+    "throughput_median",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+)
+FRONT_COLUMNS = (
+    "instance_type",
+    "gpu",
+    "disk",
+    "batch_size",
+    "total_usd_per_hour",
+    "lower",
+    "usd_per_million_samples",
+)
 MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 

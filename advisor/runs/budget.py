@@ -71,9 +71,11 @@ def parse_budget(text: str) -> Budget:
     is_unit = unit in _HOURS or unit in _TRIALS
     if match is None or not (is_unit or dollars) or (match["dollar"] and unit not in ("", "usd")):
         raise UsageError(
-            "'{given}' is no budget", given=text, field="budget",
+            "'{given}' is no budget",
+            given=text,
+            field="budget",
             hint="write it like 30trials, 2h, 90min or 5USD",
-        )  # fmt: skip
+        )
     whole = unit in _TRIALS
     number = parse_number(match["number"], FieldName("budget"), whole=whole)
     if whole:

@@ -18,10 +18,14 @@ from advisor.messages import Message
 from advisor.questions.fields import wrong
 
 _MACROS = {
-    "@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *",
-    "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *",
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
-}  # fmt: skip
+}
 _FIELDS = 5
 
 
@@ -50,8 +54,9 @@ class CronLine:
         """The next due time; `UsageError` where there is none."""
         due = self.after(now)
         if due is None:
-            raise wrong("cron", "{field} '{line}' never falls due", line=self.text,
-                        hint="is there such a day?")  # fmt: skip
+            raise wrong(
+                "cron", "{field} '{line}' never falls due", line=self.text, hint="is there such a day?"
+            )
         return due
 
     def _after(self, instant: datetime) -> Iterator[datetime]:
@@ -64,8 +69,9 @@ class CronLine:
         try:
             return CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
-            raise wrong("cron", "{field} '{line}': {reason}", line=self.text,
-                        reason=str(error).lower()) from error  # fmt: skip
+            raise wrong(
+                "cron", "{field} '{line}': {reason}", line=self.text, reason=str(error).lower()
+            ) from error
 
 
 def zone_of(name: str) -> tzinfo:
@@ -79,9 +85,11 @@ def zone_of(name: str) -> tzinfo:
     if names:
         raise unknown_name("time zone", name, names, field="timezone")
     raise UsageError(
-        "time zone '{name}': this machine has none but UTC", name=name, field="timezone",
+        "time zone '{name}': this machine has none but UTC",
+        name=name,
+        field="timezone",
         hint=Message("install its package tzdata, or `pip install tzdata`"),
-    )  # fmt: skip
+    )
 
 
 def _expression(text: str) -> str:
@@ -91,9 +99,11 @@ def _expression(text: str) -> str:
     fields = _MACROS.get(text.lower(), text).upper().split()
     if len(fields) != _FIELDS:
         raise wrong(
-            "cron", "{field} '{line}' has {count} fields, not 5 (minute, hour, day of month, "
-            "month, day of week)", line=text, count=len(fields),
+            "cron",
+            "{field} '{line}' has {count} fields, not 5 (minute, hour, day of month, month, day of week)",
+            line=text,
+            count=len(fields),
             hint="write it like '0 3 * * 1' for Mondays at 3:00",
-        )  # fmt: skip
+        )
     fields[4] = fields[4].replace("-SUN", "-7")  # a week may end with Sunday: FRI-SUN
     return " ".join(fields)

@@ -70,9 +70,10 @@ def convert_dataset(
     """Convert a data set of images. Quality (by default 95) goes with a resize only."""
     if quality is not None and shorter_edge is None:
         raise UsageError(
-            "--quality goes with --resize", field="quality",
+            "--quality goes with --resize",
+            field="quality",
             hint="leave it out: without --resize images stay as they are",
-        )  # fmt: skip
+        )
     if path.resolve() == folder.resolve():
         raise UsageError("--out is the data set itself", field="out", hint="name a new folder")
     change = Change(shorter_edge=shorter_edge, quality=quality or 95)

@@ -124,8 +124,11 @@ def execute(
     schedule = None if run.schedule is None else book.numbered(run.schedule)
     sweep = StartedSweep(run) if run.sweep_id else None
     if sweep and sweep.state(clock()) is not SweepState.STARTING:
-        raise UsageError("sweep {sweep} is {state} and is not begun again", sweep=sweep.id,
-                         state=sweep.state(clock()).value)  # fmt: skip
+        raise UsageError(
+            "sweep {sweep} is {state} and is not begun again",
+            sweep=sweep.id,
+            state=sweep.state(clock()).value,
+        )
     log = sweep.talk_path if sweep else _log_path(schedule, run)
     owner = this_process()
     lock = book.runs.begin(number, owner, log=str(log), now=clock())

@@ -57,9 +57,11 @@ class Items(Kind):
         values = value if isinstance(value, list) else [value]
         if len(values) > _MOST_ITEMS:
             raise wrong(
-                field, "{field} has {count} items, at most {most} are taken", count=len(values),
+                field,
+                "{field} has {count} items, at most {most} are taken",
+                count=len(values),
                 most=_MOST_ITEMS,
-            )  # fmt: skip
+            )
         parts = [part for each in values for part in self._split(_typed(each, field))]
         items = (self._item.from_json(part, field) for part in parts if part.strip())
         values_once = tuple(dict.fromkeys(items))
@@ -72,8 +74,7 @@ class Items(Kind):
     def schema(self) -> Schema:
         """A text, a number, or an array of them."""
         item = {"type": ["string", "number"], "maxLength": super().schema()["maxLength"]}
-        return {"type": ["string", "number", "array"], "minItems": 1, "maxItems": _MOST_ITEMS,
-                "items": item}  # fmt: skip
+        return {"type": ["string", "number", "array"], "minItems": 1, "maxItems": _MOST_ITEMS, "items": item}
 
 
 class Amount(Number):
@@ -162,21 +163,27 @@ class DiskPath(Kind):
         """The type and the folder, which must be there, on a disk of its own."""
         disk_type, _, path = (part.strip() for part in text.partition("="))
         if not (disk_type and path):
-            raise wrong(field, "'{text}' names no mounted disk", text=text,
-                        hint="write it like gp3=/mnt/gp3")  # fmt: skip
+            raise wrong(field, "'{text}' names no mounted disk", text=text, hint="write it like gp3=/mnt/gp3")
         folder = Path(path).absolute()
         if not folder.is_dir():
-            raise wrong(field, "{field} {text}: there is no folder {folder}", text=text,
-                        folder=path, hint="mount the disk first")  # fmt: skip
+            raise wrong(
+                field,
+                "{field} {text}: there is no folder {folder}",
+                text=text,
+                folder=path,
+                hint="mount the disk first",
+            )
         if folder != Path("/") and _is_on_root_disk(folder):
             raise wrong(
                 field,
                 "{field} {text}: {folder} lies on the disk of /, so nothing is mounted there",
-                text=text, folder=path, hint=Message(
+                text=text,
+                folder=path,
+                hint=Message(
                     "mount the disk first, or write {disk_type}=/ where that is the disk you mean",
                     disk_type=disk_type,
                 ),
-            )  # fmt: skip
+            )
         return disk_type.lower(), folder
 
     def text_of(self, value: tuple[str, Path]) -> str:
@@ -202,8 +209,7 @@ def _parse_share(text: str) -> float:
     number = Number().from_text(text.strip().rstrip("%"), "rel_error")
     share = number / 100 if text.strip().endswith("%") else number
     if share >= 1:
-        raise wrong("rel_error", "{field} is a part of the rate, as 2% or 0.02, not '{text}'",
-                    text=text)  # fmt: skip
+        raise wrong("rel_error", "{field} is a part of the rate, as 2% or 0.02, not '{text}'", text=text)
     return share
 
 
@@ -211,8 +217,7 @@ class Share(Parsed):
     """A part of 1: 2% or 0.02."""
 
     def __init__(self) -> None:
-        super().__init__(_parse_share, lambda share: f"{100 * share:.10g}%", "PERCENT",
-                         or_number=True)  # fmt: skip
+        super().__init__(_parse_share, lambda share: f"{100 * share:.10g}%", "PERCENT", or_number=True)
 
     def from_json(self, value: Any, field: str) -> float:
         """0.02 or "2%"."""
@@ -221,16 +226,19 @@ class Share(Parsed):
 
 def _parse_port(text: str) -> int:
     if not (text.isascii() and text.isdigit() and int(text) <= _HIGHEST_PORT):
-        raise wrong("metrics_port", "{field} takes 0 (a free one) to {most}, not '{text}'",
-                    most=_HIGHEST_PORT, text=text)  # fmt: skip
+        raise wrong(
+            "metrics_port",
+            "{field} takes 0 (a free one) to {most}, not '{text}'",
+            most=_HIGHEST_PORT,
+            text=text,
+        )
     return int(text)
 
 
 def _parse_tag(text: str) -> str:
     """Tags of AWS take letters, digits, blanks and + - = . _ : / @."""
     if len(text) > 100 or not re.fullmatch(r"[\w +\-=.:/@]+", text):
-        raise wrong("owner", "{field} '{text}' is no tag: letters, digits and + - = . _ : / @",
-                    text=text)  # fmt: skip
+        raise wrong("owner", "{field} '{text}' is no tag: letters, digits and + - = . _ : / @", text=text)
     return text
 
 
@@ -247,9 +255,8 @@ class Moment(Kind):
             moment = None
         if moment is None or moment.tzinfo is None:
             raise wrong(
-                field, "{field} must be a time with its zone, like 2026-11-21T03:00Z, not '{text}'",
-                text=text,
-            )  # fmt: skip
+                field, "{field} must be a time with its zone, like 2026-11-21T03:00Z, not '{text}'", text=text
+            )
         return moment
 
     def text_of(self, value: datetime) -> str:
@@ -259,8 +266,9 @@ class Moment(Kind):
 
 def _parse_region(text: str) -> str:
     if not re.fullmatch(r"[a-z]{2}(-[a-z]+)+-[0-9]{1,2}", text):
-        raise wrong("region", "{field}: '{text}' is no region of AWS", text=text,
-                    hint="write it like us-east-1")  # fmt: skip
+        raise wrong(
+            "region", "{field}: '{text}' is no region of AWS", text=text, hint="write it like us-east-1"
+        )
     return text
 
 

@@ -37,9 +37,11 @@ def measurements_from(path: Path) -> list[Measurement]:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            "{path} cannot be read ({error})", path=path, error=error,
+            "{path} cannot be read ({error})",
+            path=path,
+            error=error,
             hint="export one with `advisor measurements export --out FILE`",
-        ) from error  # fmt: skip
+        ) from error
     return [_measurement(path, i, line) for i, line in enumerate(lines, 1) if line.strip()]
 
 
@@ -79,9 +81,8 @@ def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
 
 
 def _taken_steps(
-    rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]],
-    shipped: PerformanceModel,
-) -> TakenSteps:  # fmt: skip
+    rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]], shipped: PerformanceModel
+) -> TakenSteps:
     from advisor.models.performance.fit import taken_steps
     from advisor.sweeps.anchors.observing import observed
 

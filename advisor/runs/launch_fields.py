@@ -18,8 +18,7 @@ launch = partial(ask, section="On AWS")
 of_launch = partial(ask, section="On AWS", where="cli")
 
 # Fields of a launch, which sweeps and verifications have.
-LAUNCH = ("dry_run", "hours", "queue", "owner", "sweep_id", "bucket", "subnet", "image",
-          "instance_profile")  # fmt: skip
+LAUNCH = ("dry_run", "hours", "queue", "owner", "sweep_id", "bucket", "subnet", "image", "instance_profile")
 ON: Any = launch(
     "Where to measure: here, or aws: rent an instance within the budget and end it afterwards.",
     Choice("place", (HERE, AWS)),
@@ -41,11 +40,14 @@ PROFILE: Any = of_launch("Role of the instance, or none.", Kind(), "advisor-gues
 def dollars(budget: Budget | None) -> float:
     """What a launch may spend; `UsageError` for other budgets, and none."""
     if budget is None:
-        raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed",
-                    on=FieldName("on"))  # fmt: skip
+        raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed", on=FieldName("on"))
     if budget.usd is None:
-        raise wrong("budget", "{on} aws takes a {field} of money, as 5USD, not {text}",
-                    on=FieldName("on"), text=budget.text)  # fmt: skip
+        raise wrong(
+            "budget",
+            "{on} aws takes a {field} of money, as 5USD, not {text}",
+            on=FieldName("on"),
+            text=budget.text,
+        )
     return budget.usd
 
 
@@ -53,5 +55,10 @@ def refuse(question: Question, names: Iterable[str], only_with: object) -> None:
     """Fields that mean nothing without another one, and would be thought to do something."""
     given = [FieldName(name) for name in names if getattr(question, name)]
     if given:
-        raise wrong(str(given[0]), "{given}: only with {other}", given=given, other=only_with,
-                    hint="add it, or leave that out")  # fmt: skip
+        raise wrong(
+            str(given[0]),
+            "{given}: only with {other}",
+            given=given,
+            other=only_with,
+            hint="add it, or leave that out",
+        )

@@ -93,9 +93,8 @@ def _recorded(path: Path, code: int | None) -> RecordedSteps:
         return recorded
     if code:
         raise MeasuringError(
-            "the script {how} (what it said is above)", how=_ending(code),
-            hint="nothing was written",
-        )  # fmt: skip
+            "the script {how} (what it said is above)", how=_ending(code), hint="nothing was written"
+        )
     why = "made not one step" if recorded else "never called the hook"
     raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
 
@@ -109,9 +108,12 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
     """In a session of its own, so that its loader processes end with it."""
     try:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), env=environment,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr.fileno(),
+            env=environment,
             start_new_session=True,
-        )  # fmt: skip
+        )
     except OSError as error:
         raise UsageError(
             "cannot start '{command}' ({strerror})", command=command[0], strerror=error.strerror or error

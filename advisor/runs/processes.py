@@ -59,9 +59,14 @@ def command_process(
     first = partial(end_with_parent, signal.SIGTERM, os.getpid()) if ends_with_parent else None
     with log.open("ab") as lines, answer_path(log).open("wb") as answer:
         process = subprocess.Popen(
-            command, cwd=folder, env=variables, stdin=subprocess.DEVNULL, stdout=answer,
-            stderr=lines, preexec_fn=first,
-        )  # fmt: skip
+            command,
+            cwd=folder,
+            env=variables,
+            stdin=subprocess.DEVNULL,
+            stdout=answer,
+            stderr=lines,
+            preexec_fn=first,
+        )
     try:
         yield process
     finally:
@@ -76,9 +81,13 @@ def start_executor(
     command = [*ADVISOR, "schedule", "execute", str(number)]
     with log.open("ab") if log else nullcontext() as lines:
         return subprocess.Popen(
-            command, env=environment(database_url), stdin=subprocess.DEVNULL, stdout=lines,
-            stderr=lines, start_new_session=True,
-        )  # fmt: skip
+            command,
+            env=environment(database_url),
+            stdin=subprocess.DEVNULL,
+            stdout=lines,
+            stderr=lines,
+            start_new_session=True,
+        )
 
 
 def answer_path(log: Path) -> Path:

@@ -81,9 +81,11 @@ class VerificationRun(Question):
     def __post_init__(self) -> None:
         if self.minutes > _MOST_MINUTES:
             raise wrong(
-                "minutes", "{field} takes up to {most:g}, not {minutes:g}", most=_MOST_MINUTES,
+                "minutes",
+                "{field} takes up to {most:g}, not {minutes:g}",
+                most=_MOST_MINUTES,
                 minutes=self.minutes,
-            )  # fmt: skip
+            )
         if self.data is not None and not self.data.exists():
             hint = Message("{data} takes your own images", data=FieldName("data"))
             raise wrong("data", "there is nothing at '{path}'", path=self.data, hint=hint)
@@ -92,9 +94,11 @@ class VerificationRun(Question):
             raise wrong("samples", "{field} is for images that are made", hint=hint)
         if self.samples is not None and self.samples < _LEAST_SAMPLES:
             raise wrong(
-                "samples", "{field} takes {least} or more, not {samples}", least=_LEAST_SAMPLES,
+                "samples",
+                "{field} takes {least} or more, not {samples}",
+                least=_LEAST_SAMPLES,
                 samples=self.samples,
-            )  # fmt: skip
+            )
         if self.on != AWS:
             refuse(self, (*LAUNCH, "budget", "top"), Message("{on} aws", on=FieldName("on")))
         else:
@@ -104,14 +108,15 @@ class VerificationRun(Question):
         dollars(self.budget)
         if self.top is not None and self.instance.lower() != AUTO:
             raise wrong(
-                "top", "{field} takes the best types, and {instance} names one",
-                instance=FieldName("instance"), hint="leave one of them out",
-            )  # fmt: skip
+                "top",
+                "{field} takes the best types, and {instance} names one",
+                instance=FieldName("instance"),
+                hint="leave one of them out",
+            )
         if self.data is not None:
             raise wrong(
-                "data", "{field} lies on this machine; data of that size are made there",
-                hint="leave it out",
-            )  # fmt: skip
+                "data", "{field} lies on this machine; data of that size are made there", hint="leave it out"
+            )
         if self.accelerator is not None:
             raise wrong("accelerator", "{field} is the GPU of the instance", hint="leave it out")
 

@@ -60,14 +60,14 @@ def list_document(database: str, rows: Sequence[Status], leader: Leader | None, 
         "at": _iso(now),
         "database": database,
         # No lease: the daemon's lock ends with its process.
-        "leader": None if leader is None else {
-            "host": leader.host, "pid": leader.pid, "lease_seconds_left": None,
-        },
+        "leader": None
+        if leader is None
+        else {"host": leader.host, "pid": leader.pid, "lease_seconds_left": None},
         "schedules": [
             {**_schedule_document(row), "last_run": run_document(row.last) if row.last else None}
             for row in rows
         ],
-    }  # fmt: skip
+    }
 
 
 def one_document(status: Status, runs: Sequence[Run], now: float) -> dict[str, Any]:

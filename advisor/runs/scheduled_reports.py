@@ -128,11 +128,15 @@ def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Message:
     day = made.document["as_of"]
     files = [
         made.file,
-        Attachment(f"report-diff-{day}.md", "text/markdown; charset=utf-8",
-                  difference_markdown(changes).encode()),
-        Attachment(f"report-diff-{day}.json", "application/json",
-                  json.dumps(changes, indent=1, ensure_ascii=False).encode()),
-    ]  # fmt: skip
+        Attachment(
+            f"report-diff-{day}.md", "text/markdown; charset=utf-8", difference_markdown(changes).encode()
+        ),
+        Attachment(
+            f"report-diff-{day}.json",
+            "application/json",
+            json.dumps(changes, indent=1, ensure_ascii=False).encode(),
+        ),
+    ]
     return difference_message(changes, files)
 
 

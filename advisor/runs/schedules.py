@@ -60,8 +60,10 @@ def started_as(command: Sequence[str], due_at: float) -> list[str]:
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HOW_IT_COSTS = Message(
     "give the sweep {price} or {instance}, or a {budget} of its own in USD",
-    price=FieldName("usd_per_hour"), instance=FieldName("instance"), budget=FieldName("budget"),
-)  # fmt: skip
+    price=FieldName("usd_per_hour"),
+    instance=FieldName("instance"),
+    budget=FieldName("budget"),
+)
 
 
 class Checked(Struct, frozen=True):
@@ -96,9 +98,11 @@ def new_schedule(
 def _checked_name(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise wrong(
-            "name", "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
-            "beginning with one of the last three", name=name,
-        )  # fmt: skip
+            "name",
+            "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
+            "beginning with one of the last three",
+            name=name,
+        )
     return name
 
 
@@ -113,9 +117,7 @@ def monthly_budget(text: str | None, checked: Checked) -> float | None:
     if usd is None:
         raise wrong("budget_per_month", "{field} is money, as 20USD, not '{text}'", text=text)
     if checked.usd_per_hour is None and checked.run_usd is None:
-        raise wrong(
-            "budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS,
-        )  # fmt: skip
+        raise wrong("budget_per_month", "{field} needs to know what a run costs", hint=_HOW_IT_COSTS)
     return usd
 
 

@@ -183,9 +183,12 @@ def start_sweep(
     sweep_id = f"{datetime.fromtimestamp(now, UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
     folder = user_folder() / "service" / "sweeps" / sweep_id
     request = {
-        "on": requested.question.on, "words": list(requested.words), "fields": dict(fields),
-        "max_minutes": max_minutes, "planned": len(requested.trials) or None,
-    }  # fmt: skip
+        "on": requested.question.on,
+        "words": list(requested.words),
+        "fields": dict(fields),
+        "max_minutes": max_minutes,
+        "planned": len(requested.trials) or None,
+    }
     here = this_process()
 
     def refuse(open_runs: Sequence[Run]) -> None:
@@ -198,8 +201,12 @@ def start_sweep(
         process = start_executor(run.number, database_url=database_url, log=folder / "start.log")
     except OSError as error:
         book.runs.give_up(run.number, "its process could not be started", now=now)
-        raise DataError("cannot write '{path}' ({reason})", path=str(folder), reason=error.strerror,
-                        hint=Message("free some space")) from error  # fmt: skip
+        raise DataError(
+            "cannot write '{path}' ({reason})",
+            path=str(folder),
+            reason=error.strerror,
+            hint=Message("free some space"),
+        ) from error
     # Its row says how it ended; this only takes it out of the table of processes.
     threading.Thread(target=process.wait, name=f"sweep {sweep_id}", daemon=True).start()
     return StartedSweep(run)
@@ -303,8 +310,9 @@ def _refuse_beside(requested: RequestedSweep, running: Sequence[StartedSweep]) -
         if not sweep.on_aws:
             message = Message(
                 "sweep {sweep} runs on this machine, and two would spoil each other; wait for it "
-                "to end, or end it: DELETE /v1/sweeps/{sweep}", sweep=sweep.id,
-            )  # fmt: skip
+                "to end, or end it: DELETE /v1/sweeps/{sweep}",
+                sweep=sweep.id,
+            )
             raise OtherSweep(message, sweep.id)
     if sweep_runs_here():
         message = Message(

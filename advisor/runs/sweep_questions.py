@@ -164,17 +164,17 @@ class SweepGrid(Question):
         described = [FieldName(name) for name in _DESCRIBING if getattr(self, name)]
         if self.preset and described:
             raise wrong(
-                "preset", "{field} decides about {also} already", also=described,
-                hint="give one or the other",
-            )  # fmt: skip
+                "preset", "{field} decides about {also} already", also=described, hint="give one or the other"
+            )
         if described:
             self.require_trials()
         if self.ray_address and self.disk_path and is_address(self.data or ""):
             raise wrong(
-                "data", "{field}: a cluster's nodes do not copy an address to {disk_path}",
+                "data",
+                "{field}: a cluster's nodes do not copy an address to {disk_path}",
                 disk_path=FieldName("disk_path"),
                 hint="copy the data to that disk of each node, and name the path there",
-            )  # fmt: skip
+            )
 
     @property
     def is_empty(self) -> bool:
@@ -221,24 +221,25 @@ class PlannedSweep(SweepGrid):
         if not self.adaptive:
             refuse(self, ("budget", "target_throughput"), adaptive)
         elif self.budget is None:
-            raise wrong(
-                "budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD", adaptive=adaptive,
-            )  # fmt: skip
+            raise wrong("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD", adaptive=adaptive)
         elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
             raise wrong(
-                "budget", "a budget of {usd:g} USD needs the price of this host",
+                "budget",
+                "a budget of {usd:g} USD needs the price of this host",
                 usd=self.budget.usd,
                 hint=Message(
-                    "give {price}, or {instance} for one of the catalogue", price=price,
+                    "give {price}, or {instance} for one of the catalogue",
+                    price=price,
                     instance=FieldName("instance"),
                 ),
-            )  # fmt: skip
+            )
         if len(self.instance) + bool(self.usd_per_hour) > 1:
             raise wrong(
-                "usd_per_hour", "{given} both price this host",
+                "usd_per_hour",
+                "{given} both price this host",
                 given=[price, *self.instance] if self.usd_per_hour else self.instance,
                 hint="give one of them",
-            )  # fmt: skip
+            )
 
 
 class SweepRun(PlannedSweep):
@@ -284,9 +285,11 @@ class SweepRun(PlannedSweep):
         refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
         if self.adaptive and self.retry_failed:
             raise wrong(
-                "retry_failed", "{adaptive} goes on past failures", adaptive=FieldName("adaptive"),
+                "retry_failed",
+                "{adaptive} goes on past failures",
+                adaptive=FieldName("adaptive"),
                 hint=Message("leave {failed} out", failed=FieldName("retry_failed")),
-            )  # fmt: skip
+            )
 
     def _check_launch(self) -> None:
         for name, why in _NOT_ON_AWS.items():
@@ -294,15 +297,15 @@ class SweepRun(PlannedSweep):
                 raise wrong(name, "{field} {why}", why=why)
         if self.data and not self.data.startswith(f"{S3}://"):
             raise wrong(
-                "data", "{field} {why}",
+                "data",
+                "{field} {why}",
                 why=_NOT_IN_S3[is_address(self.data)],
                 hint="copy it there, and name s3://BUCKET/PREFIX",
-            )  # fmt: skip
+            )
         if any(map(is_own, self.networks)):
             raise wrong(
-                "networks", "{field}: a file of your own is not sent to AWS",
-                hint="name known networks",
-            )  # fmt: skip
+                "networks", "{field}: a file of your own is not sent to AWS", hint="name known networks"
+            )
         dollars(self.budget)
         if not self.instance:
             raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
@@ -373,8 +376,12 @@ class Allowed(Struct, frozen=True, kw_only=True):
         and for a grid that nobody wants to plan."""
         counts = [len(getattr(sweep, name)) for name in _PRODUCT]
         if (trials := math.prod(max(1, count) for count in counts)) > MOST_TRIALS:
-            raise wrong("vcpus", "that would be {trials:,} trials", trials=trials,
-                        hint=Message("at most {most:,} are taken", most=MOST_TRIALS))  # fmt: skip
+            raise wrong(
+                "vcpus",
+                "that would be {trials:,} trials",
+                trials=trials,
+                hint=Message("at most {most:,} are taken", most=MOST_TRIALS),
+            )
         return sweep.replace(
             networks=tuple(map(self._network, sweep.networks)),
             data=None if sweep.data is None else self._data(sweep.data),
@@ -387,10 +394,14 @@ class Allowed(Struct, frozen=True, kw_only=True):
             return self.code[name]
         if names_a_file(name) or ("/" in name and not bundled_networks().knows(name)):
             raise wrong(
-                "networks", "{field}: '{name}' names code of this machine", name=name[:80],
-                hint=Message("only what `advisor serve --allow-code` names may be run: {names}",
-                             names=", ".join(sorted(self.code)) or Message("it names none")),
-            )  # fmt: skip
+                "networks",
+                "{field}: '{name}' names code of this machine",
+                name=name[:80],
+                hint=Message(
+                    "only what `advisor serve --allow-code` names may be run: {names}",
+                    names=", ".join(sorted(self.code)) or Message("it names none"),
+                ),
+            )
         return name.lower()
 
     def _data(self, name: str) -> str:
@@ -399,7 +410,8 @@ class Allowed(Struct, frozen=True, kw_only=True):
         if self.data:
             raise unknown_name("data set", name, self.data, field="data")
         raise wrong(
-            "data", "{field}: no data set is allowed here",
+            "data",
+            "{field}: no data set is allowed here",
             hint="`advisor serve --allow-data NAME=PATH` names one, or leave it out for "
             "photographs that are made",
-        )  # fmt: skip
+        )

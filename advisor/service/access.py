@@ -170,13 +170,18 @@ def require_scope(request: Request, scope: Scope) -> None:
     if not caller.scope.allows(scope):
         name = scope.value
         raise Problem(
-            403, "forbidden",
-            Message("this needs scope '{scope}'; key '{key}' has '{has}'", scope=name,
-                    key=caller.name, has=caller.scope.value),
+            403,
+            "forbidden",
+            Message(
+                "this needs scope '{scope}'; key '{key}' has '{has}'",
+                scope=name,
+                key=caller.name,
+                has=caller.scope.value,
+            ),
             hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=name),
             headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{name}"'},
             scope=name,
-        )  # fmt: skip
+        )
 
 
 def require_spender(request: Request) -> None:

@@ -151,10 +151,12 @@ def _and_freed(work: Callable[..., T], *arguments: Any) -> T:
 
 def _busy() -> Problem:
     return Problem(
-        503, "busy", "too many requests wait for an answer already",
+        503,
+        "busy",
+        "too many requests wait for an answer already",
         hint=Message("come back in {seconds} s", seconds=_RETRY_SECONDS),
         headers={"Retry-After": str(_RETRY_SECONDS)},
-    )  # fmt: skip
+    )
 
 
 class Answered(NamedTuple):
@@ -203,8 +205,13 @@ def context_of(request: Request) -> Context:
     """What this process loaded at its start; `Problem` 503 before that."""
     context: Context | None = getattr(request.app.state, "context", None)
     if context is None:
-        raise Problem(503, "not-ready", "the catalogue is not loaded yet",
-                      hint="come back in a second", headers={"Retry-After": "1"})  # fmt: skip
+        raise Problem(
+            503,
+            "not-ready",
+            "the catalogue is not loaded yet",
+            hint="come back in a second",
+            headers={"Retry-After": "1"},
+        )
     return context
 
 

@@ -73,9 +73,11 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     page.add_not_found(app)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(
-        GZipMiddleware, minimum_size=_GZIP_FROM_BYTES, compresslevel=_GZIP_LEVEL,
+        GZipMiddleware,
+        minimum_size=_GZIP_FROM_BYTES,
+        compresslevel=_GZIP_LEVEL,
         thread_minimum_size=_GZIP_IN_THREAD_FROM_BYTES,
-    )  # fmt: skip
+    )
     app.add_middleware(Gate, settings=settings, authenticator=state.authenticator, rates=state.rates)
     app.add_middleware(RequestMiddleware, settings=settings, auditor=state.auditor)
     return app

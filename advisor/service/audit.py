@@ -74,11 +74,11 @@ class AuditLog:
                     file.write(b"\n")
         except OSError as error:
             raise DataError(
-                "cannot write the audit log '{path}' ({reason})", path=self.path,
+                "cannot write the audit log '{path}' ({reason})",
+                path=self.path,
                 reason=error.strerror,
-                hint="make it a file of your own that can be written, or name another one with "
-                "--audit-log",
-            ) from error  # fmt: skip
+                hint="make it a file of your own that can be written, or name another one with --audit-log",
+            ) from error
 
 
 def _open_own(path: str, flags: int) -> int:

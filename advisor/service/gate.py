@@ -30,9 +30,7 @@ _OWN_SITE = ("same-origin", "none")
 # What a browser opens in a tab of its own; a frame in another site's page is none of these.
 _TABS = ("", "document")
 # What proxies add, whichever of them they are set up to.
-_OF_PROXIES = (
-    "forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via",
-)  # fmt: skip
+_OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 _HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
 
 
@@ -67,8 +65,12 @@ class Gate:
         identity = await self._identify(visit)
         caller = identity.caller
         if caller and caller.by == "loopback" and _is_forwarded(visit):
-            raise Problem(403, "forwarded", "a proxy forwards this to a service without keys",
-                          hint="make one: advisor keys add NAME --scope read")  # fmt: skip
+            raise Problem(
+                403,
+                "forwarded",
+                "a proxy forwards this to a service without keys",
+                hint="make one: advisor keys add NAME --scope read",
+            )
         if visit.path == "/metrics" and self._is_loopback and not _is_forwarded(visit):
             caller = caller or LOCAL_READER
         if caller is None:
@@ -87,9 +89,11 @@ class Gate:
         host = visit.headers.get("host", "")
         if self._names is not None and host_name(host) not in self._names:
             raise Problem(
-                421, "unknown-host", Message("this service has no name '{host}'", host=host[:100]),
+                421,
+                "unknown-host",
+                Message("this service has no name '{host}'", host=host[:100]),
                 hint="use localhost, or start it with --public-host NAME",
-            )  # fmt: skip
+            )
         if is_foreign_page(visit):
             raise foreign_page()
         if "\0" in visit.path or b"%00" in visit.scope.get("query_string", b""):
@@ -100,9 +104,11 @@ class Gate:
             return await self._authenticator.identify(visit)
         except StoreUnreadableError:
             raise Problem(
-                503, "keys-unreadable", "the store of keys cannot be read at the moment",
+                503,
+                "keys-unreadable",
+                "the store of keys cannot be read at the moment",
                 headers={"Retry-After": "5"},
-            ) from None  # fmt: skip
+            ) from None
 
     async def _refuse_stranger(self, visit: Visit, reason: str) -> Response:
         await self._rates.count_wrong_key(visit)
@@ -150,8 +156,12 @@ def is_own_page(visit: Visit) -> bool:
 
 def foreign_page() -> Problem:
     """403 for what another site's page sends."""
-    return Problem(403, "foreign-origin", "a browser sent this from another site's page",
-                   hint="use the page of this service, or a program")  # fmt: skip
+    return Problem(
+        403,
+        "foreign-origin",
+        "a browser sent this from another site's page",
+        hint="use the page of this service, or a program",
+    )
 
 
 def _is_own_origin(visit: Visit) -> bool:

@@ -35,10 +35,12 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     state.listeners = getattr(state, "listeners", 0)
     if state.listeners >= MOST_LISTENERS:
         raise Problem(
-            503, "too-many-listeners", f"{MOST_LISTENERS} listen here already",
+            503,
+            "too-many-listeners",
+            f"{MOST_LISTENERS} listen here already",
             hint="read GET /v1/sweeps/{id} now and then instead",
             headers={"Retry-After": "10"},
-        )  # fmt: skip
+        )
     state.listeners += 1
     try:
         yield

@@ -21,32 +21,47 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 1
 REGISTRY = CollectorRegistry()
 
 _requests = Counter(
-    "advisor_http_requests", "Requests answered, by route and status.",
-    ("route", "method", "status"), registry=REGISTRY,
-)  # fmt: skip
+    "advisor_http_requests",
+    "Requests answered, by route and status.",
+    ("route", "method", "status"),
+    registry=REGISTRY,
+)
 _seconds = Histogram(
-    "advisor_http_request_seconds", "Seconds from the request to its whole answer, by route.",
-    ("route",), buckets=_SECONDS, registry=REGISTRY,
-)  # fmt: skip
+    "advisor_http_request_seconds",
+    "Seconds from the request to its whole answer, by route.",
+    ("route",),
+    buckets=_SECONDS,
+    registry=REGISTRY,
+)
 _recommendations = Counter(
-    "advisor_recommendations", "Recommendations, by whether an offer met the question.",
-    ("outcome",), registry=REGISTRY,
-)  # fmt: skip
+    "advisor_recommendations",
+    "Recommendations, by whether an offer met the question.",
+    ("outcome",),
+    registry=REGISTRY,
+)
 _tool_calls = Counter(
-    "advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY,
-)  # fmt: skip
+    "advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY
+)
 _in_progress = Gauge(
-    "advisor_answers_in_progress", "Answers that are computed or wait for it, by queue.",
-    ("queue",), registry=REGISTRY, multiprocess_mode="livesum",
-)  # fmt: skip
+    "advisor_answers_in_progress",
+    "Answers that are computed or wait for it, by queue.",
+    ("queue",),
+    registry=REGISTRY,
+    multiprocess_mode="livesum",
+)
 _catalog = Gauge(
-    "advisor_catalog_timestamp_seconds", "The day of the catalogue's latest prices, in Unix time.",
-    registry=REGISTRY, multiprocess_mode="max",
-)  # fmt: skip
+    "advisor_catalog_timestamp_seconds",
+    "The day of the catalogue's latest prices, in Unix time.",
+    registry=REGISTRY,
+    multiprocess_mode="max",
+)
 _build = Gauge(
-    "advisor_build_info", "1; its labels say what runs.", ("version", "python"),
-    registry=REGISTRY, multiprocess_mode="max",
-)  # fmt: skip
+    "advisor_build_info",
+    "1; its labels say what runs.",
+    ("version", "python"),
+    registry=REGISTRY,
+    multiprocess_mode="max",
+)
 
 
 @cache

@@ -40,11 +40,24 @@ _NO_ROUTE = "(none)"
 _LOG = logging.getLogger("advisor.service")
 
 _UNUSED_FEATURES = (
-    "accelerometer", "autoplay", "camera", "display-capture", "encrypted-media", "fullscreen",
-    "geolocation", "gyroscope", "magnetometer", "microphone", "midi", "payment",
-    "picture-in-picture", "publickey-credentials-get", "screen-wake-lock", "usb",
+    "accelerometer",
+    "autoplay",
+    "camera",
+    "display-capture",
+    "encrypted-media",
+    "fullscreen",
+    "geolocation",
+    "gyroscope",
+    "magnetometer",
+    "microphone",
+    "midi",
+    "payment",
+    "picture-in-picture",
+    "publickey-credentials-get",
+    "screen-wake-lock",
+    "usb",
     "xr-spatial-tracking",
-)  # fmt: skip
+)
 # Of every answer: only our own files, no inline script, no style but the page's own, nothing
 # embedded anywhere, forms only to us. No header opens CORS.
 SECURITY_HEADERS = {
@@ -141,9 +154,13 @@ class RequestMiddleware:
         self._auditor.note(visit, status)
         if self._logs:
             facts = {
-                "id": request_id, "method": method, "path": visit.path[:200], "status": status,
-                "ms": round(1000 * seconds, 2), "client": visit.address or None,
-            }  # fmt: skip
+                "id": request_id,
+                "method": method,
+                "path": visit.path[:200],
+                "status": status,
+                "ms": round(1000 * seconds, 2),
+                "client": visit.address or None,
+            }
             _LOG.info("request", extra=facts)
 
 

@@ -158,9 +158,8 @@ def question_body(kinds: Kinds[Any], example: Mapping[str, Any]) -> dict[str, An
 def description(app: FastAPI, context: Context | None) -> dict[str, Any]:
     """OpenAPI 3.1 of `app`; with a context, its answers have examples."""
     document = get_openapi(
-        title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT,
-        routes=app.routes,
-    )  # fmt: skip
+        title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT, routes=app.routes
+    )
     document.setdefault("components", {})["schemas"] = _schemas()
     for path, operation in _operations(document):
         if path.startswith("/v1"):

@@ -80,9 +80,8 @@ def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
     known = next((name for cls, name in _CLIENT_ERRORS if isinstance(error, cls)), None)
     status = 422 if known else 500
     return Problem(
-        status, (known and kind) or known or "failed", error.message, hint=error.hint,
-        field=error.field,
-    )  # fmt: skip
+        status, (known and kind) or known or "failed", error.message, hint=error.hint, field=error.field
+    )
 
 
 def internal_error(request_id: str) -> Problem:
@@ -137,10 +136,12 @@ async def answer_error(request: Request, error: Exception) -> Response:
 def too_large(most_bytes: int) -> Problem:
     """413; the rest of the body is not read, so the connection ends."""
     return Problem(
-        413, "too-large", Message("the body may have {most:,} bytes", most=most_bytes),
+        413,
+        "too-large",
+        Message("the body may have {most:,} bytes", most=most_bytes),
         hint="send less at once; `advisor serve --max-body` allows more",
         headers={"Connection": "close"},
-    )  # fmt: skip
+    )
 
 
 def client_left() -> Problem:
@@ -151,9 +152,12 @@ def client_left() -> Problem:
 def slow_body() -> Problem:
     """408."""
     return Problem(
-        408, "slow-body", "the body did not come in time",
-        hint="send it faster, or in smaller parts", headers={"Connection": "close"},
-    )  # fmt: skip
+        408,
+        "slow-body",
+        "the body did not come in time",
+        hint="send it faster, or in smaller parts",
+        headers={"Connection": "close"},
+    )
 
 
 def _other_method(request: Request) -> Problem:
@@ -164,10 +168,12 @@ def _other_method(request: Request) -> Problem:
             methods |= route.methods or set()
     allowed = ", ".join(sorted(methods))
     return Problem(
-        405, "method-not-allowed",
+        405,
+        "method-not-allowed",
         Message("{path} does not take {method}", path=path, method=request.method[:20]),
-        hint=Message("it takes {methods}", methods=allowed), headers={"Allow": allowed},
-    )  # fmt: skip
+        hint=Message("it takes {methods}", methods=allowed),
+        headers={"Allow": allowed},
+    )
 
 
 def _shown(text: Message | str) -> str:

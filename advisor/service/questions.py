@@ -52,14 +52,23 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
         name = self.path.strip("/")
         responses = described(self.schema, name, self._example)
         router.add_api_route(
-            self.path, self._posted, methods=["POST"], operation_id=name, summary=self.about,
-            responses=responses, openapi_extra=question_body(self.kind, self.example),
-        )  # fmt: skip
+            self.path,
+            self._posted,
+            methods=["POST"],
+            operation_id=name,
+            summary=self.about,
+            responses=responses,
+            openapi_extra=question_body(self.kind, self.example),
+        )
         router.add_api_route(
-            self.path, self._linked, methods=["GET"], operation_id=f"{name}_by_link",
+            self.path,
+            self._linked,
+            methods=["GET"],
+            operation_id=f"{name}_by_link",
             summary=f"{self.about} By a link: the fields are query parameters.",
-            responses=responses, openapi_extra={"parameters": parameters_of(self.kind)},
-        )  # fmt: skip
+            responses=responses,
+            openapi_extra={"parameters": parameters_of(self.kind)},
+        )
 
     async def _posted(self, request: Request) -> Response:
         return await self._answered(request, await question_in_body(request, self.kind))
@@ -71,9 +80,13 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
         """Kept bytes where they are of today; 304 where the client of a link has them already."""
         context, kept = context_of(request), request.app.state.kept
         etag = etag_of(
-            product_version(), context.catalog.fingerprint, context.model.id, self.path,
-            today().isoformat(), repr(question),
-        )  # fmt: skip
+            product_version(),
+            context.catalog.fingerprint,
+            context.model.id,
+            self.path,
+            today().isoformat(),
+            repr(question),
+        )
         lasts = not is_own(str(getattr(question, "model", "")))
         headers = cache_headers(etag) if lasts and request.method == "GET" else {}
         if headers and (unchanged := not_modified(request, etag)):

@@ -85,8 +85,9 @@ def _window(per_second: float) -> RateLimitItem:
 
 def _too_often(seconds: int, policy: str) -> Problem:
     return Problem(
-        429, "too-often", Message("more requests than allowed ({policy})", policy=policy),
-        hint=Message("come back in {seconds} s; `advisor serve --rate-limit` allows more",
-                     seconds=seconds),
+        429,
+        "too-often",
+        Message("more requests than allowed ({policy})", policy=policy),
+        hint=Message("come back in {seconds} s; `advisor serve --rate-limit` allows more", seconds=seconds),
         headers={"Retry-After": str(seconds)},
-    )  # fmt: skip
+    )

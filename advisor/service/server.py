@@ -129,8 +129,9 @@ def check_may_listen(settings: Settings) -> None:
             raise UsageError("--public-host needs keys: others will ask under that name", hint=hint)
         raise UsageError(
             "--host {host}: without keys the service listens on this machine only",
-            host=settings.host, hint=f"{hint}, or leave --host out",
-        )  # fmt: skip
+            host=settings.host,
+            hint=f"{hint}, or leave --host out",
+        )
     _check_port(settings)
 
 
@@ -189,8 +190,9 @@ def _resolved(settings: Settings) -> tuple[socket.AddressFamily, tuple[str, int]
             settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError:
-        raise UsageError("--host {host} is no address", host=settings.host,
-                         hint="name one, as 127.0.0.1") from None  # fmt: skip
+        raise UsageError(
+            "--host {host} is no address", host=settings.host, hint="name one, as 127.0.0.1"
+        ) from None
     return family, (str(address[0]), int(address[1]))
 
 
@@ -208,15 +210,21 @@ def _check_port(settings: Settings) -> None:
 def _unavailable(settings: Settings, error: OSError) -> UsageError:
     port = settings.port
     if error.errno == errno.EADDRINUSE:
-        return UsageError("port {port} is taken by another program", port=port,
-                          hint="name another with --port, or end that one")  # fmt: skip
+        return UsageError(
+            "port {port} is taken by another program",
+            port=port,
+            hint="name another with --port, or end that one",
+        )
     if error.errno == errno.EACCES:
-        return UsageError("port {port} may not be taken by this user", port=port,
-                          hint="name one above 1023 with --port")  # fmt: skip
+        return UsageError(
+            "port {port} may not be taken by this user", port=port, hint="name one above 1023 with --port"
+        )
     return UsageError(
         "the service cannot listen on {host}:{port} ({reason})",
-        host=settings.host, port=port, reason=error.strerror,
-    )  # fmt: skip
+        host=settings.host,
+        port=port,
+        reason=error.strerror,
+    )
 
 
 def _metrics_folder(workers: int) -> Any:

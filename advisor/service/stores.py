@@ -47,6 +47,9 @@ def _translated() -> Iterator[None]:
         yield
     except DataError as error:
         raise Problem(
-            503, "store-unavailable", error.message, hint="come back in a moment",
+            503,
+            "store-unavailable",
+            error.message,
+            hint="come back in a moment",
             headers={"Retry-After": "5"},
-        ) from error  # fmt: skip
+        ) from error

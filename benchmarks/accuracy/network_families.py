@@ -11,9 +11,20 @@ from __future__ import annotations
 import re
 
 _TRAINERS = (
-    "tf_", "gluon_", "legacy_", "ssl_", "swsl_", "ig_", "ens_adv_", "adv_", "ens_", "tv_", "test_",
-    "jx_", "wide_",
-)  # fmt: skip
+    "tf_",
+    "gluon_",
+    "legacy_",
+    "ssl_",
+    "swsl_",
+    "ig_",
+    "ens_adv_",
+    "adv_",
+    "ens_",
+    "tv_",
+    "test_",
+    "jx_",
+    "wide_",
+)
 _RESIDUAL = ("resnet", "resnext")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from advisor.models.search import Table, replay
+from advisor.infra.build.search import Table, replay
 from benchmarks.accuracy.figures import Figures, NothingToScore, SuiteResult
 from benchmarks.accuracy.search_baselines import Floats, gp_ei_trials, random_trials
 from benchmarks.accuracy.search_tables import search_tables
@@ -47,8 +47,13 @@ def run(train: Path, score: Path) -> SuiteResult:
     alone = [_ours(case, seed, ()) for case in cases for seed in range(_VARIANT_SEEDS)]
     gp_ei = [_baseline(case, gp_ei_trials, seed) for case in cases for seed in range(_SEEDS)]
     chance = [_baseline(case, random_trials, seed) for case in cases for seed in range(_RANDOM_SEEDS)]
-    named = {"search": ours, "search_half_of_history": half, "search_without_history": alone,
-             "gp_ei": gp_ei, "random": chance}  # fmt: skip
+    named = {
+        "search": ours,
+        "search_half_of_history": half,
+        "search_without_history": alone,
+        "gp_ei": gp_ei,
+        "random": chance,
+    }
     return SuiteResult(
         suite="search",
         main=_figures("search", ours),

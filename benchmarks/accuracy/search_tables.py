@@ -11,27 +11,44 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from advisor.models.search import Run
+from advisor.infra.build.search import Run
 
 # AWS on demand, Linux, us-east-1, US dollars per hour: the catalogue of 2022-02 in the public data
 # (catalog/aws_ondemand_prices_allregions_2022-02.csv) says the same.
 _USD_PER_HOUR = {
-    "c4.large": 0.1, "c4.xlarge": 0.199, "c4.2xlarge": 0.398,
-    "m4.large": 0.1, "m4.xlarge": 0.2, "m4.2xlarge": 0.4,
-    "r4.large": 0.133, "r4.xlarge": 0.266, "r4.2xlarge": 0.532,
-    "t2.small": 0.023, "t2.medium": 0.0464, "t2.xlarge": 0.1856, "t2.2xlarge": 0.3712,
-}  # fmt: skip
+    "c4.large": 0.1,
+    "c4.xlarge": 0.199,
+    "c4.2xlarge": 0.398,
+    "m4.large": 0.1,
+    "m4.xlarge": 0.2,
+    "m4.2xlarge": 0.4,
+    "r4.large": 0.133,
+    "r4.xlarge": 0.266,
+    "r4.2xlarge": 0.532,
+    "t2.small": 0.023,
+    "t2.medium": 0.0464,
+    "t2.xlarge": 0.1856,
+    "t2.2xlarge": 0.3712,
+}
 # vCPUs and GiB of memory of the same types (AWS).
 _SIZES = {
-    "c4.large": (2, 3.75), "c4.xlarge": (4, 7.5), "c4.2xlarge": (8, 15.0),
-    "m4.large": (2, 8.0), "m4.xlarge": (4, 16.0), "m4.2xlarge": (8, 32.0),
-    "r4.large": (2, 15.25), "r4.xlarge": (4, 30.5), "r4.2xlarge": (8, 61.0),
-    "t2.small": (1, 2.0), "t2.medium": (2, 4.0), "t2.xlarge": (4, 16.0), "t2.2xlarge": (8, 32.0),
-}  # fmt: skip
+    "c4.large": (2, 3.75),
+    "c4.xlarge": (4, 7.5),
+    "c4.2xlarge": (8, 15.0),
+    "m4.large": (2, 8.0),
+    "m4.xlarge": (4, 16.0),
+    "m4.2xlarge": (8, 32.0),
+    "r4.large": (2, 15.25),
+    "r4.xlarge": (4, 30.5),
+    "r4.2xlarge": (8, 61.0),
+    "t2.small": (1, 2.0),
+    "t2.medium": (2, 4.0),
+    "t2.xlarge": (4, 16.0),
+    "t2.2xlarge": (8, 32.0),
+}
 # Lynceus ended a training that had not reached its accuracy after ten minutes.
 _LYNCEUS_SECONDS = 600.0
-_IBM = ("provider", "A_family", "A_vcpu", "B_family", "B_vcpu", "C_family", "C_type", "C_vcpu",
-        "nodes")  # fmt: skip
+_IBM = ("provider", "A_family", "A_vcpu", "B_family", "B_vcpu", "C_family", "C_type", "C_vcpu", "nodes")
 
 Reader = Callable[[pd.DataFrame, str], Iterator[Run]]
 
@@ -64,8 +81,9 @@ def _place(folder: Path) -> Path:
 def _scout(table: pd.DataFrame, _name: str) -> Iterator[Run]:
     for row in table.to_dict("records"):
         worked = str(row["completed"]).lower() == "true"
-        run = _on_aws(row["workload"], row["instance"], row["nodes"],
-                      row["elapsed_time_s"] if worked else None)  # fmt: skip
+        run = _on_aws(
+            row["workload"], row["instance"], row["nodes"], row["elapsed_time_s"] if worked else None
+        )
         if run:
             yield run
 
@@ -74,8 +92,9 @@ def _lynceus(table: pd.DataFrame, name: str) -> Iterator[Run]:
     for row in table.to_dict("records"):
         in_time = row["training_time"] < _LYNCEUS_SECONDS
         settings = (row["learning_rate"], row["batch_size"], row["synchronism"])
-        run = _on_aws(name, row["vm_flavor"], row["n_workers"],
-                      row["training_time"] if in_time else None, settings)  # fmt: skip
+        run = _on_aws(
+            name, row["vm_flavor"], row["n_workers"], row["training_time"] if in_time else None, settings
+        )
         if run:
             yield run
 
@@ -106,10 +125,17 @@ def _ibm(table: pd.DataFrame, _name: str) -> Iterator[Run]:
 
 
 _SOURCES: tuple[tuple[str, str, set[str], Reader], ...] = (
-    ("scout", "scout_multi_node.csv",
-     {"workload", "instance", "nodes", "elapsed_time_s", "completed"}, _scout),
+    (
+        "scout",
+        "scout_multi_node.csv",
+        {"workload", "instance", "nodes", "elapsed_time_s", "completed"},
+        _scout,
+    ),
     ("ibm", "ibm_multi_cloud.csv", {*_IBM, "workload", "target_cost", "status"}, _ibm),
-    ("lynceus", "lynceus_tf_*.csv",
-     {"n_workers", "learning_rate", "batch_size", "synchronism", "training_time", "vm_flavor"},
-     _lynceus),
-)  # fmt: skip
+    (
+        "lynceus",
+        "lynceus_tf_*.csv",
+        {"n_workers", "learning_rate", "batch_size", "synchronism", "training_time", "vm_flavor"},
+        _lynceus,
+    ),
+)

@@ -58,9 +58,11 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, help="write the JSON to a file, too")
     parser.add_argument("--markdown", type=Path, help="write docs/internals/claims.md")
     parser.add_argument(
-        "--read-ahead", type=int, metavar="KIB",
+        "--read-ahead",
+        type=int,
+        metavar="KIB",
         help="set the disk's read-ahead meanwhile (root): 128 is Linux's default",
-    )  # fmt: skip
+    )
     parser.add_argument("--retry-failed", action="store_true", help="measure failed trials again")
     parser.add_argument("--no-measuring", action="store_true", help="tell what is stored, measure nothing")
     asked = parser.parse_args()

@@ -33,9 +33,14 @@ def _convert(job: dict[str, Any]) -> dict[str, Any]:
     shutil.rmtree(target, ignore_errors=True)
     try:
         done = convert_dataset(
-            Path(job["source"]), "lmdb", target, shorter_edge=None, quality=None,
-            processes=job["processes"], progress=lambda _made, _all: None,
-        )  # fmt: skip
+            Path(job["source"]),
+            "lmdb",
+            target,
+            shorter_edge=None,
+            quality=None,
+            processes=job["processes"],
+            progress=lambda _made, _all: None,
+        )
         return {
             "samples": done.profile.samples,
             "seconds": done.seconds,

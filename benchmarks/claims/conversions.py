@@ -55,9 +55,8 @@ def run_conversion(job: ConversionJob, source: Path, target: Path) -> dict[str, 
 
 def _attempt(job: ConversionJob, source: Path, target: Path) -> dict[str, Any]:
     resources = Resources(
-        vcpus=job.vcpus, physical_cores=job.vcpus, memory_mib=AMPLE_MIB,
-        disk=job.disk.rate(SCALE),
-    )  # fmt: skip
+        vcpus=job.vcpus, physical_cores=job.vcpus, memory_mib=AMPLE_MIB, disk=job.disk.rate(SCALE)
+    )
     with placed(job.vcpus) as placement:
         return _converted(job, source, target, resources, placement.cpus)
 
@@ -74,9 +73,12 @@ def _converted(
         except (WorkerEnded, WorkerLate) as error:
             raise DataError(f"conversion {job.key}: {worker.last_output()}") from error
     contention = judge(
-        busy=answer.pop("busy_seconds"), own=answer["cpu_seconds"],
-        wall_seconds=answer["wall_seconds"], cpus=len(cpus), vcpus=job.vcpus,
-    )  # fmt: skip
+        busy=answer.pop("busy_seconds"),
+        own=answer["cpu_seconds"],
+        wall_seconds=answer["wall_seconds"],
+        cpus=len(cpus),
+        vcpus=job.vcpus,
+    )
     return {
         **answer,
         "disk": job.disk.name,

@@ -87,10 +87,13 @@ class Evidence:
         trials = [trial for name in self._work.size.formats for trial in self.plan.formats(name)]
         names = {profile.storage_format: name for name, profile in self.profiles.items()}
         return {
-            (names[row.trial.workload.dataset.storage_format],
-             row.trial.resources.vcpus, row.trial.cache): row
+            (
+                names[row.trial.workload.dataset.storage_format],
+                row.trial.resources.vcpus,
+                row.trial.cache,
+            ): row
             for row in self._rows("formats, cached and cold", trials)
-        }  # fmt: skip
+        }
 
     def disks(self, task: Task) -> dict[str, Measurement]:
         """GoogLeNet on the cold LMDB by disk of the article."""

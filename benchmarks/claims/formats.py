@@ -13,8 +13,7 @@ _FILES = "files"
 
 def formats_document(evidence: Evidence) -> list[dict[str, object]]:
     """GoogLeNet's inference by format: cached, cold, and the host's rate of a vCPU."""
-    return [_format_row(name, vcpus, cache, row)
-            for (name, vcpus, cache), row in evidence.formats().items()]  # fmt: skip
+    return [_format_row(name, vcpus, cache, row) for (name, vcpus, cache), row in evidence.formats().items()]
 
 
 def _format_row(name: str, vcpus: float, cache: CacheState, row: Measurement) -> dict[str, object]:
@@ -52,8 +51,11 @@ def vcpus_needed(evidence: Evidence) -> list[dict[str, object]]:
         }
         for name in KNEE_FORMATS:
             by_format[name] = knee_of(curves[network, task, name]).vcpus_needed
-        needed.append({
-            "network": network, "task": task.value,
-            "vcpus": {name: round(value, 2) for name, value in sorted(by_format.items())},
-        })  # fmt: skip
+        needed.append(
+            {
+                "network": network,
+                "task": task.value,
+                "vcpus": {name: round(value, 2) for name, value in sorted(by_format.items())},
+            }
+        )
     return needed

@@ -44,9 +44,12 @@ def text_pipeline(corpus: Path) -> dict[str, Any]:
 
 def _run(code: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-P", "-c", code, *arguments], capture_output=True, text=True,
-        check=False, env=worker_environment(),
-    )  # fmt: skip
+        [sys.executable, "-P", "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=worker_environment(),
+    )
     if done.returncode and "torchvision" in code:
         # Beside a CPU-only torch the ordinary torchvision does not import: torch alone, then.
         return _run(code.replace("torch, torchvision", "torch"))

@@ -116,8 +116,15 @@ def e08() -> Finding:
 
 def _mxnet_step(gpu: str, task: Task) -> float:
     """Published seconds of a ResNet-50 step at batch 32 (the slowest, where versions differ)."""
-    asked = {"network": "resnet50", "task": str(task), "stack": "mxnet", "precision": "fp32",
-             "batch_size": "32", "input": "3x224x224", "gpu_count": "1"}  # fmt: skip
+    asked = {
+        "network": "resnet50",
+        "task": str(task),
+        "stack": "mxnet",
+        "precision": "fp32",
+        "batch_size": "32",
+        "input": "3x224x224",
+        "gpu_count": "1",
+    }
     with gzip.open(PUBLISHED_FOLDER / OBSERVATIONS, "rt", newline="") as rows:
         return max(
             float(row["step_seconds"])

@@ -118,9 +118,11 @@ def c07() -> Finding:
         needs = {batch: needed_mib("yolov3", batch) / 1024 for batch in cards}
     except UsageError as error:
         return Finding(
-            kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-",
+            kind=Kind.OUT_OF_SCOPE,
+            verdict=Verdict.UNKNOWN,
+            ours="-",
             why=f"the memory model cannot tell of YOLOv3 yet: {str(error).partition(';')[0]}",
-        )  # fmt: skip
+        )
     fits = {batch: needs[batch] <= cards[batch] for batch in cards}
     return Finding(
         kind=Kind.MODELLED,
@@ -158,9 +160,10 @@ def _copies(optimizer: str) -> float:
     network = open_network("alexnet").build()
     weights = list(network.parameters())
     made: Any = (
-        torch.optim.Adam(weights) if optimizer == "adam"
+        torch.optim.Adam(weights)
+        if optimizer == "adam"
         else torch.optim.SGD(weights, lr=0.1, momentum=0.9 if optimizer == "momentum" else 0.0)
-    )  # fmt: skip
+    )
     for weight in weights:
         weight.grad = torch.zeros_like(weight)
     made.step()

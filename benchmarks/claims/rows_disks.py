@@ -70,9 +70,11 @@ def a12(evidence: Evidence) -> Finding:
     request = Request(network="googlenet", task=INFERENCE, target_throughput=target)
     free = recommend(request, Preparations(catalog, model), today=catalog.as_of)
     slow = Request(
-        network="googlenet", task=INFERENCE, target_throughput=target,
+        network="googlenet",
+        task=INFERENCE,
+        target_throughput=target,
         disk=DiskChoice(type="st1", size_gib=500.0),
-    )  # fmt: skip
+    )
     held = recommend(slow, Preparations(catalog, model), today=catalog.as_of)
     met = all(one.prediction.lower >= target for one in free.ranked)
     disks = sorted({one.spec.disk.rate.type for one in free.ranked})

@@ -60,8 +60,7 @@ def a08(evidence: Evidence) -> Finding:
     growth, grows = cache[1] - cache[0], cache[1] > _FLAT * cache[0]
     return Finding(
         kind=Kind.MEASURED,
-        verdict=Verdict.PARTLY if grows and _own_mib(many) < _FLAT * _own_mib(few)
-        else agrees_if(grows),
+        verdict=Verdict.PARTLY if grows and _own_mib(many) < _FLAT * _own_mib(few) else agrees_if(grows),
         ours=f"own memory {_own_mib(few):.0f} MiB after {_steps(few)} steps, {_own_mib(many):.0f} "
         f"after {_steps(many)}; with page cache of a cold LMDB it grew by {growth:.0f} "
         f"MiB from {_steps(cold_few)} to {_steps(cold_many)} steps; the largest memory gives "
@@ -70,11 +69,8 @@ def a08(evidence: Evidence) -> Finding:
         "size, not the process: `free` cannot tell them apart, a cgroup can. That AlexNet takes "
         "most is not tested: NVCaffe kept a host copy of the weights, of which AlexNet and VGG16 "
         "have the most; an emulated accelerator keeps none.",
-        numbers={
-            "cached": [_memory(few), _memory(many)],
-            "cold": [_memory(cold_few), _memory(cold_many)],
-        },
-    )  # fmt: skip
+        numbers={"cached": [_memory(few), _memory(many)], "cold": [_memory(cold_few), _memory(cold_many)]},
+    )
 
 
 def _own_mib(row: Measurement) -> float:

@@ -100,9 +100,12 @@ def predicted(network: str, vcpus: float, gpu: str = GPU, task: Task = INFERENCE
     from advisor.models.performance.pacing import paced_gpu
 
     resources = Resources(
-        vcpus=vcpus, physical_cores=max(1.0, vcpus / 2), memory_mib=30 * 1024,
-        disk=cloud_disks()["ssd"].rate(1), gpu=paced_gpu(gpu),
-    )  # fmt: skip
+        vcpus=vcpus,
+        physical_cores=max(1.0, vcpus / 2),
+        memory_mib=30 * 1024,
+        disk=cloud_disks()["ssd"].rate(1),
+        gpu=paced_gpu(gpu),
+    )
     workload = Workload(network=network, task=task, batch_size=BATCH, dataset=IMAGENET)
     return load_model().predict([(workload, resources)], confidence=0.9)[0]
 

@@ -73,13 +73,10 @@ def _summary(claims: list[dict[str, Any]]) -> str:
 
 def _article(title: str, claims: list[dict[str, Any]], article: str) -> str:
     rows = [
-        (
-            claim["id"], claim["claim"], _value(claim), claim["ours"], claim["how"],
-            claim["verdict"],
-        )
+        (claim["id"], claim["claim"], _value(claim), claim["ours"], claim["how"], claim["verdict"])
         for claim in claims
         if claim["article"] == article and claim["verdict"] != Verdict.UNKNOWN
-    ]  # fmt: skip
+    ]
     if not rows:
         return ""
     header = ("", "the article", "its number", "ours", "how", "")

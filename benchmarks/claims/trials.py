@@ -52,14 +52,28 @@ class Size(Struct, frozen=True, kw_only=True):
 
 
 FULL = Size(
-    name="full", samples=4000, converted=2000, conversions=2, networks=NETWORKS, max_seconds=10.0,
-    iterations=1000, middles=True,
-)  # fmt: skip
+    name="full",
+    samples=4000,
+    converted=2000,
+    conversions=2,
+    networks=NETWORKS,
+    max_seconds=10.0,
+    iterations=1000,
+    middles=True,
+)
 QUICK = Size(
-    name="quick", samples=400, converted=100, conversions=1, networks=("googlenet",),
-    max_seconds=2.0, iterations=20, middles=False, formats=KNEE_FORMATS, cached_shares=(0.0, 1.1),
+    name="quick",
+    samples=400,
+    converted=100,
+    conversions=1,
+    networks=("googlenet",),
+    max_seconds=2.0,
+    iterations=20,
+    middles=False,
+    formats=KNEE_FORMATS,
+    cached_shares=(0.0, 1.1),
     text_vcpus=(0.5, 2.0),
-)  # fmt: skip
+)
 
 
 class Plan:
@@ -91,17 +105,26 @@ class Plan:
         total = self._datasets["lmdb"][1].total_mib
         memory = tuple(round(PROCESSES_MIB + share * total) for share in self.size.cached_shares)
         one = self._request(
-            "googlenet", INFERENCE, "lmdb", vcpus=(2.0,), memory_mib=memory,
+            "googlenet",
+            INFERENCE,
+            "lmdb",
+            vcpus=(2.0,),
+            memory_mib=memory,
             disks=(cloud_disks()["efficient"].rate(SCALE),),
-        )  # fmt: skip
+        )
         return self._trials(one)
 
     def text(self) -> list[Trial]:
         """The LSTM at full speed, over vCPUs and over memory; batches are made in memory."""
         one = self._request(
-            LSTM, TRAINING, "files", vcpus=self.size.text_vcpus, memory_mib=(1024.0,),
-            batch_size=LSTM_BATCH, scale=1,
-        )  # fmt: skip
+            LSTM,
+            TRAINING,
+            "files",
+            vcpus=self.size.text_vcpus,
+            memory_mib=(1024.0,),
+            batch_size=LSTM_BATCH,
+            scale=1,
+        )
         memory = replace(one, vcpus=(2.0,), memory_mib=(512.0, 4096.0))
         inference = replace(one, tasks=(INFERENCE,), vcpus=(0.5, 2.0))
         return self._trials(one, memory, inference)
@@ -137,13 +160,20 @@ class Plan:
         folder, profile = self._datasets[storage]
         data = SweepData(images=StoredData(profile, str(folder)), text=self._text)
         return SweepRequest(
-            networks=(network,), tasks=(task,), vcpus=vcpus, memory_mib=memory_mib, disks=disks,
-            accelerator=accelerator(scale), data=data,
-            batch_sizes=(batch_size,), caches=caches, max_seconds=self.size.max_seconds,
+            networks=(network,),
+            tasks=(task,),
+            vcpus=vcpus,
+            memory_mib=memory_mib,
+            disks=disks,
+            accelerator=accelerator(scale),
+            data=data,
+            batch_sizes=(batch_size,),
+            caches=caches,
+            max_seconds=self.size.max_seconds,
             measure_seconds=min(2.0, self.size.max_seconds),
             # An emulated step of a second has no noise to average, unless the host is what binds.
             min_steps=8,
-        )  # fmt: skip
+        )
 
     def _trials(self, *requests: SweepRequest) -> list[Trial]:
         return plan_trials(requests, local_machine(), paced, planned_network)

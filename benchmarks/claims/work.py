@@ -52,9 +52,14 @@ class Work:
             if name != "files" and not folder.exists():
                 self.tell(f"converting photographs to {name}")
                 convert_dataset(
-                    self.photographs, name, folder, shorter_edge=None, quality=None,
-                    processes=None, progress=lambda _made, _all: None,
-                )  # fmt: skip
+                    self.photographs,
+                    name,
+                    folder,
+                    shorter_edge=None,
+                    quality=None,
+                    processes=None,
+                    progress=lambda _made, _all: None,
+                )
         places = {name: self.folder / name for name in {"files", *formats}}
         return {name: (place, profile_folder(place)) for name, place in places.items()}
 
@@ -97,10 +102,13 @@ class Work:
             self._tried |= failed
             self.tell(f"{what}: {len(missing)} of {len(trials)} trials")
             execute_sweep(
-                trials, self._store, executor="process", ray_address=None,
+                trials,
+                self._store,
+                executor="process",
+                ray_address=None,
                 retry_failed=self._retry_failed,
                 on_progress=self._told,
-            )  # fmt: skip
+            )
         rows = self.rows()
         return {trial.trial_id: rows[trial.trial_id] for trial in trials}
 

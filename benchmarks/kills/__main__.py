@@ -105,14 +105,21 @@ class Series:
             broken += checking.faults(rows, whole, events)
             equal += checking.recommendation(rows) == answer
             left += checking.left_here()
-        by_kind = {kind: sum(one["killed"] == kind for one in self.kills)
-                   for kind in ("driver", "worker", "database", "node")}  # fmt: skip
+        by_kind = {
+            kind: sum(one["killed"] == kind for one in self.kills)
+            for kind in ("driver", "worker", "database", "node")
+        }
         return {
-            "kills": len(self.kills), "killed": by_kind, "sweeps": sweeps,
-            "trials_a_sweep": len(whole), "faults": broken, "left_behind": left,
+            "kills": len(self.kills),
+            "killed": by_kind,
+            "sweeps": sweeps,
+            "trials_a_sweep": len(whole),
+            "faults": broken,
+            "left_behind": left,
             "recommendations_equal": equal,
-            "resume_seconds": _spread(self.resumed), "log": self.kills,
-        }  # fmt: skip
+            "resume_seconds": _spread(self.resumed),
+            "log": self.kills,
+        }
 
 
 def _spread(seconds: list[float]) -> dict[str, float] | None:

@@ -43,9 +43,13 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
     with leaving_cleanly(lambda: "stopped"), closing(open_store(url)) as store:
         for _ in range(_MOST_ROUNDS):
             execute_sweep(
-                trials, store, executor=executor, ray_address=address, retry_failed=True,
+                trials,
+                store,
+                executor=executor,
+                ray_address=address,
+                retry_failed=True,
                 on_progress=_progress,
-            )  # fmt: skip
+            )
             if not _FAILED & set(store.statuses().values()):
                 break
     _tell(event="done")

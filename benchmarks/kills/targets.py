@@ -31,8 +31,10 @@ class Driver:
         self.is_disturbed = False
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benchmarks.kills.driver", *self._arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
         self._said: list[str] = []
         self._threads = [
             threading.Thread(target=self._listen, args=(self.process.stdout,), daemon=True),

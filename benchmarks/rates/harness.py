@@ -42,18 +42,20 @@ def plain_loop(network: Any, batches: Any, steps: int) -> None:
 def trial_of(name: str, task: Task, batch_size: int, folder: Path) -> Trial:
     """A trial on the whole machine."""
     profile = DatasetProfile(
-        name="photographs", samples=_SAMPLES, bytes_per_sample=1e5, storage_format="jpeg-files",
-        width=500, height=375,
-    )  # fmt: skip
+        name="photographs",
+        samples=_SAMPLES,
+        bytes_per_sample=1e5,
+        storage_format="jpeg-files",
+        width=500,
+        height=375,
+    )
     return Trial(
         workload=Workload(network=name, task=task, batch_size=batch_size, dataset=profile),
-        resources=Resources(
-            vcpus=2, physical_cores=2, memory_mib=4096, disk=DiskRate(type="unlimited")
-        ),
+        resources=Resources(vcpus=2, physical_cores=2, memory_mib=4096, disk=DiskRate(type="unlimited")),
         accelerator=ON_CPU,
         dataset_path=str(folder),
         plan={"loader_workers": 1, "prefetch_factor": 2},
-    )  # fmt: skip
+    )
 
 
 def compare(name: str, task: Task, batch_size: int, folder: Path) -> dict[str, Any]:

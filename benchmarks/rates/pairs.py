@@ -64,9 +64,12 @@ def _pair(trial: Trial, *, trial_first: bool) -> tuple[float, float] | None:
 
 def _by_hand(trial: Trial) -> float:
     arguments = (
-        trial.dataset_path, trial.workload.batch_size, trial.plan["loader_workers"],
-        trial.emulated_step_seconds, _SECONDS,
-    )  # fmt: skip
+        trial.dataset_path,
+        trial.workload.batch_size,
+        trial.plan["loader_workers"],
+        trial.emulated_step_seconds,
+        _SECONDS,
+    )
     command = [sys.executable, "-m", "benchmarks.rates.plain_loop", *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(done.stdout)

@@ -63,9 +63,8 @@ def _measured(late: Delays) -> dict[str, float]:
     runner = StepRunner(EmulatedGpu(_STEP_SECONDS))
     window = timed_run(trial, job, runner, _batches(late, _prepared(trial)))
     row = Measurement(
-        trial=trial, status=Status.OK, limited_by=LimitedBy.HOST,
-        step_seconds=tuple(window.step_seconds),
-    )  # fmt: skip
+        trial=trial, status=Status.OK, limited_by=LimitedBy.HOST, step_seconds=tuple(window.step_seconds)
+    )
     rate, share = row.throughput_samples_per_second, row.stall_share
     assert rate is not None
     assert share is not None
@@ -89,9 +88,8 @@ def _prepared(trial: Trial) -> int:
 def stalled_trial() -> Trial:
     """What the run is of: steps of 30 ms on an emulated GPU."""
     profile = DatasetProfile(
-        name="none", samples=10_000, bytes_per_sample=1e5, storage_format="jpeg-files",
-        width=500, height=375,
-    )  # fmt: skip
+        name="none", samples=10_000, bytes_per_sample=1e5, storage_format="jpeg-files", width=500, height=375
+    )
     disk = DiskRate(type="unlimited")
     return Trial(
         workload=Workload(network="alexnet", task=Task.INFERENCE, batch_size=8, dataset=profile),
@@ -99,7 +97,11 @@ def stalled_trial() -> Trial:
         accelerator=Accelerator.parse("emulated:T4"),
         emulated_step_seconds=_STEP_SECONDS,
         plan={
-            "measure_seconds": 1.0, "min_steps": 20, "max_seconds": 60.0, "iterations": STEPS,
-            "loader_workers": 1, "prefetch_factor": 2,
+            "measure_seconds": 1.0,
+            "min_steps": 20,
+            "max_seconds": 60.0,
+            "iterations": STEPS,
+            "loader_workers": 1,
+            "prefetch_factor": 2,
         },
-    )  # fmt: skip
+    )

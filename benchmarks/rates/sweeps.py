@@ -19,11 +19,21 @@ from advisor.sweeps.quality.rates import rate_interval
 from benchmarks.rates.coverage import between_runs
 
 _SWEEP = (
-    "--networks", "alexnet,googlenet,resnet50", "--tasks", "inference,training",
-    "--vcpus", "0.5,1",
-    "--memory", "2GiB", "--disks", "unlimited", "--accelerator", "emulated:T4",
-    "--executor", "process",
-)  # fmt: skip
+    "--networks",
+    "alexnet,googlenet,resnet50",
+    "--tasks",
+    "inference,training",
+    "--vcpus",
+    "0.5,1",
+    "--memory",
+    "2GiB",
+    "--disks",
+    "unlimited",
+    "--accelerator",
+    "emulated:T4",
+    "--executor",
+    "process",
+)
 _SAMPLES = 2000
 
 

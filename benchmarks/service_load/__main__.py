@@ -47,8 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes that answer")
     parser.add_argument("--count", type=int, default=6000, help="questions of each measurement")
     parser.add_argument("--warm", type=int, default=4000, help="questions before each one")
-    parser.add_argument("--only", nargs="+", choices=_MEASURED, default=list(_MEASURED),
-                        help="what to measure")  # fmt: skip
+    parser.add_argument(
+        "--only", nargs="+", choices=_MEASURED, default=list(_MEASURED), help="what to measure"
+    )
     parser.add_argument("--beside", type=Path, help="another source tree, measured in turns")
     parser.add_argument("--endless", type=int, default=0, help="questions to follow memory over")
     parser.add_argument("--seed", type=int, default=1)

@@ -10,18 +10,30 @@ from typing import Any
 NETWORKS = ("alexnet", "googlenet", "inception_v3", "resnet50", "vgg16")
 TASKS = ("training", "inference")
 INSTANCES = (
-    "g4dn.xlarge", "g4dn.2xlarge", "g5.xlarge", "g5.2xlarge", "g6.xlarge", "g6e.xlarge",
-    "p3.2xlarge", "c7i.4xlarge", "m7i.8xlarge", "c7g.2xlarge",
-)  # fmt: skip
+    "g4dn.xlarge",
+    "g4dn.2xlarge",
+    "g5.xlarge",
+    "g5.2xlarge",
+    "g6.xlarge",
+    "g6e.xlarge",
+    "p3.2xlarge",
+    "c7i.4xlarge",
+    "m7i.8xlarge",
+    "c7g.2xlarge",
+)
 # Nothing meets them: what to relax is looked for among all clouds and markets.
-_WIDEST = {
-    "task": "training", "model": "vgg16", "cloud": "any", "market": "any", "explain": True,
-}  # fmt: skip
+_WIDEST = {"task": "training", "model": "vgg16", "cloud": "any", "market": "any", "explain": True}
 HARD: tuple[dict[str, Any], ...] = (
-    {**_WIDEST, "target_throughput": 1e7, "max_nodes": 64, "pareto": True,
-     "explain_rejected": True, "max_results": 1000},
+    {
+        **_WIDEST,
+        "target_throughput": 1e7,
+        "max_nodes": 64,
+        "pareto": True,
+        "explain_rejected": True,
+        "max_results": 1000,
+    },
     {**_WIDEST, "epochs": 90, "max_hours": 0.001},
-)  # fmt: skip
+)
 
 
 def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]]:

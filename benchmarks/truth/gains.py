@@ -23,8 +23,19 @@ from benchmarks.truth.refits import Without, refits
 from benchmarks.truth.rows import Row
 
 SCHEMA = "advisor.truth-gains/1"
-_FIELDS = ("source", "network", "input", "task", "gpu", "batch_size", "software", "stack",
-           "memory_format", "precision", "tf32")  # fmt: skip
+_FIELDS = (
+    "source",
+    "network",
+    "input",
+    "task",
+    "gpu",
+    "batch_size",
+    "software",
+    "stack",
+    "memory_format",
+    "precision",
+    "tf32",
+)
 # By name, which field changes from what to what.
 CHANGES = (
     ("compile", "stack", "eager", "compile"),
@@ -162,11 +173,30 @@ def _percent(log: Any) -> float:
 def printed(document: Mapping[str, Any]) -> str:
     """The document as a table for people."""
     lines = [f"{document['pairs']} pairs, {document['answered']} answered"]
-    heads = ("change", "group", "n", "gain", "mean", "median", "same: mean", "median", "held",
-             "covered", "width")  # fmt: skip
-    names = ("n", "median_gain_percent", "mean_percent", "median_percent",
-             "always_the_median_mean_percent", "always_the_median_median_percent",
-             "lower_held_percent", "covered_percent", "half_width_percent")  # fmt: skip
+    heads = (
+        "change",
+        "group",
+        "n",
+        "gain",
+        "mean",
+        "median",
+        "same: mean",
+        "median",
+        "held",
+        "covered",
+        "width",
+    )
+    names = (
+        "n",
+        "median_gain_percent",
+        "mean_percent",
+        "median_percent",
+        "always_the_median_mean_percent",
+        "always_the_median_median_percent",
+        "lower_held_percent",
+        "covered_percent",
+        "half_width_percent",
+    )
     lines.append("{:<14}{:<44}".format(*heads) + "".join(f"{head:>11}" for head in heads[2:]))
     for group in document["groups"]:
         figures = "".join(f"{group[name]:>11}" for name in names)

@@ -72,7 +72,7 @@ LINES = (
     Line("a source of rows", "source", "all", "all", None, None),
     Line("rows that may not be fitted (licence)", "unseen", "all", "all", None, None),
     Line("GPU memory at its peak", "whole", "memory", "all", 6, None),
-)  # fmt: skip
+)
 _DECISIONS = (
     ("nothing", "decisions-none"),
     ("the network", "decisions-network"),
@@ -86,11 +86,11 @@ _HEAD = """# How good the answers are
 
 Made by `python -m benchmarks.truth.page DIR` from the scorer's documents. The scorer asks the step
 times that ship as `advisor predict` does. What is left out is refitted by the same code; intervals
-keep the quantiles that ship. All PyTorch rows of `infra/performance_sources/observations.csv.gz`
+keep the quantiles that ship. All PyTorch rows of `infra/build/performance_sources/observations.csv.gz`
 are scored:
 
 ```
-ROWS=infra/performance_sources/observations.csv.gz
+ROWS=infra/build/performance_sources/observations.csv.gz
 python -m benchmarks.truth --rows $ROWS --json [OPTIONS] > DIR/NAME.json
 python -m benchmarks.truth --rows $ROWS --json --gains [--refit-without ..] > DIR/gains[-NAME].json
 python -m benchmarks.decisions --json [--refit-without network|gpu] > DIR/decisions-NAME.json

@@ -25,8 +25,7 @@ from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
-KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu",
-         "batch")  # fmt: skip
+KINDS = ("network", "family", "gpu", "gpu+precision", "architecture", "source", "family+gpu", "batch")
 # What is known of a GPU that is left out: its kernels, or what a user measured of six networks.
 KEEPS = ("kernels", "probes")
 # Each value of these is left out alone where it has so many rows; a fit without one network
@@ -255,8 +254,9 @@ def anchored(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer
     task, precision and stack on another GPU, at the batch size that is nearest."""
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, row in enumerate(rows):
-        alike[row.source, row.network, row.input, row.task, row.precision, row.stack,
-              row.memory_format].append(place)  # fmt: skip
+        alike[
+            row.source, row.network, row.input, row.task, row.precision, row.stack, row.memory_format
+        ].append(place)
     found: list[Answer | str] = ["no row on another GPU to anchor on"] * len(rows)
     for places in alike.values():
         chips = {asked.chip(rows[place].gpu) for place in places}

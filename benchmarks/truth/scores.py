@@ -14,9 +14,14 @@ from benchmarks.truth.asking import Answer
 Floats = NDArray[np.float64]
 BY = ("gpu", "family", "precision", "task", "source")
 FIGURES = (
-    "mape_percent", "median_percent", "p90_percent", "bias_percent", "lower_held_percent",
-    "covered_percent", "half_width_percent",
-)  # fmt: skip
+    "mape_percent",
+    "median_percent",
+    "p90_percent",
+    "bias_percent",
+    "lower_held_percent",
+    "covered_percent",
+    "half_width_percent",
+)
 
 
 class Scored(Struct, frozen=True):

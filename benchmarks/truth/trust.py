@@ -23,13 +23,14 @@ _RATES = (
     ("every network of its class, inference", "a class of networks, GPU measured, inference"),
     ("every network of its class, training", "a class of networks, GPU measured, training"),
     ("the GPU", "a GPU, data sheet only"),
-    ("the GPU, except six networks measured on it",
-     "a GPU, six networks measured by the user"),
+    ("the GPU, except six networks measured on it", "a GPU, six networks measured by the user"),
     ("your network, except an anchor from another GPU", "a network, anchored on another GPU"),
     ("all that one source measured", "a source of rows"),
-    ("rows whose licence lets nobody fit them: others' networks, cards and settings",
-     "rows that may not be fitted (licence)"),
-)  # fmt: skip
+    (
+        "rows whose licence lets nobody fit them: others' networks, cards and settings",
+        "rows that may not be fitted (licence)",
+    ),
+)
 _CHOICES = (("nothing", "nothing"), ("your network", "the network"), ("the GPU", "the GPU"))
 _LLM = (("the GPU", "the GPU (all cards of its chip)"), ("the language model", "the LLM"))
 _FIGURES = ("TPOT", "TTFT", "output tokens/s")

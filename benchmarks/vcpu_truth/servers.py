@@ -10,7 +10,7 @@ from advisor.catalog.catalog import Catalog
 from advisor.catalog.cpus import plain_cpu_name
 from advisor.domain import InstanceType
 from advisor.errors import AdvisorError
-from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.build.catalog.tables import read_source
 
 # Guests of 2006 to 2008 and fractions of a GPU's server: their vCPUs are shares of a core.
 _SHARED_CORES = ("t1.", "m1.", "m2.", "c1.", "g6f.", "gr6f.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from advisor.catalog.files import DATA_FOLDER
-from advisor.infra.catalog_build.second_threads import usual_yield
+from advisor.infra.build.catalog.second_threads import usual_yield
 
 _FILE = DATA_FOLDER / "sparecores" / "cpu_models.csv"
 Yields = Mapping[str, float]

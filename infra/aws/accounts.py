@@ -47,9 +47,10 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
     facts = [entry.get("OptInStatus", "opt-in-not-required") for entry in answer.get("Regions", ())]
     if not facts or facts[0] == "not-opted-in":
         return missing(
-            "region", f"the account has not opted into {region}",
+            "region",
+            f"the account has not opted into {region}",
             f"`aws account enable-region --region-name {region}`",
-        )  # fmt: skip
+        )
     return good("region", f"{region} is enabled")
 
 
@@ -62,11 +63,12 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
     except Refused as refused:
         if refused.code == "NoSuchEntity":
             return missing(
-                "profile", f"there is no instance profile {name}",
+                "profile",
+                f"there is no instance profile {name}",
                 "`advisor cloud template account > account.json`, then `aws cloudformation deploy "
                 "--stack-name advisor-account --template-file account.json --capabilities "
                 "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
-            )  # fmt: skip
+            )
         if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run shows
             return good("profile", f"{name}, which may not be looked at")
         return not_checked("profile", refused)
@@ -94,28 +96,31 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
     region, sweep = order.option.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
     group = {
-        "GroupName": tags.name_of(sweep.id), "Description": "dry run", "VpcId": order.network,
+        "GroupName": tags.name_of(sweep.id),
+        "Description": "dry run",
+        "VpcId": order.network,
         "TagSpecifications": tags.specifications(described, ["security-group"]),
-    }  # fmt: skip
+    }
     for operation, request in (
-        ("run_instances", _without_group(run_instances(order))), ("create_security_group", group),
-    ):  # fmt: skip
+        ("run_instances", _without_group(run_instances(order))),
+        ("create_security_group", group),
+    ):
         yield _dry_run(aws, region, operation, request)
     tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
     held: dict[str, tuple[dict[str, Any], str]] = {
         "terminate_instances": ({"InstanceIds": [_NOBODY]}, f"instance/{_NOBODY}"),
         "delete_security_group": ({"GroupId": _NO_GROUP}, f"security-group/{_NO_GROUP}"),
-        "create_tags": (
-            {"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}",
-        ),
+        "create_tags": ({"Resources": [_NO_GROUP], "Tags": tag}, f"security-group/{_NO_GROUP}"),
         "delete_volume": ({"VolumeId": _NO_VOLUME}, f"volume/{_NO_VOLUME}"),
         "delete_network_interface": (
-            {"NetworkInterfaceId": _NO_INTERFACE}, f"network-interface/{_NO_INTERFACE}",
+            {"NetworkInterfaceId": _NO_INTERFACE},
+            f"network-interface/{_NO_INTERFACE}",
         ),
         "cancel_spot_instance_requests": (
-            {"SpotInstanceRequestIds": [_NO_SPOT]}, f"spot-instances-request/{_NO_SPOT}",
+            {"SpotInstanceRequestIds": [_NO_SPOT]},
+            f"spot-instances-request/{_NO_SPOT}",
         ),
-    }  # fmt: skip
+    }
     for operation, (request, thing) in held.items():
         facts = _dry_run(aws, region, operation, request)
         if not facts.ok and facts.check == "permission":
@@ -149,10 +154,14 @@ def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, d
     }
     try:
         answer = aws.ask(
-            region, "simulate_principal_policy", service="iam", PolicySourceArn=principal,
-            ActionNames=[action], ContextEntries=[tagged],
+            region,
+            "simulate_principal_policy",
+            service="iam",
+            PolicySourceArn=principal,
+            ActionNames=[action],
+            ContextEntries=[tagged],
             ResourceArns=[f"arn:{partition}:ec2:{region}:{account}:{thing}"],
-        )  # fmt: skip
+        )
     except AdvisorError:
         asking = statements(action, "iam:SimulatePrincipalPolicy")
         text = f"{action} is denied, or allowed for our tag only, which may not be asked"

@@ -53,9 +53,14 @@ class Aws:
         self._making = threading.Lock()
 
     def ask(
-        self, region: str, operation: str, /, service: str = "ec2",
-        patience: float | None = None, **request: Any,
-    ) -> dict[str, Any]:  # fmt: skip
+        self,
+        region: str,
+        operation: str,
+        /,
+        service: str = "ec2",
+        patience: float | None = None,
+        **request: Any,
+    ) -> dict[str, Any]:
         """The answer to `operation` (as boto3 writes it: `run_instances`).
 
         Raises `Refused` where AWS says no, `Unanswered` where no answer came in `patience`
@@ -123,9 +128,12 @@ class Aws:
             code, message = facts.get("Code", ""), facts.get("Message", "")
             raise Refused(error.operation_name, code or "no code", message) from error
         except (
-            exceptions.ConnectionError, exceptions.HTTPClientError, exceptions.IncompleteReadError,
-            ResponseParserError, LiveError,
-        ) as error:  # fmt: skip
+            exceptions.ConnectionError,
+            exceptions.HTTPClientError,
+            exceptions.IncompleteReadError,
+            ResponseParserError,
+            LiveError,
+        ) as error:
             raise Unanswered(operation, type(error).__name__) from error
         except exceptions.BotoCoreError as error:
             with as_live_errors(operation):

@@ -90,10 +90,14 @@ def _unlisted(machine: Machine, sweep_id: str, things: Iterable[Managed]) -> lis
         return []
     return [
         Managed(
-            kind="instance", id=machine.id, region=machine.region, sweep_id=sweep_id, owner="",
+            kind="instance",
+            id=machine.id,
+            region=machine.region,
+            sweep_id=sweep_id,
+            owner="",
             expires_at=machine.expires_at,
         )
-    ]  # fmt: skip
+    ]
 
 
 def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> NotEndedError:

@@ -63,18 +63,26 @@ class Reaction(StrEnum):
 _ALSO: dict[str, tuple[Kind, Reaction]] = {
     **dict.fromkeys(
         (
-            "ExpiredToken", "ExpiredTokenException", "RequestExpired", "AuthFailure",
-            "UnrecognizedClientException", "InvalidClientTokenId", "SignatureDoesNotMatch",
+            "ExpiredToken",
+            "ExpiredTokenException",
+            "RequestExpired",
+            "AuthFailure",
+            "UnrecognizedClientException",
+            "InvalidClientTokenId",
+            "SignatureDoesNotMatch",
         ),
         (Kind.CREDENTIALS, Reaction.STOP),
     ),
-    **dict.fromkeys(
-        ("AccessDenied", "AccessDeniedException"), (Kind.PERMISSION, Reaction.STOP)
-    ),
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), (Kind.PERMISSION, Reaction.STOP)),
     **dict.fromkeys(
         (
-            "Throttling", "ThrottlingException", "ThrottledException", "TooManyRequestsException",
-            "RequestThrottled", "SlowDown", "EC2ThrottledException",
+            "Throttling",
+            "ThrottlingException",
+            "ThrottledException",
+            "TooManyRequestsException",
+            "RequestThrottled",
+            "SlowDown",
+            "EC2ThrottledException",
         ),
         (Kind.THROTTLE, Reaction.ASK_AGAIN),
     ),
@@ -89,7 +97,7 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
     "Client.InternalError": (Kind.KEY, Reaction.STOP),
     "OptInRequired": (Kind.ACCOUNT, Reaction.STOP),
     "Blocked": (Kind.ACCOUNT, Reaction.STOP),
-}  # fmt: skip
+}
 
 
 class Refused(CloudError):

@@ -28,12 +28,13 @@ def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: dat
     described = tags.base_tags(sweep.id, sweep.owner, expires_at, sweep.budget_usd)
     try:
         answer = aws.ask(
-            region, "create_security_group",
+            region,
+            "create_security_group",
             GroupName=tags.name_of(sweep.id),
             Description=f"advisor sweep {sweep.id}: nothing comes in",
             VpcId=network,
             TagSpecifications=tags.specifications(described, ["security-group"]),
-        )  # fmt: skip
+        )
     except Refused as refused:
         if refused.code != _EXISTS:
             raise

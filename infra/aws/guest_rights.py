@@ -17,9 +17,8 @@ def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
     launch goes on: a guest that is refused says so itself."""
     if not profile:
         return missing(
-            _CHECK, f"an instance without a role cannot read {address}",
-            "leave --instance-profile none out",
-        )  # fmt: skip
+            _CHECK, f"an instance without a role cannot read {address}", "leave --instance-profile none out"
+        )
     try:
         found = aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=profile)
         (role,) = found["InstanceProfile"]["Roles"]
@@ -34,10 +33,11 @@ def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
     if denied:
         name = role["RoleName"]
         return missing(
-            _CHECK, f"the instances' role {name} may not {' and '.join(denied)} at {address}",
+            _CHECK,
+            f"the instances' role {name} may not {' and '.join(denied)} at {address}",
             f"`aws iam put-role-policy --role-name {name} --policy-name advisor-data "
             f"--policy-document '{json.dumps(rights)}'`",
-        )  # fmt: skip
+        )
     return good(_CHECK, f"{role['RoleName']} may read {address}")
 
 
@@ -50,21 +50,27 @@ def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
         "Version": "2012-10-17",
         "Statement": [
             {
-                "Effect": "Allow", "Action": "s3:ListBucket", "Resource": arn,
+                "Effect": "Allow",
+                "Action": "s3:ListBucket",
+                "Resource": arn,
                 "Condition": {"StringLike": {"s3:prefix": beneath}},
             },
             {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{arn}/{beneath}"},
         ],
-    }  # fmt: skip
+    }
 
 
 def _is_allowed(aws: Aws, region: str, role: str, statement: dict[str, Any]) -> bool:
     prefix = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
     listed = {"ContextKeyName": "s3:prefix", "ContextKeyType": "string"}
     answer = aws.ask(
-        region, "simulate_principal_policy", service="iam", PolicySourceArn=role,
-        ActionNames=[statement["Action"]], ResourceArns=[statement["Resource"]],
+        region,
+        "simulate_principal_policy",
+        service="iam",
+        PolicySourceArn=role,
+        ActionNames=[statement["Action"]],
+        ResourceArns=[statement["Resource"]],
         ContextEntries=[{**listed, "ContextKeyValues": [prefix]}] if prefix else [],
-    )  # fmt: skip
+    )
     results = answer.get("EvaluationResults", ())
     return bool(results) and all(entry["EvalDecision"] == "allowed" for entry in results)

@@ -55,30 +55,51 @@ class ManagedKind(Struct, frozen=True):
 
 KINDS = (
     ManagedKind(
-        "spot-request", "describe_spot_instance_requests", "SpotInstanceRequests",
-        "SpotInstanceRequestId", "State", "Type", frozenset({"cancelled", "closed", "failed"}),
+        "spot-request",
+        "describe_spot_instance_requests",
+        "SpotInstanceRequests",
+        "SpotInstanceRequestId",
+        "State",
+        "Type",
+        frozenset({"cancelled", "closed", "failed"}),
     ),
     ManagedKind(
-        "instance", "describe_instances", "Reservations", "InstanceId", "State", "InstanceType",
+        "instance",
+        "describe_instances",
+        "Reservations",
+        "InstanceId",
+        "State",
+        "InstanceType",
         frozenset({"terminated"}),
     ),
     ManagedKind(
-        "volume", "describe_volumes", "Volumes", "VolumeId", "State", "VolumeType",
+        "volume",
+        "describe_volumes",
+        "Volumes",
+        "VolumeId",
+        "State",
+        "VolumeType",
         frozenset({"deleting", "deleted"}),
     ),
     ManagedKind(
-        "network-interface", "describe_network_interfaces", "NetworkInterfaces",
-        "NetworkInterfaceId", "Status", "Description",
+        "network-interface",
+        "describe_network_interfaces",
+        "NetworkInterfaces",
+        "NetworkInterfaceId",
+        "Status",
+        "Description",
     ),
-    ManagedKind(
-        "security-group", "describe_security_groups", "SecurityGroups", "GroupId", "", "GroupName"
-    ),
+    ManagedKind("security-group", "describe_security_groups", "SecurityGroups", "GroupId", "", "GroupName"),
     ManagedKind("key-pair", "describe_key_pairs", "KeyPairs", "KeyName", "", "KeyPairId"),
     ManagedKind(
-        "launch-template", "describe_launch_templates", "LaunchTemplates", "LaunchTemplateId", "",
+        "launch-template",
+        "describe_launch_templates",
+        "LaunchTemplates",
+        "LaunchTemplateId",
+        "",
         "LaunchTemplateName",
     ),
-)  # fmt: skip
+)
 
 
 def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -> Iterator[Managed]:
@@ -141,10 +162,14 @@ _SINGLY = {
 # Held by something that may just be ending ("InvalidParameterValue": an interface in use).
 _HELD = frozenset(
     {
-        "VolumeInUse", "DependencyViolation", "InvalidParameterValue",
-        "InvalidNetworkInterface.InUse", "InvalidGroup.InUse", "IncorrectState",
+        "VolumeInUse",
+        "DependencyViolation",
+        "InvalidParameterValue",
+        "InvalidNetworkInterface.InUse",
+        "InvalidGroup.InUse",
+        "IncorrectState",
     }
-)  # fmt: skip
+)
 
 
 class Remaining(Struct, frozen=True):
@@ -233,8 +258,7 @@ def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
             states |= dict.fromkeys(names, f"in an unknown state ({error})")
             continue
         states |= dict.fromkeys(names, "terminated")
-        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows
-                   for entry in row["Instances"]}  # fmt: skip
+        states |= {entry["InstanceId"]: entry["State"]["Name"] for row in rows for entry in row["Instances"]}
     return states
 
 

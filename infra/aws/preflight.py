@@ -84,9 +84,10 @@ def _region(
 def _no_offer(name: str, wish: InstanceRequirements) -> Finding:
     types = ", ".join(type_.name for type_ in wish.types)
     return missing(
-        "offer", f"no zone of {name} with a subnet offers {types} at a known price",
+        "offer",
+        f"no zone of {name} with a subnet offers {types} at a known price",
         f"`advisor catalog refresh --region {name}`, another --region, or --subnet",
-    )  # fmt: skip
+    )
 
 
 def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
@@ -95,10 +96,18 @@ def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Fin
         return []
     option, region = preflight.options[0], preflight.regions[0]
     order = Order(
-        sweep=sweep, slot=slot, generation=0, option=option, image=region.image, group="",
-        network=region.network, user_data="", expires_at=aws.clock.now(), usd_per_hour=0.0,
+        sweep=sweep,
+        slot=slot,
+        generation=0,
+        option=option,
+        image=region.image,
+        group="",
+        network=region.network,
+        user_data="",
+        expires_at=aws.clock.now(),
+        usd_per_hour=0.0,
         spent_before_usd=0.0,
-    )  # fmt: skip
+    )
     looks = accounts.lists(aws, option.region)
     return [looks, *accounts.permissions(aws, order, preflight.caller)]
 
@@ -107,9 +116,10 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
     """The region of the bucket that job and measurements go through, and whether it is there."""
     if not name:
         return "", missing(
-            "bucket", "none is named: the instance gets its job and sends its measurements by one",
+            "bucket",
+            "none is named: the instance gets its job and sends its measurements by one",
             "`aws s3 mb s3://NAME`, then --bucket NAME or ADVISOR_BUCKET=NAME",
-        )  # fmt: skip
+        )
     try:
         home = _readable_bucket(aws, region, name)
     except Refused as refused:

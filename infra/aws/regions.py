@@ -62,17 +62,20 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
         return [], not_checked("subnet", error)
     result = [
         Subnet(
-            id=row["SubnetId"], zone=row["AvailabilityZone"], network=row["VpcId"],
+            id=row["SubnetId"],
+            zone=row["AvailabilityZone"],
+            network=row["VpcId"],
             free=row["AvailableIpAddressCount"],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     usable = [entry for entry in result if entry.free > 0]
     if not usable:
         return [], missing(
-            "subnet", f"{region} has no default subnet with a free address",
+            "subnet",
+            f"{region} has no default subnet with a free address",
             f"`aws ec2 create-default-vpc --region {region}`, or give --subnet",
-        )  # fmt: skip
+        )
     return usable, good("subnet", f"{len(usable)} in {region}")
 
 
@@ -123,9 +126,12 @@ def offered_zones(
     result: dict[str, set[str]] = {}
     try:
         rows = aws.pages(
-            region, "describe_instance_type_offerings", "InstanceTypeOfferings",
-            LocationType="availability-zone", Filters=wanted,
-        )  # fmt: skip
+            region,
+            "describe_instance_type_offerings",
+            "InstanceTypeOfferings",
+            LocationType="availability-zone",
+            Filters=wanted,
+        )
         for row in rows:
             result.setdefault(row["InstanceType"], set()).add(row["Location"])
     except AdvisorError as error:
@@ -133,9 +139,10 @@ def offered_zones(
     names = ", ".join(type_.name for type_ in types)
     if not result:
         return {}, missing(
-            "offering", f"{region} offers none of {names}",
+            "offering",
+            f"{region} offers none of {names}",
             f"`advisor catalog show {types[0].name}` lists the regions that do",
-        )  # fmt: skip
+        )
     text = "; ".join(f"{name} in {', '.join(sorted(zones))}" for name, zones in result.items())
     return result, good("offering", text)
 
@@ -189,10 +196,15 @@ def spot_caps(
     try:
         rows = list(
             aws.pages(
-                region, "describe_spot_price_history", "SpotPriceHistory", InstanceTypes=names,
-                ProductDescriptions=["Linux/UNIX"], StartTime=now, EndTime=now,
+                region,
+                "describe_spot_price_history",
+                "SpotPriceHistory",
+                InstanceTypes=names,
+                ProductDescriptions=["Linux/UNIX"],
+                StartTime=now,
+                EndTime=now,
             )
-        )  # fmt: skip
+        )
     except AdvisorError as error:
         return {}, [without("spot prices", f"{region} is not tried on the spot market", error)]
     caps: dict[tuple[str, str], float] = {}
@@ -225,9 +237,13 @@ def options(
                 offered = net.zone in zones.get(type_.name, ())
                 if offered and usd is not None and (type_.name, market) in allowed:
                     yield LaunchOption(
-                        instance_type=type_.name, region=region, zone=net.zone, subnet=net.id,
-                        market=market, usd_per_hour=usd,
-                    )  # fmt: skip
+                        instance_type=type_.name,
+                        region=region,
+                        zone=net.zone,
+                        subnet=net.id,
+                        market=market,
+                        usd_per_hour=usd,
+                    )
 
 
 _FREE = "Linux/UNIX"
@@ -243,20 +259,23 @@ def unfit(row: Mapping[str, Any], types: Sequence[InstanceType], *, named: bool)
     extra = row.get("PlatformDetails", _FREE)
     if extra != _FREE or row.get("ProductCodes"):
         return missing(
-            "image", f"{name} ({extra}) is billed by the hour on top, which no budget counts",
+            "image",
+            f"{name} ({extra}) is billed by the hour on top, which no budget counts",
             "give one of plain Linux with --image",
-        )  # fmt: skip
+        )
     needed = wanted.cpu.architecture
     made_for = row.get("Architecture", needed)
     if made_for != needed:
         return missing(
-            "image", f"{name} is made for {made_for}, and {wanted.name} is {needed}",
+            "image",
+            f"{name} is made for {made_for}, and {wanted.name} is {needed}",
             f"give one for {needed} with --image",
-        )  # fmt: skip
+        )
     capability = load_catalog().capability_of(wanted.gpu_name)
     if not named and capability is not None and capability < _OLDEST_OPEN_DRIVER:
         return missing(
-            "image", f"the driver of AWS's image does not know the {wanted.gpu_name} of "
-            f"{wanted.name}", "give one with a proprietary driver of branch 580 with --image",
-        )  # fmt: skip
+            "image",
+            f"the driver of AWS's image does not know the {wanted.gpu_name} of {wanted.name}",
+            "give one with a proprietary driver of branch 580 with --image",
+        )
     return None

@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 _EVERYWHERE = "0.0.0.0/0"
 # What a route may lead to (EC2 API, `Route`), and AWS's own gateways to S3 among them.
 _TARGETS = (
-    "GatewayId", "NatGatewayId", "TransitGatewayId", "NetworkInterfaceId", "InstanceId",
-    "VpcPeeringConnectionId", "CoreNetworkArn", "LocalGatewayId", "CarrierGatewayId",
-)  # fmt: skip
+    "GatewayId",
+    "NatGatewayId",
+    "TransitGatewayId",
+    "NetworkInterfaceId",
+    "InstanceId",
+    "VpcPeeringConnectionId",
+    "CoreNetworkArn",
+    "LocalGatewayId",
+    "CarrierGatewayId",
+)
 _ENDPOINT = "vpce-"
 
 
@@ -44,14 +51,15 @@ def routed(
     table = _table_of(subnets[0], tables).get("RouteTableId", "TABLE")
     return [], [
         missing(
-            "route", f"no subnet of {network} in {region} has a route to the internet, and the "
+            "route",
+            f"no subnet of {network} in {region} has a route to the internet, and the "
             "start script fetches packages from there",
             f"`aws ec2 create-route --region {region} --route-table-id {table} "
             "--destination-cidr-block 0.0.0.0/0 --gateway-id igw-..` (or --nat-gateway-id nat-..); "
             "give another --subnet; or an --image with all packages (infra/image) and a gateway "
             "endpoint of S3",
         )
-    ]  # fmt: skip
+    ]
 
 
 def leads_out(table: Mapping[str, Any], is_prebuilt: bool) -> bool:

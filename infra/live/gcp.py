@@ -88,8 +88,11 @@ class GcpPrices:
 
 def _rate(part: Part, region: str, market: Market, known: Rates) -> float | str:
     """Dollars an hour of a part, or why there is none."""
-    listed = [known[name, part.unit, region, market] for name in part.names
-              if (name, part.unit, region, market) in known]  # fmt: skip
+    listed = [
+        known[name, part.unit, region, market]
+        for name in part.names
+        if (name, part.unit, region, market) in known
+    ]
     if not listed:
         return f"the price list has no {market} price of {part.names[0]} in {region}"
     rate, *others = listed[0]

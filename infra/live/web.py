@@ -79,10 +79,14 @@ class WebList(Struct, frozen=True, kw_only=True):
             while wanted is not None:
                 question = tuple(sorted(wanted.items()))
                 if question in asked or len(asked) >= MOST_PAGES:
-                    raise LiveError("{service}: page {count} leads back to a page that was read, "
-                                    "or there are more than {most}",
-                                    service=self.service, count=len(asked), most=MOST_PAGES,
-                                    hint="a proxy in between may cause this")  # fmt: skip
+                    raise LiveError(
+                        "{service}: page {count} leads back to a page that was read, "
+                        "or there are more than {most}",
+                        service=self.service,
+                        count=len(asked),
+                        most=MOST_PAGES,
+                        hint="a proxy in between may cause this",
+                    )
                 asked.add(question)
                 page, size = _tried(partial(_page, self, client, wanted))
                 left -= size
@@ -116,14 +120,18 @@ def checked_url(url: str, option: str) -> str:
     """An address that prices may come from: https, or http on this machine; `UsageError` else."""
     parts = _parts(url)
     if parts is None or not parts.hostname or parts.scheme not in ("http", "https"):
-        raise UsageError("{option} takes an address like https://prices.example.org/list",
-                         option=option, field="url")  # fmt: skip
+        raise UsageError(
+            "{option} takes an address like https://prices.example.org/list", option=option, field="url"
+        )
     if parts.username is not None or parts.password is not None:
-        raise UsageError("{option}: no name and password in an address", option=option,
-                         field="url")  # fmt: skip
+        raise UsageError("{option}: no name and password in an address", option=option, field="url")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise UsageError("{option}: prices over http can be changed on the way", option=option,
-                         field="url", hint="use https; http is for loopback only")  # fmt: skip
+        raise UsageError(
+            "{option}: prices over http can be changed on the way",
+            option=option,
+            field="url",
+            hint="use https; http is for loopback only",
+        )
     return parts._replace(fragment="").geturl()
 
 
@@ -171,9 +179,8 @@ def _tried(ask: Callable[[], Answer]) -> Answer:
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
     tries = Retrying(
-        stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(_AskAgain), wait=_pause,
-        reraise=True,
-    )  # fmt: skip
+        stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(_AskAgain), wait=_pause, reraise=True
+    )
     return tries(ask)
 
 
@@ -231,27 +238,41 @@ def _pieces(source: WebList, answer: Response, most_mib: float, seconds: float) 
 
 
 def _too_much(source: WebList, most_mib: float) -> LiveError:
-    return LiveError("{service} answered more than {most} MiB", service=source.service,
-                     most=most_mib)  # fmt: skip
+    return LiveError("{service} answered more than {most} MiB", service=source.service, most=most_mib)
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:
     """What stands in the answer is not shown: it may repeat what was asked."""
     status = answer.status_code
     if answer.is_redirect:
-        return LiveError("{service} answers with a redirect ({status})", service=source.service,
-                         status=status, hint="name the last address")  # fmt: skip
+        return LiveError(
+            "{service} answers with a redirect ({status})",
+            service=source.service,
+            status=status,
+            hint="name the last address",
+        )
     if status in (401, 403) or (status == 400 and source.credentials_hint):
-        return LiveError("{service} refuses the request ({status})", service=source.service,
-                         status=status, code=NO_CREDENTIALS,
-                         hint=source.credentials_hint or "ask without it")  # fmt: skip
+        return LiveError(
+            "{service} refuses the request ({status})",
+            service=source.service,
+            status=status,
+            code=NO_CREDENTIALS,
+            hint=source.credentials_hint or "ask without it",
+        )
     if status == 429:
-        error = _again(LiveError("{service} throttles", service=source.service, code=THROTTLED,
-                                 hint="ask again in a minute"))  # fmt: skip
+        error = _again(
+            LiveError(
+                "{service} throttles", service=source.service, code=THROTTLED, hint="ask again in a minute"
+            )
+        )
         error.pause_seconds = _seconds(answer.headers.get("Retry-After"))
         return error
-    refusal = LiveError("{service} refuses the request ({status})", service=source.service,
-                        status=status, hint="ask again later")  # fmt: skip
+    refusal = LiveError(
+        "{service} refuses the request ({status})",
+        service=source.service,
+        status=status,
+        hint="ask again later",
+    )
     return _again(refusal) if status in _TRANSIENT or status >= 500 else refusal
 
 

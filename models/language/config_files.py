@@ -36,9 +36,15 @@ _KINDS_OF_LAYERS = {
 }
 # What the names of layers hold that keep something else than keys and values.
 _WORDS_OF_LAYERS = {
-    "sparse": "sparse", "compressed": "sparse", "linear": "linear", "delta": "linear",
-    "mamba": "hybrid", "conv": "hybrid", "recurrent": "hybrid", "hybrid": "hybrid",
-}  # fmt: skip
+    "sparse": "sparse",
+    "compressed": "sparse",
+    "linear": "linear",
+    "delta": "linear",
+    "mamba": "hybrid",
+    "conv": "hybrid",
+    "recurrent": "hybrid",
+    "hybrid": "hybrid",
+}
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "thinker_config")
 
 
@@ -134,9 +140,14 @@ def _tied(whole: ConfigValues, text: ConfigValues, known: Family) -> bool:
 
 def _max_context(text: ConfigValues) -> int | None:
     return text.maybe_whole(
-        "max_position_embeddings", "n_positions", "max_sequence_length", "seq_length",
-        "max_seq_len", "n_ctx", least=1,
-    )  # fmt: skip
+        "max_position_embeddings",
+        "n_positions",
+        "max_sequence_length",
+        "seq_length",
+        "max_seq_len",
+        "n_ctx",
+        least=1,
+    )
 
 
 def _positions(text: ConfigValues, known: Family, hidden: int) -> float:
@@ -256,20 +267,21 @@ def _check(whole: ConfigValues, model: LanguageModel) -> None:
     if not model.latent and model.heads % model.kv_heads:
         reason = Message(
             "{kv_heads} KV heads do not share {heads} heads equally",
-            kv_heads=model.kv_heads, heads=model.heads,
-        )  # fmt: skip
+            kv_heads=model.kv_heads,
+            heads=model.heads,
+        )
         raise whole.error(reason)
     if model.indexer and not (model.latent and model.latent.q_lora):
         raise uncovered(whole.name, "sparse", field=FIELD)
     if model.experts_per_token > model.experts:
         reason = Message(
             "a token goes to {count} experts of {experts}",
-            count=model.experts_per_token, experts=model.experts,
-        )  # fmt: skip
+            count=model.experts_per_token,
+            experts=model.experts,
+        )
         raise whole.error(reason)
     if not 1e5 < model.parameters < 1e14:
         reason = Message(
-            "its sizes make {count:.3g} weights, which is no language model",
-            count=model.parameters,
-        )  # fmt: skip
+            "its sizes make {count:.3g} weights, which is no language model", count=model.parameters
+        )
         raise whole.error(reason)

@@ -17,12 +17,13 @@ _MOST_BYTES = 4 * 2**20
 # Beyond these a number is no size of a language model of these years.
 _MOST = 10**9
 # Configurations leave out what their class takes by itself: type -> key -> value, of transformers
-# 5.23 (`python -m advisor.infra.language_models.class_defaults`).
+# 5.23 (`python -m advisor.infra.build.language_models.class_defaults`).
 CLASS_DEFAULTS = Path(__file__).parents[3] / "advisor" / "data" / "language" / "class_defaults.json"
 _SAVE_ALL = Message(
     "name the model by {model}, or save its whole configuration: "
-    "config.to_json_file(path, use_diff=False) in transformers", model=FieldName("model"),
-)  # fmt: skip
+    "config.to_json_file(path, use_diff=False) in transformers",
+    model=FieldName("model"),
+)
 
 
 class ConfigValues:
@@ -82,9 +83,12 @@ class ConfigValues:
                 raise self.error(
                     Message(
                         "{key} must be a whole number from {least} to {most}, not {value:g}",
-                        key=key, least=least, most=_MOST, value=float(value),
+                        key=key,
+                        least=least,
+                        most=_MOST,
+                        value=float(value),
                     )
-                )  # fmt: skip
+                )
             return int(value)
         return None
 
@@ -173,15 +177,19 @@ def read_config(path: Path) -> ConfigValues:
     except OSError as error:
         raise UsageError(
             "{path} cannot be read: {reason}",
-            path=str(path), reason=error.strerror or "no such file", field=FIELD,
+            path=str(path),
+            reason=error.strerror or "no such file",
+            field=FIELD,
             hint="name the config.json beside the model's weights",
-        ) from error  # fmt: skip
+        ) from error
     values = _parsed(content) if len(content) <= _MOST_BYTES else None
     if not isinstance(values, dict):
         raise UsageError(
-            "{path} is no config.json of a model", path=str(path), field=FIELD,
+            "{path} is no config.json of a model",
+            path=str(path),
+            field=FIELD,
             hint="name the config.json beside the model's weights",
-        )  # fmt: skip
+        )
     return ConfigValues(str(path), values)
 
 

@@ -98,8 +98,9 @@ class LanguageModels:
         elif not error.suggestions:
             error.hint = Message(
                 "name it as its checkpoint is called (meta-llama/Llama-3.1-8B), or give {config} "
-                "FILE, its config.json", config=FieldName("config"),
-            )  # fmt: skip
+                "FILE, its config.json",
+                config=FieldName("config"),
+            )
         return error
 
 
@@ -110,9 +111,12 @@ def _shortest(names: Iterable[str]) -> tuple[str, ...]:
 def _ambiguous(name: str, choices: Iterable[str]) -> UsageError:
     several = _shortest(choices)
     error = UsageError(
-        "several language models are called '{name}'", name=name, field="model",
-        hint=Message("name one of {names}", names=list(several)), code="ambiguous_name",
-    )  # fmt: skip
+        "several language models are called '{name}'",
+        name=name,
+        field="model",
+        hint=Message("name one of {names}", names=list(several)),
+        code="ambiguous_name",
+    )
     error.suggestions = several
     return error
 

@@ -143,9 +143,13 @@ class LanguageModel(Struct, frozen=True, kw_only=True):
         weights = self.weights
         share = self.experts_per_token / self.experts if self.experts else 0.0
         return (
-            weights.attention + weights.dense + weights.experts * share + weights.shared
-            + weights.router + weights.embedding
-        )  # fmt: skip
+            weights.attention
+            + weights.dense
+            + weights.experts * share
+            + weights.shared
+            + weights.router
+            + weights.embedding
+        )
 
     @property
     def _attention(self) -> float:

@@ -226,9 +226,15 @@ def serving_memory(
     kv = _room(memory, np.asarray(facts.weights), overhead, [engine_of_formats(one[-1]) for one in replicas])
     free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
     return ServingMemory(
-        np.asarray(facts.weights), np.asarray(overhead), kv, free, np.asarray(facts.full),
-        np.asarray(facts.window), np.asarray(facts.window_tokens), np.asarray(facts.max_context),
-    )  # fmt: skip
+        np.asarray(facts.weights),
+        np.asarray(overhead),
+        kv,
+        free,
+        np.asarray(facts.full),
+        np.asarray(facts.window),
+        np.asarray(facts.window_tokens),
+        np.asarray(facts.max_context),
+    )
 
 
 def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]) -> Bounds:
@@ -247,11 +253,14 @@ def _row(model: LanguageModel, precision: str, kv_precision: str, tensor_paralle
     each = _layer_bytes(model, KvPrecision(kv_precision), tensor_parallel)
     weights = weight_gib_per_gpu(model, LlmPrecision(precision), tensor_parallel, engine_of_formats(engine))
     return _Row(
-        weights=weights, fixed=_fixed_gib(tensor_parallel),
-        token=_token_gib(model, tensor_parallel), full=model.full_layers * each,
-        window=model.window_layers * each, window_tokens=float(model.window or np.inf),
+        weights=weights,
+        fixed=_fixed_gib(tensor_parallel),
+        token=_token_gib(model, tensor_parallel),
+        full=model.full_layers * each,
+        window=model.window_layers * each,
+        window_tokens=float(model.window or np.inf),
         max_context=float(model.max_context or np.inf),
-    )  # fmt: skip
+    )
 
 
 def _several(values: Any) -> tuple[Any, ...]:

@@ -28,8 +28,10 @@ _KINDS = {
     "do_sample": Message("its settings for generating"),
     "eos_token_id": Message("its settings for generating"),
 }
-_TAKE = Message("take the config.json beside the weights (in Hugging Face's form), or name the "
-                "model by {model}", model=FieldName("model"))  # fmt: skip
+_TAKE = Message(
+    "take the config.json beside the weights (in Hugging Face's form), or name the model by {model}",
+    model=FieldName("model"),
+)
 
 
 def file_of(path: Path) -> Path:
@@ -50,5 +52,8 @@ def no_model_config(values: ConfigValues) -> UsageError:
         return values.error(reason, hint=hint)
     return UsageError(
         "{path} is no config.json of a model: it is {what}",
-        path=values.name, what=what, field=FIELD, hint=hint,
-    )  # fmt: skip
+        path=values.name,
+        what=what,
+        field=FIELD,
+        hint=hint,
+    )

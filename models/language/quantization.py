@@ -52,9 +52,8 @@ def in_own_format(
         for pattern in quantization.texts(key)
     ]
     return replace(
-        model, own_precision=own.precision, own_bits=own.bits,
-        sixteen_bit=_sixteen_bit(ignored, model.layers),
-    )  # fmt: skip
+        model, own_precision=own.precision, own_bits=own.bits, sixteen_bit=_sixteen_bit(ignored, model.layers)
+    )
 
 
 def _kv_precision(quantization: ConfigValues) -> KvPrecision | None:
@@ -126,7 +125,7 @@ def _format_of(config: ConfigValues) -> _Format:
     reason = Message(
         "its weights are quantised by '{method}', which is not covered",
         method=f"{name}, {bits} bits" if old else name,
-    )  # fmt: skip
+    )
     raise config.error(reason)
 
 

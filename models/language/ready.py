@@ -1,6 +1,6 @@
 """Seconds until an engine serves: reading the weights from a disk, and the engine's own start.
 
-Fitted on Run:ai's benchmark (infra/language_sources/model_loads.csv: 15 GB to an A10G from two EBS
+Fitted on Run:ai's benchmark (infra/build/language_sources/model_loads.csv: 15 GB to an A10G from two EBS
 disks): a load is as long as its bytes over the slowest of the disk, of the streams that read at
 once, and of what one GPU's process takes in. Not counted: renting the machine, booting it and
 pulling the container image.
@@ -50,9 +50,13 @@ START = Seconds(15.7, 20.0, 110.0)
 
 
 def load_seconds(
-    weights_mib: float, disk_mib_per_second: float = math.inf, gpus: int = 1,
-    loader: Loader = Loader.STREAMED, *, local: bool = False,
-) -> Seconds:  # fmt: skip
+    weights_mib: float,
+    disk_mib_per_second: float = math.inf,
+    gpus: int = 1,
+    loader: Loader = Loader.STREAMED,
+    *,
+    local: bool = False,
+) -> Seconds:
     """Seconds to read weights that the processes of `gpus` GPUs share.
 
     `disk_mib_per_second` is the lower of the volume's and the instance's sustained limit. Mapped
@@ -71,8 +75,12 @@ def load_seconds(
 
 
 def ready_seconds(
-    weights_mib: float, disk_mib_per_second: float = math.inf, gpus: int = 1,
-    loader: Loader = Loader.STREAMED, *, local: bool = False,
-) -> Seconds:  # fmt: skip
+    weights_mib: float,
+    disk_mib_per_second: float = math.inf,
+    gpus: int = 1,
+    loader: Loader = Loader.STREAMED,
+    *,
+    local: bool = False,
+) -> Seconds:
     """Seconds from the engine's start to its first answer; arguments as of `load_seconds`."""
     return load_seconds(weights_mib, disk_mib_per_second, gpus, loader, local=local).plus(START)

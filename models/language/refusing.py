@@ -25,6 +25,9 @@ def uncovered(name: str, kind: str, *, field: str = "model") -> UsageError:
     """The error for a model whose attention or layers the formulas do not cover."""
     return UsageError(
         "'{model}' cannot be sized: {reason}",
-        model=name, reason=_REASONS[kind], field=field,
-        hint=_BUILT if kind == "no_decoder" else _HINT, code="uncovered_model",
-    )  # fmt: skip
+        model=name,
+        reason=_REASONS[kind],
+        field=field,
+        hint=_BUILT if kind == "no_decoder" else _HINT,
+        code="uncovered_model",
+    )

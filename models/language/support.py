@@ -92,9 +92,11 @@ def _of_gpu(engine: LlmEngine, gpu: Card) -> Message | None:
     if gpu.compute_capability < _OLDEST[engine]:
         return Message(
             "{engine} starts at compute capability {oldest}, and {gpu} has {capability}",
-            engine=engine.product, oldest=_OLDEST[engine], gpu=gpu.name,
+            engine=engine.product,
+            oldest=_OLDEST[engine],
+            gpu=gpu.name,
             capability=gpu.compute_capability,
-        )  # fmt: skip
+        )
     return None
 
 
@@ -108,8 +110,10 @@ def _of_weights(precision: LlmPrecision, engine: LlmEngine, gpu: Card) -> Messag
         return None
     return Message(
         "{engine} has no kernels for {precision} weights on {gpu}",
-        engine=engine.product, precision=precision.value, gpu=gpu.name,
-    )  # fmt: skip
+        engine=engine.product,
+        precision=precision.value,
+        gpu=gpu.name,
+    )
 
 
 def _of_llama_cpp(
@@ -138,5 +142,7 @@ def _of_kv(kv_precision: KvPrecision, engine: LlmEngine, gpu: Card) -> Message |
         return None
     return Message(
         "{engine} has fp8 keys and values from compute capability {oldest} on, not on {gpu}",
-        engine=engine.product, oldest=oldest, gpu=gpu.name,
-    )  # fmt: skip
+        engine=engine.product,
+        oldest=oldest,
+        gpu=gpu.name,
+    )

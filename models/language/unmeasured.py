@@ -17,5 +17,6 @@ def unmeasured_parts(
     if not model_known:
         yield Message(
             "{network} was not measured in {task}: its rate follows from what it computes",
-            network=model, task=task,
-        )  # fmt: skip
+            network=model,
+            task=task,
+        )

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 __all__ = ["PerformanceModel", "load_model", "paced_gpu", "published_step_seconds", "save_model"]
 
 _ROOMS = {
-    "PerformanceModel": "model", "load_model": "persistence", "save_model": "persistence",
-    "paced_gpu": "pacing", "published_step_seconds": "pacing",
-}  # fmt: skip
+    "PerformanceModel": "model",
+    "load_model": "persistence",
+    "save_model": "persistence",
+    "paced_gpu": "pacing",
+    "published_step_seconds": "pacing",
+}
 
 
 def __getattr__(name: str) -> Any:

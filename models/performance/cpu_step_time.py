@@ -134,9 +134,11 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
     is_training = task == "training"
     updated = _OPTIMIZER_BYTES * step.parameters if is_training else 0.0
     columns = [
-        np.append(flops, 0.0), np.append(_BYTES * sample, 0.0), np.append(_BYTES * fixed, updated),
+        np.append(flops, 0.0),
+        np.append(_BYTES * sample, 0.0),
+        np.append(_BYTES * fixed, updated),
         np.append(count, 1.0),
-    ]  # fmt: skip
+    ]
 
     def terms(part: str, kind: str = "") -> _Terms:
         result = [(parameters.of(part, _COMMON[part]), 1.0)]
@@ -156,11 +158,14 @@ def _terms(step: Step, task: str, parameters: Parameters) -> tuple[list[Floats],
 def _width_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:
     wide = np.log([conditions.width or 1.0 for conditions in how])
     unknown = np.array([conditions.width is None for conditions in how], float)
-    return _needed(parameters, {
-        "width/wider": (_WIDER, np.maximum(wide, 0.0)),
-        "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
-        "width/unknown": (_UNKNOWN_WIDTH, unknown),
-    })  # fmt: skip
+    return _needed(
+        parameters,
+        {
+            "width/wider": (_WIDER, np.maximum(wide, 0.0)),
+            "width/narrower": (_NARROWER, np.minimum(wide, 0.0)),
+            "width/unknown": (_UNKNOWN_WIDTH, unknown),
+        },
+    )
 
 
 def _offset_terms(how: Sequence[CpuConditions], parameters: Parameters) -> _ByStep:

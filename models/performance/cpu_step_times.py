@@ -143,11 +143,14 @@ def _distinct(kinds: Iterable[_T]) -> tuple[list[_T], list[int]]:
 def _cells(facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> list[Cell]:
     name, rows = str(task), facts.kernels[task]
     return [
-        Cell(facts.key, Step(rows, facts.parameters, 0.0, batch_size, CpuConditions(
-            name, cpu, cores, 1.0, width or None
-        )))
+        Cell(
+            facts.key,
+            Step(
+                rows, facts.parameters, 0.0, batch_size, CpuConditions(name, cpu, cores, 1.0, width or None)
+            ),
+        )
         for batch_size, cores, width, cpu in kinds
-    ]  # fmt: skip
+    ]
 
 
 def cpu_cell(facts: NetworkFacts, how: CpuConditions, batch_size: float) -> Cell:

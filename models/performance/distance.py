@@ -167,8 +167,10 @@ def _of_accelerator(
     if step_times.group(workload, resources.gpu, facts) == "cell":
         message = Message(
             "{name} in {precision} was measured on {card}",
-            name=name, precision=workload.precision, card=chip(resources.gpu.name),
-        )  # fmt: skip
+            name=name,
+            precision=workload.precision,
+            card=chip(resources.gpu.name),
+        )
         yield of("network", times=1.0, detail=message)
         return
     inside = step_times.knows(facts, workload)
@@ -187,8 +189,10 @@ def _of_sharing(of: partial[Distance], workload: Workload, prediction: Predictio
         largest = max(bundled_scaling().largest.values())
         message = Message(
             "{count} GPUs: how {task} scales was published for 2 to {most}",
-            count=gpus, task=Message(str(workload.task)), most=largest,
-        )  # fmt: skip
+            count=gpus,
+            task=Message(str(workload.task)),
+            most=largest,
+        )
         yield of("gpus", Stage.ACCELERATOR, max(1.0, gpus / largest), message)
 
 
@@ -204,12 +208,14 @@ def _of_gpu(workload: Workload, gpu: Gpu, step_times: StepTimes) -> tuple[bool, 
     if gpu.compute_capability in step_times.capabilities:
         return False, Message(
             "{card} was not measured, its architecture ({architecture}) was",
-            card=gpu.name, architecture=gpu.architecture,
-        )  # fmt: skip
+            card=gpu.name,
+            architecture=gpu.architecture,
+        )
     return False, Message(
         "neither {card} nor its architecture ({architecture}) was measured",
-        card=gpu.name, architecture=gpu.architecture,
-    )  # fmt: skip
+        card=gpu.name,
+        architecture=gpu.architecture,
+    )
 
 
 def _of_copying(of: partial[Distance], prediction: Prediction, resources: Resources) -> Iterator[Distance]:

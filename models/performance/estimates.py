@@ -147,9 +147,13 @@ class Spread(Struct, frozen=True):
     def take(self, rows: NDArray[np.intp]) -> Spread:
         """Those of some requests."""
         return Spread(
-            self.shifts[:, :, rows], self.by_stage, self.calibrated[rows], self.quantile,
-            self.level[rows], self.log_most[rows],
-        )  # fmt: skip
+            self.shifts[:, :, rows],
+            self.by_stage,
+            self.calibrated[rows],
+            self.quantile,
+            self.level[rows],
+            self.log_most[rows],
+        )
 
     def of_stage(self, stages: Integers) -> Floats:
         """The half widths of each request's trials bound by a stage, and whether residuals back

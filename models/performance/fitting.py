@@ -43,9 +43,13 @@ class Fit(NamedTuple):
 
 
 def fitted(
-    cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, start: Fit | None = None,
+    cells: Sequence[Cell],
+    log_measured: Floats,
+    sigma: Floats,
+    *,
+    start: Fit | None = None,
     talk: bool = False,
-) -> Fit:  # fmt: skip
+) -> Fit:
     """Fit on rows: log seconds (n,) with their standard deviations about a good model (n,)."""
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)

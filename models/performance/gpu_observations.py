@@ -46,8 +46,13 @@ def joined_repeats(steps: Iterable[Observation], layers: Iterable[ProbedLayer] =
     cells: dict[Hashable, dict[int, list[Observation]]] = defaultdict(lambda: defaultdict(list))
     for step in steps:
         workload = step.workload
-        cell = (workload.network, workload.input or "", str(workload.task),
-                *(str(getattr(workload, name)) for name in _HOW), step.gpu.name)  # fmt: skip
+        cell = (
+            workload.network,
+            workload.input or "",
+            str(workload.task),
+            *(str(getattr(workload, name)) for name in _HOW),
+            step.gpu.name,
+        )
         cells[cell][workload.batch_size].append(step)
     timed: dict[Hashable, list[ProbedLayer]] = defaultdict(list)
     for layer in layers:
@@ -147,10 +152,16 @@ def _step(observation: Observation) -> dict[str, Any]:
 
 
 _KINDS = {
-    "conv3x3": "conv_3x3", "conv1x1": "conv_1x1", "depthwise": "conv_depthwise",
-    "linear": "linear", "gemm": "linear", "batch_norm": "norm", "pooling": "pool",
-    "elementwise": "elementwise", "copy": "copy",
-}  # fmt: skip
+    "conv3x3": "conv_3x3",
+    "conv1x1": "conv_1x1",
+    "depthwise": "conv_depthwise",
+    "linear": "linear",
+    "gemm": "linear",
+    "batch_norm": "norm",
+    "pooling": "pool",
+    "elementwise": "elementwise",
+    "copy": "copy",
+}
 _TF32 = {"tf32": "on", "fp32": "convolutions"}
 _SHORTEST_SECONDS = 2e-4
 # What a layer that was timed with care scatters by, beside what sets it apart from others.
@@ -228,9 +239,13 @@ def _copies(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
     rate = _figure(fingerprint, "gpu.device_copy", "GB/s")
     if rate is not None:
         yield ProbedLayer(
-            name="copy", backward=False, precision="fp32", sizes={"batch": 1, "values": _COPIED},
-            seconds=2 * _COPIED * _FP32_BYTES / (rate * 1e9), gpu=gpu,
-        )  # fmt: skip
+            name="copy",
+            backward=False,
+            precision="fp32",
+            sizes={"batch": 1, "values": _COPIED},
+            seconds=2 * _COPIED * _FP32_BYTES / (rate * 1e9),
+            gpu=gpu,
+        )
 
 
 def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
@@ -244,9 +259,13 @@ def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
                 milliseconds = _figure(fingerprint, figure, "ms")
                 if milliseconds is not None:
                     yield ProbedLayer(
-                        name=name, backward=bool(backward), precision=precision,
-                        sizes=_whole(sizes), seconds=milliseconds / 1e3, gpu=gpu,
-                    )  # fmt: skip
+                        name=name,
+                        backward=bool(backward),
+                        precision=precision,
+                        sizes=_whole(sizes),
+                        seconds=milliseconds / 1e3,
+                        gpu=gpu,
+                    )
 
 
 def _figure(fingerprint: Mapping[str, Any], name: str, unit: str) -> float | None:

@@ -16,15 +16,26 @@ Integers = NDArray[np.intp]
 
 _NO_GPU = -1
 _COLUMNS = (
-    "vcpus", "physical_cores", "memory_mib", "score", "second_thread_yield",
-    "disk_mib_per_second", "disk_iops", "disk_latency_seconds", "disk_low", "disk_high",
-    "host_to_gpu_gb_per_second", "gpu_count", "nodes", "gbit_per_second",
-)  # fmt: skip
+    "vcpus",
+    "physical_cores",
+    "memory_mib",
+    "score",
+    "second_thread_yield",
+    "disk_mib_per_second",
+    "disk_iops",
+    "disk_latency_seconds",
+    "disk_low",
+    "disk_high",
+    "host_to_gpu_gb_per_second",
+    "gpu_count",
+    "nodes",
+    "gbit_per_second",
+)
 _DEFAULT_LATENCY_SECONDS = 2e-4
 # Single-thread marks nearer than this are one CPU.
 SAME_SCORE = 0.02
 # What the second thread of a core adds where nobody says: the median CPU of SpareCores' marks
-# (infra/catalog_build/second_threads.py, docs/internals/processors.md).
+# (infra/build/catalog/second_threads.py, docs/internals/processors.md).
 USUAL_SECOND_THREAD_YIELD = 0.33
 # GB/s from host to GPU where this type of instance was not measured, by compute capability: medians
 # of what SpareCores measured with nvbandwidth on 52 GPU servers. Nobody measured Hopper, so it
@@ -97,8 +108,9 @@ class ResourceTable(Struct, frozen=True):
         gpu = np.array([places[id(one.gpu)] for one in distinct], dtype=np.intp)
         architectures = np.array([one.cpu.architecture if one.cpu else "" for one in distinct])
         cpus = np.array([one.cpu.model if one.cpu else "" for one in distinct])
-        return cls(**columns, gpu=gpu[which], gpus=tuple(gpus),
-                   architectures=architectures[which], cpus=cpus[which])  # fmt: skip
+        return cls(
+            **columns, gpu=gpu[which], gpus=tuple(gpus), architectures=architectures[which], cpus=cpus[which]
+        )
 
 
 class DiskTable(Struct, frozen=True):

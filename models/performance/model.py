@@ -237,9 +237,13 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
                 continue
             workload = loads[places[0]].workload
             result = rates_on_cpu(
-                workload, sizes[rows], self.table.of(workload), self.pipeline,
-                Cpus(cores[rows], machines.score[rows], machines.cpus[rows]), confidence,
-            )  # fmt: skip
+                workload,
+                sizes[rows],
+                self.table.of(workload),
+                self.pipeline,
+                Cpus(cores[rows], machines.score[rows], machines.cpus[rows]),
+                confidence,
+            )
             rates.samples_per_second[rows] = result.samples_per_second / workload.dataset.passes
             rates.lower[rows], rates.upper[rows] = result.lower, result.upper
             rates.calibrated[rows] = result.calibrated

@@ -2,7 +2,7 @@
 
 `networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels
 of their steps and stays on disk, memory-mapped, until a network is asked for. Built by
-`python -m advisor.infra.networks build`; `advisor.models.zoo.step_facts` says what is captured,
+`python -m advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured,
 and how.
 """
 
@@ -34,16 +34,37 @@ LIBRARIES = ("torchvision", "timm", "transformers", "diffusers", "advisor")
 # One row is kernels that are alike, with means of each: FLOPs (2 x MAC) and elements read and
 # written per sample, elements that any batch moves, and mean bytes an element x 32 in mixed
 # precision. `reduction` x `width` is the matrix that each output row is multiplied with.
-OPERATION = np.dtype([
-    ("kind", "u1"), ("backward", "u1"), ("count", "<u2"), ("flops", "<f4"),
-    ("sample_elements", "<f4"), ("fixed_elements", "<f4"), ("amp_sample_width", "u1"),
-    ("amp_fixed_width", "u1"), ("reduction", "<u2"), ("width", "<u2"),
-])  # fmt: skip
+OPERATION = np.dtype(
+    [
+        ("kind", "u1"),
+        ("backward", "u1"),
+        ("count", "<u2"),
+        ("flops", "<f4"),
+        ("sample_elements", "<f4"),
+        ("fixed_elements", "<f4"),
+        ("amp_sample_width", "u1"),
+        ("amp_fixed_width", "u1"),
+        ("reduction", "<u2"),
+        ("width", "<u2"),
+    ]
+)
 _HEAD = (
-    "name", "library", "family", "input", "sample", "data", "parameters", "weight_tensors",
-    "weights_mib", "trained_mib", "input_bytes", "inference_first", "inference_rows",
-    "training_first", "training_rows",
-)  # fmt: skip
+    "name",
+    "library",
+    "family",
+    "input",
+    "sample",
+    "data",
+    "parameters",
+    "weight_tensors",
+    "weights_mib",
+    "trained_mib",
+    "input_bytes",
+    "inference_first",
+    "inference_rows",
+    "training_first",
+    "training_rows",
+)
 COLUMNS = (*_HEAD, *(f"{name}_mib" for name in MEMORY_COLUMNS), "aliases")
 # Attention within windows of one size does not grow with the image.
 _WINDOWED = re.compile(
@@ -137,10 +158,9 @@ class NetworkTable:
     def names(self) -> tuple[str, ...]:
         """Every network by the shortest name that means it, sorted."""
         first = {name: library for library, name in sorted(self._places, key=_rank, reverse=True)}
-        return tuple(sorted(
-            name if first[name] == library else f"{library}/{name}"
-            for library, name in self._places
-        ))  # fmt: skip
+        return tuple(
+            sorted(name if first[name] == library else f"{library}/{name}" for library, name in self._places)
+        )
 
     def find(self, name: str, input: str | None = None) -> Network:
         """The network of that name at an input, or at its usual one.
@@ -183,8 +203,9 @@ class NetworkTable:
         short, plain = self.shortest_name(network), name.strip().casefold()
         is_own = network.name.casefold() in (plain, plain.rpartition("/")[2])
         alike = self._by_name.get(_squeezed(network.name), ()) if plain == network.name else ()
-        first = min((place for entry, place in alike if _loose(entry) == _loose(name)), key=_rank,
-                    default=None)  # fmt: skip
+        first = min(
+            (place for entry, place in alike if _loose(entry) == _loose(name)), key=_rank, default=None
+        )
         return (
             None if is_own or plain == short.casefold() else short,
             first[1] if first and first[1] != network.name else None,
@@ -238,15 +259,22 @@ class NetworkTable:
         largest = training if len(training) else inference
         before = network.training if len(training) else network.inference
         grown = _moved(largest) / max(_moved(before), 1.0)
-        memory = MemoryFacts(**{
-            name: value if "fixed" in name else value * (ratio if name == "output" else grown)
-            for name in MEMORY_COLUMNS
-            for value in (getattr(network.memory, name),)
-        })  # fmt: skip
+        memory = MemoryFacts(
+            **{
+                name: value if "fixed" in name else value * (ratio if name == "output" else grown)
+                for name in MEMORY_COLUMNS
+                for value in (getattr(network.memory, name),)
+            }
+        )
         return replace(
-            network, input=str(old.like(new)), input_bytes=network.input_bytes * ratio,
-            memory=memory, inference=inference, training=training, scaled=network.input,
-        )  # fmt: skip
+            network,
+            input=str(old.like(new)),
+            input_bytes=network.input_bytes * ratio,
+            memory=memory,
+            inference=inference,
+            training=training,
+            scaled=network.input,
+        )
 
     def _known(self, name: str) -> tuple[str, str]:
         if place := self._place(name):
@@ -274,9 +302,12 @@ class NetworkTable:
                 return library, name
         spelt, tagless = self._spellings.get(_loose(name), ""), name.partition(".")[0]
         for names, written in (
-            (self._by_name, name), (self._by_name, spelt), (self._by_alias, name),
-            (self._by_name, tagless), (self._by_alias, tagless),
-        ):  # fmt: skip
+            (self._by_name, name),
+            (self._by_name, spelt),
+            (self._by_alias, name),
+            (self._by_name, tagless),
+            (self._by_alias, tagless),
+        ):
             alike = names.get(_squeezed(written), ())
             result = {place[0]: place for entry, place in alike if _loose(entry) == _loose(written)}
             for library in libraries:
@@ -309,18 +340,25 @@ class NetworkTable:
             return self._operations[first : first + int(cells[f"{task}_rows"])]
 
         return Network(
-            name=cells["name"], library=cells["library"], family=cells["family"],
-            input=cells["input"], sample=cells["sample"], data=cells["data"],
-            parameters=int(cells["parameters"]), weight_tensors=int(cells["weight_tensors"]),
-            weights_mib=float(cells["weights_mib"]), trained_mib=float(cells["trained_mib"]),
+            name=cells["name"],
+            library=cells["library"],
+            family=cells["family"],
+            input=cells["input"],
+            sample=cells["sample"],
+            data=cells["data"],
+            parameters=int(cells["parameters"]),
+            weight_tensors=int(cells["weight_tensors"]),
+            weights_mib=float(cells["weights_mib"]),
+            trained_mib=float(cells["trained_mib"]),
             input_bytes=float(cells["input_bytes"]),
             memory=MemoryFacts(**{name: float(cells[f"{name}_mib"]) for name in MEMORY_COLUMNS}),
-            inference=rows("inference"), training=rows("training"),
+            inference=rows("inference"),
+            training=rows("training"),
             aliases=tuple(cells["aliases"].split(";")) if cells["aliases"] else (),
-        )  # fmt: skip
+        )
 
 
-_WAY_OUT = "install the package again (in a checkout: python -m advisor.infra.networks build)"
+_WAY_OUT = "install the package again (in a checkout: python -m advisor.infra.build.networks build)"
 
 
 @cache

@@ -51,9 +51,11 @@ _BACKEND = "nccl"
 
 
 def all_reduce_seconds(
-    gradient_bytes: Floats | float, ranks: Floats | float, gbit_per_second: Floats | float,
+    gradient_bytes: Floats | float,
+    ranks: Floats | float,
+    gbit_per_second: Floats | float,
     reach: Floats | float = PAYLOAD_SHARE,
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Of gradients of so many bytes a rank; shapes broadcast. `reach` is the part of the network's
     rate that gradients get."""
     ranks = np.asarray(ranks, dtype=float)
@@ -76,9 +78,13 @@ class NodeLaw(Struct, frozen=True):
     rows: tuple[ScalingObservation, ...] = ()
 
     def efficiency(
-        self, step_seconds: float, gradient_bytes: float, ranks: int, gbit_per_second: float,
+        self,
+        step_seconds: float,
+        gradient_bytes: float,
+        ranks: int,
+        gbit_per_second: float,
         confidence: float,
-    ) -> NodeEfficiency:  # fmt: skip
+    ) -> NodeEfficiency:
         """Of nodes whose GPUs alone take `step_seconds` a step, `ranks` GPUs in all."""
         z = gaussian_multiplier(confidence)
         log_reach, sigma = self.reach(gbit_per_second)

@@ -79,7 +79,7 @@ def read_observations(
     except (OSError, ValueError) as error:
         raise DataError(
             "measured steps cannot be read ({error})",
-            hint="they are part of a checkout, in infra/performance_sources",
+            hint="they are part of a checkout, in infra/build/performance_sources",
             error=error,
         ) from error
     reader = RowReader(sheets, networks)
@@ -259,10 +259,13 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
 def question_conditions(how: Conditions) -> Conditions:
     """The conditions that a workload can tell."""
     return how._replace(
-        source="", host="", optimizer=True, copies_input=False,
+        source="",
+        host="",
+        optimizer=True,
+        copies_input=False,
         stack="compile" if how.stack == "compile" else "eager",
         unfused_attention=how.unfused_attention and how.era in ("1.old", "1.late"),
-    )  # fmt: skip
+    )
 
 
 def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Any, Any]:

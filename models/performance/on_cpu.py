@@ -95,14 +95,16 @@ def _conditioned(steps: tuple[CpuStep, ...], cpus: tuple[ReferenceCpu, ...]) -> 
         cpu_cell(
             table.find(step.network, step.input),
             CpuConditions(
-                task=str(step.task), cpu=_own_cpu(cpus, step.cpu), cores=step.cores,
+                task=str(step.task),
+                cpu=_own_cpu(cpus, step.cpu),
+                cores=step.cores,
                 speed=cpus[step.cpu].score / times.reference_score,
                 width=None if np.isnan(widths[step.cpu]) else widths[step.cpu],
             ),
             float(step.batch_size),
         )
         for step in steps
-    ]  # fmt: skip
+    ]
     return times.condition(cells, np.array([step.seconds for step in steps]))
 
 

@@ -126,9 +126,7 @@ def _decoded(text: str, path: Path, way_out: str, *, sealed: bool) -> Performanc
         if not sealed and content_id(document) != document["id"]:
             raise DataError("{path} is damaged: its content does not match its id", hint=way_out, path=path)
         return from_document(document, bundled_networks())
-    except (
-        KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError,
-    ) as error:  # fmt: skip
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, UsageError) as error:
         raise DataError(
             "{path} is no performance model ({error})", hint=way_out, path=path, error=error
         ) from error
@@ -208,9 +206,15 @@ def _core_trials(rows: Sequence[Sequence[float]], cpus: int) -> tuple[CoreTrials
 
 
 def _cpu_step(
-    cpus: int, network: str, at: str | None, task: str, batch_size: int, cores: float,
-    seconds: float, cpu: int = 0,
-) -> CpuStep:  # fmt: skip
+    cpus: int,
+    network: str,
+    at: str | None,
+    task: str,
+    batch_size: int,
+    cores: float,
+    seconds: float,
+    cpu: int = 0,
+) -> CpuStep:
     if cpu not in range(cpus) or not (0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1):
         raise ValueError(f"a step of {network} on {cores} cores took {seconds} seconds")
     return CpuStep(network, at, Task(task), batch_size, cores, seconds, cpu)

@@ -21,9 +21,14 @@ from advisor.models.performance.step_time import Steps
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
 EFFECTS: Mapping[str, float] = {
-    "network": 0.18, "task": 0.1, "bits": 0.12, "format": 0.08, "stack": 0.12, "gpu": 0.1,
+    "network": 0.18,
+    "task": 0.1,
+    "bits": 0.12,
+    "format": 0.08,
+    "stack": 0.12,
+    "gpu": 0.1,
     "cell": 0.08,
-}  # fmt: skip
+}
 _NO_REACH = 1e-3
 
 
@@ -152,9 +157,8 @@ class Posterior(Struct, frozen=True):
         return mean, held @ state.covariance[np.ix_(used, used)] @ held.T
 
     def condition(
-        self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats,
-        centres: Floats | None = None,
-    ) -> Posterior:  # fmt: skip
+        self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
+    ) -> Posterior:
         """Once the cells are measured: log seconds with their standard errors (n,)."""
         state = _state(self, cells)
 
@@ -188,8 +192,11 @@ def _state(posterior: Posterior, cells: Sequence[Cell]) -> _State:
     """The posterior's parameters, then those that the cells need and it does not have."""
     parameters = posterior._parameters()
     steps_of([cell.step for cell in cells], parameters)
-    fresh = [(name, parameters.priors[place]) for name, place in parameters.place.items()
-             if place >= len(posterior.names)]  # fmt: skip
+    fresh = [
+        (name, parameters.priors[place])
+        for name, place in parameters.place.items()
+        if place >= len(posterior.names)
+    ]
     names = [*posterior.names, *(name for name, _ in fresh)]
     blocks = [np.diag([prior.sigma**2 for _, prior in fresh])] if fresh else []
     means = [posterior.mean, np.array([prior.mean for _, prior in fresh])]
@@ -225,10 +232,7 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects
     held = set(posterior.names)
     existing = None if network in posterior.joint else posterior.effects.get(network)
     names = list(existing.names) if existing else []
-    fresh = [
-        group for group in wanted
-        if group not in names and effect_name(network, group) not in held
-    ]  # fmt: skip
+    fresh = [group for group in wanted if group not in names and effect_name(network, group) not in held]
     prior = [EFFECTS[group.partition("/")[0]] ** 2 for group in fresh]
     size = len(names)
     covariance = np.diag([0.0] * size + prior)

@@ -171,8 +171,10 @@ def _finite(rates: list[float]) -> dict[Stage, float]:
 def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
     """The rows of several, one after the other, for `columns_with` and `log_lowers` alone: they may
     be of several confidences, and words about them are those of the first."""
-    columns = {name: np.concatenate([getattr(part.columns, name) for part in parts])
-               for name in PipelineColumns.__struct_fields__}  # fmt: skip
+    columns = {
+        name: np.concatenate([getattr(part.columns, name) for part in parts])
+        for name in PipelineColumns.__struct_fields__
+    }
     return replace(
         parts[0],
         columns=PipelineColumns(**columns),

@@ -8,7 +8,7 @@ its own. Batch size means that of one GPU.
 Steps shorter than those that were measured exchange the same gradients: below, what is lost of a
 step stays as long as it was, and more of the step is lost (`with_pace`).
 
-The numbers come from published runs (infra/performance_sources/scaling.csv), and from what the user
+The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from what the user
 measured of such GPUs (`Scaling.given`): another instance than the one in question, so a rate of
 several GPUs is modelled, whatever the rate of one is."""
 
@@ -69,20 +69,28 @@ class Scaling(Struct, frozen=True):
     is_network_measured: bool = True
 
     def on_nodes(
-        self, nodes: int, step_seconds: float, gradient_bytes: float, gbit_per_second: float,
-        law: NodeLaw, confidence: float,
-    ) -> Scaling:  # fmt: skip
+        self,
+        nodes: int,
+        step_seconds: float,
+        gradient_bytes: float,
+        gbit_per_second: float,
+        law: NodeLaw,
+        confidence: float,
+    ) -> Scaling:
         """The same on each of several nodes, whose GPUs alone take `step_seconds` a step."""
         kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
         own = self.widths
         return replace(
-            self, nodes=nodes, node_efficiency=float(kept.median),
+            self,
+            nodes=nodes,
+            node_efficiency=float(kept.median),
             is_network_measured=bool(law.rows),
             widths=HalfWidths(
-                math.hypot(own.lower, kept.lower_width), math.hypot(own.upper, kept.upper_width),
+                math.hypot(own.lower, kept.lower_width),
+                math.hypot(own.upper, kept.upper_width),
                 own.calibrated,
             ),
-        )  # fmt: skip
+        )
 
     def with_pace(self, gradient_gb_per_second: float) -> Scaling:
         """At so many GB of gradients a second of one GPU alone.
@@ -125,16 +133,20 @@ class Scaling(Struct, frozen=True):
         notes = []
         if self.gpus > self.largest:
             notes.append(
-                Message("{gpus} GPUs lie beyond the {largest} whose scaling was measured",
-                        gpus=self.gpus, largest=self.largest)
-            )  # fmt: skip
+                Message(
+                    "{gpus} GPUs lie beyond the {largest} whose scaling was measured",
+                    gpus=self.gpus,
+                    largest=self.largest,
+                )
+            )
         if self.beyond_pace:
             notes.append(Message("steps are shorter than those whose scaling over GPUs was measured"))
         if not self.is_network_measured:
             notes.append(
-                Message("training over {nodes} nodes is modelled: nobody measured their network",
-                        nodes=self.nodes)
-            )  # fmt: skip
+                Message(
+                    "training over {nodes} nodes is modelled: nobody measured their network", nodes=self.nodes
+                )
+            )
         return tuple(notes)
 
 

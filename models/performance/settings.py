@@ -37,8 +37,11 @@ MEASURED_ON: Mapping[tuple[str, Task, int], frozenset[str]] = {
 # and the card with the change, and elsewhere: a change does not bring all of them the same. With
 # these the bounds hold about as often as they say (`python -m benchmarks.truth --gains`).
 _DOUBT: Mapping[str, tuple[float, float]] = {
-    COMPILE: (0.03, 0.2), CHANNELS_LAST: (0.03, 0.05), SIXTEEN_BITS: (0.1, 0.2), TF32: (0.2, 0.2),
-}  # fmt: skip
+    COMPILE: (0.03, 0.2),
+    CHANNELS_LAST: (0.03, 0.05),
+    SIXTEEN_BITS: (0.1, 0.2),
+    TF32: (0.2, 0.2),
+}
 # Effects of a network that only rows with the change have taught.
 _TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
     COMPILE: ("stack/compile",),
@@ -61,11 +64,16 @@ class Setting(Struct, frozen=True):
 
 _SETTINGS = (
     Setting("compile", COMPILE, "--stack compile", "stack", Stack.COMPILE),
-    Setting("channels_last", CHANNELS_LAST, "--memory-format channels_last", "memory_format",
-            MemoryFormat.CHANNELS_LAST),
+    Setting(
+        "channels_last",
+        CHANNELS_LAST,
+        "--memory-format channels_last",
+        "memory_format",
+        MemoryFormat.CHANNELS_LAST,
+    ),
     Setting("amp", SIXTEEN_BITS, "--precision amp", "precision", Precision.AMP),
     Setting("tf32", TF32, "--tf32 on", "tf32", Tf32.ON),
-)  # fmt: skip
+)
 
 
 class Gain(Struct, frozen=True):

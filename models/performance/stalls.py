@@ -1,6 +1,6 @@
 """What runs on real data, beside the same runs on synthetic data, tell of how stages join.
 
-The runs are tf_cnn_benchmarks' (infra/performance_sources/stalls.csv), which prepares one batch
+The runs are tf_cnn_benchmarks' (infra/build/performance_sources/stalls.csv), which prepares one batch
 for each GPU while it computes. They are the only ones of real GPUs, so they tell how a real GPU and
 the host beside it join: what they tell stands among the priors of a sweep's fit
 (`PIPELINE_PRIORS`), and a test holds it to this fit.

@@ -23,13 +23,25 @@ Integers = NDArray[np.intp]
 
 KIND = {name: place for place, name in enumerate(KINDS)}
 _CONVOLUTIONS = tuple(KIND[name] for name in KINDS if name.startswith("conv"))
-PRODUCTS = (*_CONVOLUTIONS, KIND["linear"], KIND["attention"], KIND["attention_math"],
-             KIND["attention_masked"])  # fmt: skip
+PRODUCTS = (
+    *_CONVOLUTIONS,
+    KIND["linear"],
+    KIND["attention"],
+    KIND["attention_math"],
+    KIND["attention_masked"],
+)
 # Shares of the peak that classes of products reach before anything is measured.
 _EFFICIENCY = {
-    "conv_depthwise": 0.1, "conv_grouped": 0.2, "conv_1x1": 0.5, "conv_3x3": 0.6, "conv_kxk": 0.4,
-    "linear": 0.65, "attention": 0.4, "attention_math": 0.4, "attention_masked": 0.3,
-}  # fmt: skip
+    "conv_depthwise": 0.1,
+    "conv_grouped": 0.2,
+    "conv_1x1": 0.5,
+    "conv_3x3": 0.6,
+    "conv_kxk": 0.4,
+    "linear": 0.65,
+    "attention": 0.4,
+    "attention_math": 0.4,
+    "attention_masked": 0.3,
+}
 _COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 6, 4
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.
@@ -254,17 +266,24 @@ def most_tflops(kind: str, how: Conditions) -> float:
 Term = tuple[str, Prior, float]
 # Watts a multiprocessor and GHz of cards that hold their boost clock, by compute capability.
 _WATTS_NEEDED = {
-    "5": 3.3, "6": 3.2, "7.0": 2.2, "7.5": 2.2, "8.0": 1.7, "8.6": 2.5, "8.7": 2.5, "8.9": 1.4,
-    "9": 2.1, "10": 3.5, "12": 1.4,
-}  # fmt: skip
+    "5": 3.3,
+    "6": 3.2,
+    "7.0": 2.2,
+    "7.5": 2.2,
+    "8.0": 1.7,
+    "8.6": 2.5,
+    "8.7": 2.5,
+    "8.9": 1.4,
+    "9": 2.1,
+    "10": 3.5,
+    "12": 1.4,
+}
 # Data-centre cards with GDDR memory keep its error codes in the memory itself, on by default.
 _INLINE_ECC = re.compile(r"(T4|L4|L40|L20|L2|A10|A16|A2|A40|P4|P40|M40|M60|K80)(\b|[GMS]\b)")
 # Cards for desks raise their clocks above the sheet's where they are cool enough.
 _DESKTOP = re.compile(r"(GeForce|RTX [2-5]0\d\d|GTX|TITAN)")
 # How a mark falls with that ratio, from the three cards above.
-_POWER_SLOPES = {
-    "tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise": Prior(0.6, 0.2),
-}  # fmt: skip
+_POWER_SLOPES = {"tensor": Prior(1.1, 0.2), "simt": Prior(1.1, 0.2), "depthwise": Prior(0.6, 0.2)}
 
 
 def _compute_terms(operation: _Operation, unit: Unit, how: Conditions) -> list[Term]:
@@ -325,9 +344,14 @@ def power_ratio(gpu: Gpu) -> float:
 
 def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
     """Sizes at which half the rate is lost: reduction, width, outputs a multiprocessor."""
-    groups = {"conv_depthwise": "depthwise", "conv_grouped": "grouped", "linear": "linear",
-              "attention": "attention", "attention_math": "attention",
-              "attention_masked": "attention"}  # fmt: skip
+    groups = {
+        "conv_depthwise": "depthwise",
+        "conv_grouped": "grouped",
+        "linear": "linear",
+        "attention": "attention",
+        "attention_math": "attention",
+        "attention_masked": "attention",
+    }
     name = f"{groups.get(operation.kind, 'convolution')}/{unit.name}"
     outputs = 300.0 if unit.name == "tensor" else 3000.0
     return [

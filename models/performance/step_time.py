@@ -106,9 +106,12 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     grouped: list[Any] = [np.concatenate(column) for column in rows]
     names = ("unaligned", "floor", "constant", "l2", "narrow")
     priors = (
-        Prior(math.log(0.3), 0.4), Prior(math.log(2e-6), 0.3), Prior(math.log(5e-5), 0.5),
-        Prior(math.log(1.0), 0.7), Prior(math.log(16.0), 0.4),
-    )  # fmt: skip
+        Prior(math.log(0.3), 0.4),
+        Prior(math.log(2e-6), 0.3),
+        Prior(math.log(5e-5), 0.5),
+        Prior(math.log(1.0), 0.7),
+        Prior(math.log(16.0), 0.4),
+    )
     common = {n: parameters.of(n, p) for n, p in zip(names, priors, strict=True)}
     for group, seconds in zip(_LAUNCH_GROUPS, _LAUNCH_SECONDS, strict=True):
         common[group] = parameters.of(f"launch/{group}", Prior(math.log(seconds), 1.0))
@@ -198,8 +201,7 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     if how.unfused_attention:
         fused = (kind == KIND["attention"]) | (kind == KIND["attention_masked"])
         sample = sample + np.where(fused, _SCORE_MOVES * flops / (4 * reduction), 0.0)
-    columns = [kind, backward, reduction, width, flops, count, sample * sample_width,
-               fixed * fixed_width]  # fmt: skip
+    columns = [kind, backward, reduction, width, flops, count, sample * sample_width, fixed * fixed_width]
     if optimizer is not None:
         moved = _OPTIMIZER_ELEMENTS * 4 * optimizer
         more = (KIND["elementwise"], 1, 1.0, 1.0, 0.0, 1.0, 0.0, moved)
@@ -212,11 +214,23 @@ def _made(operations: Any, how: Conditions, optimizer: float | None) -> _Kernels
     group = np.select([backward > 0, _IS_PRODUCT[kind], kind == _CAST], [3, 0, 2], 1)
     forward = count * (tiled & _IS_PRODUCT[kind] & (backward == 0))
     return _Kernels(
-        operations, code, codes, of_group, reduction, width, flops,
-        flops / (2 * np.minimum(reduction, _SPLIT_REDUCTION)), count, sample, fixed, tiled,
-        tiled & ((reduction % 8 != 0) | (width % 8 != 0)), np.bincount(group, count, 4),
-        np.bincount(kind, flops * count * _IS_PRODUCT[kind], len(KINDS)), float(forward @ fixed),
-    )  # fmt: skip
+        operations,
+        code,
+        codes,
+        of_group,
+        reduction,
+        width,
+        flops,
+        flops / (2 * np.minimum(reduction, _SPLIT_REDUCTION)),
+        count,
+        sample,
+        fixed,
+        tiled,
+        tiled & ((reduction % 8 != 0) | (width % 8 != 0)),
+        np.bincount(group, count, 4),
+        np.bincount(kind, flops * count * _IS_PRODUCT[kind], len(KINDS)),
+        float(forward @ fixed),
+    )
 
 
 def least_seconds(step: Step) -> float:
@@ -225,8 +239,9 @@ def least_seconds(step: Step) -> float:
     kernels, gpu = _kernels(step), step.conditions.gpu
     arithmetic = sum(
         flops / most_tflops(KINDS[kind], step.conditions)
-        for kind, flops in enumerate(kernels.products.tolist()) if flops
-    )  # fmt: skip
+        for kind, flops in enumerate(kernels.products.tolist())
+        if flops
+    )
     read = kernels.weight_bytes - (gpu.l2_mib or _USUAL_L2_MIB) * _MEBI
     reading = read / (gpu.memory_gb_per_second * _GIGA)
     return float(max(step.batch_size * arithmetic / _TERA, reading))
@@ -312,8 +327,9 @@ def _evaluate(steps: Steps, theta: Floats) -> _Evaluation:
     device = np.sqrt(np.sqrt(_fourth(gpu) + _fourth(launch)))
     seconds = device + steps.extra_seconds + np.exp(theta[common["constant"]])
     log = np.log(seconds) + theta[steps.offset_at].sum(axis=1)
-    return _Evaluation(log, seconds, gpu, launch, launch_parts, device, compute, memory, kernel,
-                  losses, unaligned, l2_gain)  # fmt: skip
+    return _Evaluation(
+        log, seconds, gpu, launch, launch_parts, device, compute, memory, kernel, losses, unaligned, l2_gain
+    )
 
 
 def _slopes(steps: Steps, theta: Floats, results: _Evaluation) -> Floats:

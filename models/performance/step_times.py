@@ -33,10 +33,21 @@ ROW_SIGMA = 0.04
 # Likeness is told on one card and batch, so that only the network differs.
 REFERENCE_BATCH = 64.0
 REFERENCE = Gpu(
-    name="A100-SXM4-40GB", vendor="NVIDIA", architecture="Ampere", compute_capability="8.0",
-    memory_mib=40960, memory_gb_per_second=1555, fp32_tflops=19.5, tf32_tflops=156,
-    fp16_tflops=312, bf16_tflops=312, sms=108, l2_mib=40, boost_mhz=1410, watts=400,
-)  # fmt: skip
+    name="A100-SXM4-40GB",
+    vendor="NVIDIA",
+    architecture="Ampere",
+    compute_capability="8.0",
+    memory_mib=40960,
+    memory_gb_per_second=1555,
+    fp32_tflops=19.5,
+    tf32_tflops=156,
+    fp16_tflops=312,
+    bf16_tflops=312,
+    sms=108,
+    l2_mib=40,
+    boost_mhz=1410,
+    watts=400,
+)
 # Log seconds of a step that may be any network's, and how differently cards take to networks.
 _ANY_NETWORK_SIGMA, _ANY_GPU_SIGMA = 2.0, 0.25
 # A card whose bandwidth differs more is another card of the same chip.
@@ -272,9 +283,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
                 )
         elif arithmetic_of(workload.precision) not in measured:
             notes.append(
-                Message("{gpu} was never measured in {precision}", gpu=gpu.name,
-                        precision=workload.precision)
-            )  # fmt: skip
+                Message("{gpu} was never measured in {precision}", gpu=gpu.name, precision=workload.precision)
+            )
         if not self.knows(facts, workload):
             notes.append(
                 Message(
@@ -309,9 +319,10 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         if _gpu_key(gpu, precision) in self.gpus:
             return True
         answer = {
-            entry.network for entry in self.own
+            entry.network
+            for entry in self.own
             if entry.arithmetic == arithmetic_of(precision) and chip(entry.gpu) == chip(gpu.name)
-        }  # fmt: skip
+        }
         return len(answer) >= _ENOUGH_NETWORKS
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
@@ -354,19 +365,21 @@ def _deviation(
 def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior: Posterior) -> Floats:
     """What steps of the networks are made of, on the reference card, shape (n, d)."""
     steps = [
-        Step(fact.step_rows(task), fact.parameters, 0.0, REFERENCE_BATCH,
-             Conditions(REFERENCE, task, "amp"))
+        Step(fact.step_rows(task), fact.parameters, 0.0, REFERENCE_BATCH, Conditions(REFERENCE, task, "amp"))
         for fact, task in zip(facts, tasks, strict=True)
-    ]  # fmt: skip
+    ]
     parameters = Parameters()
     columns = steps_of(steps, parameters)
     theta = parameters.values(posterior.names, posterior.mean)
     optimizer = KINDS.index("elementwise")
-    kinds = np.concatenate([
-        np.append(step.operations["kind"], optimizer)
-        if step.conditions.task == Task.TRAINING else step.operations["kind"]
-        for step in steps
-    ]).astype(np.intp)  # fmt: skip
+    kinds = np.concatenate(
+        [
+            np.append(step.operations["kind"], optimizer)
+            if step.conditions.task == Task.TRAINING
+            else step.operations["kind"]
+            for step in steps
+        ]
+    ).astype(np.intp)
     return step_features(columns, kinds, [task is Task.TRAINING for task in tasks], theta)
 
 
@@ -398,9 +411,8 @@ def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
         stack=str(workload.stack),
     )
     step = Step(
-        facts.step_rows(workload.task), facts.parameters, facts.input_bytes,
-        float(workload.batch_size), how,
-    )  # fmt: skip
+        facts.step_rows(workload.task), facts.parameters, facts.input_bytes, float(workload.batch_size), how
+    )
     return Cell(facts.key, step)
 
 

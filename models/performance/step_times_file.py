@@ -105,10 +105,10 @@ def _of_posterior(
         "covariance_first": np.cumsum([0, *(n * (n + 1) // 2 for n in sizes)]).astype(np.int32),
         "effect_group": np.array([place[n] for entry in each for n in entry.names], np.uint16),
         "effect_mean": np.concatenate([entry.mean for entry in each]).astype(np.float32),
-        "effect_covariance": np.concatenate([
-            entry.covariance[np.tril_indices(len(entry.names))] for entry in each
-        ]).astype(np.float16),
-    }  # fmt: skip
+        "effect_covariance": np.concatenate(
+            [entry.covariance[np.tril_indices(len(entry.names))] for entry in each]
+        ).astype(np.float16),
+    }
 
 
 def _write(meta: Mapping[str, Any], arrays: dict[str, Any], path: Path) -> None:

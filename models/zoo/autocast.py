@@ -18,24 +18,93 @@ from advisor.models.zoo.recurrent import RECURRENT, recurrent_layers
 if TYPE_CHECKING:
     import torch
 
-_IN_FP16 = frozenset((
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "mv",
-    "addmm", "addbmm", "baddbmm", "einsum", "prelu", "chain_matmul", "multi_dot",
-    "scaled_dot_product_attention",
-))  # fmt: skip
-_IN_FP32 = frozenset((
-    "layer_norm", "group_norm", "softmax", "log_softmax", "softmin", "softplus", "pow",
-    "__pow__", "__rpow__", "exp", "expm1", "log", "log10", "log1p", "log2", "norm",
-    "vector_norm", "normalize", "cumsum", "cumprod", "prod", "sum", "rsqrt", "reciprocal",
-    "__rtruediv__", "__rdiv__", "acos", "asin", "cosh", "sinh", "tan", "erfinv", "cdist",
-    "dist", "cosine_similarity", "cross_entropy", "nll_loss", "mse_loss", "l1_loss",
-    "binary_cross_entropy_with_logits",
-))  # fmt: skip
-_IN_THE_WIDEST = frozenset((
-    "cat", "stack", "concat", "concatenate", "addcdiv", "addcmul", "bilinear", "cross", "dot",
-    "grid_sample", "grid_sampler", "index_put", "scatter_add", "tensordot",
-))  # fmt: skip
+_IN_FP16 = frozenset(
+    (
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "linear",
+        "matmul",
+        "__matmul__",
+        "__rmatmul__",
+        "mm",
+        "bmm",
+        "mv",
+        "addmm",
+        "addbmm",
+        "baddbmm",
+        "einsum",
+        "prelu",
+        "chain_matmul",
+        "multi_dot",
+        "scaled_dot_product_attention",
+    )
+)
+_IN_FP32 = frozenset(
+    (
+        "layer_norm",
+        "group_norm",
+        "softmax",
+        "log_softmax",
+        "softmin",
+        "softplus",
+        "pow",
+        "__pow__",
+        "__rpow__",
+        "exp",
+        "expm1",
+        "log",
+        "log10",
+        "log1p",
+        "log2",
+        "norm",
+        "vector_norm",
+        "normalize",
+        "cumsum",
+        "cumprod",
+        "prod",
+        "sum",
+        "rsqrt",
+        "reciprocal",
+        "__rtruediv__",
+        "__rdiv__",
+        "acos",
+        "asin",
+        "cosh",
+        "sinh",
+        "tan",
+        "erfinv",
+        "cdist",
+        "dist",
+        "cosine_similarity",
+        "cross_entropy",
+        "nll_loss",
+        "mse_loss",
+        "l1_loss",
+        "binary_cross_entropy_with_logits",
+    )
+)
+_IN_THE_WIDEST = frozenset(
+    (
+        "cat",
+        "stack",
+        "concat",
+        "concatenate",
+        "addcdiv",
+        "addcmul",
+        "bilinear",
+        "cross",
+        "dot",
+        "grid_sample",
+        "grid_sampler",
+        "index_put",
+        "scatter_add",
+        "tensordot",
+    )
+)
 _ATTENTION = "scaled_dot_product_attention"
 # Written in Python around products that are cast one by one.
 _COMPOSED = "multi_head_attention_forward"

@@ -19,16 +19,37 @@ if TYPE_CHECKING:
 
 # No layer has a multiple of it as a size, so it marks the batch in every count of elements.
 PRIME_BATCH = 509
-_COPIES = frozenset((
-    "clone", "copy_", "cat", "stack", "roll", "constant_pad_nd", "index", "index_put",
-    "index_put_", "index_select", "gather", "select_backward", "slice_backward",
-    "slice_scatter", "split_with_sizes_copy", "expand_copy", "repeat", "flip",
-    "native_channel_shuffle", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle",
-    "reflection_pad2d", "embedding",
-))  # fmt: skip
-_REDUCTIONS = frozenset((
-    "mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min",
-))  # fmt: skip
+_COPIES = frozenset(
+    (
+        "clone",
+        "copy_",
+        "cat",
+        "stack",
+        "roll",
+        "constant_pad_nd",
+        "index",
+        "index_put",
+        "index_put_",
+        "index_select",
+        "gather",
+        "select_backward",
+        "slice_backward",
+        "slice_scatter",
+        "split_with_sizes_copy",
+        "expand_copy",
+        "repeat",
+        "flip",
+        "native_channel_shuffle",
+        "channel_shuffle",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "reflection_pad2d",
+        "embedding",
+    )
+)
+_REDUCTIONS = frozenset(
+    ("mean", "sum", "var_mean", "amax", "max", "var", "linalg_vector_norm", "argmax", "min")
+)
 _BATCHED = ("bmm", "baddbmm")
 _POOLS = ("pool", "upsample", "im2col")
 # Of the table that they look up they read only what they return.
@@ -105,10 +126,17 @@ class KernelLog:
         flops, fixed = per_sample(work.flops)
         self.kernels.append(
             Kernel(
-                name, kind, flops, fixed, self._parts(reads), self._parts(writes),
-                work.reduction, work.width, self.backward,
+                name,
+                kind,
+                flops,
+                fixed,
+                self._parts(reads),
+                self._parts(writes),
+                work.reduction,
+                work.width,
+                self.backward,
             )
-        )  # fmt: skip
+        )
 
     def keep(self, tree: Any) -> None:
         """Hold the memory of views, so that its number is not given to another tensor."""

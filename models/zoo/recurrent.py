@@ -63,10 +63,19 @@ def recurrent_layers(log: KernelLog, *, autocast: bool) -> Callable[..., Any]:
 
 
 def _run(
-    layer: Any, autocast: bool, name: str, inputs: Any, _state: Any, weights: Sequence[Any],
-    bias: bool, layers: int, dropout: float, training: bool, bidirectional: bool,
+    layer: Any,
+    autocast: bool,
+    name: str,
+    inputs: Any,
+    _state: Any,
+    weights: Sequence[Any],
+    bias: bool,
+    layers: int,
+    dropout: float,
+    training: bool,
+    bidirectional: bool,
     batch_first: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     """What `torch.lstm` (`name`) takes after it, to what it gives."""
     import torch
 

@@ -105,10 +105,9 @@ def _faked(runnable: Runnable, steps: Sequence[str], pixels: int | None) -> dict
 def _points(facts: dict[str, float], precision: str) -> Points:
     sample, fixed = (facts[f"{precision}_forward_{part}"] for part in ("sample", "fixed"))
     return [
-        _rounded(b, sample * b + fixed, facts[f"{precision}_peak_{b}"],
-                 facts[f"{precision}_reserved_{b}"])
+        _rounded(b, sample * b + fixed, facts[f"{precision}_peak_{b}"], facts[f"{precision}_reserved_{b}"])
         for b in FACT_BATCHES
-    ]  # fmt: skip
+    ]
 
 
 def step_facts(

@@ -14,10 +14,14 @@ import torch
 from torch import nn
 
 # Depth and width of each size as shares of the largest but one; the widest layer of YOLOv8.
-V5_SIZES = {"n": (1 / 3, 0.25), "s": (1 / 3, 0.5), "m": (2 / 3, 0.75), "l": (1.0, 1.0),
-            "x": (4 / 3, 1.25)}  # fmt: skip
-V8_SIZES = {"n": (1 / 3, 0.25, 1024), "s": (1 / 3, 0.5, 1024), "m": (2 / 3, 0.75, 768),
-            "l": (1.0, 1.0, 512), "x": (1.0, 1.25, 512)}  # fmt: skip
+V5_SIZES = {"n": (1 / 3, 0.25), "s": (1 / 3, 0.5), "m": (2 / 3, 0.75), "l": (1.0, 1.0), "x": (4 / 3, 1.25)}
+V8_SIZES = {
+    "n": (1 / 3, 0.25, 1024),
+    "s": (1 / 3, 0.5, 1024),
+    "m": (2 / 3, 0.75, 768),
+    "l": (1.0, 1.0, 512),
+    "x": (1.0, 1.25, 512),
+}
 _CLASSES = 80
 _ANCHORS = 3
 _DISTANCES = 16

@@ -156,9 +156,10 @@ def _require_gpu(path: Path, document: Mapping[str, Any]) -> None:
     device = document["device"]
     if device["kind"] != "cuda" or not device["gpu"]:
         raise no_anchor(
-            path, "it was measured on a CPU, and says nothing about GPUs",
+            path,
+            "it was measured on a CPU, and says nothing about GPUs",
             hint="measure on a machine with an NVIDIA GPU, or ask without it",
-        )  # fmt: skip
+        )
     if not (device.get("torch") or document["machine"]["versions"].get("torch")):
         raise no_anchor(path, "it does not say that PyTorch ran, and rates mean PyTorch eager")
 
@@ -172,9 +173,8 @@ def _is_image(shape: Any) -> bool:
 
 
 def _row(
-    origin: str, run: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf,
-    precision: Precision,
-) -> Observation | RefusedRow:  # fmt: skip
+    origin: str, run: Mapping[str, Any], document: Mapping[str, Any], sheet_of: SheetOf, precision: Precision
+) -> Observation | RefusedRow:
     what, is_script = document["what"], document["what"]["kind"] == "script"
     if run["status"] != Status.OK:
         # How a ladder of batch sizes ends is no fault of the file.

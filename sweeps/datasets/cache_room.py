@@ -57,10 +57,12 @@ def make_room(entry: Path, needs: Needs) -> None:
                 others.remove(other)
     raise DataError(
         "{whole:mib} do not fit into '{folder}' ({free:mib} free, the cache may take {limit})",
-        whole=needs.bytes / 2**20, folder=root, free=max(0, free) / 2**20,
+        whole=needs.bytes / 2**20,
+        folder=root,
+        free=max(0, free) / 2**20,
         limit=f"{limit_bytes / _GIB:g} GiB" if limit_bytes < math.inf else Message("all of it"),
         hint="name a larger disk with ADVISOR_DATA_CACHE, or raise ADVISOR_DATA_CACHE_GIB",
-    )  # fmt: skip
+    )
 
 
 def _limit_bytes() -> float:
@@ -70,8 +72,9 @@ def _limit_bytes() -> float:
     except ValueError:
         limit = math.nan
     if not limit > 0:
-        raise UsageError("ADVISOR_DATA_CACHE_GIB is no size: '{text}'", text=text,
-                         hint="write a number of GiB, as 200")  # fmt: skip
+        raise UsageError(
+            "ADVISOR_DATA_CACHE_GIB is no size: '{text}'", text=text, hint="write a number of GiB, as 200"
+        )
     return limit * _GIB
 
 

@@ -52,8 +52,7 @@ def decode_costs(source: SampleSource) -> dict[str, float]:
     """
     numbers = random.Random(0).sample(range(len(source)), min(_MEASURED_SAMPLES, len(source)))
     samples = {source.name(number): source.read(number) for number in numbers}
-    names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG))
-             if _installed(package)]  # fmt: skip
+    names = [name for name, package in ((PILLOW, "PIL"), (SIMPLEJPEG, SIMPLEJPEG)) if _installed(package)]
     if next(iter(samples.values())).kind is SampleKind.PIXELS:
         ways: dict[str, Callable[[Sample], object]] = {STORED: pixels_of}
     else:

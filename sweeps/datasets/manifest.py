@@ -165,9 +165,11 @@ def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> I
 def _refuse_unlisted(error: OSError) -> None:
     """Without this folder the list would be short, and be kept."""
     raise DataError(
-        "cannot list the folder '{folder}' ({reason})", folder=error.filename,
-        reason=error.strerror or error, hint="check its rights and its disk",
-    ) from error  # fmt: skip
+        "cannot list the folder '{folder}' ({reason})",
+        folder=error.filename,
+        reason=error.strerror or error,
+        hint="check its rights and its disk",
+    ) from error
 
 
 def _suffix(name: str) -> str:

@@ -83,10 +83,12 @@ def cached_data(address: str, on_progress: Progress = lambda _here, _all: None) 
             cached = _held(lock, entry, address, on_progress)
         except OSError as error:
             raise DataError(
-                "cannot keep {address} in '{folder}' ({reason})", address=address, folder=root,
+                "cannot keep {address} in '{folder}' ({reason})",
+                address=address,
+                folder=root,
                 reason=error.strerror or error,
                 hint="free some space, or name another folder with ADVISOR_DATA_CACHE",
-            ) from error  # fmt: skip
+            ) from error
         yield cached
 
 
@@ -187,9 +189,11 @@ class _Fill:
                 files, size = files + 1, size + file.size
         if not files:
             raise UsageError(
-                "there is nothing at {address}", address=self._address, field="data",
+                "there is nothing at {address}",
+                address=self._address,
+                field="data",
                 hint="compare the address with what your store lists",
-            )  # fmt: skip
+            )
         if listing.exists():
             self._forget_all_but(there)
         fresh.replace(listing)
@@ -268,9 +272,11 @@ class _Fill:
 
     def _incomplete(self, file: RemoteFile) -> DataError:
         return DataError(
-            "'{path}' of {address} did not come whole", path=file.path, address=self._address,
+            "'{path}' of {address} did not come whole",
+            path=file.path,
+            address=self._address,
             hint="run the command again: it continues",
-        )  # fmt: skip
+        )
 
 
 def _is_md5(tag: str) -> bool:
@@ -281,6 +287,5 @@ def _refuse_strange(file: RemoteFile) -> None:
     """Names of a store may be anything, and must not lead out of the folder."""
     if any(part in ("", ".", "..") for part in file.path.split("/")) or "\0" in file.path:
         raise DataError(
-            "'{path}' cannot be the name of a file here", path=file.path,
-            hint="name a folder without it",
-        )  # fmt: skip
+            "'{path}' cannot be the name of a file here", path=file.path, hint="name a folder without it"
+        )

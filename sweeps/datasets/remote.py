@@ -26,9 +26,14 @@ PART_BYTES = 1 << 20
 S3 = "s3"
 _CONNECTIONS = 16
 _ENDPOINT_VARIABLES = (
-    "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_PROFILE", "AWS_CONFIG_FILE",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_DEFAULT_REGION", "AWS_REGION",
-)  # fmt: skip
+    "AWS_ENDPOINT_URL_S3",
+    "AWS_ENDPOINT_URL",
+    "AWS_PROFILE",
+    "AWS_CONFIG_FILE",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS",
+    "AWS_DEFAULT_REGION",
+    "AWS_REGION",
+)
 _TRIES = 5
 _DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"})
 _WRONG_KEY = frozenset({"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken"})
@@ -140,25 +145,30 @@ class S3Folder(Struct, frozen=True, dict=True):
     def _refused(self, code: str) -> AdvisorError:
         if code in ("NoSuchBucket", "404"):
             return UsageError(
-                "there is no bucket '{bucket}'", bucket=self.bucket, field="data",
-                hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is "
-                "not AWS's",
-            )  # fmt: skip
+                "there is no bucket '{bucket}'",
+                bucket=self.bucket,
+                field="data",
+                hint="compare the name with `aws s3 ls`, and AWS_ENDPOINT_URL where the store is not AWS's",
+            )
         if code in _DENIED:
             return DataError(
-                "{address} may not be read with these credentials", address=self.address,
+                "{address} may not be read with these credentials",
+                address=self.address,
                 hint="allow s3:ListBucket and s3:GetObject, or name credentials with AWS_PROFILE",
-            )  # fmt: skip
+            )
         if code in ("PreconditionFailed", "412"):
             return DataError(
-                "files at {address} change while they are brought", address=self.address,
+                "files at {address} change while they are brought",
+                address=self.address,
                 hint="run the command again when they are complete",
-            )  # fmt: skip
+            )
         if code in _WRONG_KEY:
             return DataError(
-                "the credentials for {address} are not valid ({reason})", address=self.address,
-                reason=code, hint="sign in again (`aws sso login`, `aws configure`)",
-            )  # fmt: skip
+                "the credentials for {address} are not valid ({reason})",
+                address=self.address,
+                reason=code,
+                hint="sign in again (`aws sso login`, `aws configure`)",
+            )
         return _unreachable(self.address, code)
 
 
@@ -196,21 +206,25 @@ class FsspecFolder(Struct, frozen=True, dict=True):
             import fsspec
         except ImportError as error:
             raise UsageError(
-                "{scheme}:// needs fsspec", scheme=scheme, field="data",
-                hint=install_hint("data"),
-            ) from error  # fmt: skip
+                "{scheme}:// needs fsspec", scheme=scheme, field="data", hint=install_hint("data")
+            ) from error
         try:
             system, root = fsspec.core.url_to_fs(self.address, use_listings_cache=False)
         except ImportError as error:
             raise UsageError(
-                "{scheme}:// cannot be read here ({error})", scheme=scheme, error=error,
-                field="data", hint="pip install the package that it names",
-            ) from error  # fmt: skip
+                "{scheme}:// cannot be read here ({error})",
+                scheme=scheme,
+                error=error,
+                field="data",
+                hint="pip install the package that it names",
+            ) from error
         except ValueError as error:
             raise UsageError(
-                "{address} is no address that can be read", address=self.address, field="data",
+                "{address} is no address that can be read",
+                address=self.address,
+                field="data",
                 hint=Message("s3://, gs://, file:// and others of fsspec are taken"),
-            ) from error  # fmt: skip
+            ) from error
         except Exception as error:  # each file system has its own for missing credentials
             raise _unreachable(self.address, error) from error
         return system, root.rstrip("/")
@@ -260,20 +274,25 @@ def _faults_of(address: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         raise UsageError(
-            "there is nothing at {address}", address=address, field="data",
+            "there is nothing at {address}",
+            address=address,
+            field="data",
             hint="compare the address with what your store lists",
-        ) from error  # fmt: skip
+        ) from error
     except PermissionError as error:
         raise DataError(
-            "{address} may not be read with these credentials", address=address,
+            "{address} may not be read with these credentials",
+            address=address,
             hint="sign in, or ask for the right to list and read it",
-        ) from error  # fmt: skip
+        ) from error
     except Exception as error:  # each file system has its own for expired credentials
         raise _unreachable(address, error) from error
 
 
 def _unreachable(address: str, error: object) -> DataError:
     return DataError(
-        "{address} cannot be read ({error})", address=address, error=error,
+        "{address} cannot be read ({error})",
+        address=address,
+        error=error,
         hint="check network, credentials and address, and run the command again: it continues",
-    )  # fmt: skip
+    )

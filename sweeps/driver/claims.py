@@ -106,9 +106,12 @@ class TrialClaims:
                 return kept is not None
         path = self._spool.keep(self._combined(row, measurement) or measurement)
         emit(
-            "kept_in_file", trial_id=measurement.trial.trial_id, level=WARNING, file=str(path),
+            "kept_in_file",
+            trial_id=measurement.trial.trial_id,
+            level=WARNING,
+            file=str(path),
             reason=str(self._failure),
-        )  # fmt: skip
+        )
         return True
 
     def raise_if_failed(self) -> None:

@@ -72,12 +72,14 @@ def address_of(url: str) -> Address:
         raise _no_endpoint(url)
     if parts.username or parts.password or parts.query or parts.fragment:
         raise UsageError(
-            Message("{field} takes a URL without user, password or parameters",
-                    field=FieldName("endpoint")),
+            Message("{field} takes a URL without user, password or parameters", field=FieldName("endpoint")),
             field="endpoint",
-            hint=Message("a key goes into {variable} or {option}",
-                         variable=KEY_VARIABLE, option=FieldName("api_key_file")),
-        )  # fmt: skip
+            hint=Message(
+                "a key goes into {variable} or {option}",
+                variable=KEY_VARIABLE,
+                option=FieldName("api_key_file"),
+            ),
+        )
     path = parts.path.rstrip("/")
     for route in _ROUTES:
         path = path.removesuffix(route)
@@ -91,9 +93,8 @@ def address_of(url: str) -> Address:
 def _no_endpoint(url: str) -> UsageError:
     shown = _HIDDEN if "@" in url else url[:100]  # it may hold a password
     return UsageError(
-        "'{url}' is no endpoint", url=shown, field="endpoint",
-        hint="name its URL, as http://localhost:8000",
-    )  # fmt: skip
+        "'{url}' is no endpoint", url=shown, field="endpoint", hint="name its URL, as http://localhost:8000"
+    )
 
 
 def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
@@ -105,16 +106,22 @@ def api_key(file: Path | None, environment: Mapping[str, str]) -> ApiKey | None:
             text = file.read_text(encoding="ascii")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(
-                "no key can be read from '{file}'", file=file, field="api_key_file",
+                "no key can be read from '{file}'",
+                file=file,
+                field="api_key_file",
                 hint="name a file that holds the key alone",
-            ) from error  # fmt: skip
+            ) from error
     text = text.strip()
     if not text:
         return None
     if not (text.isascii() and text.isprintable()) or " " in text or len(text) > _LONGEST_KEY:
         raise UsageError(
-            "the key is no single word", field="api_key_file",
-            hint=Message("{variable} or {option} holds the key alone",
-                         variable=KEY_VARIABLE, option=FieldName("api_key_file")),
-        )  # fmt: skip
+            "the key is no single word",
+            field="api_key_file",
+            hint=Message(
+                "{variable} or {option} holds the key alone",
+                variable=KEY_VARIABLE,
+                option=FieldName("api_key_file"),
+            ),
+        )
     return ApiKey(text)

@@ -87,9 +87,12 @@ def _document(path: Path) -> Mapping[str, Any]:
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise UsageError(
-            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror,
+            "cannot read '{path}' ({strerror})",
+            hint=WAY_OUT,
+            path=path,
+            strerror=error.strerror,
             field="anchor",
-        ) from error  # fmt: skip
+        ) from error
     except (ValueError, RecursionError) as error:
         raise _no_anchor(path, "it is no JSON") from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
@@ -98,9 +101,13 @@ def _document(path: Path) -> Mapping[str, Any]:
 
 
 def _deployment(
-    path: Path, document: Mapping[str, Any], model_of: ModelOf, gpu_of: GpuOf, precision: str,
+    path: Path,
+    document: Mapping[str, Any],
+    model_of: ModelOf,
+    gpu_of: GpuOf,
+    precision: str,
     kv_precision: str,
-) -> tuple[Deployment, int]:  # fmt: skip
+) -> tuple[Deployment, int]:
     """What was served, and how many replicas of it."""
     served, engine = document["deployment"], document["engine"]
     if not served["gpu"]:
@@ -125,9 +132,8 @@ def _deployment(
 
 
 def _row(
-    origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int,
-    wanted: Mapping[str, Any],
-) -> ServingObservation | str:  # fmt: skip
+    origin: str, load: Mapping[str, Any], deployment: Deployment, replicas: int, wanted: Mapping[str, Any]
+) -> ServingObservation | str:
     """One load of one replica, or why it says nothing. Of a server that counts no tokens, prompts
     have the `wanted` length."""
     if load["status"] not in USED:
@@ -199,6 +205,5 @@ def _whole(value: Any) -> int:
 
 def _no_anchor(path: Path, why: str) -> UsageError:
     return UsageError(
-        "{path} is no anchor of an endpoint: {why}", hint=WAY_OUT, path=path, why=why,
-        field="anchor",
-    )  # fmt: skip
+        "{path} is no anchor of an endpoint: {why}", hint=WAY_OUT, path=path, why=why, field="anchor"
+    )

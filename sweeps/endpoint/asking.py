@@ -74,9 +74,12 @@ class Client:
     endpoint itself."""
 
     def __init__(
-        self, session: aiohttp.ClientSession, address: Address, key: ApiKey | None,
+        self,
+        session: aiohttp.ClientSession,
+        address: Address,
+        key: ApiKey | None,
         replicas: Sequence[Address] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._session = session
         self._key = key
         self.address = address
@@ -134,9 +137,8 @@ class Client:
             connection = _Connection()
             try:
                 return await self._session.post(
-                    url, json=body, headers=self._headers, allow_redirects=False,
-                    trace_request_ctx=connection,
-                )  # fmt: skip
+                    url, json=body, headers=self._headers, allow_redirects=False, trace_request_ctx=connection
+                )
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError):
                 if not connection.was_used:
                     raise
@@ -249,7 +251,10 @@ async def opened(
     uses = aiohttp.TraceConfig()
     uses.on_connection_reuseconn.append(_note_use)
     async with aiohttp.ClientSession(
-        connector=connector, timeout=timeout, cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"Accept-Encoding": "identity"}, trace_configs=[uses],
-    ) as session:  # fmt: skip
+        connector=connector,
+        timeout=timeout,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Accept-Encoding": "identity"},
+        trace_configs=[uses],
+    ) as session:
         yield Client(session, address, key, replicas)

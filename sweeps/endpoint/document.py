@@ -19,9 +19,16 @@ Document = dict[str, Any]
 
 
 def anchor_document(
-    *, session: Session, address: Address, model: str, seed: int, lengths: tuple[int, int],
-    deployment: Document, engine: Document, warnings: Sequence[str] = (),
-) -> Document:  # fmt: skip
+    *,
+    session: Session,
+    address: Address,
+    model: str,
+    seed: int,
+    lengths: tuple[int, int],
+    deployment: Document,
+    engine: Document,
+    warnings: Sequence[str] = (),
+) -> Document:
     """The document. `deployment` says on which GPUs and in which format the model was served,
     `engine` which server that was, as far as the user knows; what the server tells fills gaps, and
     its own version counts: the package here may be another one's."""
@@ -56,9 +63,15 @@ def anchor_document(
 
 
 def deployment_document(
-    *, gpu: str | None, count: int | None, tensor_parallel: int | None, link: str | None,
-    precision: str | None, kv_precision: str | None, is_here: bool,
-) -> Document:  # fmt: skip
+    *,
+    gpu: str | None,
+    count: int | None,
+    tensor_parallel: int | None,
+    link: str | None,
+    precision: str | None,
+    kv_precision: str | None,
+    is_here: bool,
+) -> Document:
     """What the model lies on. Where the endpoint is on this machine, its driver tells what the
     user does not."""
     facts = _gpus_here() if is_here else []

@@ -105,9 +105,7 @@ def _counts(usage: Any) -> tuple[int | None, int | None, int | None]:
         return None, None, None
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    return (
-        _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached)
-    )  # fmt: skip
+    return (_count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens")), _count(cached))
 
 
 def _count(value: Any) -> int | None:

@@ -43,8 +43,9 @@ class RequestFailed(Exception):
 
 _KEY = Message(
     "put the key into {variable}, or into a file for {option}",
-    variable=KEY_VARIABLE, option=FieldName("api_key_file"),
-)  # fmt: skip
+    variable=KEY_VARIABLE,
+    option=FieldName("api_key_file"),
+)
 _LOG = "the log of the server tells why"
 # What happened, and the way out.
 _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
@@ -68,21 +69,24 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
         "{url} limits how often it may be asked ({status}): {detail}",
         Message(
             "lift the limit for this key, or ask for less by {concurrency} or {rate}",
-            concurrency=FieldName("concurrency"), rate=FieldName("rate"),
+            concurrency=FieldName("concurrency"),
+            rate=FieldName("rate"),
         ),
     ),
     Fault.BAD_REQUEST: (
         "{url} refuses what is asked ({status}): {detail}",
         Message(
             "prompt and answer must fit its longest context: {input} and {output}",
-            input=FieldName("input_tokens"), output=FieldName("output_tokens"),
+            input=FieldName("input_tokens"),
+            output=FieldName("output_tokens"),
         ),
     ),
     Fault.SERVER_ERROR: ("{url} fails ({status}): {detail}", _LOG),
     Fault.REDIRECTED: (
         "{url} redirects ({status}) to {detail}",
-        Message("name that one as {option}: a key goes to no other host by itself",
-                option=FieldName("endpoint")),
+        Message(
+            "name that one as {option}: a key goes to no other host by itself", option=FieldName("endpoint")
+        ),
     ),
     Fault.NO_STREAM: (
         "{url} does not stream: its answer is {detail}",
@@ -98,8 +102,9 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
     ),
     Fault.EMPTY: (
         "{url} ends its answers before their first token",
-        Message("ask for more than one by {option}; {log}",
-                option=FieldName("output_tokens"), log=Message(_LOG)),
+        Message(
+            "ask for more than one by {option}; {log}", option=FieldName("output_tokens"), log=Message(_LOG)
+        ),
     ),
     Fault.CUT_OFF: ("{url} ends an answer half-way, without saying that it is whole", _LOG),
     Fault.DISCONNECTED: ("{url} closes the connection ({detail})", _LOG),
@@ -107,7 +112,7 @@ _WORDS: Mapping[Fault, tuple[str, Message | str]] = {
         "{url} did not answer within {detail} s",
         "see whether it still computes; a load that it can hold has fewer requests at a time",
     ),
-}  # fmt: skip
+}
 
 
 def failure(fault: Fault, url: str, detail: str = "", status: int = 0) -> MeasuringError:
@@ -119,8 +124,13 @@ def failure(fault: Fault, url: str, detail: str = "", status: int = 0) -> Measur
 
 def fault_of_status(status: int) -> Fault:
     """What an HTTP status other than 200 means."""
-    known = {401: Fault.UNAUTHORISED, 403: Fault.UNAUTHORISED, 404: Fault.NOT_FOUND,
-             405: Fault.NOT_FOUND, 429: Fault.RATE_LIMITED}  # fmt: skip
+    known = {
+        401: Fault.UNAUTHORISED,
+        403: Fault.UNAUTHORISED,
+        404: Fault.NOT_FOUND,
+        405: Fault.NOT_FOUND,
+        429: Fault.RATE_LIMITED,
+    }
     if status in known:
         return known[status]
     if 300 <= status < 400:

@@ -66,7 +66,7 @@ def load_figures(driven: DrivenLoad) -> Figures:
             "late_p99_seconds": _percentile(driven.late_seconds, 99),
             "is_capped": driven.is_capped,
         },
-    }  # fmt: skip
+    }
 
 
 def window(driven: DrivenLoad) -> tuple[float, float]:
@@ -119,9 +119,7 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
 
 def _token_moments(requests: Sequence[RequestRecord]) -> list[tuple[float, float]]:
     """Each piece with the tokens that it stands for, also of answers that were cut."""
-    return [
-        (moment, one.tokens_per_piece) for one in requests for moment in one.piece_seconds
-    ]  # fmt: skip
+    return [(moment, one.tokens_per_piece) for one in requests for moment in one.piece_seconds]
 
 
 def _gaps(requests: Sequence[RequestRecord], begin: float, end: float) -> list[float]:
@@ -150,9 +148,12 @@ def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
     by_status = Counter(one.status for one in requests)
     failed = {name: count for name, count in by_status.items() if name not in (OK, CUT)}
     return {
-        "completed": completed, "ok": by_status[OK], "cut": by_status[CUT],
-        "failed": sum(failed.values()), "faults": dict(sorted(failed.items())),
-    }  # fmt: skip
+        "completed": completed,
+        "ok": by_status[OK],
+        "cut": by_status[CUT],
+        "failed": sum(failed.values()),
+        "faults": dict(sorted(failed.items())),
+    }
 
 
 def _status(driven: DrivenLoad, ended: Sequence[RequestRecord]) -> str:

@@ -19,9 +19,13 @@ from advisor.sweeps.endpoint.records import RequestRecord
 _PLAINEST = Dialect(False, False, False)
 # Of several that a server takes, the one that makes answers as long as asked, and counts them.
 _DIALECTS = (
-    Dialect(False, True, True), Dialect(False, False, True), _PLAINEST,
-    Dialect(True, True, True), Dialect(True, False, True), Dialect(True, False, False),
-)  # fmt: skip
+    Dialect(False, True, True),
+    Dialect(False, False, True),
+    _PLAINEST,
+    Dialect(True, True, True),
+    Dialect(True, False, True),
+    Dialect(True, False, False),
+)
 # A server that says one of these may take the next dialect.
 _NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
 _NOT_IMPLEMENTED = 501
@@ -124,9 +128,10 @@ async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[
     root = client.address.root
     by_owner = _ENGINES.get(owner, "")
     for route, key, engine in (
-        ("/version", "version", by_owner), ("/props", "build_info", "llama.cpp"),
+        ("/version", "version", by_owner),
+        ("/props", "build_info", "llama.cpp"),
         ("/get_server_info", "version", "sglang"),
-    ):  # fmt: skip
+    ):
         with suppress(RequestFailed):
             content = await client.document(root + route)
             version = content.get(key) if isinstance(content, dict) else None
@@ -138,7 +143,11 @@ async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[
 def no_tokens(model: str) -> MeasuringError:
     """Where requests were answered, and none within the time."""
     return MeasuringError(
-        "no request to {model} was answered within its time", model=model,
-        hint=Message("give it more {minutes}, or fewer {output}",
-                     minutes=FieldName("minutes"), output=FieldName("output_tokens")),
-    )  # fmt: skip
+        "no request to {model} was answered within its time",
+        model=model,
+        hint=Message(
+            "give it more {minutes}, or fewer {output}",
+            minutes=FieldName("minutes"),
+            output=FieldName("output_tokens"),
+        ),
+    )

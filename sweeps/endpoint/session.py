@@ -128,9 +128,8 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _drive_all(
-    address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: Session,
-    lines: _Lines,
-) -> None:  # fmt: skip
+    address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: Session, lines: _Lines
+) -> None:
     prompts = Prompts(wanted.seed)
     async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
         session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
@@ -179,9 +178,9 @@ def warnings_of(session: Session) -> list[Message]:
     """What a reader of the figures must know."""
     found: list[Message] = []
     if session.opening and not session.opening.counts_tokens:
-        found.append(Message(
-            "the server does not count tokens: lengths are words of prompts and pieces of answers"
-        ))  # fmt: skip
+        found.append(
+            Message("the server does not count tokens: lengths are words of prompts and pieces of answers")
+        )
     for driven, figures in zip(session.loads, session.figures, strict=True):
         found += _warnings_of_load(driven.load, figures)
     return found
@@ -191,26 +190,38 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
     name, found = str(load), []
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
-        found.append(Message(
-            "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
-            "be faster than measured", load=name, share=generator["busy_share"],
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
+                "be faster than measured",
+                load=name,
+                share=generator["busy_share"],
+            )
+        )
     late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
     if tpot and late > _LATE_SHARE * tpot["mean"]:
-        found.append(Message(
-            "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
-            "percentile: single times are less exact than means", load=name, late=1000 * late,
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
+                "percentile: single times are less exact than means",
+                load=name,
+                late=1000 * late,
+            )
+        )
     if generator["is_capped"]:
         found.append(
             Message("{load}: requests were left out, the server falls behind at this rate", load=name)
         )
     if counts["failed"]:
-        found.append(Message(
-            "{load}: {failed} of {count} requests failed ({faults})", load=name,
-            failed=counts["failed"], count=counts["failed"] + counts["ok"] + counts["cut"],
-            faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: {failed} of {count} requests failed ({faults})",
+                load=name,
+                failed=counts["failed"],
+                count=counts["failed"] + counts["ok"] + counts["cut"],
+                faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
+            )
+        )
     return found + _warnings_of_answers(name, figures)
 
 
@@ -218,23 +229,38 @@ def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
     found = []
     given, asked = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * asked["mean"]:
-        found.append(Message(
-            "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
-            "be told to go on", load=name, given=given["mean"], asked=asked["mean"],
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
+                "be told to go on",
+                load=name,
+                given=given["mean"],
+                asked=asked["mean"],
+            )
+        )
     if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
-        found.append(Message(
-            "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
-            "caching off", load=name, share=share,
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
+                "caching off",
+                load=name,
+                share=share,
+            )
+        )
     if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
-        found.append(Message(
-            "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
-            load=name, count=pieces,
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
+                load=name,
+                count=pieces,
+            )
+        )
     if figures["status"] in ("few", "none"):
-        found.append(Message(
-            "{load}: {count} answers are too few; give it more time", load=name,
-            count=figures["requests"]["completed"],
-        ))  # fmt: skip
+        found.append(
+            Message(
+                "{load}: {count} answers are too few; give it more time",
+                load=name,
+                count=figures["requests"]["completed"],
+            )
+        )
     return found

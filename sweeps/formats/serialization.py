@@ -176,9 +176,14 @@ def _plain(value: Any) -> Any:
 
 
 _RUN_FACTS = (
-    "status", "step_seconds", "warmup_step_seconds", "cpu_seconds", "wall_seconds",
-    "started_at", "environment",
-)  # fmt: skip
+    "status",
+    "step_seconds",
+    "warmup_step_seconds",
+    "cpu_seconds",
+    "wall_seconds",
+    "started_at",
+    "environment",
+)
 
 
 def run_facts(measurement: Measurement) -> dict[str, Any]:

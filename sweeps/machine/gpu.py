@@ -83,8 +83,9 @@ def _loaded() -> ModuleType:
         raise MeasuringError(
             "NVIDIA's driver does not answer ({error})",
             hint="install the NVIDIA driver, or start the container with its GPUs",
-            error=error, code=NO_NVML if missing else "",
-        ) from error  # fmt: skip
+            error=error,
+            code=NO_NVML if missing else "",
+        ) from error
     library: ModuleType = pynvml
     return library
 

@@ -33,17 +33,11 @@ _THROTTLE_REASONS = {
     0x080: "hw_power_brake_slowdown",
     0x100: "display_clock_setting",
 }
-_MEASURED = (
-    "sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent",
-)  # fmt: skip
+_MEASURED = ("sm_clock_mhz", "memory_clock_mhz", "power_watts", "temperature_celsius", "utilization_percent")
 
 # Those that drivers before 535, and before 510, have.
-_THROTTLE_FUNCTIONS = (
-    "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
-)  # fmt: skip
-_PROCESS_FUNCTIONS = (
-    "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
-)  # fmt: skip
+_THROTTLE_FUNCTIONS = ("nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons")
+_PROCESS_FUNCTIONS = ("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2")
 
 Sample = Mapping[str, Any]
 
@@ -73,9 +67,8 @@ class GpuSampler:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:  # fmt: skip
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._ended.set()
         if self._device:
             self._thread.join()

@@ -103,9 +103,12 @@ def planned_network(reference: str) -> PlannedNetwork:
         return network_of_zoo(reference)
     # -P: what lies where the user stands must not take the place of ours.
     done = subprocess.run(
-        [sys.executable, "-P", "-c", _DESCRIBE, reference], capture_output=True, text=True,
-        check=False, env=worker_environment(),
-    )  # fmt: skip
+        [sys.executable, "-P", "-c", _DESCRIBE, reference],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=worker_environment(),
+    )
     try:
         answer = json.loads(done.stdout.strip().splitlines()[-1])
     except (ValueError, IndexError) as error:

@@ -235,9 +235,14 @@ def _usual_seconds(trial: Trial) -> float:
 
 def _refuse_silly_size(request: SweepRequest) -> None:
     axes = (
-        request.networks, request.tasks, request.batch_sizes, request.vcpus,
-        request.memory_mib, request.disks, request.caches,
-    )  # fmt: skip
+        request.networks,
+        request.tasks,
+        request.batch_sizes,
+        request.vcpus,
+        request.memory_mib,
+        request.disks,
+        request.caches,
+    )
     count = 1
     for axis in axes:
         if not axis:

@@ -60,8 +60,14 @@ def _convolution(channels_in: int, channels: int, side: int, kernel: int, groups
         products = channels * side**2 * (channels_in // groups) * kernel**2
         image = setting.activation(setting.batch, channels_in, side, side)
         shape = f"{setting.batch}x{channels_in}x{side}x{side} -> {channels} channels"
-        sizes = {"batch": setting.batch, "channels_in": channels_in, "channels": channels,
-                 "side": side, "kernel": kernel, "groups": groups}  # fmt: skip
+        sizes = {
+            "batch": setting.batch,
+            "channels_in": channels_in,
+            "channels": channels,
+            "side": side,
+            "kernel": kernel,
+            "groups": groups,
+        }
         return _layer(setting, module, (image,), 2 * setting.batch * products, shape, sizes)
 
     return build
@@ -136,9 +142,13 @@ def _lstm(units: int) -> Build:
 
 
 def _layer(
-    setting: Setting, module: Any, inputs: tuple[Any, ...], flops: float | None, shape: str,
+    setting: Setting,
+    module: Any,
+    inputs: tuple[Any, ...],
+    flops: float | None,
+    shape: str,
     sizes: Mapping[str, int],
-) -> Layer:  # fmt: skip
+) -> Layer:
     module = module.to(setting.accelerator.kind)
     weights = tuple(module.parameters())
     return Layer(call=module, inputs=inputs, weights=weights, flops=flops, shape=shape, sizes=sizes)

@@ -60,8 +60,11 @@ def _measured(session: Session, accelerator: Device, precision: str, build: Buil
     output = forward()
     backward = partial(
         torch.autograd.grad,
-        output, (*layer.inputs, *layer.weights), torch.ones_like(output), retain_graph=True,
-    )  # fmt: skip
+        output,
+        (*layer.inputs, *layer.weights),
+        torch.ones_like(output),
+        retain_graph=True,
+    )
     again = layer.flops and layer.flops * _BACKWARD_FLOPS
     seconds = session.budget.operation_figure
     return {

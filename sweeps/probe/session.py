@@ -41,13 +41,27 @@ class ProbeBudget(Struct, frozen=True, kw_only=True):
 
 
 FULL = ProbeBudget(
-    total=56, decode=8, ram_figure=0.6, disk_window=0.4, disk_write=3, disk_file_mib=1024,
-    transfer_figure=0.5, gemm_figure=1.2, operation_figure=0.25,
-)  # fmt: skip
+    total=56,
+    decode=8,
+    ram_figure=0.6,
+    disk_window=0.4,
+    disk_write=3,
+    disk_file_mib=1024,
+    transfer_figure=0.5,
+    gemm_figure=1.2,
+    operation_figure=0.25,
+)
 QUICK = ProbeBudget(
-    total=12, decode=1.5, ram_figure=0.1, disk_window=0.06, disk_write=0.5, disk_file_mib=256,
-    transfer_figure=0.15, gemm_figure=0.3, operation_figure=0.05,
-)  # fmt: skip
+    total=12,
+    decode=1.5,
+    ram_figure=0.1,
+    disk_window=0.06,
+    disk_write=0.5,
+    disk_file_mib=256,
+    transfer_figure=0.15,
+    gemm_figure=0.3,
+    operation_figure=0.05,
+)
 
 
 class Session(Struct, kw_only=True):

@@ -34,15 +34,21 @@ _CLOCK_FELL = 0.10
 # PyTorch has a release every two to three months, drivers as often.
 _OLD = timedelta(days=180)
 # How a GPU of that size works, and what somebody chose; heat and brakes are this machine's.
-_HARMLESS = frozenset({
-    "sw_power_cap", "gpu_idle", "applications_clocks_setting", "display_clock_setting",
-    "sync_boost", "power cap",  # the last in rows from before NVML's codes
-})  # fmt: skip
+_HARMLESS = frozenset(
+    {
+        "sw_power_cap",
+        "gpu_idle",
+        "applications_clocks_setting",
+        "display_clock_setting",
+        "sync_boost",
+        "power cap",  # the last in rows from before NVML's codes
+    }
+)
 # Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the
 # rate's cause.
-_SLOWDOWNS = frozenset({
-    "hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown",
-})  # fmt: skip
+_SLOWDOWNS = frozenset(
+    {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
+)
 _SLOWED_SAMPLES = 0.05
 _BUSY_PERCENT = 5  # of the last second, before a step of its own
 _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed"
@@ -135,8 +141,9 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
             "wide_interval",
             "known to {known_percent:.1f} %, asked for {wanted_percent:.3g} %",
             "measure it longer: --iterations 1000, or --repeats 3",
-            known_percent=100 * error.half_width, wanted_percent=100 * wanted,
-        )  # fmt: skip
+            known_percent=100 * error.half_width,
+            wanted_percent=100 * wanted,
+        )
     if len(steps) >= FEW_STEPS and not is_steady(steps, period):
         yield _issue(
             "drift",
@@ -175,8 +182,9 @@ def _of_repeats(measurement: Measurement) -> Iterator[QualityIssue]:
             "repeats_differ",
             "its {runs} runs differ by {spread_percent:.0f} %",
             "measure again on a quiet machine, with --repeats 3 or more",
-            runs=len(seconds), spread_percent=100 * spread,
-        )  # fmt: skip
+            runs=len(seconds),
+            spread_percent=100 * spread,
+        )
 
 
 def _of_machine(environment: Mapping[str, Any]) -> Iterator[QualityIssue]:
@@ -260,9 +268,11 @@ def _of_disk(burst: Mapping[str, Any]) -> Iterator[QualityIssue]:
         "last (lent by {causes}); a run that did is not fitted",
         "read until the credits are spent and measure again, or take a provisioned gp3 on an "
         "instance without burst",
-        what=" and ".join(burst["above_baseline"]), baseline=burst["baseline_mib_per_second"],
-        iops=burst["baseline_iops"], causes=" and ".join(burst["lent_by"]),
-    )  # fmt: skip
+        what=" and ".join(burst["above_baseline"]),
+        baseline=burst["baseline_mib_per_second"],
+        iops=burst["baseline_iops"],
+        causes=" and ".join(burst["lent_by"]),
+    )
 
 
 def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
@@ -280,9 +290,11 @@ def _of_pace(measurement: Measurement) -> Iterator[QualityIssue]:
             "{last:.4g} samples/s at the end, {first:.4g} in the first minute "
             "({change_percent:+.0f} %){clocks}",
             "the end is what lasts: measure it again now, or longer with --iterations",
-            last=last, first=first, change_percent=100 * change,
+            last=last,
+            first=first,
+            change_percent=100 * change,
             clocks=_fallen_clock(environment),
-        )  # fmt: skip
+        )
 
 
 def _fallen_clock(environment: Mapping[str, Any]) -> Message:

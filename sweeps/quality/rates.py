@@ -182,9 +182,8 @@ class StoppingRule:
     """
 
     def __init__(
-        self, *, rel_error: float, min_steps: int, first_seconds: float, last_seconds: float,
-        period: int = 1,
-    ) -> None:  # fmt: skip
+        self, *, rel_error: float, min_steps: int, first_seconds: float, last_seconds: float, period: int = 1
+    ) -> None:
         self._rel_error, self._min_steps, self._period = rel_error, min_steps, period
         self._least_seconds = first_seconds
         ratio = max(1.0, last_seconds / first_seconds) if first_seconds > 0 else 1.0

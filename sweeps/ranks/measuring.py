@@ -71,9 +71,12 @@ def _refuse_few_gpus(place: Place, gpus: int) -> None:
     here = place.ranks // place.nodes
     if here > gpus:
         raise UsageError(
-            "{ranks} ranks on a node take as many GPUs, and it has {gpus}", ranks=here, gpus=gpus,
-            field="ranks", hint="give as many --ranks as there are GPUs, or fewer",
-        )  # fmt: skip
+            "{ranks} ranks on a node take as many GPUs, and it has {gpus}",
+            ranks=here,
+            gpus=gpus,
+            field="ranks",
+            hint="give as many --ranks as there are GPUs, or fewer",
+        )
 
 
 class _Ranks:
@@ -86,10 +89,15 @@ class _Ranks:
         self._seconds = job.minutes * 60 / 3
         kind = "cuda" if place.on_gpu else "cpu"
         self._session = Session(
-            network=self._network, device=kind, device_facts=device_facts(kind),
-            precision=Precision(job.precision), data=None,
-            ends_at=time.monotonic() + job.minutes * 60, report=report, keep=lambda _: None,
-        )  # fmt: skip
+            network=self._network,
+            device=kind,
+            device_facts=device_facts(kind),
+            precision=Precision(job.precision),
+            data=None,
+            ends_at=time.monotonic() + job.minutes * 60,
+            report=report,
+            keep=lambda _: None,
+        )
 
     def document(self) -> dict[str, Any]:
         """Of all ranks."""
@@ -180,9 +188,12 @@ class _Ranks:
             return emulated, repeat((None, None))
         torch.manual_seed(0)
         engine = TorchEngine(
-            self._network, device=self._device, task=Task.TRAINING,
-            precision=Precision(job.precision), parallel=parallel,
-        )  # fmt: skip
+            self._network,
+            device=self._device,
+            task=Task.TRAINING,
+            precision=Precision(job.precision),
+            parallel=parallel,
+        )
         return engine, repeat(engine.batch(job.batch_size))
 
     def _runner(self, engine: Engine) -> StepRunner:

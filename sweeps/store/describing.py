@@ -24,9 +24,13 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
     with closing(Database(url, patience_seconds)) as database:
         ready = has_tables(database)
         answer: dict[str, Any] = {
-            "name": database.name, "tables": "head" if ready else "nothing", "newest_version": HEAD,
-            "rows": 0, "held": [], "left_leases": 0,
-        }  # fmt: skip
+            "name": database.name,
+            "tables": "head" if ready else "nothing",
+            "newest_version": HEAD,
+            "rows": 0,
+            "held": [],
+            "left_leases": 0,
+        }
         if not ready and database.file is not None:
             return answer | {"program": _program(database), "now": None}
         answer["now"] = database.read(lambda connection: connection.scalar(sql.select(DatabaseSeconds())))

@@ -298,10 +298,15 @@ def _with_place(
 
 def _emit_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> None:
     emit(
-        "limits_on", trial_id=trial.trial_id, limited_by=hold.limited_by.value,
-        vcpus=request.vcpus, cpus=list(request.cpus), memory_mib=request.memory_mib,
-        read_mib_per_second=request.read_mib_per_second, read_iops=request.read_iops,
-    )  # fmt: skip
+        "limits_on",
+        trial_id=trial.trial_id,
+        limited_by=hold.limited_by.value,
+        vcpus=request.vcpus,
+        cpus=list(request.cpus),
+        memory_mib=request.memory_mib,
+        read_mib_per_second=request.read_mib_per_second,
+        read_iops=request.read_iops,
+    )
 
 
 def _disk_source(trial: Trial, request: LimitRequest) -> str:

@@ -126,18 +126,31 @@ class Tally:
             rest, basis = self._expected(left, now)
             elapsed = now - self._begun
             return SweepProgress(
-                total=self._total, skipped=self._skipped, left=left, counts=dict(self._counts),
+                total=self._total,
+                skipped=self._skipped,
+                left=left,
+                counts=dict(self._counts),
                 running=tuple(
-                    Running(trial_id=trial_id, name=entry.name, where=entry.where,
-                            seconds=now - entry.since, attempt=entry.attempt)
+                    Running(
+                        trial_id=trial_id,
+                        name=entry.name,
+                        where=entry.where,
+                        seconds=now - entry.since,
+                        attempt=entry.attempt,
+                    )
                     for trial_id, entry in self._running.items()
                     if entry.where  # the others wait for a node of a cluster
                 ),
-                elapsed_seconds=elapsed, rest_seconds=rest, basis=basis,
-                attempts=self._attempts, trial_seconds=self._trial_seconds,
-                usd=self._dollars(elapsed), expected_usd=self._dollars(elapsed + rest),
-                heartbeats=dict(self._heartbeats), last_heartbeat_at=self._heartbeat_at,
-            )  # fmt: skip
+                elapsed_seconds=elapsed,
+                rest_seconds=rest,
+                basis=basis,
+                attempts=self._attempts,
+                trial_seconds=self._trial_seconds,
+                usd=self._dollars(elapsed),
+                expected_usd=self._dollars(elapsed + rest),
+                heartbeats=dict(self._heartbeats),
+                last_heartbeat_at=self._heartbeat_at,
+            )
 
     def _begin(self, trial: Trial) -> None:
         begun = _Begun(trial_name(trial), self._clock(), self._where)

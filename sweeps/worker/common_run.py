@@ -70,9 +70,10 @@ class CommonRun:
         found = self._steps(int(min(count, most_steps(self._trial, outside))))
         if not found:
             raise MeasuringError(
-                "in {steps} steps of each process none is of all together", steps=count,
+                "in {steps} steps of each process none is of all together",
+                steps=count,
                 hint="give it more samples, or a smaller batch size",
-            )  # fmt: skip
+            )
         return found
 
     def _warm_up(self, least: int) -> None:

@@ -99,9 +99,8 @@ def _ending(said: str) -> dict[str, str]:
 
 def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        (*_COMMAND, str(rank), str(os.getpid())),
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        (*_COMMAND, str(rank), str(os.getpid())), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
     assert process.stdin is not None
     process.stdin.write(json.dumps(job) + "\n")
     process.stdin.flush()

@@ -87,13 +87,16 @@ def _refuse_another_gpu(requested: str) -> None:
             "{memory_mib:,.0f} MiB, {sm_count} multiprocessors)",
             hint="measure on a whole card; --accelerator cuda measures the slice, and no fit or "
             "anchor takes it for a card",
-            requested=requested, name=torch.cuda.get_device_name(), memory_mib=present.memory_mib,
+            requested=requested,
+            name=torch.cuda.get_device_name(),
+            memory_mib=present.memory_mib,
             sm_count=present.sm_count,
-        )  # fmt: skip
+        )
     raise MeasuringError(
         "{requested} was requested, but the GPU of this node is: {present}",
         hint=Message(
             "correct the node's resources, or use --accelerator cuda:{present}", present=present.gpu
         ),
-        requested=requested, present=present.gpu,
-    )  # fmt: skip
+        requested=requested,
+        present=present.gpu,
+    )

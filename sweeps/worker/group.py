@@ -72,8 +72,10 @@ def joined_group(trial: Trial, job: Mapping[str, Any], rank: int = 0) -> Group:
     dist.init_process_group(
         "nccl" if on_gpu and averages else "gloo",
         store=dist.FileStore(job["rendezvous"], trial.processes),  # type: ignore[attr-defined]
-        rank=rank, world_size=trial.processes, timeout=_PATIENCE,
-    )  # fmt: skip
+        rank=rank,
+        world_size=trial.processes,
+        timeout=_PATIENCE,
+    )
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE)
     return Group(rank, trial.processes, waiting)
 
@@ -88,6 +90,8 @@ def exchanges_gradients(trial: Trial) -> bool:
 def _refuse_few_gpus(wanted: int, gpus: int) -> None:
     if wanted > gpus:
         raise MeasuringError(
-            "{wanted} processes, each on a GPU of its own, and CUDA sees {gpus}", wanted=wanted,
-            gpus=gpus, hint="ask for fewer GPUs; of slices of a card CUDA sees one alone",
-        )  # fmt: skip
+            "{wanted} processes, each on a GPU of its own, and CUDA sees {gpus}",
+            wanted=wanted,
+            gpus=gpus,
+            hint="ask for fewer GPUs; of slices of a card CUDA sees one alone",
+        )

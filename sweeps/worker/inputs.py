@@ -31,9 +31,13 @@ class PhotographBatches:
     """
 
     def __init__(
-        self, trial: Trial, opened: Runnable, source: SampleSource, batch_size: int | None = None,
+        self,
+        trial: Trial,
+        opened: Runnable,
+        source: SampleSource,
+        batch_size: int | None = None,
         share: tuple[int, int] = (0, 1),
-    ) -> None:  # fmt: skip
+    ) -> None:
         plan = trial.plan
         self._opened = opened
         self._batches: Batches = iter(

@@ -56,8 +56,7 @@ def _boot_seconds() -> float | None:
 
 def _cpu_mhz(cpus: Sequence[int], root: Path) -> float | None:
     """Mean present clock of the CPUs: by cpufreq, else as /proc/cpuinfo has it."""
-    values = [_integer(root / f"sys/devices/system/cpu/cpu{n}/cpufreq/scaling_cur_freq")
-              for n in cpus]  # fmt: skip
+    values = [_integer(root / f"sys/devices/system/cpu/cpu{n}/cpufreq/scaling_cur_freq") for n in cpus]
     existing = [value / 1000 for value in values if value]
     return statistics.fmean(existing) if existing else _cpuinfo_mhz(cpus, root)
 

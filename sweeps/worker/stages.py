@@ -152,10 +152,12 @@ def _host(trial: Trial, opened: Runnable, source: SampleSource) -> _Run:
     try:
         seconds = fmean(
             _steps(
-                StepRunner(HostEngine(), depth=0), batches, period=trial.loader_period,
+                StepRunner(HostEngine(), depth=0),
+                batches,
+                period=trial.loader_period,
                 warming=plan["loader_workers"] * plan["prefetch_factor"],
             )
-        )  # fmt: skip
+        )
     finally:
         batches.close()
     facts = {
@@ -185,14 +187,12 @@ def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
 
 
 def _steps(
-    runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1,
-    seconds: float = SECONDS,
-) -> list[float]:  # fmt: skip
+    runner: StepRunner, batches: Iterator[Any], warming: int, period: int = 1, seconds: float = SECONDS
+) -> list[float]:
     """Seconds of each step in steady state."""
     box = TimeBox(
-        seconds=seconds, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST * seconds, rel_error=1.0,
-        period=period,
-    )  # fmt: skip
+        seconds=seconds, min_steps=_FEWEST_STEPS, max_seconds=_LONGEST * seconds, rel_error=1.0, period=period
+    )
     warm_up(runner, batches, warming)
     steps = timed_steps(runner, batches, box)
     return steps[count_warmup_steps(steps, period) :]

@@ -14,8 +14,9 @@ from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial
 
 STARTERS = "=+-@\uff1d\uff0b\uff0d\uff20"
-TEXT = st.text() | st.tuples(st.sampled_from(["", " ", "\ufeff", ";", "x;", "x\t"]),
-                             st.sampled_from(STARTERS), st.text()).map("".join)  # fmt: skip
+TEXT = st.text() | st.tuples(
+    st.sampled_from(["", " ", "\ufeff", ";", "x;", "x\t"]), st.sampled_from(STARTERS), st.text()
+).map("".join)
 NUMBER = re.compile(r"[+-]?[0-9.]+(e[+-]?[0-9]+)?", re.IGNORECASE)
 
 

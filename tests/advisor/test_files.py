@@ -63,9 +63,13 @@ def test_looking_whether_a_place_can_be_written_changes_nothing(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "told"),
-    [(".", "is a folder"), ("no/such/a.md", "No such file"), ("x" * 300, "too long"),
-     ("/proc/a.md", "cannot be written")],
-)  # fmt: skip
+    [
+        (".", "is a folder"),
+        ("no/such/a.md", "No such file"),
+        ("x" * 300, "too long"),
+        ("/proc/a.md", "cannot be written"),
+    ],
+)
 def test_a_place_that_cannot_be_written_is_told_beforehand(tmp_path, name, told):
     with pytest.raises(UsageError, match=f"--out .*{told}"):
         require_writable(tmp_path / name)

@@ -15,8 +15,13 @@ DAY = date(2026, 1, 1)
 def price(kind=LIST, max_age_days=90, low=1.0, high=1.0):
     return Price(
         usd_per_hour=0.0 if kind == FREE else 2.0,
-        kind=kind, as_of=DAY, source="a list", low=low, high=high, max_age_days=max_age_days,
-    )  # fmt: skip
+        kind=kind,
+        as_of=DAY,
+        source="a list",
+        low=low,
+        high=high,
+        max_age_days=max_age_days,
+    )
 
 
 prices = st.builds(

@@ -14,11 +14,14 @@ from tests.sweeps.builders import measurement
 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=9)
 ORDINARY = st.recursive(
-    st.none() | st.booleans() | TEXT | st.integers(-(2**63), 2**63 - 1)
+    st.none()
+    | st.booleans()
+    | TEXT
+    | st.integers(-(2**63), 2**63 - 1)
     | st.floats(allow_nan=False, allow_infinity=False),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=20,
-)  # fmt: skip
+)
 
 
 @given(ORDINARY, st.booleans())
@@ -46,11 +49,18 @@ def test_what_cannot_is_named(text, kind):
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("started_at", {}), ("reason", 1), ("cpu_seconds", "9"), ("read_bytes", []),
-        ("cpu_seconds", float("inf")), ("wall_seconds", 10**400), ("reason", "\ud800"),
-        ("environment", {"cpu_model": []}), ("trial", {}), ("trial", "x"),
+        ("started_at", {}),
+        ("reason", 1),
+        ("cpu_seconds", "9"),
+        ("read_bytes", []),
+        ("cpu_seconds", float("inf")),
+        ("wall_seconds", 10**400),
+        ("reason", "\ud800"),
+        ("environment", {"cpu_model": []}),
+        ("trial", {}),
+        ("trial", "x"),
     ],
-)  # fmt: skip
+)
 def test_an_imported_line_is_held_to_it_too(field, value):
     line = {**measurement_to_dict(measurement()), field: value}
     text = json.dumps(line).replace("Infinity", "1e999")

@@ -67,11 +67,16 @@ def test_a_target_must_be_a_finite_number_above_0(text):
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("5000", 5000), ("5,000", 5000), ("5_000", 5000), ("5e3", 5000),
+        ("5000", 5000),
+        ("5,000", 5000),
+        ("5_000", 5000),
+        ("5e3", 5000),
         (" 1,281,167.5 ", 1281167.5),
-        ("1.624", 1.624), ("0.500", 0.5), ("1e8", 1e8),
+        ("1.624", 1.624),
+        ("0.500", 0.5),
+        ("1e8", 1e8),
     ],
-)  # fmt: skip
+)
 def test_a_number_may_be_typed_with_its_thousands_divided(text, number):
     assert parse_number(text, "it") == parse_number(text.strip() + " ", "it") == number
 
@@ -79,11 +84,17 @@ def test_a_number_may_be_typed_with_its_thousands_divided(text, number):
 @pytest.mark.parametrize(
     ("text", "number"),
     [
-        ("50M", 50_000_000), ("5k", 5000), ("5 K", 5000), ("1.5B", 1_500_000_000),
+        ("50M", 50_000_000),
+        ("5k", 5000),
+        ("5 K", 5000),
+        ("1.5B", 1_500_000_000),
         ("2.3m", 2_300_000),
-        ("1.28 million", 1_280_000), ("3bn", 3_000_000_000), ("1,200k", 1_200_000), ("1e8", 10**8),
+        ("1.28 million", 1_280_000),
+        ("3bn", 3_000_000_000),
+        ("1,200k", 1_200_000),
+        ("1e8", 10**8),
     ],
-)  # fmt: skip
+)
 def test_what_is_counted_may_be_typed_in_thousands_millions_and_billions(text, number):
     assert parse_number(text, "it", counted=True, whole=True) == number
 

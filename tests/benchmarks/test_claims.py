@@ -42,9 +42,8 @@ _ALL = {"A": 17, "B": 7, "C": 8, "D": 5, "E": 8}
 
 def _profile(storage: str, size: float = 200_000) -> DatasetProfile:
     return DatasetProfile(
-        name="photographs", samples=4000, bytes_per_sample=size, storage_format=storage,
-        width=256, height=256,
-    )  # fmt: skip
+        name="photographs", samples=4000, bytes_per_sample=size, storage_format=storage, width=256, height=256
+    )
 
 
 def _row(rate: float, *, vcpus: float = 2.0, status: Status = Status.OK) -> Measurement:
@@ -168,9 +167,14 @@ def test_the_page_names_how_each_figure_came_about() -> None:
         "B01": Finding(kind=Kind.OUT_OF_SCOPE, verdict=Verdict.UNKNOWN, ours="-", why="prices"),
     }
     told = {
-        "date": "2026-11-21", "size": "full", "trials": 3, "conversions": 0,
-        "read_ahead_kib": 128, "machine": {"cpu": "a CPU", "cpus": 2}, "claims": document(findings),
-    }  # fmt: skip
+        "date": "2026-11-21",
+        "size": "full",
+        "trials": 3,
+        "conversions": 0,
+        "read_ahead_kib": 128,
+        "machine": {"cpu": "a CPU", "cpus": 2},
+        "claims": document(findings),
+    }
     page = markdown(json.loads(json.dumps(told)))
     assert f"measured at 1/{SCALE} scale" in page
     assert "out of scope" in page

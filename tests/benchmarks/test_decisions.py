@@ -16,10 +16,20 @@ from benchmarks.decisions import (
 from benchmarks.truth.asking import Answer
 from benchmarks.truth.rows import rows_of
 
-(ROW,) = rows_of([{
-    "source": "somebody", "network": "resnet50", "task": "training", "stack": "eager",
-    "precision": "fp32", "gpu": "T4", "batch_size": "32", "step_seconds": "0.1",
-}])  # fmt: skip
+(ROW,) = rows_of(
+    [
+        {
+            "source": "somebody",
+            "network": "resnet50",
+            "task": "training",
+            "stack": "eager",
+            "precision": "fp32",
+            "gpu": "T4",
+            "batch_size": "32",
+            "step_seconds": "0.1",
+        }
+    ]
+)
 HEAD = "source,network,task,stack,precision,gpu,gpu_count,batch_size,input,step_seconds\n"
 
 

@@ -55,9 +55,12 @@ def test_the_aim_is_reached_where_the_error_stays_within_it():
 
 def test_the_grid_has_720_cells():
     axes = (
-        search_replay.GRID.networks, search_replay.GRID.batch_sizes, search_replay.GRID.vcpus,
-        search_replay.GRID.memory, search_replay.GRID.disks,
-    )  # fmt: skip
+        search_replay.GRID.networks,
+        search_replay.GRID.batch_sizes,
+        search_replay.GRID.vcpus,
+        search_replay.GRID.memory,
+        search_replay.GRID.disks,
+    )
     count = 1
     for axis in axes:
         count *= len(axis)

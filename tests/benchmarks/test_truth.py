@@ -29,11 +29,22 @@ MOST_HALF_WIDTH_PERCENT = 24.0
 def record(**changes):
     """A row of the public format."""
     usual = {
-        "source": "somebody", "network": "resnet50", "task": "inference", "framework": "pytorch",
-        "eager": "eager", "precision": "fp32", "gpu": "T4", "gpu_count": "1", "batch_size": "32",
-        "input": "224px", "samples_per_second": "320", "step_ms": "", "peak_memory_mib": "",
-        "notes": "", "a column that nobody knows": "1",
-    }  # fmt: skip
+        "source": "somebody",
+        "network": "resnet50",
+        "task": "inference",
+        "framework": "pytorch",
+        "eager": "eager",
+        "precision": "fp32",
+        "gpu": "T4",
+        "gpu_count": "1",
+        "batch_size": "32",
+        "input": "224px",
+        "samples_per_second": "320",
+        "step_ms": "",
+        "peak_memory_mib": "",
+        "notes": "",
+        "a column that nobody knows": "1",
+    }
     return {**usual, **changes}
 
 
@@ -56,8 +67,11 @@ def test_guidance_is_two_samples_an_image():
         ]
     )
     assert (row.network, row.input, row.batch_size, row.seconds) == (
-        "stable-diffusion-1.5", "4x64x64", 8, 0.1,
-    )  # fmt: skip
+        "stable-diffusion-1.5",
+        "4x64x64",
+        8,
+        0.1,
+    )
 
 
 @pytest.mark.parametrize(
@@ -132,10 +146,12 @@ def test_six_networks_that_somebody_measured_tell_of_their_others():
     names = ("resnet50", "vgg16", "densenet121", "mobilenet_v2", "alexnet", "resnet18", "vit_b_16")
     rows = rows_of([record(network=name) for name in names])
     plain = asked.rates(rows)
-    slow = rows_of([
-        record(network=name, samples_per_second=str(answer.median / 2))
-        for name, answer in zip(names, plain, strict=True)
-    ])  # fmt: skip
+    slow = rows_of(
+        [
+            record(network=name, samples_per_second=str(answer.median / 2))
+            for name, answer in zip(names, plain, strict=True)
+        ]
+    )
     after = probed(asked, slow, asked.model.step_times)
     (place,) = (place for place, one in enumerate(after) if isinstance(one, Answer))
     assert 0.4 < after[place].median / plain[place].median < 0.7
@@ -203,30 +219,48 @@ def test_the_command_prints_a_table(capsys):
 def step(seconds, **changes):
     """A row of the observations' format."""
     usual = {
-        "source": "timm", "network": "resnet50", "task": "inference", "stack": "eager",
-        "framework": "pt291", "memory_format": "contiguous", "precision": "amp", "tf32": "conv",
-        "gpu": "RTX 4090", "gpu_count": "1", "batch_size": "256", "input": "3x224x224",
-        "step_seconds": str(seconds), "peak_memory_mib": "", "variant": "",
-    }  # fmt: skip
+        "source": "timm",
+        "network": "resnet50",
+        "task": "inference",
+        "stack": "eager",
+        "framework": "pt291",
+        "memory_format": "contiguous",
+        "precision": "amp",
+        "tf32": "conv",
+        "gpu": "RTX 4090",
+        "gpu_count": "1",
+        "batch_size": "256",
+        "input": "3x224x224",
+        "step_seconds": str(seconds),
+        "peak_memory_mib": "",
+        "variant": "",
+    }
     return {**usual, **changes}
 
 
 def test_a_pair_differs_in_one_setting_alone():
-    rows = rows_of([
-        step(0.06), step(0.05, stack="compile", framework="pt291-compile"),
-        step(0.04, stack="compile", framework="pt240"),
-        step(0.03, memory_format="channels_last", batch_size="128"),
-    ])  # fmt: skip
+    rows = rows_of(
+        [
+            step(0.06),
+            step(0.05, stack="compile", framework="pt291-compile"),
+            step(0.04, stack="compile", framework="pt240"),
+            step(0.03, memory_format="channels_last", batch_size="128"),
+        ]
+    )
     (pair,) = gains.pairs_of(rows)
     assert (pair.change, pair.gain) == ("compile", pytest.approx(1.2))
 
 
 def test_a_gain_is_scored_beside_the_median_of_all():
-    rows = rows_of([
-        step(0.06), step(0.05, stack="compile"),
-        step(0.06, precision="fp32"), step(0.06, gpu="K80", precision="fp32"),
-        step(0.06, gpu="K80"),
-    ])  # fmt: skip
+    rows = rows_of(
+        [
+            step(0.06),
+            step(0.05, stack="compile"),
+            step(0.06, precision="fp32"),
+            step(0.06, gpu="K80", precision="fp32"),
+            step(0.06, gpu="K80"),
+        ]
+    )
     document = gains.gains(rows)
     # What nobody would be told is not scored: a K80 has no units of 16 bits.
     assert (document["schema"], document["pairs"], document["answered"]) == (gains.SCHEMA, 3, 2)
@@ -250,8 +284,9 @@ def test_the_page_marks_misses_and_tells_what_was_not_scored():
 
 
 def test_pages_quote_three_figures_between_their_marks():
-    documents = {"gpu": {"groups": [{"by": "all", "group": "all", "mape_percent": 20.0,
-                                     "median_percent": 10.0}]}}  # fmt: skip
+    documents = {
+        "gpu": {"groups": [{"by": "all", "group": "all", "mape_percent": 20.0, "median_percent": 10.0}]}
+    }
     short = in_short(documents)
     assert short == "Error of the rate, mean / median, where this was left out: a GPU 20 / 10 %."
     text = quoted("a\n<!-- scored -->\nold\n<!-- /scored -->\nb", short)

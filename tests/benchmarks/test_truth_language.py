@@ -6,8 +6,8 @@ import math
 
 import pytest
 
-from advisor.infra.language_sources.rows import ServingRow, read_serving, read_table, write_table
-from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import ServingRow, read_serving, read_table, write_table
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from benchmarks.truth.__main__ import main
 from benchmarks.truth.language import decisions, load
 from benchmarks.truth.language.__main__ import Told, document_of, truth
@@ -30,19 +30,34 @@ SURE = Bounds(0.9, 1.0, 1.1)
 def row(**changes):
     """A measured closed loop that the predictor knows everything of."""
     usual = ServingRow(
-        "somebody", "Apache-2.0", "meta-llama/Meta-Llama-3.1-8B", "H100-SXM5-80GB", "vllm", "bf16",
-        "closed", 1000.0, 200.0, concurrency=8.0, ttft_seconds=0.1, tpot_seconds=0.009,
-    )  # fmt: skip
+        "somebody",
+        "Apache-2.0",
+        "meta-llama/Meta-Llama-3.1-8B",
+        "H100-SXM5-80GB",
+        "vllm",
+        "bf16",
+        "closed",
+        1000.0,
+        200.0,
+        concurrency=8.0,
+        ttft_seconds=0.1,
+        tpot_seconds=0.009,
+    )
     return usual._replace(**changes)
 
 
 def choice(gpu, tensor_parallel, rate):
     """A row of a decision."""
     return row(
-        kind="maximum", gpu=gpu, gpus=tensor_parallel, tensor_parallel=tensor_parallel,
-        concurrency=math.nan, ttft_seconds=math.nan, tpot_seconds=math.nan,
+        kind="maximum",
+        gpu=gpu,
+        gpus=tensor_parallel,
+        tensor_parallel=tensor_parallel,
+        concurrency=math.nan,
+        ttft_seconds=math.nan,
+        tpot_seconds=math.nan,
         output_tokens_per_second=rate,
-    )  # fmt: skip
+    )
 
 
 def told(rate):
@@ -52,22 +67,34 @@ def told(rate):
 
 def test_what_nobody_knows_is_counted_and_never_crashes(tmp_path, capsys):
     rows = [
-        row(), row(model="no/such-model"), row(gpu="Abacus 9"), row(engine="deepspeed-mii"),
-        row(kind="burst"), row(gpus=4, attention_dp=4), row(fit=0, flags="queued"),
-        row(kind="static", output_tokens=1.0), row(kind="static", concurrency=1e6),
-        row(kind="open", requests_per_second_offered=1e6), row(ttft_seconds=math.nan),
+        row(),
+        row(model="no/such-model"),
+        row(gpu="Abacus 9"),
+        row(engine="deepspeed-mii"),
+        row(kind="burst"),
+        row(gpus=4, attention_dp=4),
+        row(fit=0, flags="queued"),
+        row(kind="static", output_tokens=1.0),
+        row(kind="static", concurrency=1e6),
+        row(kind="open", requests_per_second_offered=1e6),
+        row(ttft_seconds=math.nan),
         row(kind="maximum", model="meta-llama/Meta-Llama-3.1-405B"),
-    ]  # fmt: skip
+    ]
     write_table(rows, tmp_path / "rows.csv.gz")
     main(["--language", "--rows", str(tmp_path / "rows.csv.gz"), "--json"])
     document = json.loads(capsys.readouterr().out)
     assert (document["rows"], document["answered"]) == (12, 2)
     assert set(document["refused"]) >= {
-        "unknown model no/such-model", "unknown GPU Abacus 9", "unknown engine deepspeed-mii",
-        "unknown kind burst", "split by attention data or into a pipeline", "doubtful: queued",
-        "first tokens of a batch alone", "a batch that memory does not hold at once",
+        "unknown model no/such-model",
+        "unknown GPU Abacus 9",
+        "unknown engine deepspeed-mii",
+        "unknown kind burst",
+        "split by attention data or into a pipeline",
+        "doubtful: queued",
+        "first tokens of a batch alone",
+        "a batch that memory does not hold at once",
         "more than it is said to serve, or to fit",
-    }  # fmt: skip
+    }
 
 
 def test_a_row_has_an_answer_for_each_figure_that_it_has():
@@ -153,8 +180,7 @@ def test_trials_of_its_own_bring_answers_nearer(few_rows, tmp_path):
 
 
 def test_true_answers_choose_the_cheapest_and_hourly_prices_do_not():
-    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0),
-            choice("L4", 1, 200.0)]  # fmt: skip
+    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0), choice("L4", 1, 200.0)]
     answers = {place: told(each.output_tokens_per_second) for place, each in enumerate(rows)}
     found = decisions.figures_of(rows, answers, {})
     assert found["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
@@ -162,8 +188,7 @@ def test_true_answers_choose_the_cheapest_and_hourly_prices_do_not():
 
 
 def test_a_trial_corrects_a_wrong_first_choice():
-    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0),
-            choice("L4", 1, 200.0)]  # fmt: skip
+    rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0), choice("L4", 1, 200.0)]
     answers = {0: told(9000.0), 1: told(90000.0), 2: told(200.0)}
     (case,) = decisions.cases_of(rows)
     assert decisions.chosen(case, answers).place == 1
@@ -219,9 +244,7 @@ def test_a_run_of_training_is_scored_by_fits_without_its_size_gpu_and_source():
     document = tuning_truth(runs)
     assert (document["rows"], document["answered"]) == (17, 16)
     every = [row for row in document["tables"] if row["by"] == "all"]
-    assert [(row["left_out"], row["n"]) for row in every] == [
-        ("model size", 16), ("gpu", 16), ("source", 16),
-    ]  # fmt: skip
+    assert [(row["left_out"], row["n"]) for row in every] == [("model size", 16), ("gpu", 16), ("source", 16)]
 
 
 @pytest.mark.slow

@@ -21,9 +21,12 @@ HOUR = 3600.0
 
 def wanted(name="weekly", **changes):
     values = {
-        "name": name, "cron": "0 3 * * 1", "timezone": "Europe/Berlin",
-        "command": ("sweep", "run", "--preset", "small"), "folder": "/home",
-    }  # fmt: skip
+        "name": name,
+        "cron": "0 3 * * 1",
+        "timezone": "Europe/Berlin",
+        "command": ("sweep", "run", "--preset", "small"),
+        "folder": "/home",
+    }
     return NewSchedule(**{**values, **changes})
 
 

@@ -12,13 +12,31 @@ from collections.abc import Callable, Iterator
 
 Words = list[str]
 NETWORKS = (
-    "alexnet", "googlenet", "inception_v3", "resnet50", "resnet152", "vgg16", "bert", "vit_b_16",
-    "yolov8", "unet", "efficientnet_b0", "mobilenet_v2", "densenet121", "swin_t", "lstm_ptb",
-)  # fmt: skip
+    "alexnet",
+    "googlenet",
+    "inception_v3",
+    "resnet50",
+    "resnet152",
+    "vgg16",
+    "bert",
+    "vit_b_16",
+    "yolov8",
+    "unet",
+    "efficientnet_b0",
+    "mobilenet_v2",
+    "densenet121",
+    "swin_t",
+    "lstm_ptb",
+)
 LANGUAGE_MODELS = (
-    "meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-32B", "Qwen/Qwen3-8B",
-    "mistralai/Mistral-7B-v0.3", "google/gemma-2-9b", "deepseek-ai/DeepSeek-V3",
-)  # fmt: skip
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-32B",
+    "Qwen/Qwen3-8B",
+    "mistralai/Mistral-7B-v0.3",
+    "google/gemma-2-9b",
+    "deepseek-ai/DeepSeek-V3",
+)
 CLOUDS = ("aws", "aws", "gcp", "azure", "alibaba", "lambda", "runpod", "oci", "any")
 MARKETS = ("on-demand", "on-demand", "on-demand", "spot", "commitment-1y", "any")
 INSTANCES = ("g4dn.xlarge", "g5.2xlarge", "g6.xlarge", "g6e.xlarge", "c7i.4xlarge", "p5.48xlarge")
@@ -34,9 +52,13 @@ def questions(seed: int, count: int) -> Iterator[Words]:
     """`count` questions: recommendations of all tasks, predictions, comparisons, memory."""
     draw = random.Random(seed)
     kinds: list[tuple[int, Callable[[random.Random], Words]]] = [
-        (9, _network), (4, _generation), (2, _finetuning), (2, _predict), (1, _compare),
+        (9, _network),
+        (4, _generation),
+        (2, _finetuning),
+        (2, _predict),
+        (1, _compare),
         (1, _memory),
-    ]  # fmt: skip
+    ]
     makers = [make for weight, make in kinds for _ in range(weight)]
     for number in range(count):
         yield makers[number % len(makers)](draw)

@@ -21,10 +21,7 @@ def recorded(words: list[str]) -> dict[str, Any]:
     code, text, stderr = _asked(words)
     answers = {0, 3} >= {code} and words[0] != "--help"
     document = _asked([*words, "-o", "json"])[1] if answers else "null"
-    return {
-        "words": words, "code": code, "stderr": stderr, "text": text,
-        "document": json.loads(document),
-    }  # fmt: skip
+    return {"words": words, "code": code, "stderr": stderr, "text": text, "document": json.loads(document)}
 
 
 def _asked(words: list[str]) -> tuple[int, str, str]:
@@ -42,8 +39,13 @@ def main(questions: str, out: str) -> None:
     target = Path(out).absolute()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        os.environ |= {"HOME": folder, "XDG_DATA_HOME": folder, "XDG_CONFIG_HOME": folder,
-                       "ADVISOR_TODAY": "2026-11-28", "COLUMNS": "100"}  # fmt: skip
+        os.environ |= {
+            "HOME": folder,
+            "XDG_DATA_HOME": folder,
+            "XDG_CONFIG_HOME": folder,
+            "ADVISOR_TODAY": "2026-11-28",
+            "COLUMNS": "100",
+        }
         with target.open("w", encoding="utf-8") as file:
             for number, line in enumerate(lines, 1):
                 file.write(json.dumps(recorded(json.loads(line))) + "\n")

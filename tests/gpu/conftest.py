@@ -10,7 +10,7 @@ import pytest
 from advisor.catalog import load_catalog
 from advisor.domain import Accelerator
 from advisor.errors import MeasuringError
-from advisor.sweeps.campaign.cells import Machine, host_resources
+from advisor.infra.build.campaign.cells import Machine, host_resources
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.probe.accelerator import need_cuda

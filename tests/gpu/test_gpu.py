@@ -13,12 +13,12 @@ from msgspec.structs import replace
 
 from advisor.answers.measuring import measure_reference
 from advisor.domain import MemoryFormat, Precision, Stack, Status, Task
+from advisor.infra.build.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
+from advisor.infra.build.campaign.records import Records
+from advisor.infra.build.campaign.session import Campaign, measure_ladder
 from advisor.models.zoo.networks import network_info
 from advisor.models.zoo.opening import open_network
 from advisor.runs.measuring_script import measure_script
-from advisor.sweeps.campaign.cells import QUICK, Ladder, Setting, pipeline_trials, synthetic_trial
-from advisor.sweeps.campaign.records import Records
-from advisor.sweeps.campaign.session import Campaign, measure_ladder
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.formats.importing import read_file
 from tests.gpu.conftest import is_rehearsal
@@ -38,9 +38,12 @@ def cell(gpu, setting=FP32, task=Task.TRAINING, info=SMALL, batch_size=32, finge
 
 def behind_the_loader(gpu, photographs, task=Task.TRAINING):
     (trial, *_) = pipeline_trials(
-        [network_info("alexnet")], gpu.machine, replace(BUDGET, pipeline_tasks=(task,)),
-        profile_folder(photographs), str(photographs),
-    )  # fmt: skip
+        [network_info("alexnet")],
+        gpu.machine,
+        replace(BUDGET, pipeline_tasks=(task,)),
+        profile_folder(photographs),
+        str(photographs),
+    )
     return trial
 
 
@@ -150,9 +153,8 @@ def test_loading_and_computing_overlap(gpu):
     )
     network, batch_size = ("cifar10_cnn", 4) if is_rehearsal() else ("vgg16", 64)
     script = OVERLAP.format(
-        root=ROOT, network=network, batch_size=batch_size,
-        prelude=prelude if is_rehearsal() else "",
-    )  # fmt: skip
+        root=ROOT, network=network, batch_size=batch_size, prelude=prelude if is_rehearsal() else ""
+    )
     command = [sys.executable, "-c", script]
     answer = subprocess.run(command, capture_output=True, check=True, text=True)
     assert float(answer.stdout) <= 1.4
@@ -171,13 +173,20 @@ TOO_MUCH = (
 def rows_of_ladder(gpu, tmp_path, fault):
     network = open_network(own_network(tmp_path, fault))
     ladder = Ladder(
-        info=network.info, task=Task.INFERENCE, setting=FP32, batches=(1, 2, 4),
+        info=network.info,
+        task=Task.INFERENCE,
+        setting=FP32,
+        batches=(1, 2, 4),
         fingerprint=network.fingerprint,
-    )  # fmt: skip
+    )
     campaign = Campaign(
-        machine=gpu.machine, budget=BUDGET, records=Records(tmp_path / "c.jsonl"),
-        report=lambda _line: None, ends_at=float("inf"), attempt=gpu.attempt,
-    )  # fmt: skip
+        machine=gpu.machine,
+        budget=BUDGET,
+        records=Records(tmp_path / "c.jsonl"),
+        report=lambda _line: None,
+        ends_at=float("inf"),
+        attempt=gpu.attempt,
+    )
     assert measure_ladder(campaign, ladder)
     return read_file(tmp_path / "c.jsonl").measurements
 
@@ -198,7 +207,7 @@ def test_a_full_gpu_is_no_fault_and_ends_the_ladder(gpu, tmp_path):
 def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
     gpu.needs_a_real_one("the campaign starts its own workers")
     out = tmp_path / "c.jsonl"
-    command = [*gpu.program("advisor.sweeps.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
+    command = [*gpu.program("advisor.infra.build.campaign"), "gpu", "--quick", "--networks", "cifar10_cnn"]
     for minutes in ("0.6", "3"):
         asked = [*command, "--out", str(out), "--minutes", minutes]
         assert subprocess.run(asked, check=False).returncode == 0
@@ -210,10 +219,11 @@ def test_the_campaign_command_measures_and_goes_on(gpu, tmp_path):
 def measured_anchor(gpu, reference, **asked):
     values = {"tasks": (Task.TRAINING,), "precision": Precision.FP32, "data": None, "runs": 2}
     return measure_reference(
-        reference, on_progress=lambda _line: None,
+        reference,
+        on_progress=lambda _line: None,
         command=gpu.program("advisor.sweeps.anchors.measure"),
         **{**values, **asked},
-    )  # fmt: skip
+    )
 
 
 def test_an_anchor_is_of_this_gpu_and_of_several_processes(gpu):

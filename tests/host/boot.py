@@ -100,18 +100,38 @@ def findings(folder, data, *, init, words="", seconds=3600):
 def _qemu(accelerator, images, socket, log, words):
     initramfs, disk = images
     return [
-        "qemu-system-x86_64", "-nodefaults", "-no-reboot", "-display", "none",
-        "-accel", "kvm" if accelerator == "kvm" else "tcg,thread=multi",
-        "-cpu", "host" if accelerator == "kvm" else "max", "-smp", "3", "-m", _MEMORY,
-        "-object", f"memory-backend-memfd,id=memory,size={_MEMORY},share=on",
-        "-numa", "node,memdev=memory",
-        "-chardev", f"socket,id=files,path={socket}",
-        "-device", "vhost-user-fs-pci,chardev=files,tag=root",
-        "-drive", f"file={disk},format=raw,if=virtio,cache=unsafe",
-        "-kernel", str(kernel()), "-initrd", str(initramfs),
-        "-append", f"console=ttyS0 quiet panic=-1 boot=shared root=shared {words}",
-        "-serial", f"file:{log}",
-    ]  # fmt: skip
+        "qemu-system-x86_64",
+        "-nodefaults",
+        "-no-reboot",
+        "-display",
+        "none",
+        "-accel",
+        "kvm" if accelerator == "kvm" else "tcg,thread=multi",
+        "-cpu",
+        "host" if accelerator == "kvm" else "max",
+        "-smp",
+        "3",
+        "-m",
+        _MEMORY,
+        "-object",
+        f"memory-backend-memfd,id=memory,size={_MEMORY},share=on",
+        "-numa",
+        "node,memdev=memory",
+        "-chardev",
+        f"socket,id=files,path={socket}",
+        "-device",
+        "vhost-user-fs-pci,chardev=files,tag=root",
+        "-drive",
+        f"file={disk},format=raw,if=virtio,cache=unsafe",
+        "-kernel",
+        str(kernel()),
+        "-initrd",
+        str(initramfs),
+        "-append",
+        f"console=ttyS0 quiet panic=-1 boot=shared root=shared {words}",
+        "-serial",
+        f"file:{log}",
+    ]
 
 
 @contextmanager
@@ -121,8 +141,9 @@ def _files_server(folder):
     with (folder / "files.log").open("wb") as log:
         server = subprocess.Popen(
             [_VIRTIOFSD, f"--socket-path={socket}", "-o", "source=/,cache=always,sandbox=chroot"],
-            stdout=log, stderr=log,
-        )  # fmt: skip
+            stdout=log,
+            stderr=log,
+        )
     try:
         for _ in range(100):
             if socket.exists():

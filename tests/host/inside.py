@@ -41,10 +41,14 @@ def size():
     here = machine_size()
     request = LimitRequest(vcpus=here.vcpus, memory_mib=here.memory_mib, cpus=here.cpus)
     return {
-        "vcpus": here.vcpus, "memory_mib": here.memory_mib, "cpu_quota": here.cpu_quota,
-        "memory_limit_mib": here.memory_limit_mib, "cpus": len(here.cpus),
-        "host_memory_mib": here.host_memory_mib, "is_whole": asks_for_whole_machine(request),
-    }  # fmt: skip
+        "vcpus": here.vcpus,
+        "memory_mib": here.memory_mib,
+        "cpu_quota": here.cpu_quota,
+        "memory_limit_mib": here.memory_limit_mib,
+        "cpus": len(here.cpus),
+        "host_memory_mib": here.host_memory_mib,
+        "is_whole": asks_for_whole_machine(request),
+    }
 
 
 def doctor():
@@ -56,10 +60,24 @@ def contract(_name):
     """The tests that every limiter passes, by the limiter of this sandbox."""
     folder = DISK / str(os.getpid())
     answer = subprocess.run(
-        [sys.executable, "-P", "-m", "pytest", "tests/contracts/test_limiters.py", "-k", "CgroupV2",
-         "-p", "no:cacheprovider", f"--basetemp={folder}", "--timeout", "900"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "pytest",
+            "tests/contracts/test_limiters.py",
+            "-k",
+            "CgroupV2",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={folder}",
+            "--timeout",
+            "900",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     shutil.rmtree(folder, ignore_errors=True)
     return {"code": answer.returncode, "tail": answer.stdout[-1500:]}
 
@@ -67,9 +85,12 @@ def contract(_name):
 def held(_name):
     """Half a vCPU, 96 MiB and 8 MiB/s of the disk, each by itself: what the kernel lets through."""
     return {
-        "vcpus_0.5": cpu_share(0.5), "vcpus_1": cpu_share(1.0), "memory_96": memory(96.0),
-        "disk_8": disk(8.0), "disk_free": disk(None),
-    }  # fmt: skip
+        "vcpus_0.5": cpu_share(0.5),
+        "vcpus_1": cpu_share(1.0),
+        "memory_96": memory(96.0),
+        "disk_8": disk(8.0),
+        "disk_free": disk(None),
+    }
 
 
 def request(**changes):
@@ -181,28 +202,44 @@ def trial(name):
     rate = wanted.get("disk")
     row = run_attempt(
         Trial(
-            workload=Workload(network="alexnet", task=Task.INFERENCE, batch_size=4,
-                              dataset=profile_folder(DISK / "photographs")),
+            workload=Workload(
+                network="alexnet",
+                task=Task.INFERENCE,
+                batch_size=4,
+                dataset=profile_folder(DISK / "photographs"),
+            ),
             resources=Resources(
-                vcpus=wanted["vcpus"], physical_cores=wanted["vcpus"],
+                vcpus=wanted["vcpus"],
+                physical_cores=wanted["vcpus"],
                 memory_mib=wanted["memory_mib"],
                 disk=DiskRate(type="slow" if rate else "unlimited", read_mib_per_second=rate),
             ),
-            accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.05,
+            accelerator=Accelerator.parse("emulated:T4"),
+            emulated_step_seconds=0.05,
             dataset_path=str(DISK / "photographs"),
-            plan={"measure_seconds": 2.0, "min_steps": 5, "max_seconds": 60.0, "loader_workers": 1,
-                  "prefetch_factor": 2, "rel_error": 0.5},
+            plan={
+                "measure_seconds": 2.0,
+                "min_steps": 5,
+                "max_seconds": 60.0,
+                "loader_workers": 1,
+                "prefetch_factor": 2,
+                "rel_error": 0.5,
+            },
         ),
         timeout_seconds=900.0,
-    )  # fmt: skip
+    )
     facts = row.environment
     names = ("limits_held", "cpus", "usable_cpus", "cpu_quota", "memory_mib", "memory_limit_mib", "cpus_used")
     used = row.cpu_seconds / row.wall_seconds if row.wall_seconds else None
     return {
-        "status": row.status, "limited_by": row.limited_by, "reason": row.reason,
-        "steps": len(row.step_seconds), "cores": used and round(used, 3),
-        "peak_memory_mib": row.peak_memory_mib, **{one: facts.get(one) for one in names},
-    }  # fmt: skip
+        "status": row.status,
+        "limited_by": row.limited_by,
+        "reason": row.reason,
+        "steps": len(row.step_seconds),
+        "cores": used and round(used, 3),
+        "peak_memory_mib": row.peak_memory_mib,
+        **{one: facts.get(one) for one in names},
+    }
 
 
 LOOKS = {"contract": contract, "held": held, "trial": trial, "taken_back": taken_back}

@@ -119,9 +119,11 @@ def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once
 
 def node_options(node, trials):
     return (
-        f"--node-ip-address={address_of(node)}", "--num-cpus=2", "--num-gpus=0",
+        f"--node-ip-address={address_of(node)}",
+        "--num-cpus=2",
+        "--num-gpus=0",
         f'--resources={{"advisor_trial": {trials}}}',
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -109,8 +109,10 @@ def test_a_real_trial_says_what_held_it(guest, sandbox, limited_by, held):
     assert row["limits_held"] == held
     size = guest.of(sandbox, "size")
     assert (row["cpu_quota"], row["memory_limit_mib"], row["usable_cpus"]) == (
-        size["cpu_quota"], size["memory_limit_mib"], size["cpus"],
-    )  # fmt: skip
+        size["cpu_quota"],
+        size["memory_limit_mib"],
+        size["cpus"],
+    )
 
 
 def test_a_limit_that_systemd_takes_back_is_no_longer_claimed(guest):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.infra.catalog_build.aws.estimates import Estimates, interval
-from advisor.infra.catalog_build.aws.families import Kind, family, generation, kinds
-from advisor.infra.catalog_build.aws.lists import PriceList, newest_prices
-from advisor.infra.catalog_build.aws.spot import Advice, Seen, SpotRules, group
-from advisor.infra.catalog_build.wide import Basis
+from advisor.infra.build.catalog.aws.estimates import Estimates, interval
+from advisor.infra.build.catalog.aws.families import Kind, family, generation, kinds
+from advisor.infra.build.catalog.aws.lists import PriceList, newest_prices
+from advisor.infra.build.catalog.aws.spot import Advice, Seen, SpotRules, group
+from advisor.infra.build.catalog.wide import Basis
 
 NEW = Basis("new", "list", "USD", "s")
 OLD = Basis("old", "list", "USD", "s")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES
-from advisor.infra.catalog_build.azure import disks, prices, sizes
-from advisor.infra.catalog_build.azure.sources import GPU_LIST, LIST
+from advisor.infra.build.catalog.azure import disks, prices, sizes
+from advisor.infra.build.catalog.azure.sources import GPU_LIST, LIST
 from tests.rows import assert_each
 
 # size -> vCPUs, cores, GiB of RAM (Azure's documentation of the series)

@@ -7,9 +7,9 @@ from click.testing import CliRunner
 
 from advisor.catalog.cpus import plain_cpu_name
 from advisor.catalog.files import DATA_FOLDER, MANIFEST
-from advisor.infra.build_catalog import main
-from advisor.infra.catalog_build import bundle as bundles
-from advisor.infra.catalog_build.tables import number, table
+from advisor.infra.build.catalog import bundle as bundles
+from advisor.infra.build.catalog.__main__ import main
+from advisor.infra.build.catalog.tables import number, table
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_a_stale_snapshot_is_named(built, tmp_path):
     assert done.exit_code == 1
     assert "catalog/aws_prices_on-demand" in done.stderr
     assert "catalog/gpus.csv" in done.stderr
-    assert "python -m advisor.infra.build_catalog" in done.stderr
+    assert "python -m advisor.infra.build.catalog" in done.stderr
 
 
 @pytest.mark.slow

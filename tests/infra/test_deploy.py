@@ -51,8 +51,11 @@ def test_the_commands_of_the_compose_file_work_together(postgresql, tmp_path):
     environment = {**os.environ, "ADVISOR_DATABASE_URL": postgresql.new_database()}
     made = subprocess.run(
         [*ADVISOR, "keys", "add", "me", "--scope", "admin"],
-        capture_output=True, text=True, check=True, env=environment,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
+    )
     (key,) = re.findall(r"adv_\S+", made.stdout)
     services, port = COMPOSE["services"], free_port()
     command = [word.replace("8765", port) for word in services["service"]["command"]]
@@ -102,8 +105,11 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
     with Served("--mcp", "--workers", "2") as service, ExitStack() as block:
         made = subprocess.run(
             [*ADVISOR, "keys", "add", "prometheus", "--scope", "read"],
-            capture_output=True, text=True, check=True, env=service.environment,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+            env=service.environment,
+        )
         (key,) = re.findall(r"adv_\S+", made.stdout)
         (tmp_path / "key").write_text(key)
         (config,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", MONITORING, re.DOTALL)
@@ -116,11 +122,13 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
         address = f"127.0.0.1:{free_port()}"
         process = subprocess.Popen(
             [
-                "prometheus", f"--config.file={tmp_path}/prometheus.yml",
-                f"--storage.tsdb.path={tmp_path}/rows", f"--web.listen-address={address}",
+                "prometheus",
+                f"--config.file={tmp_path}/prometheus.yml",
+                f"--storage.tsdb.path={tmp_path}/rows",
+                f"--web.listen-address={address}",
             ],
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         block.callback(process.wait)
         block.callback(process.terminate)
         ask = block.enter_context(httpx2.Client(base_url=f"http://{address}", timeout=60))
@@ -143,9 +151,11 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
 def use(service, key=None):
     """An answer of each kind that the dashboard counts."""
     call = {
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
         "params": {"name": "networks", "arguments": {"search": "vgg"}},
-    }  # fmt: skip
+    }
     headers = {"Accept": "application/json, text/event-stream"}
     if key:
         headers["Authorization"] = f"Bearer {key}"
@@ -185,13 +195,19 @@ def test_the_step_of_github_actions_answers_and_ends_with_the_exit_code(tmp_path
     output, summary = tmp_path / "output", tmp_path / "summary"
     done = subprocess.run(
         ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
-        cwd=tmp_path, capture_output=True, text=True,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         env={
-            **os.environ, "PATH": f"{tmp_path}/bin:{PYTHON}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT), "QUESTION": question, "ANSWER": "answer.json",
-            "GITHUB_OUTPUT": str(output), "GITHUB_STEP_SUMMARY": str(summary),
+            **os.environ,
+            "PATH": f"{tmp_path}/bin:{PYTHON}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "QUESTION": question,
+            "ANSWER": "answer.json",
+            "GITHUB_OUTPUT": str(output),
+            "GITHUB_STEP_SUMMARY": str(summary),
         },
-    )  # fmt: skip
+    )
     assert done.returncode == code, done.stderr
     told = dict(line.split("=", 1) for line in output.read_text().splitlines())
     assert told["exit-code"] == str(code)

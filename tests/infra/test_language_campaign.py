@@ -4,18 +4,31 @@ import json
 
 import pytest
 
-from advisor.infra.language_sources.campaign import campaign_rows, main
-from advisor.infra.language_sources.rows import read_serving
+from advisor.infra.build.language_sources.campaign import campaign_rows, main
+from advisor.infra.build.language_sources.rows import read_serving
 
 CELL = {
-    "schema": "advisor.language_row/1", "cell": "x", "measured_at": "2026-11-23T12:00:00+00:00",
-    "engine": "vllm", "engine_version": "0.33.0", "model": "meta-llama/Llama-3.1-8B",
-    "precision": "fp8", "graphs": True, "input_tokens": 1024, "output_tokens": 128,
-    "concurrency": 16, "kind": "closed", "status": "ok", "reason": "", "ttft_seconds": 0.05,
-    "tpot_seconds": 0.01, "tpot_seconds_error": 0.0001, "output_tokens_per_second": 1500.0,
+    "schema": "advisor.language_row/1",
+    "cell": "x",
+    "measured_at": "2026-11-23T12:00:00+00:00",
+    "engine": "vllm",
+    "engine_version": "0.33.0",
+    "model": "meta-llama/Llama-3.1-8B",
+    "precision": "fp8",
+    "graphs": True,
+    "input_tokens": 1024,
+    "output_tokens": 128,
+    "concurrency": 16,
+    "kind": "closed",
+    "status": "ok",
+    "reason": "",
+    "ttft_seconds": 0.05,
+    "tpot_seconds": 0.01,
+    "tpot_seconds_error": 0.0001,
+    "output_tokens_per_second": 1500.0,
     "load": {"input_tokens": {"mean": 1020.5}, "output_tokens": {"mean": 127.5}},
     "environment": {"gpus": [{"name": "NVIDIA H200"}]},
-}  # fmt: skip
+}
 
 
 def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, capsys):

@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from advisor.infra.language_models import table
-from advisor.infra.language_models.corrections import NO_CHECKPOINT, REPLACED
+from advisor.infra.build.language_models import table
+from advisor.infra.build.language_models.corrections import NO_CHECKPOINT, REPLACED
 from advisor.models.language.language_model_table import COLUMNS, TABLE, model_of_cells, table_cells
 
 HEADER = (
@@ -16,11 +16,21 @@ HEADER = (
     "params_documented,source"
 )
 LLAMA = {
-    "name": "some/Model-7B", "kind": "llm", "model_type": "llama", "layers": "32",
-    "hidden": "4096", "heads": "32", "kv_heads": "8", "head_dim": "128", "ffn": "14336",
-    "vocab": "128256", "max_context": "8192", "tied": "False", "formula_ok": "True",
+    "name": "some/Model-7B",
+    "kind": "llm",
+    "model_type": "llama",
+    "layers": "32",
+    "hidden": "4096",
+    "heads": "32",
+    "kv_heads": "8",
+    "head_dim": "128",
+    "ffn": "14336",
+    "vocab": "128256",
+    "max_context": "8192",
+    "tied": "False",
+    "formula_ok": "True",
     "source": "ai-dynamo/aiconfigurator@095f58a",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

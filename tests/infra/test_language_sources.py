@@ -7,41 +7,69 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.infra.language_sources import batches, closed_loops, maxima, open_loops
-from advisor.infra.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
-from advisor.infra.language_sources.rows import ServingRow, read_serving, write_table
-from advisor.infra.language_sources.serving import filed_once, main, merged_repeats, serving_rows
+from advisor.infra.build.language_sources import batches, closed_loops, maxima, open_loops
+from advisor.infra.build.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
+from advisor.infra.build.language_sources.rows import ServingRow, read_serving, write_table
+from advisor.infra.build.language_sources.serving import filed_once, main, merged_repeats, serving_rows
 
 
 def inferencex(**changes):
     """A record of the closed loops' table."""
     usual = {
-        "origin": "inferencex_2026-04-27", "measured": "2026-04-20", "backend": "vllm",
-        "backend_version": "0.17.0", "model_path": "Qwen/Qwen3-32B", "system": "h100_sxm",
-        "precision": "fp8", "isl": "1000", "osl": "1000", "concurrency": "16", "batch_size": "16",
-        "tp_size": "2", "pp_size": "1", "attention_dp_size": "1", "moe_tp_size": "2",
-        "moe_ep_size": "1", "ttft_ms": "100", "tpot_ms": "10",
-    }  # fmt: skip
+        "origin": "inferencex_2026-04-27",
+        "measured": "2026-04-20",
+        "backend": "vllm",
+        "backend_version": "0.17.0",
+        "model_path": "Qwen/Qwen3-32B",
+        "system": "h100_sxm",
+        "precision": "fp8",
+        "isl": "1000",
+        "osl": "1000",
+        "concurrency": "16",
+        "batch_size": "16",
+        "tp_size": "2",
+        "pp_size": "1",
+        "attention_dp_size": "1",
+        "moe_tp_size": "2",
+        "moe_ep_size": "1",
+        "ttft_ms": "100",
+        "tpot_ms": "10",
+    }
     return {**usual, **changes}
 
 
 def argonne(**changes):
     """A record of static batches."""
     usual = {
-        "gpu": "Nvidia A100 GPU", "n_gpu": "1", "engine": "vLLM", "batch": "16",
-        "model": "meta-llama/Llama-2-7b-hf", "in_out_len": "128", "latency_s": "2",
-    }  # fmt: skip
+        "gpu": "Nvidia A100 GPU",
+        "n_gpu": "1",
+        "engine": "vLLM",
+        "batch": "16",
+        "model": "meta-llama/Llama-2-7b-hf",
+        "in_out_len": "128",
+        "latency_s": "2",
+    }
     return {**usual, **changes}
 
 
 def small_gpu(**changes):
     """A record of the small GPUs' table, as llmperf measured it."""
     usual = {
-        "source": "philschmid/llmperf", "gpu": "A10G", "tp": "1", "engine": "vLLM 0.4.3",
-        "model": "Meta-Llama-3-8B-Instruct", "precision": "fp16", "concurrency": "4",
-        "isl": "550", "osl": "101", "ttft_ms": "100", "itl_ms": "20", "output_tok_s": "150",
-        "engine_version": "", "regime": "",
-    }  # fmt: skip
+        "source": "philschmid/llmperf",
+        "gpu": "A10G",
+        "tp": "1",
+        "engine": "vLLM 0.4.3",
+        "model": "Meta-Llama-3-8B-Instruct",
+        "precision": "fp16",
+        "concurrency": "4",
+        "isl": "550",
+        "osl": "101",
+        "ttft_ms": "100",
+        "itl_ms": "20",
+        "output_tok_s": "150",
+        "engine_version": "",
+        "regime": "",
+    }
     return {**usual, **changes}
 
 
@@ -60,14 +88,17 @@ def test_nvidias_own_requests_have_equal_lengths():
     assert ["equal-lengths" in each for each in flags] == [False, True]
 
 
-@pytest.mark.parametrize(("changes", "cache"), [
-    ({}, "bf16"),
-    ({"system": "b200_sxm"}, "fp8"),
-    ({"system": "b200_sxm", "precision": "bf16"}, "bf16"),
-    ({"model_path": "meta-llama/Llama-3.1-70B-Instruct"}, "fp8"),
-    ({"model_path": "meta-llama/Llama-3.1-70B-Instruct", "backend": "sglang"}, "bf16"),
-    ({"backend": "trtllm"}, "fp8"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "cache"),
+    [
+        ({}, "bf16"),
+        ({"system": "b200_sxm"}, "fp8"),
+        ({"system": "b200_sxm", "precision": "bf16"}, "bf16"),
+        ({"model_path": "meta-llama/Llama-3.1-70B-Instruct"}, "fp8"),
+        ({"model_path": "meta-llama/Llama-3.1-70B-Instruct", "backend": "sglang"}, "bf16"),
+        ({"backend": "trtllm"}, "fp8"),
+    ],
+)
 def test_a_cache_has_the_format_that_its_figures_show(changes, cache):
     assert closed_loops.inferencex(inferencex(**changes)).kv_precision == cache
 
@@ -89,22 +120,46 @@ def test_each_rank_of_the_attention_has_a_batch_of_its_own():
     assert closed_loops.inferencex(record).concurrency == 32
 
 
-@pytest.mark.parametrize(("ttft", "tpot", "queued"), [
-    ("20000", "5", True), ("3000", "2", True), ("3000", "20", False), ("500", "0.1", False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("ttft", "tpot", "queued"),
+    [("20000", "5", True), ("3000", "2", True), ("3000", "20", False), ("500", "0.1", False)],
+)
 def test_requests_that_wait_for_admission_are_not_fitted(ttft, tpot, queued):
     row = closed_loops.inferencex(inferencex(ttft_ms=ttft, tpot_ms=tpot))
     assert ("queued" in row.flags, row.fit) == (queued, 0 if queued else 1)
 
 
-@pytest.mark.parametrize(("changes", "flag"), [
-    ({"model_path": "deepseek-ai/DeepSeek-R1", "backend": "trtllm",
-      "backend_version": "1.2.0rc6.post3"}, "speculative"),
-    ({"origin": "nvidia_gap", "backend_version": "0.12.0", "system": "h200_sxm",
-      "model_path": "Qwen/Qwen3-235B-A22B-FP8"}, "eager"),
-    ({"origin": "nvidia_gap", "backend_version": "0.12.0", "system": "h200_sxm",
-      "model_path": "meta-llama/Llama-3.1-8B-Instruct"}, "prompts-cached"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changes", "flag"),
+    [
+        (
+            {
+                "model_path": "deepseek-ai/DeepSeek-R1",
+                "backend": "trtllm",
+                "backend_version": "1.2.0rc6.post3",
+            },
+            "speculative",
+        ),
+        (
+            {
+                "origin": "nvidia_gap",
+                "backend_version": "0.12.0",
+                "system": "h200_sxm",
+                "model_path": "Qwen/Qwen3-235B-A22B-FP8",
+            },
+            "eager",
+        ),
+        (
+            {
+                "origin": "nvidia_gap",
+                "backend_version": "0.12.0",
+                "system": "h200_sxm",
+                "model_path": "meta-llama/Llama-3.1-8B-Instruct",
+            },
+            "prompts-cached",
+        ),
+    ],
+)
 def test_what_a_table_does_not_say_of_its_runs_is_flagged(changes, flag):
     row = closed_loops.inferencex(inferencex(**changes))
     assert (flag in row.flags.split(), row.fit) == (True, 0)
@@ -155,10 +210,15 @@ def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
 
 def test_a_cache_of_eight_bits_on_a_card_without_such_units_is_not_fitted():
     record = {
-        "Hardware": "Nvidia A100 GPU", "Framework": "vLLM", "Num of Hardware": "1",
-        "Model": "meta-llama/Meta-Llama-3-8B", "Input Output Length": "1024", "Batch Size": "64",
-        "kv_cache_dtype": "Weight = fp16, KV Cache = fp8", "latency": "168",
-    }  # fmt: skip
+        "Hardware": "Nvidia A100 GPU",
+        "Framework": "vLLM",
+        "Num of Hardware": "1",
+        "Model": "meta-llama/Meta-Llama-3-8B",
+        "Input Output Length": "1024",
+        "Batch Size": "64",
+        "kv_cache_dtype": "Weight = fp16, KV Cache = fp8",
+        "latency": "168",
+    }
     assert batches.argonne_formats(record).fit == 0
     assert batches.argonne_formats(record | {"Hardware": "Nvidia H100 GPU"}).fit == 1
 
@@ -169,9 +229,17 @@ def test_cards_without_a_data_sheet_are_left_out():
 
 
 def test_a_static_table_of_one_gpus_rate_is_the_groups():
-    record = {"gpu": "H100", "precision": "fp8", "model": "LLaMA 70B", "batch": "64", "tp": "4",
-              "isl": "2048", "osl": "128", "output_tok_s_per_gpu": "100",
-              "trtllm_version": "0.9.0"}  # fmt: skip
+    record = {
+        "gpu": "H100",
+        "precision": "fp8",
+        "model": "LLaMA 70B",
+        "batch": "64",
+        "tp": "4",
+        "isl": "2048",
+        "osl": "128",
+        "output_tok_s_per_gpu": "100",
+        "trtllm_version": "0.9.0",
+    }
     assert batches.tensorrt_batches(record).output_tokens_per_second == 400
 
 
@@ -193,11 +261,19 @@ def test_a_bridge_is_sold_apart():
 
 def test_disturbed_first_tokens_are_not_taken():
     record = {
-        "qps_offered": "1", "n_gpu": "4", "gpu": "NVIDIA-GeForce-RTX-4090", "engine": "vllm 0.8.5",
-        "model": "DeepSeek-R1-Distill-Llama-8B", "completed": "200", "total_input_tokens": "400",
-        "total_output_tokens": "600", "mean_ttft_ms": "8350", "mean_tpot_ms": "14",
-        "output_throughput": "3", "request_throughput": "1",
-    }  # fmt: skip
+        "qps_offered": "1",
+        "n_gpu": "4",
+        "gpu": "NVIDIA-GeForce-RTX-4090",
+        "engine": "vllm 0.8.5",
+        "model": "DeepSeek-R1-Distill-Llama-8B",
+        "completed": "200",
+        "total_input_tokens": "400",
+        "total_output_tokens": "600",
+        "mean_ttft_ms": "8350",
+        "mean_tpot_ms": "14",
+        "output_throughput": "3",
+        "request_throughput": "1",
+    }
     assert math.isnan(open_loops.iog(record).ttft_seconds)
     assert open_loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
     assert open_loops.iog(record).input_tokens == 2
@@ -231,10 +307,22 @@ finite = st.floats(1e-6, 1e9) | st.just(math.nan)
 words = st.text(st.characters(codec="ascii", exclude_characters="\0\r\n"), max_size=8)
 
 
-@given(st.lists(st.builds(
-    row, source=words, flags=words, ttft_seconds=finite, concurrency=finite,
-    tensor_parallel=st.integers(1, 8), input_tokens=finite, fit=st.integers(0, 1),
-), min_size=1, max_size=5))  # fmt: skip
+@given(
+    st.lists(
+        st.builds(
+            row,
+            source=words,
+            flags=words,
+            ttft_seconds=finite,
+            concurrency=finite,
+            tensor_parallel=st.integers(1, 8),
+            input_tokens=finite,
+            fit=st.integers(0, 1),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
 def test_what_is_written_is_read_again(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("rows") / "serving.csv.gz"
     write_table(rows, path)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from advisor.infra.performance_sources.kernels import spread
-from advisor.infra.performance_sources.naming import gpu_of, named, precision_of, stack_of, table_input
-from advisor.infra.performance_sources.observations import COLUMNS, DEFAULT_PATH, NO_LICENCE
+from advisor.infra.build.performance_sources.kernels import spread
+from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of, table_input
+from advisor.infra.build.performance_sources.observations import COLUMNS, DEFAULT_PATH, NO_LICENCE
 
 KERNELS = Path(DEFAULT_PATH).with_name("kernels.csv.gz")
 

@@ -7,9 +7,9 @@ import pytest
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market
 from advisor.errors import UsageError
-from advisor.infra.catalog_build.neo.clouds import CLOUDS
-from advisor.infra.catalog_build.neo.prices import NEBIUS_GIB_USD, NEBIUS_VCPU_USD
-from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.build.catalog.neo.clouds import CLOUDS
+from advisor.infra.build.catalog.neo.prices import NEBIUS_GIB_USD, NEBIUS_VCPU_USD
+from advisor.infra.build.catalog.tables import read_source
 
 CATALOG = load_catalog()
 HOURS = {

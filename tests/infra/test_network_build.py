@@ -11,33 +11,47 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from advisor.domain import Task  # noqa: E402
-from advisor.infra.networks.__main__ import build  # noqa: E402
-from advisor.infra.networks.own import Plain  # noqa: E402
-from advisor.infra.networks.table import family_of  # noqa: E402
-from advisor.infra.networks.variants import Variant, image_variant  # noqa: E402
-from advisor.infra.networks.work import capture_all, result_path  # noqa: E402
+from advisor.infra.build.networks.__main__ import build  # noqa: E402
+from advisor.infra.build.networks.own import Plain  # noqa: E402
+from advisor.infra.build.networks.table import family_of  # noqa: E402
+from advisor.infra.build.networks.variants import Variant, image_variant  # noqa: E402
+from advisor.infra.build.networks.work import capture_all, result_path  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
 from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
 
 
 def asked(folder: Path, **options: object) -> argparse.Namespace:
-    defaults = {"only": None, "resume": False, "work": folder / "work", "folder": folder / "table",
-                "processes": 1, "seconds": 60.0}  # fmt: skip
+    defaults = {
+        "only": None,
+        "resume": False,
+        "work": folder / "work",
+        "folder": folder / "table",
+        "processes": 1,
+        "seconds": 60.0,
+    }
     return argparse.Namespace(**{**defaults, **options})
 
 
 def small(name: str, width: int = 8) -> Variant:
     return Variant(
-        library="advisor", name=name, input="4", sample="sample", data="tensor",
+        library="advisor",
+        name=name,
+        input="4",
+        sample="sample",
+        data="tensor",
         subject=lambda: Plain(lambda: torch.nn.Linear(4, width), ((4,),)),
-    )  # fmt: skip
+    )
 
 
 def broken() -> Variant:
     return Variant(
-        library="advisor", name="broken", input="4", sample="sample", data="tensor",
+        library="advisor",
+        name="broken",
+        input="4",
+        sample="sample",
+        data="tensor",
         subject=lambda: Plain(lambda: torch.nn.Linear(5, 4), ((4,),)),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.slow
@@ -97,9 +111,14 @@ def test_alike_steps_are_kept_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("class_name", "family"),
-    [("VisionTransformer", "vit"), ("BertModel", "bert"), ("GhostNet", "ghost_net"),
-     ("ViTForImageClassification", "vit"), ("T5ForConditionalGeneration", "t5")],
-)  # fmt: skip
+    [
+        ("VisionTransformer", "vit"),
+        ("BertModel", "bert"),
+        ("GhostNet", "ghost_net"),
+        ("ViTForImageClassification", "vit"),
+        ("T5ForConditionalGeneration", "t5"),
+    ],
+)
 def test_families_are_architectures(class_name: str, family: str) -> None:
     """What a network is used for does not part it from its relatives."""
     assert family_of(class_name) == family

@@ -9,8 +9,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from advisor.infra.networks.memory import build, capture, chosen  # noqa: E402
-from advisor.infra.networks.variants import image_variant  # noqa: E402
+from advisor.infra.build.networks.memory import build, capture, chosen  # noqa: E402
+from advisor.infra.build.networks.variants import image_variant  # noqa: E402
 from advisor.models.performance.bundled import FOLDER  # noqa: E402
 from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
 
@@ -22,9 +22,8 @@ def table_with(folder: Path, *keys: tuple[str, str, str]) -> Path:
     head, *lines = (FOLDER / "networks.csv").read_text().splitlines()
     starts = [f"{name},{library}," for library, name, _ in keys]
     kept = [
-        line for line in lines
-        if any(line.startswith(one) for one in starts) and f",{keys[0][2]}," in line
-    ]  # fmt: skip
+        line for line in lines if any(line.startswith(one) for one in starts) and f",{keys[0][2]}," in line
+    ]
     (folder / "networks.csv").write_text("\n".join([head, *kept]) + "\n")
     return folder
 

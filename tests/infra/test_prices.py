@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.infra.catalog_build import wide
-from advisor.infra.catalog_build.aws.extracts import aws_extracts
-from advisor.infra.catalog_build.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
+from advisor.infra.build.catalog import wide
+from advisor.infra.build.catalog.aws.extracts import aws_extracts
+from advisor.infra.build.catalog.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
 
 
 def test_zero_is_how_sources_say_missing():

@@ -67,9 +67,12 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
         "report --task inference --model googlenet --target-throughput 500 --out report.html",
     ):
         subprocess.run(
-            [programs / "advisor", *question.split()], check=True, capture_output=True,
-            cwd=tmp_path, env=environment,
-        )  # fmt: skip
+            [programs / "advisor", *question.split()],
+            check=True,
+            capture_output=True,
+            cwd=tmp_path,
+            env=environment,
+        )
     told = "from advisor.extras import install_command; print(install_command('zoo'))"
     asked = [programs / "python", "-c", told]
     said = subprocess.run(asked, check=True, capture_output=True, cwd=tmp_path, env=environment)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.infra.catalog_build.second_threads import measured_servers, second_thread_yields
+from advisor.infra.build.catalog.second_threads import measured_servers, second_thread_yields
 
 SIZES = (1, 2, 4, 8, 16)
 

@@ -167,9 +167,14 @@ def installed(device: StandIn | None = None) -> Iterator[StandIn]:
     device = device or StandIn()
     major, minor = device.capability
     properties = SimpleNamespace(
-        name=device.name, total_memory=device.memory_mib * 2**20, major=major, minor=minor,
-        multi_processor_count=device.multiprocessors, uuid=device.uuid, L2_cache_size=4 * 2**20,
-    )  # fmt: skip
+        name=device.name,
+        total_memory=device.memory_mib * 2**20,
+        major=major,
+        minor=minor,
+        multi_processor_count=device.multiprocessors,
+        uuid=device.uuid,
+        L2_cache_size=4 * 2**20,
+    )
     stream = SimpleNamespace(synchronize=device.synchronize)
     fakes = {
         "is_available": lambda: True,

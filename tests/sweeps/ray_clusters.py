@@ -48,24 +48,32 @@ def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
 
 
 def add_node(
-    cluster: Any, *, cpus: float = 2, gpu: str = "", disk: str = "", trials: int = 1,
-    memory_gib: float = 16,
-) -> Any:  # fmt: skip
+    cluster: Any, *, cpus: float = 2, gpu: str = "", disk: str = "", trials: int = 1, memory_gib: float = 16
+) -> Any:
     """One more node that takes so many trials at a time, each on a GPU where it has any."""
     own = {"advisor_trial": trials}
     own |= {f"accelerator_type:{gpu}": 1} if gpu else {}
     own |= {f"advisor_disk:{disk}": 1} if disk else {}
     return cluster.add_node(
-        num_cpus=cpus, num_gpus=trials if gpu else 0, resources=own,
-        memory=int(memory_gib * 2**30), object_store_memory=_STORE_BYTES,
-    )  # fmt: skip
+        num_cpus=cpus,
+        num_gpus=trials if gpu else 0,
+        resources=own,
+        memory=int(memory_gib * 2**30),
+        object_store_memory=_STORE_BYTES,
+    )
 
 
 _NO_COMMANDS = (
-    "initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands",
-    "head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files",
-    "rsync_exclude", "rsync_filter",
-)  # fmt: skip
+    "initialization_commands",
+    "setup_commands",
+    "head_setup_commands",
+    "worker_setup_commands",
+    "head_start_ray_commands",
+    "worker_start_ray_commands",
+    "cluster_synced_files",
+    "rsync_exclude",
+    "rsync_filter",
+)
 # Of Ray's provider for several nodes on one machine.
 _HEAD_ID, FIRST_NODE = "f" * 51 + "00000", "f" * 51 + "00001"
 
@@ -89,25 +97,46 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
     head = {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}
     file = folder / "cluster.json"
     config = {
-        "cluster_name": "emulated", "max_workers": 20, "idle_timeout_minutes": 10,
-        "provider": {"type": "external", "module": module, "launch_multiple": True,
-                     "head_node_id": _HEAD_ID, "gcs_address": address},
-        "auth": {}, "file_mounts": {}, "head_node": {}, "worker_nodes": {},
-        **{key: [] for key in _NO_COMMANDS}, "file_mounts_sync_continuously": False,
+        "cluster_name": "emulated",
+        "max_workers": 20,
+        "idle_timeout_minutes": 10,
+        "provider": {
+            "type": "external",
+            "module": module,
+            "launch_multiple": True,
+            "head_node_id": _HEAD_ID,
+            "gcs_address": address,
+        },
+        "auth": {},
+        "file_mounts": {},
+        "head_node": {},
+        "worker_nodes": {},
+        **{key: [] for key in _NO_COMMANDS},
+        "file_mounts_sync_continuously": False,
         "head_node_type": "ray.head.default",
-        "available_node_types": {"ray.head.default": head, **{
-            name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()}},
-    }  # fmt: skip
+        "available_node_types": {
+            "ray.head.default": head,
+            **{name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()},
+        },
+    }
     file.write_text(json.dumps(config))
     options = (
-        "--head", f"--port={port}", f"--autoscaling-config={file}", "--num-cpus=0", "--num-gpus=0",
+        "--head",
+        f"--port={port}",
+        f"--autoscaling-config={file}",
+        "--num-cpus=0",
+        "--num-gpus=0",
         "--include-dashboard=false",
-    )  # fmt: skip
+    )
     settings = {
-        "AUTOSCALER_UPDATE_INTERVAL_S": "1", "RAY_FAKE_CLUSTER": "1", "PYTHONPATH": str(ROOT),
-        "RAY_enable_autoscaler_v2": "1", "RAY_CLOUD_INSTANCE_ID": _HEAD_ID,
-        "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID, "RAY_NODE_TYPE_NAME": "ray.head.default",
-    }  # fmt: skip
+        "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+        "RAY_FAKE_CLUSTER": "1",
+        "PYTHONPATH": str(ROOT),
+        "RAY_enable_autoscaler_v2": "1",
+        "RAY_CLOUD_INSTANCE_ID": _HEAD_ID,
+        "RAY_OVERRIDE_NODE_ID_FOR_TESTING": _HEAD_ID,
+        "RAY_NODE_TYPE_NAME": "ray.head.default",
+    }
     with started_node(folder, *options, **settings):
         yield address
 
@@ -120,10 +149,15 @@ def started_node(
     the block. What it says is in `folder`, which other nodes of the cluster may share; `inside`
     stands before the command."""
     command = [
-        *inside, str(Path(sys.executable).parent / "ray"), "start", "--block", *options,
-        f"--temp-dir={folder}", f"--object-store-memory={_STORE_BYTES}",
+        *inside,
+        str(Path(sys.executable).parent / "ray"),
+        "start",
+        "--block",
+        *options,
+        f"--temp-dir={folder}",
+        f"--object-store-memory={_STORE_BYTES}",
         "--dashboard-agent-listen-port=0",
-    ]  # fmt: skip
+    ]
     tag = {"RAY_TEST_NODE": secrets.token_hex(8)}
     said = folder / f"said-{tag['RAY_TEST_NODE']}"
     env = {**os.environ, **_AS_A_CLUSTER, "RAY_USAGE_STATS_ENABLED": "0", **settings, **tag}
@@ -172,9 +206,15 @@ with closing(SqlStore(url)) as store:
 
 
 def driver(
-    url: str, address: str, count: int, *accelerators: str, kind: str = "numbered",
-    measure: str = "measured_slowly", inside: Sequence[str] = (), **settings: str,
-) -> subprocess.Popen[bytes]:  # fmt: skip
+    url: str,
+    address: str,
+    count: int,
+    *accelerators: str,
+    kind: str = "numbered",
+    measure: str = "measured_slowly",
+    inside: Sequence[str] = (),
+    **settings: str,
+) -> subprocess.Popen[bytes]:
     """A sweep over trials that a function of this module makes and another one measures, in a
     process of its own; `inside` stands before its command."""
     command = [*inside, sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]

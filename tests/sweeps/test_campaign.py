@@ -22,10 +22,8 @@ from advisor.domain import (
     Task,
 )
 from advisor.errors import DataError, MeasuringError
-from advisor.models.zoo.networks import NETWORKS, Kind, network_info
-from advisor.models.zoo.opening import open_network
-from advisor.sweeps.campaign import __main__ as command
-from advisor.sweeps.campaign.cells import (
+from advisor.infra.build.campaign import __main__ as command
+from advisor.infra.build.campaign.cells import (
     BRIEF,
     FULL,
     QUICK,
@@ -39,9 +37,11 @@ from advisor.sweeps.campaign.cells import (
     pipeline_trials,
     synthetic_trial,
 )
-from advisor.sweeps.campaign.device import device_answer
-from advisor.sweeps.campaign.records import Records
-from advisor.sweeps.campaign.session import Campaign, measure_ladder, this_machine
+from advisor.infra.build.campaign.device import device_answer
+from advisor.infra.build.campaign.records import Records
+from advisor.infra.build.campaign.session import Campaign, measure_ladder, this_machine
+from advisor.models.zoo.networks import NETWORKS, Kind, network_info
+from advisor.models.zoo.opening import open_network
 from advisor.sweeps.formats.importing import read_file
 from advisor.sweeps.planning.repeating import merged
 from tests.sweeps.builders import PROFILE, measurement
@@ -178,7 +178,7 @@ def test_steps_of_one_thread_are_in_its_cpu_seconds_only_where_that_is_planned()
 
 def test_the_campaigns_language_model_has_the_weights_of_the_one_in_the_table():
     transformers = pytest.importorskip("transformers")
-    network = open_network("sweeps/campaign/networks/language.py:pythia_1b")
+    network = open_network("infra/build/campaign/networks/language.py:pythia_1b")
     with torch.device("meta"):
         found = network.build()
     assert isinstance(found, transformers.GPTNeoXForCausalLM)
@@ -234,9 +234,10 @@ def campaign(tmp_path, seconds=300.0, **changes):
     values = {
         "machine": this_machine(ON_CPU, QUICK),
         "budget": replace(QUICK, seconds=0.01, max_seconds=0.1),
-        "records": Records(tmp_path / "c.jsonl"), "report": lambda _line: None,
+        "records": Records(tmp_path / "c.jsonl"),
+        "report": lambda _line: None,
         "ends_at": time.monotonic() + seconds,
-    }  # fmt: skip
+    }
     return Campaign(**{**values, **changes})
 
 
@@ -278,9 +279,10 @@ def test_the_three_runs_of_an_anchor_cell_are_one_row(tmp_path):
 def test_a_gpu_that_does_not_answer_ends_the_campaign_in_time(script, said):
     with pytest.raises(MeasuringError, match=said):
         device_answer(
-            "name", command=(sys.executable, "-c", script),
+            "name",
+            command=(sys.executable, "-c", script),
             patience_seconds=0.5 if "sleep" in script else 60.0,
-        )  # fmt: skip
+        )
 
 
 def test_the_answer_about_the_gpu_is_read_past_other_lines():

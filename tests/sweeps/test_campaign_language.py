@@ -5,8 +5,8 @@ import json
 import pytest
 
 from advisor.errors import DataError
-from advisor.sweeps.campaign.__main__ import main
-from advisor.sweeps.campaign.language.cells import (
+from advisor.infra.build.campaign.__main__ import main
+from advisor.infra.build.campaign.language.cells import (
     TRANSFORMERS,
     VLLM,
     cells,
@@ -15,9 +15,9 @@ from advisor.sweeps.campaign.language.cells import (
     quick_grid,
     servers,
 )
-from advisor.sweeps.campaign.language.engines import _Endpoint
-from advisor.sweeps.campaign.language.rows import Rows
-from advisor.sweeps.campaign.language.shapes import SHAPES, TINY_SHAPES, write_model_folder
+from advisor.infra.build.campaign.language.engines import _Endpoint
+from advisor.infra.build.campaign.language.rows import Rows
+from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES, write_model_folder
 from tests.sweeps.endpoint.openai_server import fake_endpoint
 
 GRID = full_grid(SHAPES)

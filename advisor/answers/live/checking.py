@@ -131,15 +131,16 @@ class _Asking:
         self.warnings += told.warnings
         # One list of Google's holds everything: it may take all the time that is left.
         each = None if cloud == AWS else TOTAL_SECONDS
-        prices = self._tried(
-            cloud, "prices", lambda: self._prices(cloud, region, market, names), each
-        ) or [
+        prices = self._tried(cloud, "prices", lambda: self._prices(cloud, region, market, names), each) or [
             PriceAnswer(
-                instance_type=name, region=region, market=market, why="not told",
+                instance_type=name,
+                region=region,
+                market=market,
+                why="not told",
                 before=known.price(name, region, market, cloud),
             )
             for name in names
-        ]  # fmt: skip
+        ]
         return told, prices
 
     def _prices(self, cloud: str, region: str, market: Market, names: Sequence[str]) -> list[PriceAnswer]:
@@ -147,9 +148,13 @@ class _Asking:
         if cloud not in self._lists:
             self._lists[cloud] = price_list(cloud, known)
         question = Question(
-            prices=self._lists[cloud], names=names, region=region, market=market, known=known,
+            prices=self._lists[cloud],
+            names=names,
+            region=region,
+            market=market,
+            known=known,
             today=self._today,
-        )  # fmt: skip
+        )
         return list(ask_prices(question))
 
     def _note(self, cloud: str, answer: PriceAnswer, offered: bool | None) -> None:

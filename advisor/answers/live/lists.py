@@ -69,18 +69,23 @@ def price_list(
         )
         source = "Azure Retail Prices API (Linux; {})"
         return PriceList(
-            cloud=cloud, quotes=list_of_azure.quotes, has_account=False,
-            sources={Market.ON_DEMAND: source.format("pay as you go"),
-                     Market.SPOT: source.format("spot")},
-        )  # fmt: skip
+            cloud=cloud,
+            quotes=list_of_azure.quotes,
+            has_account=False,
+            sources={Market.ON_DEMAND: source.format("pay as you go"), Market.SPOT: source.format("spot")},
+        )
     if cloud == "gcp":
         return _gcp(known, access, say)
     raise UsageError(
-        "'{cloud}' has no price list that can be asked", cloud=cloud, field="cloud",
-        hint=Message("{clouds} have one; for others take the file of a price tracker: `advisor "
-                     "catalog refresh --tracker URL` or `advisor catalog import FILE`",
-                     clouds=tuple(LIVE_CLOUDS)),
-    )  # fmt: skip
+        "'{cloud}' has no price list that can be asked",
+        cloud=cloud,
+        field="cloud",
+        hint=Message(
+            "{clouds} have one; for others take the file of a price tracker: `advisor "
+            "catalog refresh --tracker URL` or `advisor catalog import FILE`",
+            clouds=tuple(LIVE_CLOUDS),
+        ),
+    )
 
 
 def _aws(access: Access, say: Say) -> PriceList:
@@ -123,14 +128,20 @@ def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
         lacks_facts = known.partial_type(name, "gcp").missing
         return None if lacks_facts else known.instance(name, "gcp")
 
-    source = WebList(service=gcp.SERVICE, url=_url("gcp", access, gcp.URL),
-                     headers={gcp.KEY_HEADER: key}, credentials_hint=hint)  # fmt: skip
+    source = WebList(
+        service=gcp.SERVICE,
+        url=_url("gcp", access, gcp.URL),
+        headers={gcp.KEY_HEADER: key},
+        credentials_hint=hint,
+    )
     named = "Google Cloud Billing Catalog ({}; sum of cores; memory; GPUs and local SSD)"
     return PriceList(
-        cloud="gcp", quotes=gcp.GcpPrices(source, machine_of, say).quotes,
-        has_account=False, by_type=False,
+        cloud="gcp",
+        quotes=gcp.GcpPrices(source, machine_of, say).quotes,
+        has_account=False,
+        by_type=False,
         sources={Market.ON_DEMAND: named.format("on demand"), Market.SPOT: named.format("spot")},
-    )  # fmt: skip
+    )
 
 
 def _url(cloud: str, access: Access, usual: str) -> str:

@@ -141,9 +141,14 @@ def _prices(
     wanted: Wanted, market: Market, names: Sequence[str], known: Catalog, say: Say
 ) -> Iterable[PriceAnswer]:
     question = Question(
-        prices=wanted.prices, names=names, region=wanted.region, market=market, known=known,
-        today=wanted.today, accept_implausible=wanted.accept_implausible,
-    )  # fmt: skip
+        prices=wanted.prices,
+        names=names,
+        region=wanted.region,
+        market=market,
+        known=known,
+        today=wanted.today,
+        accept_implausible=wanted.accept_implausible,
+    )
     seconds = ANSWER_SECONDS if wanted.prices.has_account else WHOLE_LIST_SECONDS
     what = f"{cloud_title(wanted.prices.cloud)}: {market} prices"
     for number, answer in enumerate(each_within(seconds, what, ask_prices(question)), 1):

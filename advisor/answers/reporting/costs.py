@@ -112,9 +112,13 @@ def _disk_in(bought: Bought, region: str) -> Disk | None:
     order = disk.choice
     try:
         return bought.catalog.disks_of(offer.instance.cloud).attach(
-            offer.instance, order.type, disk.size_gib, region,
-            iops=order.iops, mib_per_second=order.mib_per_second,
-        )  # fmt: skip
+            offer.instance,
+            order.type,
+            disk.size_gib,
+            region,
+            iops=order.iops,
+            mib_per_second=order.mib_per_second,
+        )
     except AdvisorError:
         return None
 
@@ -146,10 +150,7 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
 
 def _without_limits(request: Request) -> Request:
     """What the reader may weigh is left to the chart: the target, the price, the run's limits."""
-    return replace(
-        request,
-        target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None,
-    )  # fmt: skip
+    return replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
 
 
 def _named(answer: Recommendation) -> list[Candidate]:
@@ -181,6 +182,10 @@ def _key(candidate: Candidate) -> _Key:
     offer = candidate.spec.offer
     order = str(candidate.spec.disk.choice)
     return (
-        offer.instance.cloud, offer.instance.name, offer.region, str(offer.market), order,
+        offer.instance.cloud,
+        offer.instance.name,
+        offer.region,
+        str(offer.market),
+        order,
         candidate.spec.count,
-    )  # fmt: skip
+    )

@@ -17,9 +17,7 @@ from advisor.errors import AdvisorError
 
 # Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
-_GIB = (
-    1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048,
-)  # fmt: skip
+_GIB = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 _FURTHER, _LEAST_VCPUS = 4, 16
 _MIB_A_GIB = 1024.0
 

@@ -91,7 +91,13 @@ def _with_place(question: Question) -> Iterator[None]:
         if not question.place:
             raise
         raise type(error)(
-            Message("{place}: workload '{name}': {what}", place=question.place, name=question.name,
-                    what=error.message),
-            hint=error.hint, field=error.field, code=error.code,
-        ) from error  # fmt: skip
+            Message(
+                "{place}: workload '{name}': {what}",
+                place=question.place,
+                name=question.name,
+                what=error.message,
+            ),
+            hint=error.hint,
+            field=error.field,
+            code=error.code,
+        ) from error

@@ -49,9 +49,8 @@ def gathered_in_parallel(
     outlives it by more than the group that it is at.
     """
     pool = ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=_begin,
-        initargs=(origin.sources,),
-    )  # fmt: skip
+        processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(origin.sources,)
+    )
     try:
         with _not_for_children():
             tasks = [pool.submit(_whole, group, as_of) for group in groups]

@@ -58,9 +58,11 @@ def shown_name(text: str, what: str) -> str:
         raise UsageError("{what} is empty", what=what, hint="name one, or leave it out")
     if len(text) > LONGEST_NAME:
         raise UsageError(
-            "{what} has {length} characters", what=what, length=len(text),
+            "{what} has {length} characters",
+            what=what,
+            length=len(text),
             hint=Message("take {most} at most", most=LONGEST_NAME),
-        )  # fmt: skip
+        )
     if any(unicodedata.category(letter) in ("Cc", "Cs") or letter in _BIDI for letter in text):
         raise UsageError("{what} has characters that cannot be shown: {text}", what=what, text=repr(text))
     return text
@@ -98,9 +100,8 @@ class _Reader:
 
         if root is None:
             raise UsageError(
-                "{file} is empty", file=self._file,
-                hint="list what is to be sized under `workloads:`",
-            )  # fmt: skip
+                "{file} is empty", file=self._file, hint="list what is to be sized under `workloads:`"
+            )
         parts = {key: value for key, value, _ in self._pairs(root, "a plan")}
         for key in parts:
             if key not in _KEYS:
@@ -112,8 +113,7 @@ class _Reader:
             fault = UsageError("`workloads:` must list at least one workload")
             raise self._wrong(listed or root, fault)
         if len(listed.value) > MOST_WORKLOADS:
-            fault = UsageError("more than {most} workloads", most=MOST_WORKLOADS,
-                               hint="split the plan")  # fmt: skip
+            fault = UsageError("more than {most} workloads", most=MOST_WORKLOADS, hint="split the plan")
             raise self._wrong(listed, fault)
         return Plan(title, self._entries(listed.value, defaults))
 
@@ -125,8 +125,10 @@ class _Reader:
             if entry.name in entries:
                 fault = UsageError(
                     "a second workload '{name}' (the first: line {line})",
-                    name=entry.name, line=entries[entry.name].line, hint="name it otherwise",
-                )  # fmt: skip
+                    name=entry.name,
+                    line=entries[entry.name].line,
+                    hint="name it otherwise",
+                )
                 raise self._wrong(node, fault)
             entries[entry.name] = entry
         return tuple(entries.values())
@@ -175,17 +177,21 @@ class _Reader:
 
         nodes = node.value if isinstance(node, SequenceNode) else [node]
         if not nodes or not all(isinstance(node, ScalarNode) and node.value for node in nodes):
-            fault = UsageError("{key} takes a value, or a list of values", key=key,
-                               hint="leave it out where there is none")  # fmt: skip
+            fault = UsageError(
+                "{key} takes a value, or a list of values", key=key, hint="leave it out where there is none"
+            )
             raise self._wrong(node, fault)
         return tuple(str(node.value) for node in nodes)
 
     def _wrong(self, node: Node, fault: UsageError) -> UsageError:
         """The error with its place."""
         return UsageError(
-            "{file}, line {line}: {fault}", file=self._file, line=node.start_mark.line + 1,
-            fault=fault.message, hint=fault.hint,
-        )  # fmt: skip
+            "{file}, line {line}: {fault}",
+            file=self._file,
+            line=node.start_mark.line + 1,
+            fault=fault.message,
+            hint=fault.hint,
+        )
 
 
 def _usual_name(number: int, fields: Mapping[str, Any]) -> str:

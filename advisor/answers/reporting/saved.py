@@ -36,17 +36,22 @@ def read_saved(file: Input) -> dict[str, Any]:
         document = json.loads(file.content, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise UsageError(
-            "{file} is no JSON ({error})", file=file.name, error=str(error),
+            "{file} is no JSON ({error})",
+            file=file.name,
+            error=str(error),
             hint="save an answer with `advisor recommend ... -o json > answer.json`",
-        ) from None  # fmt: skip
+        ) from None
     kind = document.get("schema") if isinstance(document, dict) else None
     if kind not in (RECOMMENDATION, REPORT):
         raise UsageError(
             "{file} is neither an answer ({answer}) nor a report ({report}): {schema}",
-            file=file.name, answer=RECOMMENDATION, report=REPORT,
+            file=file.name,
+            answer=RECOMMENDATION,
+            report=REPORT,
             schema=Message("it says '{schema}'", schema=one_line(kind))
-            if isinstance(kind, str) else Message("it names no schema"),
-        )  # fmt: skip
+            if isinstance(kind, str)
+            else Message("it names no schema"),
+        )
     fault = first_fault(document, kind) or _unusable(document)
     if fault:
         raise UsageError("{file} is damaged, or of another version: {fault}", file=file.name, fault=fault)
@@ -97,9 +102,11 @@ def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     names = ("cloud", "region", "market", "count", "instance_type", "batch_size", "bottleneck")
     numbers = [
         (record["price"]["total_usd_per_hour"], other["price"]["total_usd_per_hour"]),
-        *((record["predicted"]["throughput"][name], other["predicted"]["throughput"][name])
-          for name in ("lower", "median", "upper")),
-    ]  # fmt: skip
+        *(
+            (record["predicted"]["throughput"][name], other["predicted"]["throughput"][name])
+            for name in ("lower", "median", "upper")
+        ),
+    ]
     return (
         all(record[name] == other[name] for name in names)
         and record["disk"]["order"] == other["disk"]["order"]

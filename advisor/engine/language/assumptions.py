@@ -46,8 +46,9 @@ def _of_engine(request: GenerationRequest, version: str) -> Iterator[Message]:
 def _of_requests(request: GenerationRequest) -> Iterator[Message]:
     yield Message(
         "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
-        input=request.input_tokens, output=request.output_tokens,
-    )  # fmt: skip
+        input=request.input_tokens,
+        output=request.output_tokens,
+    )
     yield Message("time per output token (TPOT) counts without the first token")
     yield _arrivals(request)
     if request.prefix_share:
@@ -104,8 +105,9 @@ def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
         return Message("weights in {precision}, as they are published", precision=chosen.precision)
     return Message(
         "weights in {precision}: they are published in {own}, which the GPU does not compute",
-        precision=chosen.precision, own=model.own_precision,
-    )  # fmt: skip
+        precision=chosen.precision,
+        own=model.own_precision,
+    )
 
 
 def serving_warnings(

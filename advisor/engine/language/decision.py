@@ -82,12 +82,18 @@ def _among(
     prepared = preparations.of(request, most_usd_per_hour)
     table = prepared.table(request)
     if table is None:
-        return Draft(GenerationRecommendation(
-            request=request, ranked=(), nearest=None, rejected=by_price(prepared.rejected),
-            offers_considered=prepared.considered,
-            assumptions=serving_assumptions(request, preparations.model, prepared.version, None),
-            warnings=(), today=today,
-        ))  # fmt: skip
+        return Draft(
+            GenerationRecommendation(
+                request=request,
+                ranked=(),
+                nearest=None,
+                rejected=by_price(prepared.rejected),
+                offers_considered=prepared.considered,
+                assumptions=serving_assumptions(request, preparations.model, prepared.version, None),
+                warnings=(),
+                today=today,
+            )
+        )
     rows = ranked_rows(table)
     if not len(rows) and most_usd_per_hour is None:
         _require_intervals(request, prepared)
@@ -150,13 +156,11 @@ def _require_intervals(request: GenerationRequest, prepared: Prepared) -> None:
     if guessed is not None and guessed.answering().any():
         raise NoIntervalError(
             Message(
-                "no interval of {model} on {engine} is calibrated to {percent:g} % (no calibrated "
-                "interval)",
-                model=request.model, engine=request.engine.product,
+                "no interval of {model} on {engine} is calibrated to {percent:g} % (no calibrated interval)",
+                model=request.model,
+                engine=request.engine.product,
                 percent=100 * request.confidence,
             ),
-            hint=Message(
-                "ask for less with --confidence, or accept a guess with --allow-extrapolation"
-            ),
+            hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),
             field="confidence",
-        )  # fmt: skip
+        )

@@ -105,8 +105,7 @@ class Loads:
         most = self._largest(grid, alive)
         # Where a target is out of reach, the row shows the most that it does.
         carried = ~np.isnan(rates.tpot[level])
-        rates = Rates(*(np.where(carried, own, at_most) for own, at_most in
-                        zip(rates, most, strict=True)))  # fmt: skip
+        rates = Rates(*(np.where(carried, own, at_most) for own, at_most in zip(rates, most, strict=True)))
         return Solved(count, rates, most, tuple(limits))
 
     def _at_share(self, load: float, count: Integers, level: Level, ways: Integers) -> Rates:

@@ -46,9 +46,13 @@ def _on_card(finder: Finder, card: Gpu, facts: GpuFacts) -> SplitMemory:
     def row(split: int, use: GpuMemoryUse | None, why: Message | str = "") -> SplitMemory:
         precision = finder.usual_precision if isinstance(format_, Message) else format_
         return SplitMemory(
-            gpu=card.name, gpu_memory_gib=facts.memory_gib, precision=precision,
-            tensor_parallel=split, use=use, why_not=why,
-        )  # fmt: skip
+            gpu=card.name,
+            gpu_memory_gib=facts.memory_gib,
+            precision=precision,
+            tensor_parallel=split,
+            use=use,
+            why_not=why,
+        )
 
     if isinstance(format_, Message):
         return row(1, None, format_)

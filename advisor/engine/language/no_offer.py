@@ -19,7 +19,10 @@ def _described(candidate: GenerationCandidate, request: GenerationRequest) -> Me
     return Message(
         "{name} with {lower:,g} output tokens/s or more (median {median:rate}), up to {ttft:,g} ms "
         "to the first token and {tpot:,g} ms for each further one, at {usd:usd}/h",
-        name=spec_name(spec, request), lower=floor_rate(rates.output_tokens_per_second.lower),
-        median=rates.output_tokens_per_second.median, ttft=ceil_ms(rates.ttft_seconds.upper),
-        tpot=ceil_ms(rates.tpot_seconds.upper), usd=spec.total_usd_per_hour,
-    )  # fmt: skip
+        name=spec_name(spec, request),
+        lower=floor_rate(rates.output_tokens_per_second.lower),
+        median=rates.output_tokens_per_second.median,
+        ttft=ceil_ms(rates.ttft_seconds.upper),
+        tpot=ceil_ms(rates.tpot_seconds.upper),
+        usd=spec.total_usd_per_hour,
+    )

@@ -122,22 +122,32 @@ def require_possible(request: GenerationRequest, model: LanguageModel) -> None:
     if most is not None and request.longest_tokens > most:
         raise UsageError(
             "{model} takes {most:,} tokens at most, and a sequence may have {needed:,}",
-            model=model.name, most=most, needed=request.longest_tokens, field="max_context",
-            hint=Message("ask for {field} {most} or less, input and output together",
-                         field=FieldName("max_context"), most=most),
-        )  # fmt: skip
+            model=model.name,
+            most=most,
+            needed=request.longest_tokens,
+            field="max_context",
+            hint=Message(
+                "ask for {field} {most} or less, input and output together",
+                field=FieldName("max_context"),
+                most=most,
+            ),
+        )
     split = request.tensor_parallel
     if split is not None and split > max(splits_of(request.engine)):
         raise UsageError(
             "{engine} is answered on up to {most} GPUs a replica, not on {split}",
-            engine=request.engine.product, most=max(splits_of(request.engine)), split=split,
+            engine=request.engine.product,
+            most=max(splits_of(request.engine)),
+            split=split,
             field="tensor_parallel",
             hint=Message("ask for {field} auto", field=FieldName("tensor_parallel")),
-        )  # fmt: skip
+        )
     if split is not None and not can_split(model, split):
         raise UsageError(
-            "{model} cannot be split over {split} GPUs: its {heads} attention heads do not divide "
-            "evenly",
-            model=model.name, split=split, heads=model.heads, field="tensor_parallel",
+            "{model} cannot be split over {split} GPUs: its {heads} attention heads do not divide evenly",
+            model=model.name,
+            split=split,
+            heads=model.heads,
+            field="tensor_parallel",
             hint=Message("ask for {field} auto", field=FieldName("tensor_parallel")),
-        )  # fmt: skip
+        )

@@ -56,9 +56,13 @@ class Rates(NamedTuple):
         """Some of the loads."""
         places: Any = (slice(None), *index)
         return Rates(
-            self.concurrency[index], self.output[places], self.ttft[places], self.tpot[places],
-            self.binds[index], self.calibrated[index],
-        )  # fmt: skip
+            self.concurrency[index],
+            self.output[places],
+            self.ttft[places],
+            self.tpot[places],
+            self.binds[index],
+            self.calibrated[index],
+        )
 
 
 def rate_span(values: Floats) -> Span:
@@ -188,9 +192,20 @@ _COLUMNS = 12
 def _columns(served: Served) -> Floats:
     """All that is kept of predictions, (12, n): first rate, TTFT and TPOT, each by `Level`."""
     rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
-    return np.array([
-        rate.lower, rate.median, rate.upper,
-        ttft.upper, ttft.median, ttft.lower,
-        tpot.upper, tpot.median, tpot.lower,
-        served.in_flight, served.binds, served.calibrated,
-    ], dtype=float)  # fmt: skip
+    return np.array(
+        [
+            rate.lower,
+            rate.median,
+            rate.upper,
+            ttft.upper,
+            ttft.median,
+            ttft.lower,
+            tpot.upper,
+            tpot.median,
+            tpot.lower,
+            served.in_flight,
+            served.binds,
+            served.calibrated,
+        ],
+        dtype=float,
+    )

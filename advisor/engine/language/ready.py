@@ -50,17 +50,19 @@ def disks_by_price(
     own = request.disk is not None or LOCAL in request.disk_types
     disks = [disk for disk in found if own or disk.rate.type != LOCAL]
     if not disks:
-        return rejected_offer(offer, "no_disk", Message(
-            "only its own disk holds the weights, and that is empty after a stop: --disk local "
-            "takes it"
-        ))  # fmt: skip
+        return rejected_offer(
+            offer,
+            "no_disk",
+            Message(
+                "only its own disk holds the weights, and that is empty after a stop: --disk local takes it"
+            ),
+        )
     return sorted(disks, key=lambda disk: disk.usd_per_hour)
 
 
 def ready_disk(
-    request: GenerationRequest, catalog: Catalog, offer: Offer, weights_gib: float,
-    *, gib: float, gpus: int,
-) -> tuple[Disk, ReadyTime] | Rejected:  # fmt: skip
+    request: GenerationRequest, catalog: Catalog, offer: Offer, weights_gib: float, *, gib: float, gpus: int
+) -> tuple[Disk, ReadyTime] | Rejected:
     """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
     the time until the model serves keeps the limit, with no more rate than that takes."""
     found = disks_by_price(request, catalog, offer, weights_gib)
@@ -83,10 +85,16 @@ def ready_disk(
         best = min(found, key=lambda disk: (ready(disk).upper_seconds, disk.usd_per_hour))
     if in_time or request.max_ready_seconds is None:
         return best, ready(best)
-    return rejected_offer(offer, "ready", Message(
-        "it serves after up to {seconds:,g} s with its fastest disk, above {limit:g} s",
-        code="ready", seconds=ceil_significant(ready(best).upper_seconds), limit=limit,
-    ))  # fmt: skip
+    return rejected_offer(
+        offer,
+        "ready",
+        Message(
+            "it serves after up to {seconds:,g} s with its fastest disk, above {limit:g} s",
+            code="ready",
+            seconds=ceil_significant(ready(best).upper_seconds),
+            limit=limit,
+        ),
+    )
 
 
 def _lesser(

@@ -36,9 +36,11 @@ def serving_relaxations(
         return ()
     request = answer.request
     return cheapest_relaxations(
-        request, list(_constraints(request)), _Asking(preparations, effort or Effort()),
+        request,
+        list(_constraints(request)),
+        _Asking(preparations, effort or Effort()),
         lambda relaxed: recommend_serving(relaxed, preparations, today=today).chosen,
-    )  # fmt: skip
+    )
 
 
 class _Asking(NamedTuple):

@@ -48,31 +48,42 @@ def shortfall(table: ServingTable, at: int, reason: str) -> Message:
     if reason == "too_slow":
         return Message(
             "p{p:.3g} is {lower:,g} output tokens/s, below {target:target}",
-            code=reason, p=_percentile(request), lower=floor_rate(near),
+            code=reason,
+            p=_percentile(request),
+            lower=floor_rate(near),
             target=request.target_output_tokens_per_second,
-        )  # fmt: skip
+        )
     if reason == "users":
         if table.ways[at].memory.largest_concurrency >= MOST_SEQUENCES:
             return Message(
                 "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those "
                 "of {users:,} users",
-                code=reason, held=int(near), most=MOST_SEQUENCES, users=request.users,
-            )  # fmt: skip
+                code=reason,
+                held=int(near),
+                most=MOST_SEQUENCES,
+                users=request.users,
+            )
         return Message(
             "the KV cache holds {held:,} requests at once, not those of {users:,} users",
-            code=reason, held=int(near), users=request.users,
-        )  # fmt: skip
+            code=reason,
+            held=int(near),
+            users=request.users,
+        )
     if reason == "load":
         return Message(
             "p{p:.3g} is {lower:,g} requests/s, below {target:target}",
-            code=reason, p=_percentile(request), lower=floor_rate(near),
+            code=reason,
+            p=_percentile(request),
+            lower=floor_rate(near),
             target=request.target_requests_per_second,
-        )  # fmt: skip
+        )
     if reason == "over_max_price":
         return Message(
             "{usd:usd}/h is above {limit:usd}/h",
-            code=reason, usd=float(table.usd[at]), limit=request.max_usd_per_hour,
-        )  # fmt: skip
+            code=reason,
+            usd=float(table.usd[at]),
+            limit=request.max_usd_per_hour,
+        )
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
@@ -82,10 +93,13 @@ def _time_shortfall(table: ServingTable, at: int, reason: str) -> Message:
     by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
     upper, median, _ = unit * by_reason[reason][:, at]
     return Message(
-        message.text, code=reason, upper=ceil_significant(float(upper)),
-        median=ceil_significant(float(median)), limit=getattr(request, limit),
+        message.text,
+        code=reason,
+        upper=ceil_significant(float(upper)),
+        median=ceil_significant(float(median)),
+        limit=getattr(request, limit),
         concurrency=float(rates.concurrency[at]),
-    )  # fmt: skip
+    )
 
 
 # Message, factor to its unit, and the limit's field in a request.
@@ -125,7 +139,5 @@ def by_price(rejected: Sequence[Rejected]) -> list[Rejected]:
     """The cheapest first, those without a price last."""
     return sorted(
         rejected,
-        key=lambda one: (
-            float("inf") if one.usd_per_hour is None else one.usd_per_hour, one.instance_type
-        ),
-    )  # fmt: skip
+        key=lambda one: (float("inf") if one.usd_per_hour is None else one.usd_per_hour, one.instance_type),
+    )

@@ -40,9 +40,13 @@ def predict_serving(
     ways = notes if isinstance(notes, Rejected) else ways_on(request, catalog, model, offer, notes)
     if isinstance(ways, Rejected):
         raise UsageError(
-            "{name} cannot serve {model}: {why}", name=name, model=model.name, why=ways.detail,
-            field="instance", code=CANNOT_RUN,
-        )  # fmt: skip
+            "{name} cannot serve {model}: {why}",
+            name=name,
+            model=model.name,
+            why=ways.detail,
+            field="instance",
+            code=CANNOT_RUN,
+        )
     replicas = Replicas(request, ways, preparations.predictor)
     table = solved_table(request, ways, replicas)
     rows = ranked_rows(table)

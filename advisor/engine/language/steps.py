@@ -56,9 +56,7 @@ def _changes(
         "disk_types": (),
     }
     if chosen.precision in SIXTEEN_BIT:
-        yield StepKind.FP8, "--precision fp8", {
-            **kept, "precision": LlmPrecision.FP8, "disk": None
-        }  # fmt: skip
+        yield StepKind.FP8, "--precision fp8", {**kept, "precision": LlmPrecision.FP8, "disk": None}
     if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count

@@ -51,10 +51,16 @@ class ServingTable(Struct, frozen=True, kw_only=True):
         names = np.array([name for _, name in numbers], dtype=object)
         usd = [way.offer.price.usd_per_hour + way.disk.usd_per_hour for way in ways]
         return cls(
-            request=request, ways=ways, solved=solved, names=names, kind=np.array(kind),
-            option=np.arange(len(ways)), disk=disks, usd_each=np.array(usd),
+            request=request,
+            ways=ways,
+            solved=solved,
+            names=names,
+            kind=np.array(kind),
+            option=np.arange(len(ways)),
+            disk=disks,
+            usd_each=np.array(usd),
             replicas=np.array([way.placement.replicas for way in ways], dtype=float),
-        )  # fmt: skip
+        )
 
     def __len__(self) -> int:
         return len(self.ways)
@@ -127,12 +133,17 @@ class ServingTable(Struct, frozen=True, kw_only=True):
             self,
             ways=[self.ways[one] for one in at.tolist()],
             solved=Solved(
-                solved.count[at], solved.rates.take((at,)), solved.most.take((at,)),
+                solved.count[at],
+                solved.rates.take((at,)),
+                solved.most.take((at,)),
                 tuple(Limit(one.reason, one.keeps[at], one.nearness[at]) for one in solved.limits),
             ),
-            kind=self.kind[at], option=np.arange(len(at)), disk=self.disk[at],
-            usd_each=self.usd_each[at], replicas=self.replicas[at],
-        )  # fmt: skip
+            kind=self.kind[at],
+            option=np.arange(len(at)),
+            disk=self.disk[at],
+            usd_each=self.usd_each[at],
+            replicas=self.replicas[at],
+        )
 
     def candidate(self, at: int, predictor: ServingModel) -> GenerationCandidate:
         """A row as a record."""

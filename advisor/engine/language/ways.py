@@ -163,26 +163,41 @@ class Finder:
         gpus = used_gpus(offer.instance, self._request.max_gpus)
         memories = {split: one for split, one in self.memories(card, precision).items() if split <= gpus}
         if not memories:
-            return rejected_offer(offer, "gpus", Message(
-                "has {gpus} GPUs to split the model over, not {needed}",
-                code="gpus", gpus=gpus, needed=self._request.tensor_parallel or 1,
-            ))  # fmt: skip
+            return rejected_offer(
+                offer,
+                "gpus",
+                Message(
+                    "has {gpus} GPUs to split the model over, not {needed}",
+                    code="gpus",
+                    gpus=gpus,
+                    needed=self._request.tensor_parallel or 1,
+                ),
+            )
         uses = self._uses_of(card, precision)
         fitting = {split: use for split in memories if (use := uses[split])}
         if not fitting:
             return rejected_offer(offer, *self.misfit(memories, card))
         needed = _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus
         if needed * 1024 > offer.instance.memory_mib:
-            return rejected_offer(offer, "memory", Message(
-                "needs {needed:mib} of RAM, has {available:mib}",
-                needed=needed * 1024, available=offer.instance.memory_mib,
-            ))  # fmt: skip
+            return rejected_offer(
+                offer,
+                "memory",
+                Message(
+                    "needs {needed:mib} of RAM, has {available:mib}",
+                    needed=needed * 1024,
+                    available=offer.instance.memory_mib,
+                ),
+            )
         return self._placed(offer, notes, card, precision, fitting)
 
     def _placed(
-        self, offer: Offer, notes: tuple[Message, ...], card: GpuFacts, precision: LlmPrecision,
+        self,
+        offer: Offer,
+        notes: tuple[Message, ...],
+        card: GpuFacts,
+        precision: LlmPrecision,
         fitting: dict[int, GpuMemoryUse],
-    ) -> list[Way] | Rejected:  # fmt: skip
+    ) -> list[Way] | Rejected:
         gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
         weights = weight_gib(self._model, precision, self._request.engine)
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
@@ -229,10 +244,15 @@ class Finder:
         if key not in self._deployments:
             kv_precision = kv_precision_of(self._request, precision, card)
             self._deployments[key] = Deployment(
-                model=self._model, precision=precision, kv_precision=kv_precision, gpu=card,
-                engine=self._request.engine, tensor_parallel=split, link=link,
+                model=self._model,
+                precision=precision,
+                kv_precision=kv_precision,
+                gpu=card,
+                engine=self._request.engine,
+                tensor_parallel=split,
+                link=link,
                 max_sequences=MOST_SEQUENCES,
-            )  # fmt: skip
+            )
         return self._deployments[key]
 
     def memories(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, ServingMemory]:
@@ -292,14 +312,19 @@ class Finder:
             return "weights", Message(
                 "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
                 "{gpu}, and leave no room for a KV cache",
-                code="weights", needed=needed, available=card.memory_gib, gpus=split, gpu=card.name,
-            )  # fmt: skip
+                code="weights",
+                needed=needed,
+                available=card.memory_gib,
+                gpus=split,
+                gpu=card.name,
+            )
         longest = float(memory.longest_context.lower[0])
         return "kv", Message(
-            "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not "
-            "{needed:,}",
-            code="kv", longest=longest, needed=self._request.longest_tokens,
-        )  # fmt: skip
+            "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not {needed:,}",
+            code="kv",
+            longest=longest,
+            needed=self._request.longest_tokens,
+        )
 
 
 def note_of_link(way: Way) -> Sequence[Message]:

@@ -74,9 +74,16 @@ class Paper:
             self._add(f'<path d="M{path}z" fill="{colour}"{stroke}/>')
 
     def text(
-        self, x: float, y: float, text: str, *, anchor: Anchor = "left", size: float = SMALL,
-        colour: str = INK, bold: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        anchor: Anchor = "left",
+        size: float = SMALL,
+        colour: str = INK,
+        bold: bool = False,
+    ) -> None:
         """Words, the middle of their height at `y`."""
         look = _ANCHORS[anchor] + (' font-weight="bold"' if bold else "")
         look += "" if size == SMALL else f' font-size="{_short(size)}"'

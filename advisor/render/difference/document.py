@@ -71,8 +71,10 @@ def _totals(old: Side, new: Side) -> dict[str, Any]:
     ]
     hourly = change(sum(usd for usd, _ in both), sum(usd for _, usd in both)) if both else None
     monthly = hourly and {
-        **hourly, "old": HOURS_PER_MONTH * hourly["old"], "new": HOURS_PER_MONTH * hourly["new"],
-    }  # fmt: skip
+        **hourly,
+        "old": HOURS_PER_MONTH * hourly["old"],
+        "new": HOURS_PER_MONTH * hourly["new"],
+    }
     return {
         "compared": len(both),
         "usd_per_hour": hourly,

@@ -88,9 +88,10 @@ def _notes(document: Document) -> Iterator[str]:
         same = f"{title} ({old}): other content than before"
         yield same if old == new else f"{title}: {old} -> {new}{more}"
     missing = [
-        row["name"] for row in document["workloads"]
+        row["name"]
+        for row in document["workloads"]
         if "rejected" in row and any(row["rejected"]["not_named"].values())
-    ]  # fmt: skip
+    ]
     if missing:
         yield (
             f"rejected types of {_listed(missing)}: only those that both name are compared; "

@@ -32,9 +32,11 @@ def export(candidate: Candidate, format: str) -> str:
     such cloud, or starts what serves a language model."""
     if format == COMPOSE:
         raise UsageError(
-            "{format} starts what serves a language model", format=format, field="export",
+            "{format} starts what serves a language model",
+            format=format,
+            field="export",
             hint=Message("for a network take one of {formats}", formats=FORMATS),
-        )  # fmt: skip
+        )
     from advisor.render.exporting.parts import start_of
 
     return export_start(start_of(candidate), format)
@@ -49,8 +51,12 @@ def export_start(start: Start, format: str) -> str:
             hint = Message("SkyPilot knows {cloud}: --export skypilot", cloud=cloud)
         raise UsageError(
             "--export {format} is for {clouds}; the answer is on {cloud}",
-            format=format, clouds=clouds, cloud=cloud, hint=hint, field="export",
-        )  # fmt: skip
+            format=format,
+            clouds=clouds,
+            cloud=cloud,
+            hint=hint,
+            field="export",
+        )
     return _writers(format)[format](start)
 
 

@@ -63,28 +63,37 @@ def export_serving(
     if folder and format != COMPOSE:
         raise UsageError(
             "the model is a folder of this machine, which a rented one does not have: {folder}",
-            folder=folder, field="export",
-            hint=Message("take {compose}, on the machine that has the folder, or name a checkpoint "
-                         "by {model}", compose=COMPOSE, model=FieldName("model")),
-        )  # fmt: skip
+            folder=folder,
+            field="export",
+            hint=Message(
+                "take {compose}, on the machine that has the folder, or name a checkpoint by {model}",
+                compose=COMPOSE,
+                model=FieldName("model"),
+            ),
+        )
     candidate = replace(candidate, model=_OWN_MODEL if folder else model or candidate.model)
     if format not in FORMATS:
         raise UsageError(
-            "{format} starts no server of a language model", format=format, field="export",
+            "{format} starts no server of a language model",
+            format=format,
+            field="export",
             hint=Message("take one of {formats}", formats=FORMATS),
-        )  # fmt: skip
+        )
     if candidate.engine is not LlmEngine.VLLM:
         raise UsageError(
-            "{export} starts vLLM, and the answer is about {engine}", export=FieldName("export"),
-            engine=engine_text(candidate), field="export",
+            "{export} starts vLLM, and the answer is about {engine}",
+            export=FieldName("export"),
+            engine=engine_text(candidate),
+            field="export",
             hint=Message("ask for {engine} vllm", engine=FieldName("engine")),
-        )  # fmt: skip
+        )
     if format == COMPOSE:
         return _compose(candidate, request, config)
     in_containers = format == "terraform"
     lines = _docker_lines if in_containers else _shell_lines
-    return export_start(Start(candidate.spec, _about(candidate, request),
-                              tuple(lines(candidate, request))), format)  # fmt: skip
+    return export_start(
+        Start(candidate.spec, _about(candidate, request), tuple(lines(candidate, request))), format
+    )
 
 
 def serve_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:

@@ -89,11 +89,14 @@ def _nearest(document: Record, t: Texts) -> str:
     nearest, confidence = document["nearest"], document["request"]["confidence"]
     rate = nearest["predicted"]["throughput"]
     return t(
-        "lm.nearest", spec=spec_name(nearest),
+        "lm.nearest",
+        spec=spec_name(nearest),
         region=place_name(nearest, clouds=covers_clouds(document)),
-        usd=format_usd(nearest["price"]["total_usd_per_hour"]), p10=lower_name(confidence),
-        lower=lower_rate(rate["lower"]), median=format_rate(rate["median"]),
-    )  # fmt: skip
+        usd=format_usd(nearest["price"]["total_usd_per_hour"]),
+        p10=lower_name(confidence),
+        lower=lower_rate(rate["lower"]),
+        median=format_rate(rate["median"]),
+    )
 
 
 def _known_from(chosen: Record, t: Texts) -> str:
@@ -124,39 +127,53 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
     yield t("lm.formats"), f"{serving['precision']}, {serving['kv_precision']}"
     yield (
         t("lm.placement"),
-        t("lm.placement_value" if placed["tensor_parallel"] > 1 else "lm.placement_single",
-          replicas=placed["replicas"], gpus=placed["tensor_parallel"], link=placed["link"]),
-    )  # fmt: skip
+        t(
+            "lm.placement_value" if placed["tensor_parallel"] > 1 else "lm.placement_single",
+            replicas=placed["replicas"],
+            gpus=placed["tensor_parallel"],
+            link=placed["link"],
+        ),
+    )
     yield (
         t("lm.lengths"),
-        t("lm.lengths_value", input=tokens_text(serving["input_tokens"]),
-          output=tokens_text(serving["output_tokens"])),
-    )  # fmt: skip
-    for key, of in (("lm.requests", "requests_per_second"),
-                    ("lm.user", "output_tokens_per_second_per_user")):  # fmt: skip
+        t(
+            "lm.lengths_value",
+            input=tokens_text(serving["input_tokens"]),
+            output=tokens_text(serving["output_tokens"]),
+        ),
+    )
+    for key, of in (("lm.requests", "requests_per_second"), ("lm.user", "output_tokens_per_second_per_user")):
         yield t(key), f"{lower_rate(rates[of]['lower'])} .. {format_rate(rates[of]['median'])}"
-    for key, of in (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"),
-                    ("lm.e2e", "e2e_seconds")):  # fmt: skip
+    for key, of in (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"), ("lm.e2e", "e2e_seconds")):
         yield t(key), span_text(rates[of], t)
     yield from _memory_facts(serving["memory_per_gpu"], t)
     note = t("lm.cost_note")
-    for key, of in (("lm.cost_output", "usd_per_million_output_tokens"),
-                    ("lm.cost_input", "usd_per_million_input_tokens")):  # fmt: skip
+    for key, of in (
+        ("lm.cost_output", "usd_per_million_output_tokens"),
+        ("lm.cost_input", "usd_per_million_input_tokens"),
+    ):
         yield t(key), f"{format_usd(cost[of]['median'])}. {note}"
     ready = serving["ready_seconds"]
     yield (
         t("lm.ready"),
-        t("lm.ready_value", total=seconds_text(ready["total"]),
-          load=seconds_text(ready["load_weights"]), start=seconds_text(ready["start_engine"])),
-    )  # fmt: skip
+        t(
+            "lm.ready_value",
+            total=seconds_text(ready["total"]),
+            load=seconds_text(ready["load_weights"]),
+            start=seconds_text(ready["start_engine"]),
+        ),
+    )
     yield t("lm.bound"), t(f"bind.{spec['bottleneck']}")
 
 
 def span_text(span: Record, t: Texts) -> str:
     """'38 ms on average, at most 52 ms': a bound of the mean of all requests, as the text's."""
     upper = span["upper"]
-    return t("lm.span", median=seconds_text(span["median"]),
-             upper="?" if upper is None else seconds_text(upper, up=True))  # fmt: skip
+    return t(
+        "lm.span",
+        median=seconds_text(span["median"]),
+        upper="?" if upper is None else seconds_text(upper, up=True),
+    )
 
 
 def _memory_facts(memory: Record, t: Texts) -> Iterator[tuple[str, str]]:
@@ -164,9 +181,12 @@ def _memory_facts(memory: Record, t: Texts) -> Iterator[tuple[str, str]]:
     yield t("lm.memory"), t("lm.memory_value", **sizes)
     yield (
         t("lm.holds"),
-        t("lm.holds_value", count=f"{memory['largest_concurrency']:,}",
-          context=f"{memory['longest_context']:,}"),
-    )  # fmt: skip
+        t(
+            "lm.holds_value",
+            count=f"{memory['largest_concurrency']:,}",
+            context=f"{memory['longest_context']:,}",
+        ),
+    )
 
 
 def _tuning_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
@@ -193,12 +213,13 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
         Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
         Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
         Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),
-        Column(t("lm.lower", p10=lower_name(request["confidence"])),
-               "output_tokens_per_second.lower", Look.LOWER),
+        Column(
+            t("lm.lower", p10=lower_name(request["confidence"])), "output_tokens_per_second.lower", Look.LOWER
+        ),
         Column(t("lm.median"), "output_tokens_per_second.median", Look.RATE),
         Column(t("lm.million"), "usd_per_million_output_tokens.median", Look.USD),
         Column(t("lm.misses"), lambda point: _missed(point, t)),
-    ]  # fmt: skip
+    ]
     return Table(columns, front)
 
 
@@ -233,17 +254,23 @@ def _alternatives(document: Record, t: Texts) -> list[Part]:
     if not specs:
         return []
     columns = [
-        Column(t("lm.instance"), lambda spec: f"{spec_name(spec)} {place_name(spec, clouds=True)}"
-               if clouds else spec_name(spec), Look.NAME),
+        Column(
+            t("lm.instance"),
+            lambda spec: f"{spec_name(spec)} {place_name(spec, clouds=True)}" if clouds else spec_name(spec),
+            Look.NAME,
+        ),
         Column(t("lm.gpu"), lambda spec: f"{spec['gpu']['count']} x {spec['gpu']['name']}"),
         Column(t("lm.disk"), "disk.order", Look.LONG),
         Column(t("lm.per_hour"), "price.total_usd_per_hour", Look.USD),
-        Column(t("lm.lower", p10=lower_name(document["request"]["confidence"])),
-               "predicted.throughput.lower", Look.LOWER),
+        Column(
+            t("lm.lower", p10=lower_name(document["request"]["confidence"])),
+            "predicted.throughput.lower",
+            Look.LOWER,
+        ),
         Column(t("lm.median"), "predicted.throughput.median", Look.RATE),
         *_cost_columns(specs[0], t),
         *_price_columns([document["recommendation"], *specs], t),
-    ]  # fmt: skip
+    ]
     return [Part(t("lm.alternatives"), [Table(columns, specs)])]
 
 

@@ -20,9 +20,12 @@ Record = Mapping[str, Any]
 
 
 def front_picture(
-    front: Sequence[Record], chosen: Record, t: Texts, width: float = WIDTH,
+    front: Sequence[Record],
+    chosen: Record,
+    t: Texts,
+    width: float = WIDTH,
     href: Callable[[Record], str] = no_link,
-) -> Chart:  # fmt: skip
+) -> Chart:
     """Time per output token over output tokens a second, one mark for each point of the front; a
     point that breaks a limit is hollow, the recommended one red."""
     points = [_point(record) for record in front]
@@ -35,16 +38,14 @@ def front_picture(
     )
     panel.frame(t("lm.front_x"), t("lm.front_y"), ticks=int(width / 80))
     for answers, face in ((False, _HOLLOW), (True, BLUE)):
-        places = [one for record, one in zip(front, points, strict=True)
-                  if record["answers"] is answers]  # fmt: skip
+        places = [one for record, one in zip(front, points, strict=True) if record["answers"] is answers]
         if places:
             paper.markers(panel.places(places), "s", colour=BLUE, face=face, size=_SIZE)
     paper.markers(panel.places([mine]), "D", colour="#000000", face=VERMILION, size=_SIZE + 2)
     (low, fast), (high, slow) = min(points), max(points)
     alt = t(
-        "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}",
-        high=format_rate(high),
-    )  # fmt: skip
+        "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}", high=format_rate(high)
+    )
     marks = [
         paper.mark(panel.x.at(x), panel.y.at(y), _point_text(record, t), href(record))
         for record, (x, y) in zip(front, points, strict=True)
@@ -54,12 +55,13 @@ def front_picture(
 
 def _point_text(record: Record, t: Texts) -> str:
     return t(
-        "lm.front_point", runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
+        "lm.front_point",
+        runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
         flight=count_text(record["concurrency"]),
         ttft=seconds_text(record["ttft_seconds"]["median"]),
         tpot=seconds_text(record["tpot_seconds"]["median"]),
         rate=format_rate(record["output_tokens_per_second"]["median"]),
-    )  # fmt: skip
+    )
 
 
 def _point(rates: Record) -> tuple[float, float]:

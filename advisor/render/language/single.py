@@ -37,11 +37,24 @@ TUNING_SCHEMA = "advisor.tuning-prediction/1"
 COMPARISON_SCHEMA = "advisor.serving-comparison/1"
 MEMORY_SCHEMA = "advisor.language-memory/1"
 COLUMNS = (
-    "instance_type", "gpu", "gpu_count", "tensor_parallel", "replicas",
-    *(f"throughput_{bound}" for bound in BOUNDS), "ttft_seconds", "tpot_seconds", "relative",
-    "total_usd_per_hour", "usd_per_million_output_tokens", "ready_seconds", "bottleneck",
-    "cloud", "region", "price_kind", "price_as_of",
-)  # fmt: skip
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "tensor_parallel",
+    "replicas",
+    *(f"throughput_{bound}" for bound in BOUNDS),
+    "ttft_seconds",
+    "tpot_seconds",
+    "relative",
+    "total_usd_per_hour",
+    "usd_per_million_output_tokens",
+    "ready_seconds",
+    "bottleneck",
+    "cloud",
+    "region",
+    "price_kind",
+    "price_as_of",
+)
 
 
 def prediction_document(
@@ -85,9 +98,11 @@ def tuning_document(
 
 
 def comparison_document(
-    predictions: Sequence[ServingPrediction], baseline: ServingPrediction,
-    request: GenerationRequest, sources: Sources,
-) -> dict[str, Any]:  # fmt: skip
+    predictions: Sequence[ServingPrediction],
+    baseline: ServingPrediction,
+    request: GenerationRequest,
+    sources: Sources,
+) -> dict[str, Any]:
     """Instances beside each other; `relative` is the median over the baseline's."""
     rows = [
         _block(one, request.confidence, sources)
@@ -147,9 +162,8 @@ def _row(one: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
 
 
 def comparison_text(
-    predictions: Sequence[ServingPrediction], baseline: ServingPrediction,
-    request: GenerationRequest,
-) -> str:  # fmt: skip
+    predictions: Sequence[ServingPrediction], baseline: ServingPrediction, request: GenerationRequest
+) -> str:
     """A table for a terminal."""
     rows = comparison_rows(predictions, baseline)
     columns = {
@@ -216,15 +230,13 @@ def serving_memory_text(answer: ServingMemoryAnswer) -> str:
         f"at most {answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
         f"{answer.context_tokens:,} tokens), {ENGINES.get(str(answer.engine), str(answer.engine))}"
     )
-    header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences",
-              "longest")  # fmt: skip
+    header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences", "longest")
     rows = [_memory_cells(one, answer.precision) for one in answer.gpus if one.use is not None]
     lines = [*textwrap.wrap(title, WIDTH), ""]
     if rows:
         lines += table(header, rows, right=tuple(range(1, 9)))
         lines += ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
-    return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
-                                           if one.use is None]))  # fmt: skip
+    return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus if one.use is None]))
 
 
 def _memory_cells(one: SplitMemory, usual: str) -> list[str]:
@@ -284,8 +296,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
     """The same for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
-    header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer",
-              "activations", "overhead", "free")  # fmt: skip
+    header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer", "activations", "overhead", "free")
     rows = [_tuning_cells(one) for one in answer.gpus if one.use is not None]
     lines = [title, ""]
     if rows:
@@ -294,15 +305,21 @@ def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
             "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients",
             "and moments; *: activations are computed again (checkpointing).",
         ]
-    return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus
-                                           if one.use is None]))  # fmt: skip
+    return "\n".join(lines + _not_fitting([(one.gpu, one.why_not) for one in answer.gpus if one.use is None]))
 
 
 def _tuning_cells(one: TunedMemory) -> list[str]:
     use = one.use
     assert use is not None
     again = "*" if one.checkpointing else ""
-    return [one.gpu, gib_text(one.gpu_memory_gib), str(one.gpus), str(one.micro_batch),
-            gib_text(use.weights_gib), gib_text(use.gradients_gib + use.optimizer_gib),
-            gib_text(use.activations_gib) + again, gib_text(use.overhead_gib),
-            gib_text(use.free_gib)]  # fmt: skip
+    return [
+        one.gpu,
+        gib_text(one.gpu_memory_gib),
+        str(one.gpus),
+        str(one.micro_batch),
+        gib_text(use.weights_gib),
+        gib_text(use.gradients_gib + use.optimizer_gib),
+        gib_text(use.activations_gib) + again,
+        gib_text(use.overhead_gib),
+        gib_text(use.free_gib),
+    ]

@@ -12,36 +12,86 @@ from advisor.render.workbook_sheet import Sheet, columns_in
 
 Record = Mapping[str, Any]
 _PLACE = ("rank", "cloud", "region", "market", "instance_type", "count", "gpu", "gpu_count")
-_MACHINE = ("vcpus", "memory_mib", "disk_order", "disk_read_mib_per_second", *PRICE_COLUMNS,
-            "price_as_of", "price_kind", "risk", "provenance")  # fmt: skip
+_MACHINE = (
+    "vcpus",
+    "memory_mib",
+    "disk_order",
+    "disk_read_mib_per_second",
+    *PRICE_COLUMNS,
+    "price_as_of",
+    "price_kind",
+    "risk",
+    "provenance",
+)
 _RATE = tuple(f"throughput_{bound}" for bound in BOUNDS)
 _TIMES = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
 _OF_SERVING = (
-    "engine", "engine_version", "precision", "kv_precision", "tensor_parallel", "replicas", "link",
-    "concurrency", *_RATE, *(f"requests_per_second_{bound}" for bound in BOUNDS),
+    "engine",
+    "engine_version",
+    "precision",
+    "kv_precision",
+    "tensor_parallel",
+    "replicas",
+    "link",
+    "concurrency",
+    *_RATE,
+    *(f"requests_per_second_{bound}" for bound in BOUNDS),
     *(f"{name}_{bound}" for name in _TIMES for bound in BOUNDS),
     *(f"usd_per_million_output_tokens_{bound}" for bound in BOUNDS),
-    "usd_per_million_input_tokens_median", "weights_gib", "kv_gib", "free_gib",
-    "largest_concurrency", "longest_context", "ready_seconds", "bottleneck",
-)  # fmt: skip
+    "usd_per_million_input_tokens_median",
+    "weights_gib",
+    "kv_gib",
+    "free_gib",
+    "largest_concurrency",
+    "longest_context",
+    "ready_seconds",
+    "bottleneck",
+)
 _OF_TUNING = (
-    "method", "micro_batch", "checkpointing", *_RATE,
-    *(f"run_hours_{bound}" for bound in BOUNDS), *(f"run_usd_{bound}" for bound in BOUNDS),
-)  # fmt: skip
+    "method",
+    "micro_batch",
+    "checkpointing",
+    *_RATE,
+    *(f"run_hours_{bound}" for bound in BOUNDS),
+    *(f"run_usd_{bound}" for bound in BOUNDS),
+)
 _FRONT_SPANS = ("output_tokens_per_second", *_TIMES)
 _OF_FRONT = (
-    "tensor_parallel", "replicas", "concurrency",
-    *(f"{name}_{bound}" for name in _FRONT_SPANS for bound in BOUNDS), "answers",
-)  # fmt: skip
+    "tensor_parallel",
+    "replicas",
+    "concurrency",
+    *(f"{name}_{bound}" for name in _FRONT_SPANS for bound in BOUNDS),
+    "answers",
+)
 _SHORT_SERVING = (
-    "rank", "instance_type", "gpu", "gpu_count", "replicas", "tensor_parallel", "disk_order",
-    "throughput_lower", "throughput_median", "ttft_seconds_median", "tpot_seconds_median",
-    "total_usd_per_hour", "usd_per_million_output_tokens_median", "ready_seconds", "bottleneck",
-)  # fmt: skip
+    "rank",
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "replicas",
+    "tensor_parallel",
+    "disk_order",
+    "throughput_lower",
+    "throughput_median",
+    "ttft_seconds_median",
+    "tpot_seconds_median",
+    "total_usd_per_hour",
+    "usd_per_million_output_tokens_median",
+    "ready_seconds",
+    "bottleneck",
+)
 _SHORT_TUNING = (
-    "rank", "instance_type", "gpu", "gpu_count", "micro_batch", "throughput_lower",
-    "throughput_median", "run_hours_median", "run_usd_median", "total_usd_per_hour",
-)  # fmt: skip
+    "rank",
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "micro_batch",
+    "throughput_lower",
+    "throughput_median",
+    "run_hours_median",
+    "run_usd_median",
+    "total_usd_per_hour",
+)
 
 
 def language_csv(document: Record) -> str:
@@ -62,8 +112,9 @@ def language_sheets(sections: Sequence[Record]) -> list[Sheet]:
     latency against throughput. A sheet without rows is left out."""
     documents = [
         (section["name"], section["recommendation"])
-        for section in sections if is_language(section["recommendation"])
-    ]  # fmt: skip
+        for section in sections
+        if is_language(section["recommendation"])
+    ]
     served = [(name, document) for name, document in documents if _serves(document)]
     tuned = [(name, document) for name, document in documents if not _serves(document)]
     serving, tuning = _columns(serves=True), _columns(serves=False)
@@ -76,9 +127,12 @@ def language_sheets(sections: Sequence[Record]) -> list[Sheet]:
 
 
 def _sheet(
-    name: str, note: str, names: Sequence[str], documents: Sequence[tuple[str, Record]],
+    name: str,
+    note: str,
+    names: Sequence[str],
+    documents: Sequence[tuple[str, Record]],
     rows_of: Callable[[Record], Sequence[Record]],
-) -> Sheet:  # fmt: skip
+) -> Sheet:
     """The rows of all documents, each after the name of its workload."""
     columns = "; ".join(f"{name}={name}:{_look(name)}" for name in ("workload", *names))
     rows = [{"workload": name, **row} for name, document in documents for row in rows_of(document)]
@@ -136,8 +190,7 @@ def _row(spec: Record) -> dict[str, Any]:
 def _serving_cells(spec: Record) -> dict[str, Any]:
     serving = spec["serving"]
     rates, memory = serving["rates"], serving["memory_per_gpu"]
-    cells = {name: serving[name] for name in ("engine", "engine_version", "precision",
-                                              "kv_precision")}  # fmt: skip
+    cells = {name: serving[name] for name in ("engine", "engine_version", "precision", "kv_precision")}
     for name in ("requests_per_second", *_TIMES):
         cells |= _spread(name, rates[name])
     for name in ("usd_per_million_output_tokens", "usd_per_million_input_tokens"):

@@ -40,13 +40,24 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
     and disk."""
     return columns_of(
         t,
-        ("instance", lambda spec: spec_name(spec) if spec["region"] == home and not clouds
-         else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}", Look.NAME),
+        (
+            "instance",
+            lambda spec: (
+                spec_name(spec)
+                if spec["region"] == home and not clouds
+                else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}"
+            ),
+            Look.NAME,
+        ),
         ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
-        ("disk", lambda spec: disk_name(
-            spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
-        ), Look.LONG),
-    )  # fmt: skip
+        (
+            "disk",
+            lambda spec: disk_name(
+                spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
+            ),
+            Look.LONG,
+        ),
+    )
 
 
 def cost_columns(t: Texts, path: str = "") -> list[Column]:
@@ -74,10 +85,9 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
         t,
         ("instance", lambda record: type_name(record, clouds=clouds), Look.NAME),
         ("per_hour", "usd_per_hour", Look.USD),
-        ("reason", lambda record: t.known("reason." + record["reason"], record["reason"]),
-         Look.NAME),
+        ("reason", lambda record: t.known("reason." + record["reason"], record["reason"]), Look.NAME),
         ("detail", lambda record: translated(record["detail"], t)),
-    )  # fmt: skip
+    )
 
 
 def settings_columns(t: Texts) -> list[Column]:

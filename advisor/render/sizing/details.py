@@ -70,11 +70,9 @@ def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     yield Part(t("curves.title"), list(_curves(section, t)), detail=True)
     yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
-    yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)),
-               detail=True)  # fmt: skip
+    yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)), detail=True)
     if answer["recommendation"]:
-        yield Part(t("others.title"), list(_others(answer, confidence, t, room)),
-                   detail=True)  # fmt: skip
+        yield Part(t("others.title"), list(_others(answer, confidence, t, room)), detail=True)
     yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
     yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
     yield from notes_parts(answer, t)
@@ -105,9 +103,13 @@ def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
 
 
 def _shortened(
-    columns: Sequence[Column], records: Sequence[Record], most: int, t: Texts,
-    chosen: Callable[[Record], bool] = lambda _record: False, count: int | None = None,
-) -> Iterator[Table | Paragraph]:  # fmt: skip
+    columns: Sequence[Column],
+    records: Sequence[Record],
+    most: int,
+    t: Texts,
+    chosen: Callable[[Record], bool] = lambda _record: False,
+    count: int | None = None,
+) -> Iterator[Table | Paragraph]:
     """A table of the first `most` records, and how many more there are."""
     if most and records:
         yield Table(columns, records[:most], chosen)
@@ -175,14 +177,21 @@ def _curves(section: Record, t: Texts) -> Iterator[Any]:
     yield curves_picture(section, t)._replace(note=t("curves.note" if measured else "curves.note_none"))
     columns = columns_of(
         t,
-        ("measured_at", lambda row: t(
-            "measured.at", vcpus=plain(row["vcpus"]), ram=format_mib(row["memory_mib"]),
-            disk=row["disk_type"], batch=row["batch_size"], data=row["dataset"])),
+        (
+            "measured_at",
+            lambda row: t(
+                "measured.at",
+                vcpus=plain(row["vcpus"]),
+                ram=format_mib(row["memory_mib"]),
+                disk=row["disk_type"],
+                batch=row["batch_size"],
+                data=row["dataset"],
+            ),
+        ),
         ("rate", "samples_per_second", Look.RATE),
-        ("what", lambda row: f"{t('curves.' + how_known(row))} "
-                             f"({row['accelerator']}, {row['cpu_model']})"),
+        ("what", lambda row: f"{t('curves.' + how_known(row))} ({row['accelerator']}, {row['cpu_model']})"),
         ("date", lambda row: row["measured_on"] or t("unknown"), Look.DAY),
-    )  # fmt: skip
+    )
     if measured:
         yield Table(columns, measured)
 
@@ -227,11 +236,16 @@ def _turns(section: Record, t: Texts, room: Room) -> Iterator[Any]:
         ("cheaper", lambda turn: _end(turn["cheaper"], t, clouds=clouds), Look.LONG),
         ("dearer", lambda turn: _end(turn["dearer"], t, clouds=clouds), Look.LONG),
         ("turns", "at_samples_per_second", Look.LOWER),
-        ("pays", lambda turn: t(
-            "break.pays", usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
-            now=format_usd(turn["dearer"]["total_usd_per_hour"]),
-            verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"))),
-    )  # fmt: skip
+        (
+            "pays",
+            lambda turn: t(
+                "break.pays",
+                usd=format_usd(turn["dearer_pays_below_usd_per_hour"]),
+                now=format_usd(turn["dearer"]["total_usd_per_hour"]),
+                verdict=t("break.yes" if turn["dearer_pays_now"] else "break.no"),
+            ),
+        ),
+    )
     if turns and room.turns:
         yield Table(columns, shown[: room.turns], lambda turn: bool(turn["of_chosen"]))
         yield Paragraph(t("break.note"), "note")
@@ -280,12 +294,14 @@ def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
     ]
     if not counts or not answer["rejected"]:
         return
-    summary = t("rejected.of", rejected=f"{catalog['offers_rejected']:,}",
-                considered=f"{catalog['offers_considered']:,}")  # fmt: skip
+    summary = t(
+        "rejected.of",
+        rejected=f"{catalog['offers_rejected']:,}",
+        considered=f"{catalog['offers_considered']:,}",
+    )
     yield Paragraph(f"{summary} {'; '.join(counts)}.")
     columns = rejected_columns(t, clouds=covers_clouds(answer))
-    yield from _shortened(columns, answer["rejected"], room.rejected, t,
-                          count=len(answer["rejected"]))  # fmt: skip
+    yield from _shortened(columns, answer["rejected"], room.rejected, t, count=len(answer["rejected"]))
     if len(answer["rejected"]) < catalog["offers_rejected"]:
         yield Paragraph(t("rejected.some"), "note")
 
@@ -318,10 +334,13 @@ def _ages(ages: Sequence[Record], t: Texts) -> Iterator[Table]:
         t,
         ("what", lambda age: t.known("age." + age["what"], age["what"])),
         ("as_of", "as_of", Look.DAY),
-        ("age", lambda age: t("days.one" if age["age_days"] == 1 else "days",
-                              days=f"{age['age_days']:,}"), Look.WHOLE),
+        (
+            "age",
+            lambda age: t("days.one" if age["age_days"] == 1 else "days", days=f"{age['age_days']:,}"),
+            Look.WHOLE,
+        ),
         ("kind", lambda age: t.known("kind." + age["kind"], age["kind"])),
         ("source", lambda age: English(age["source"]), Look.LONG),
-    )  # fmt: skip
+    )
     if ages:
         yield Table(columns, ages)

@@ -14,9 +14,7 @@ from advisor.domain import HOURS_PER_MONTH
 SCHEMA = "advisor.report/1"
 ANSWERED, NOTHING_FITS = "answered", "nothing_fits"
 # The field of a request that has the rate it aims at, by what is asked about.
-_TARGETS = (
-    "target_throughput", "target_output_tokens_per_second", "target_tokens_per_second"
-)  # fmt: skip
+_TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_tokens_per_second")
 
 Document = dict[str, Any]
 
@@ -50,9 +48,16 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
 
 def _spec_facts(record: Mapping[str, Any]) -> Document:
     same = (
-        "cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores",
+        "cloud",
+        "region",
+        "market",
+        "count",
+        "instance_type",
+        "gpu",
+        "vcpus",
+        "physical_cores",
         "memory_mib",
-    )  # fmt: skip
+    )
     total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
         **{name: record[name] for name in same},

@@ -37,8 +37,10 @@ class ReportFormat(NamedTuple):
         if missing:
             raise UsageError(
                 "{format} reports need {packages}",
-                format=self.extension, packages=missing, hint=install_hint("report"),
-            )  # fmt: skip
+                format=self.extension,
+                packages=missing,
+                hint=install_hint("report"),
+            )
 
     def content(self, document: Document, language: str = LANGUAGES[0]) -> bytes:
         """The file's bytes."""
@@ -91,22 +93,33 @@ def report_pdf(document: Document, language: str) -> bytes:
 
 
 REPORT_FORMATS: Mapping[str, ReportFormat] = {
-    "html": ReportFormat("html", "text/html; charset=utf-8", "one file with charts; prints well",
-                         report_html, needs=("jinja2",)),
-    "pdf": ReportFormat("pdf", "application/pdf", "the same in pages, with bookmarks",
-                        report_pdf, binary=True, needs=("jinja2", "weasyprint")),
-    "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request",
-                       report_markdown),
-    "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each",
-                        _csv),
+    "html": ReportFormat(
+        "html",
+        "text/html; charset=utf-8",
+        "one file with charts; prints well",
+        report_html,
+        needs=("jinja2",),
+    ),
+    "pdf": ReportFormat(
+        "pdf",
+        "application/pdf",
+        "the same in pages, with bookmarks",
+        report_pdf,
+        binary=True,
+        needs=("jinja2", "weasyprint"),
+    ),
+    "md": ReportFormat("md", "text/markdown; charset=utf-8", "pastes into a pull request", report_markdown),
+    "csv": ReportFormat("csv", "text/csv; charset=utf-8", "every number and chart, a row each", _csv),
     "xlsx": ReportFormat(
-        "xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "live numbers and sums, for whoever pays", _xlsx, binary=True,
+        "xlsx",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "live numbers and sums, for whoever pays",
+        _xlsx,
+        binary=True,
         needs=("xlsxwriter",),
     ),
-    "json": ReportFormat("json", "application/json", "the document that the others are made of",
-                         _json),
-}  # fmt: skip
+    "json": ReportFormat("json", "application/json", "the document that the others are made of", _json),
+}
 
 
 def report_format(name: str) -> ReportFormat:
@@ -122,8 +135,7 @@ def format_of_file(name: str) -> str:
     if stem and extension.lower() in REPORT_FORMATS:
         return extension.lower()
     raise UsageError(
-        "--out {name}: its end names no format", name=name,
-        hint=Message(
-            "name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]
-        ),
-    )  # fmt: skip
+        "--out {name}: its end names no format",
+        name=name,
+        hint=Message("name --format, or end it in {ends}", ends=[f".{end}" for end in REPORT_FORMATS]),
+    )

@@ -71,8 +71,7 @@ def report_page(document: Record, language: str, room: Room) -> Page:
         written = _language if is_language(section["recommendation"]) else _network
         parts = list(written(section, hours, t, room))
         blocks.append(Section(section["name"], f"w{number}", parts))
-    return Page(t("kicker_of", date=document["as_of"]), document["title"],
-                [*blocks, _again(document, t)])  # fmt: skip
+    return Page(t("kicker_of", date=document["as_of"]), document["title"], [*blocks, _again(document, t)])
 
 
 def short_parts(section: Record, language: str = "en") -> Iterator[Leaf | Part]:
@@ -96,8 +95,11 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         return lambda section: (_answered(section) or {}).get(name)
 
     columns = [
-        Column(t("totals.workload"), lambda section: section["name"][:80],
-               link=lambda section: anchors[id(section)]),
+        Column(
+            t("totals.workload"),
+            lambda section: section["name"][:80],
+            link=lambda section: anchors[id(section)],
+        ),
         *columns_of(
             t,
             ("instance", lambda section: _total_name(section, t), Look.NAME),
@@ -110,7 +112,7 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         *_unit_columns(sections, t),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
-    ]  # fmt: skip
+    ]
     total: list[str] = []
     if totals["usd_per_hour"] is not None:
         sums = [format_usd(totals[name]) for name in ("usd_per_hour", "usd_per_month")]
@@ -209,7 +211,7 @@ def _costs(section: Record, t: Texts) -> Part:
         ("saving", lambda choice: (choice["saving_percent"] or 0) / 100 or None, Look.SHARE),
         ("kind", lambda choice: t.known("kind." + choice["kind"], choice["kind"])),
         ("as_of", "as_of", Look.DAY),
-    )  # fmt: skip
+    )
     million, hours = t(f"million.{counted}"), plain(costs["hours_per_month"])
     note = t("costs.note", hours=hours, million=million)
     table = Table(columns, costs["choices"], lambda choice: bool(choice["asked"]))
@@ -223,9 +225,12 @@ def _paying(choice: Record, t: Texts) -> str:
 
 def _model_text(model: Record, t: Texts) -> str:
     return t(
-        "again.model_value", id=model["id"], trained=t.render(model["trained_on"]),
-        error=plain(model["error_percent"]), sha=model["sha256"],
-    )  # fmt: skip
+        "again.model_value",
+        id=model["id"],
+        trained=t.render(model["trained_on"]),
+        error=plain(model["error_percent"]),
+        sha=model["sha256"],
+    )
 
 
 def _again(document: Record, t: Texts) -> Section:
@@ -237,13 +242,14 @@ def _again(document: Record, t: Texts) -> Section:
         *(("inputs", f"{file['name']}, sha256 {file['sha256']}") for file in block["inputs"]),
         ("catalog", t("again.catalog_value", date=catalog["as_of"], sha=catalog["sha256"])),
         *([("model", _model_text(block["performance_model"], t))] if networks else []),
-        *(("model", t("again.language_value", id=model["id"], trained=model["trained_on"]))
-          for model in block.get("language_predictors", ())),
-        ("measurements",
-         t("again.measurements_value", rows=rows["rows"], sha=rows["bundled_sha256"])),
+        *(
+            ("model", t("again.language_value", id=model["id"], trained=model["trained_on"]))
+            for model in block.get("language_predictors", ())
+        ),
+        ("measurements", t("again.measurements_value", rows=rows["rows"], sha=rows["bundled_sha256"])),
         *([("ids", " ".join(rows["trial_ids"]))] if rows["trial_ids"] else []),
         ("versions", ", ".join(f"{name} {value}" for name, value in block["versions"].items())),
         ("sources", English("; ".join(catalog["sources"]))),
-    ]  # fmt: skip
+    ]
     pairs = [(t(f"again.{name}"), text) for name, text in facts]
     return Section(t("again.title"), "again", [Command(block["command"]), Facts(pairs)])

@@ -76,11 +76,10 @@ def price_picture(
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
         paper.mark(
-            panel.x.at(row["total_usd_per_hour"]), panel.y.at(row["median"]), _spec_text(row, t),
-            href(row),
+            panel.x.at(row["total_usd_per_hour"]), panel.y.at(row["median"]), _spec_text(row, t), href(row)
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return chart_of(paper, _price_alt(rows, target, t), marks)
 
 
@@ -132,17 +131,23 @@ def _price_alt(rows: Sequence[Record], target: float | None, t: Texts) -> str:
     aims = [t("price.alt_target", rate=format_target(target))] if target else []
     front = [row for row in rows if row["on_front"]] or rows
     return t(
-        "price.alt", count=len(rows), chosen="".join(f"{text} " for text in (*chosen, *aims)),
-        least=_spec_text(rows[0], t), most=_spec_text(front[-1], t),
-    )  # fmt: skip
+        "price.alt",
+        count=len(rows),
+        chosen="".join(f"{text} " for text in (*chosen, *aims)),
+        least=_spec_text(rows[0], t),
+        most=_spec_text(front[-1], t),
+    )
 
 
 def _spec_text(row: Record, t: Texts) -> str:
     return t(
-        "price.alt_one", name=spec_name(row), usd=format_usd(row["total_usd_per_hour"]),
-        lower=lower_rate(row["lower"]), median=format_rate(row["median"]),
+        "price.alt_one",
+        name=spec_name(row),
+        usd=format_usd(row["total_usd_per_hour"]),
+        lower=lower_rate(row["lower"]),
+        median=format_rate(row["median"]),
         upper=format_rate(row["upper"]),
-    )  # fmt: skip
+    )
 
 
 def _box(left: float, middle: float, width: float, half: float) -> list[tuple[float, float]]:
@@ -311,9 +316,12 @@ def _beside(section: Record, name: str) -> list[tuple[float, float, str]]:
 
 
 def _draw(
-    panel: Panel, name: str, path: Sequence[tuple[float, Record]],
-    beside: Sequence[tuple[float, float, str]], spec: Record,
-) -> None:  # fmt: skip
+    panel: Panel,
+    name: str,
+    path: Sequence[tuple[float, Record]],
+    beside: Sequence[tuple[float, float, str]],
+    spec: Record,
+) -> None:
     """What is sold in a few orders only stands apart: dots with bars, no line."""
     if name == "disk":
         panel.intervals([(x, point["lower"], point["upper"]) for x, point in path], LIGHT_BLUE)

@@ -56,9 +56,10 @@ def asked_sentence(section: Record, t: Texts) -> str:
     """The question, with all its limits."""
     answer = section["answer"]
     values = {
-        "task": t("task." + answer["task"]), "model": answer["model"],
+        "task": t("task." + answer["task"]),
+        "model": answer["model"],
         "confidence": plain(100 * answer["confidence"]),
-    }  # fmt: skip
+    }
     if answer["target_throughput"] is None:
         is_tokens = is_language(section["recommendation"])
         question = t("answer.asked_cost" if is_tokens else "answer.asked_cheapest", **values)
@@ -78,23 +79,31 @@ def answer_sentences(section: Record, t: Texts, hours: float) -> Iterator[str]:
         return
     pick = t(
         "answer.pick" if answer["status"] == ANSWERED else "answer.none",
-        spec=spec_name(spec), disk=disk_name(spec["disk"], t),
+        spec=spec_name(spec),
+        disk=disk_name(spec["disk"], t),
         region=place_name(spec, clouds=covers_clouds(section["recommendation"])),
         market=t.known("market." + spec["market"], spec["market"]),
-        usd=format_usd(spec["usd_per_hour"]), month=format_usd(spec["usd_per_month"]),
-        hours=plain(hours), p10=lower_name(answer["confidence"]),
-        p90=upper_name(answer["confidence"]), lower=lower_rate(spec["lower"]),
-        median=format_rate(spec["median"]), upper=format_rate(spec["upper"]),
-        unit=unit_name(section, t), stage=stage_name(spec["bottleneck"], t),
+        usd=format_usd(spec["usd_per_hour"]),
+        month=format_usd(spec["usd_per_month"]),
+        hours=plain(hours),
+        p10=lower_name(answer["confidence"]),
+        p90=upper_name(answer["confidence"]),
+        lower=lower_rate(spec["lower"]),
+        median=format_rate(spec["median"]),
+        upper=format_rate(spec["upper"]),
+        unit=unit_name(section, t),
+        stage=stage_name(spec["bottleneck"], t),
         million=format_usd(spec["usd_per_million_samples"]),
-    )  # fmt: skip
+    )
     yield t.joined((pick, *_outcome_sentences(section, t)))
     yield t(
         "answer.stands",
         provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
-        risk=t(f"risk.{spec['risk']}"), number=spec["risk"],
-        kind=t.known("price." + spec["price_kind"], spec["price_kind"]), date=spec["price_as_of"],
-    )  # fmt: skip
+        risk=t(f"risk.{spec['risk']}"),
+        number=spec["risk"],
+        kind=t.known("price." + spec["price_kind"], spec["price_kind"]),
+        date=spec["price_as_of"],
+    )
 
 
 def totals_sentence(totals: Record, t: Texts) -> str:
@@ -103,10 +112,13 @@ def totals_sentence(totals: Record, t: Texts) -> str:
         return t("totals.none", workloads=totals["workloads"])
     cost = t(
         "totals.sum",
-        answered=totals["answered"], workloads=totals["workloads"], instances=totals["instances"],
-        usd=format_usd(totals["usd_per_hour"]), month=format_usd(totals["usd_per_month"]),
+        answered=totals["answered"],
+        workloads=totals["workloads"],
+        instances=totals["instances"],
+        usd=format_usd(totals["usd_per_hour"]),
+        month=format_usd(totals["usd_per_month"]),
         hours=plain(totals["hours_per_month"]),
-    )  # fmt: skip
+    )
     return f"{cost}{t('totals.runs', runs=totals['runs'])}" if totals.get("runs") else cost
 
 
@@ -119,12 +131,16 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
         saved = t("close.saves_run", usd=format_usd(run))
     return t(
         "close." + call["kind"],
-        name=type_name(call, clouds=clouds), usd=format_usd(call["usd_per_hour"]),
-        chance=percent(chance), miss=percent(1 - chance), saved=saved,
+        name=type_name(call, clouds=clouds),
+        usd=format_usd(call["usd_per_hour"]),
+        chance=percent(chance),
+        miss=percent(1 - chance),
+        saved=saved,
         instead=call["instead_of"] or "",
-        rate=format_target(target or 0.0), minutes=plain(call["trial"]["minutes"]),
+        rate=format_target(target or 0.0),
+        minutes=plain(call["trial"]["minutes"]),
         trial=format_usd(call["trial"]["usd"]),
-    )  # fmt: skip
+    )
 
 
 def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: bool = False) -> str:
@@ -138,10 +154,12 @@ def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: b
     gives = relaxation["gives"]
     return t(
         "relax.one",
-        changes=", ".join(changes), name=type_name(gives, clouds=clouds),
-        p10=lower_name(confidence), lower=lower_rate(gives["lower"]),
+        changes=", ".join(changes),
+        name=type_name(gives, clouds=clouds),
+        p10=lower_name(confidence),
+        lower=lower_rate(gives["lower"]),
         usd=format_usd(gives["total_usd_per_hour"]),
-    )  # fmt: skip
+    )
 
 
 def _range(limits: Record, write: Callable[[float], str]) -> str:
@@ -152,16 +170,45 @@ def _range(limits: Record, write: Callable[[float], str]) -> str:
 
 # How each field of a request is told; a field that is left out, or as it is anyway, is not.
 _FIELDS: Mapping[str, Callable[[Any], str]] = {
-    **dict.fromkeys(("precision", "stack", "memory_format", "tf32", "input", "disk",
-                     "accelerated_only", "allow_extrapolation", "kv_precision", "engine",
-                     "method"), str),
-    **dict.fromkeys(("batch_size", "max_hours", "max_first_epoch_hours", "max_latency_ms",
-                     "max_gpus", "max_count", "max_nodes", "target_requests_per_second",
-                     "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds", "max_ready_seconds",
-                     "tensor_parallel", "micro_batch"), plain),
+    **dict.fromkeys(
+        (
+            "precision",
+            "stack",
+            "memory_format",
+            "tf32",
+            "input",
+            "disk",
+            "accelerated_only",
+            "allow_extrapolation",
+            "kv_precision",
+            "engine",
+            "method",
+        ),
+        str,
+    ),
+    **dict.fromkeys(
+        (
+            "batch_size",
+            "max_hours",
+            "max_first_epoch_hours",
+            "max_latency_ms",
+            "max_gpus",
+            "max_count",
+            "max_nodes",
+            "target_requests_per_second",
+            "max_ttft_ms",
+            "max_tpot_ms",
+            "max_e2e_seconds",
+            "max_ready_seconds",
+            "tensor_parallel",
+            "micro_batch",
+        ),
+        plain,
+    ),
     **dict.fromkeys(("epochs", "samples", "tokens"), "{:,.12g}".format),
-    **dict.fromkeys(("users", "input_tokens", "output_tokens", "context_tokens", "sequence"),
-                    "{:,.0f}".format),
+    **dict.fromkeys(
+        ("users", "input_tokens", "output_tokens", "context_tokens", "sequence"), "{:,.0f}".format
+    ),
     **dict.fromkeys(("max_run_usd", "max_usd_per_hour"), format_usd),
     **dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib"), format_mib),
     **dict.fromkeys(("gpus", "disk_types", "price_kinds"), ", ".join),
@@ -169,7 +216,7 @@ _FIELDS: Mapping[str, Callable[[Any], str]] = {
     "vcpus": lambda value: _range(value, plain),
     "memory_mib": lambda value: _range(value, format_mib),
     "vcpu_quota": lambda value: ", ".join(f"{name}={plain(most)}" for name, most in value.items()),
-}  # fmt: skip
+}
 _USUAL = {
     "precision": "fp32",
     "stack": "eager",

@@ -37,17 +37,23 @@ def sheets_of(document: Record) -> list[Sheet]:
         *_charts(sections),
         *_facts(sections),
         *language_sheets(sections),
-        Sheet("Reproducibility", "Versions, digests, and the command.",
-              columns_in("What=what; Value=value:number"),
-              [{"what": name, "value": value} for name, value in
-               _flat(document["reproducibility"])]),
-    ]  # fmt: skip
+        Sheet(
+            "Reproducibility",
+            "Versions, digests, and the command.",
+            columns_in("What=what; Value=value:number"),
+            [{"what": name, "value": value} for name, value in _flat(document["reproducibility"])],
+        ),
+    ]
 
 
 def _sheet(
-    sections: Sequence[Record], rows_of: Callable[[Record], Sequence[Record]],
-    name: str, note: str, columns: str, **formulas: str,
-) -> Sheet:  # fmt: skip
+    sections: Sequence[Record],
+    rows_of: Callable[[Record], Sequence[Record]],
+    name: str,
+    note: str,
+    columns: str,
+    **formulas: str,
+) -> Sheet:
     """The rows of all sections, each after the name of its workload."""
     rows = [{"workload": section["name"], **row} for section in sections for row in rows_of(section)]
     return Sheet(name, note, columns_in(f"Workload=workload; {columns}", formulas), rows)
@@ -87,29 +93,37 @@ def _money(sections: Sequence[Record]) -> list[Sheet]:
     sums = {USD_HOUR: _BOTH_USD, USD_MONTH: _MONTH}
     return [
         _sheet(
-            sections, lambda section: (section["costs"] or {}).get("choices", []),
-            "Costs", "The picks by every way of paying that is known.",
+            sections,
+            lambda section: (section["costs"] or {}).get("choices", []),
+            "Costs",
+            "The picks by every way of paying that is known.",
             f"""Market=market; Asked for=asked; Terms=terms;
             Instances USD/hour=instance_usd_per_hour:usd; Disks USD/hour=disk_usd_per_hour:usd;
             {USD_HOUR}=usd_per_hour:usd; {USD_MONTH}=usd_per_month:usd_month;
             USD/million samples=usd_per_million_samples:usd;
-            Less than on demand (%)=saving_percent:percent; {_PRICED}""", **sums,
+            Less than on demand (%)=saving_percent:percent; {_PRICED}""",
+            **sums,
         ),
         _sheet(
-            sections, lambda section: section["regions"],
-            "Regions", "The same spec in other regions; empty: no price known.",
+            sections,
+            lambda section: section["regions"],
+            "Regions",
+            "The same spec in other regions; empty: no price known.",
             f"""Region=region; Chosen=chosen; Instances USD/hour=usd_per_hour:usd;
             Disks USD/hour=disk_usd_per_hour:usd; {USD_HOUR}=total_usd_per_hour:usd;
-            {USD_MONTH}=usd_per_month:usd_month; {_PRICED}""", **sums,
+            {USD_MONTH}=usd_per_month:usd_month; {_PRICED}""",
+            **sums,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _charts(sections: Sequence[Record]) -> Iterator[Sheet]:
     """The data of every chart."""
     yield _sheet(
-        sections, _drawn,
-        "Price and rate", "What each spec costs and reaches.",
+        sections,
+        _drawn,
+        "Price and rate",
+        "What each spec costs and reaches.",
         f"""Instance type=instance_type; Cloud=cloud; Region=region; Market=market;
         Instances=count:whole; GPU=gpu; GPUs=gpu_count:whole; vCPUs=vcpus:number;
         Memory (MiB)=memory_mib:whole; Disk (each)=disk; Batch size=batch_size:whole;
@@ -117,10 +131,12 @@ def _charts(sections: Sequence[Record]) -> Iterator[Sheet]:
         USD/million samples=usd_per_million_samples:usd; Prediction=provenance;
         On the front=on_front; Meets the target=answers; Chosen=chosen; Price=price_kind;
         {_INTERVAL.format("")}""",
-    )  # fmt: skip
+    )
     yield _sheet(
-        sections, lambda section: section["break_even"],
-        "Break-even", "At which rate, and at which price, the choice turns.",
+        sections,
+        lambda section: section["break_even"],
+        "Break-even",
+        "At which rate, and at which price, the choice turns.",
         """Cheaper=cheaper.instance_type; Its disk=cheaper.disk;
         Cheaper USD/hour=cheaper.total_usd_per_hour:usd; Cheaper lower samples/s=cheaper.lower:rate;
         Dearer=dearer.instance_type; Disk of that=dearer.disk;
@@ -133,44 +149,55 @@ def _charts(sections: Sequence[Record]) -> Iterator[Sheet]:
             "Dearer needed above samples/s": "{Cheaper lower samples/s}",
             "More USD/hour": "{Dearer USD/hour}-{Cheaper USD/hour}",
             "More samples/s": "{Dearer lower samples/s}-{Cheaper lower samples/s}",
-            "Dearer pays below USD/hour":
-                "{Cheaper USD/hour}*{Dearer lower samples/s}/{Cheaper lower samples/s}",
+            "Dearer pays below USD/hour": (
+                "{Cheaper USD/hour}*{Dearer lower samples/s}/{Cheaper lower samples/s}"
+            ),
         },
-    )  # fmt: skip
+    )
     yield _sheet(
-        sections, _stages,
-        "Bottleneck", "What each stage could do alone; the slowest binds.",
+        sections,
+        _stages,
+        "Bottleneck",
+        "What each stage could do alone; the slowest binds.",
         "Stage=stage; Its own samples/s=samples_per_second:rate; Used (%)=used_percent:percent",
-    )  # fmt: skip
+    )
     rates = f"{_RATES.format('')}; Bottleneck=bottleneck"
     for name, curve, columns in (
         ("Over vCPUs", "vcpus", "vCPUs (each)=vcpus:number; Physical cores=physical_cores:number"),
         ("Over memory", "memory", "Memory (MiB, each)=memory_mib:whole"),
-        ("Over disks", "disk", """Disk (each)=order; Disk type=type;
+        (
+            "Over disks",
+            "disk",
+            """Disk (each)=order; Disk type=type;
             Reads (MiB/s)=read_mib_per_second:number; Reads (IOPS)=read_iops:whole;
-            Disk USD/hour (each)=usd_per_hour_each:usd"""),
-    ):  # fmt: skip
+            Disk USD/hour (each)=usd_per_hour_each:usd""",
+        ),
+    ):
         note = "Everything else as the pick has it."
         points = _points_of(curve)
         yield _sheet(sections, points, name, note, f"{columns}; {rates}")
     yield _sheet(
-        sections, _measured,
-        "Measured", "Points that were measured, in the charts or beside.",
+        sections,
+        _measured,
+        "Measured",
+        "Points that were measured, in the charts or beside.",
         """Trial=trial_id; Network=network; Task=task; Batch size=batch_size:whole;
         Precision=precision; Data set=dataset; vCPUs=vcpus:number; Memory (MiB)=memory_mib:whole;
         Disk type=disk_type; Disk (MiB/s)=disk_read_mib_per_second:number; Accelerator=accelerator;
         CPU=cpu_model; Measured samples/s=samples_per_second:rate; Known as=provenance; From=origin;
         Measured on=measured_on:day; Drawn over vCPUs=over_vcpus; Drawn over memory=over_memory;
         Drawn over disks=over_disk""",
-    )  # fmt: skip
+    )
     yield _sheet(
-        sections, _batches,
-        "GPU memory", "Batches and the memory of one GPU.",
+        sections,
+        _batches,
+        "GPU memory",
+        "Batches and the memory of one GPU.",
         f"""GPU=gpu; Has (MiB)=has_mib:whole; Batch size=batch_size:whole;
         Needs (MiB)=needed_mib:whole; Used (%)=used_percent:percent; Fits=fits; Chosen=chosen;
         {_RATES.format("reached.")}""",
         **{"Used (%)": "100*{Needs (MiB)}/{Has (MiB)}"},
-    )  # fmt: skip
+    )
 
 
 def _drawn(section: Record) -> list[Record]:
@@ -214,14 +241,19 @@ def _facts(sections: Sequence[Record]) -> list[Sheet]:
     """What stands beside the numbers: other specs, reasons, evidence, ages, notes."""
     return [
         _sheet(
-            sections, lambda section: section["sensitivity"],
-            "Sensitivity", "What one step more of each resource brings.",
+            sections,
+            lambda section: section["sensitivity"],
+            "Sensitivity",
+            "What one step more of each resource brings.",
             """Resource=resource; One step more=step; Has=has:number; Unit=unit;
             More samples/s=samples_per_second:rate; More (%)=percent:percent;
             Bottleneck then=bottleneck; Flat after=flat_after:number""",
         ),
         _sheet(
-            sections, _ranked, "Alternatives", "What meets the target, the pick first.",
+            sections,
+            _ranked,
+            "Alternatives",
+            "What meets the target, the pick first.",
             f"""Place=place:whole; Instance type=instance_type; Cloud=cloud; Region=region;
             Market=market; Instances=count:whole; Disk (each)=disk.order;
             Instance USD/hour (each)=price.usd_per_hour:usd;
@@ -233,28 +265,36 @@ def _facts(sections: Sequence[Record]) -> list[Sheet]:
             **{USD_HOUR: "{Instances}*({Instance USD/hour (each)}+{Disk USD/hour (each)})"},
         ),
         _sheet(
-            sections, _rejected,
-            "Rejected", "What was passed over, and why.",
+            sections,
+            _rejected,
+            "Rejected",
+            "What was passed over, and why.",
             """Instance type=instance_type; Cloud=cloud; Reason=reason; In detail=detail;
             Instance USD/hour=usd_per_hour:usd""",
         ),
         _sheet(
-            sections, lambda section: section["evidence"],
-            "Evidence", "What each prediction stands on.",
+            sections,
+            lambda section: section["evidence"],
+            "Evidence",
+            "What each prediction stands on.",
             """About=subject; Stage=stage; Matters=matters; Inside what was measured=inside;
             Times beyond=times:number; In detail=detail""",
         ),
         _sheet(
-            sections, lambda section: section["data_ages"],
-            "Data age", "Dates of what decided, on the report's day.",
+            sections,
+            lambda section: section["data_ages"],
+            "Data age",
+            "Dates of what decided, on the report's day.",
             "What=what; Of=as_of:day; Age (days)=age_days:whole; Known as=kind; Source=source",
         ),
         _sheet(
-            sections, _notes,
-            "Notes", "Warnings, assumptions, and how to ask each workload alone.",
+            sections,
+            _notes,
+            "Notes",
+            "Warnings, assumptions, and how to ask each workload alone.",
             "Kind=kind; Text=text",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _ranked(section: Record) -> list[Record]:
@@ -262,12 +302,14 @@ def _ranked(section: Record) -> list[Record]:
     ranked = [spec for spec in (answer["recommendation"], *answer["alternatives"]) if spec]
     return [
         {
-            "bottleneck": None, **spec, "place": place,
+            "bottleneck": None,
+            **spec,
+            "place": place,
             "usd_per_million_samples": usd_per_million_samples(spec),
             "price": {**_NO_TOTAL_INTERVAL, **spec["price"]},
         }
         for place, spec in enumerate(ranked, start=1)
-    ]  # fmt: skip
+    ]
 
 
 def _notes(section: Record) -> list[Record]:

@@ -162,9 +162,14 @@ class _Writer:
             line = self._write_groups(page, line + 2, heading, by, spans, totals["hours_per_month"])
 
     def _write_groups(
-        self, page: Any, line: int, heading: str, usd_by: Mapping[str, float],
-        spans: Mapping[str, str], hours: float,
-    ) -> int:  # fmt: skip
+        self,
+        page: Any,
+        line: int,
+        heading: str,
+        usd_by: Mapping[str, float],
+        spans: Mapping[str, str],
+        hours: float,
+    ) -> int:
         """USD an hour and a month of each market, or region, found by SUMIF; the last line."""
         for number, name in enumerate((heading, USD_HOUR, USD_MONTH)):
             page.write_string(line, number, self._named(name), self._head)

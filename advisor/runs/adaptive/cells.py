@@ -75,8 +75,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     if missing:
         raise UsageError(
             "adaptive planning knows no operations of {unknown}",
-            unknown=", ".join(sorted(missing)), hint="leave --adaptive out for it",
-        )  # fmt: skip
+            unknown=", ".join(sorted(missing)),
+            hint="leave --adaptive out for it",
+        )
     nan = np.full(len(rows), np.nan)
     earliest = min(measured, key=lambda row: row.started_at, default=None)
     trials = Trials(
@@ -95,8 +96,9 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
     return Surface.of(trials)
 
 
-def with_gpu_steps(surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement],
-                   gpu: str) -> Surface:  # fmt: skip
+def with_gpu_steps(
+    surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement], gpu: str
+) -> Surface:
     """The surface once the steps of the real GPU that were measured condition its rates.
 
     What was measured is known, other batches and networks move by what it tells. An emulated
@@ -171,9 +173,10 @@ def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
             groups.append(f"{workload.network}/{workload.task}")
     if not rows:
         raise UsageError(
-            "no instance of the catalogue with {value} can run this", value=gpu or "no GPU",
+            "no instance of the catalogue with {value} can run this",
+            value=gpu or "no GPU",
             hint="leave --target-throughput out to learn the whole surface",
-        )  # fmt: skip
+        )
     return Specs(tuple(rows), np.array(prices), tuple(groups))
 
 

@@ -76,9 +76,14 @@ def _measure(
 
     runs = {item.trial.trial_id: 1 + _good_runs(rows.get(item.trial.trial_id)) for item in items}
     run_sweep(
-        [item.trial for item in items], executor, store, on_progress=on_progress, machine=machine,
-        runs_of=lambda trial: runs[trial.trial_id], since=since,
-    )  # fmt: skip
+        [item.trial for item in items],
+        executor,
+        store,
+        on_progress=on_progress,
+        machine=machine,
+        runs_of=lambda trial: runs[trial.trial_id],
+        since=since,
+    )
 
 
 def _good_runs(row: Measurement | None) -> int:

@@ -104,9 +104,13 @@ def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
 
 
 def _swept(
-    job: Job, mounts: Mapping[str, Path], expires_at: datetime, guest: Guest,
-    result_bucket: ResultBucket, state_log: StateLog,
-) -> End:  # fmt: skip
+    job: Job,
+    mounts: Mapping[str, Path],
+    expires_at: datetime,
+    guest: Guest,
+    result_bucket: ResultBucket,
+    state_log: StateLog,
+) -> End:
     from advisor.infra.aws.guest.supervising import Child, Watch, watching
 
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
@@ -158,9 +162,8 @@ def _database_url(job: Job, guest: Guest) -> str:
     if not job.database_parameter:
         return f"sqlite:///{guest.folder / 'measurements.sqlite'}"
     answer = guest.aws.ask(
-        job.region, "get_parameter", service="ssm", Name=job.database_parameter,
-        WithDecryption=True,
-    )  # fmt: skip
+        job.region, "get_parameter", service="ssm", Name=job.database_parameter, WithDecryption=True
+    )
     return str(answer["Parameter"]["Value"])
 
 
@@ -228,9 +231,7 @@ class AnchorSending(Sending):
         send_anchor(self._mailbox, self._path.read_bytes())
 
 
-def _sending(
-    job: Job, guest: Guest, result_bucket: ResultBucket, database: str
-) -> Sending | None:  # fmt: skip
+def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
     """None where measurements go into a shared database."""
     if job.command == MEASURE:
         return AnchorSending(result_bucket, guest.folder / _ANCHOR_FILE)

@@ -79,9 +79,13 @@ class StateLog:
     ) -> None:
         """Tell where it stands."""
         state = GuestState(
-            instance_id=self._instance_id, phase=phase, at=time_text(self._clock.now()),
-            end=end, exit_code=exit_code, said=one_line(said)[:_SAID],
-        )  # fmt: skip
+            instance_id=self._instance_id,
+            phase=phase,
+            at=time_text(self._clock.now()),
+            end=end,
+            exit_code=exit_code,
+            said=one_line(said)[:_SAID],
+        )
         document = json.dumps({"schema": SCHEMA, **asdict(state)})
         self._put(f"{STATES_FOLDER}{self._instance_id}.json", document.encode())
 
@@ -116,9 +120,13 @@ def _state(content: bytes) -> GuestState | None:
     try:
         state = json.loads(content)
         return GuestState(
-            instance_id=str(state["instance_id"]), phase=Phase(state["phase"]), at=str(state["at"]),
-            end=End(state["end"]), exit_code=state["exit_code"], said=str(state["said"]),
-        )  # fmt: skip
+            instance_id=str(state["instance_id"]),
+            phase=Phase(state["phase"]),
+            at=str(state["at"]),
+            end=End(state["end"]),
+            exit_code=state["exit_code"],
+            said=str(state["said"]),
+        )
     except (ValueError, KeyError, TypeError):
         return None
 

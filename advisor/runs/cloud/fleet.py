@@ -56,9 +56,11 @@ def shared_out(
     each one's trials are of its own GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(
-            "--instance takes {most_types} types at once, not {instances}", most_types=MOST_TYPES,
-            instances=len(instances), field="instance",
-        )  # fmt: skip
+            "--instance takes {most_types} types at once, not {instances}",
+            most_types=MOST_TYPES,
+            instances=len(instances),
+            field="instance",
+        )
     catalog = load_catalog()
     types = [type_named(catalog, name) for name in instances]
     hourly = [listed_usd_per_hour(catalog, instance, options.region) for instance in types]
@@ -117,9 +119,8 @@ def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
         return plan_cloud(options, aws)
     except UsageError as error:
         raise UsageError(
-            "{instance}, with its share of the budget: {error}", instance=options.instance,
-            error=error,
-        ) from error  # fmt: skip
+            "{instance}, with its share of the budget: {error}", instance=options.instance, error=error
+        ) from error
 
 
 def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:

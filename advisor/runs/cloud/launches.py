@@ -26,10 +26,26 @@ _LONGEST_SECONDS = 60.0
 # What the guest's own `sweep run` gets. A launch is named after these words, defaults too: the same
 # command finds its own again, and a changed default is another sweep.
 _SENT = (
-    "preset", "networks", "tasks", "vcpus", "memory", "disks", "accelerator", "batch_sizes",
-    "cache", "precision", "decoder", "rel_error", "repeats", "iterations", "executor",
-    "memory_format", "stack", "measure_seconds", "data",
-)  # fmt: skip
+    "preset",
+    "networks",
+    "tasks",
+    "vcpus",
+    "memory",
+    "disks",
+    "accelerator",
+    "batch_sizes",
+    "cache",
+    "precision",
+    "decoder",
+    "rel_error",
+    "repeats",
+    "iterations",
+    "executor",
+    "memory_format",
+    "stack",
+    "measure_seconds",
+    "data",
+)
 _SENT_FLAGS = ("retry_failed", "cudnn_benchmark", "synchronise_each_step")
 
 
@@ -83,8 +99,7 @@ def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
     try:
         outcome = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
-        raise CloudError("AWS did not answer within {seconds} s",
-                         seconds=f"{_LONGEST_SECONDS:g}") from None  # fmt: skip
+        raise CloudError("AWS did not answer within {seconds} s", seconds=f"{_LONGEST_SECONDS:g}") from None
     if outcome.document is None:
         raise CloudError("{reason}", reason=outcome.failure or "AWS could not be asked")
     return outcome.document

@@ -65,10 +65,11 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     found += _consoles(aws, home, sweep_id, found)
     if not found:
         raise DataError(
-            "no instance of {sweep_id} has left a log in {bucket}", sweep_id=sweep_id,
-            bucket=bucket, hint="an instance writes one when it ends; `advisor cloud status` lists "
-            "those that run",
-        )  # fmt: skip
+            "no instance of {sweep_id} has left a log in {bucket}",
+            sweep_id=sweep_id,
+            bucket=bucket,
+            hint="an instance writes one when it ends; `advisor cloud status` lists those that run",
+        )
     return found
 
 

@@ -113,9 +113,12 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
         profile=options.profile,
     )
     wish = InstanceRequirements(
-        types=types, markets=options.markets, price_of=price_of or bounded_price(aws),
-        subnet=options.subnet, image=options.image,
-    )  # fmt: skip
+        types=types,
+        markets=options.markets,
+        price_of=price_of or bounded_price(aws),
+        subnet=options.subnet,
+        image=options.image,
+    )
     regions = regions_of(catalog, options)
     preflight = look(aws, regions, wish, sweep)
     roots = (region.image.root_gib for region in preflight.regions)
@@ -210,11 +213,14 @@ def _refuse_too_small_type(wanted: InstanceType, options: CloudOptions) -> None:
     if not _is_large_enough(wanted, options):
         raise UsageError(
             "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
-            "{needs_vcpus:g} and {value_2:g} GiB", name=wanted.name, vcpus=wanted.vcpus,
-            value=wanted.memory_mib / 1024, needs_vcpus=options.needs_vcpus,
+            "{needs_vcpus:g} and {value_2:g} GiB",
+            name=wanted.name,
+            vcpus=wanted.vcpus,
+            value=wanted.memory_mib / 1024,
+            needs_vcpus=options.needs_vcpus,
             value_2=options.needs_mib / 1024,
             hint="take a larger --instance, or smaller --vcpus and --memory",
-        )  # fmt: skip
+        )
 
 
 def _make(instance: InstanceType) -> tuple[object, ...]:
@@ -232,9 +238,8 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
         disk_type, size = catalog.disks.parse(text)
         if disk_type in by_type:
             raise UsageError(
-                "{disk_type} is asked for twice", disk_type=disk_type,
-                hint="one volume of a type is mounted",
-            )  # fmt: skip
+                "{disk_type} is asked for twice", disk_type=disk_type, hint="one volume of a type is mounted"
+            )
         by_type[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
     return tuple(by_type.values())
 
@@ -298,15 +303,19 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
     if instance.gpu_name.startswith(_NOT_NVIDIA):
         raise UsageError(
             "{instance} has a {gpu}, and trials run on NVIDIA GPUs (and CPUs)",
-            instance=instance.name, gpu=instance.gpu_name, field="instance",
+            instance=instance.name,
+            gpu=instance.gpu_name,
+            field="instance",
             hint="take another --instance",
-        )  # fmt: skip
+        )
     if instance.gpu_fraction < 1:
         raise UsageError(
             "{instance} has a slice of a {gpu}, and trials run on whole cards",
-            instance=instance.name, gpu=instance.gpu_name, field="instance",
+            instance=instance.name,
+            gpu=instance.gpu_name,
+            field="instance",
             hint="take another --instance",
-        )  # fmt: skip
+        )
     chip, memory = _parts(instance.gpu_name)
     sizes = {
         size

@@ -40,11 +40,16 @@ def plan_document(plan: CloudPlan) -> dict[str, Any]:
         "command": ["advisor", *plan.options.command.split(), *plan.options.arguments],
         "offers": [_offer(plan, option) for option in plan.preflight.options],
         "checks": [
-            {"check": check.check, "ok": check.ok, "stops": check.stops and not check.ok,
-             "told": check.text, "mend": check.mend}
+            {
+                "check": check.check,
+                "ok": check.ok,
+                "stops": check.stops and not check.ok,
+                "told": check.text,
+                "mend": check.mend,
+            }
             for check in plan.findings
         ],
-    }  # fmt: skip
+    }
 
 
 def _offer(plan: CloudPlan, option: LaunchOption) -> dict[str, Any]:

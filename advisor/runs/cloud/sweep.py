@@ -97,9 +97,8 @@ class BucketWork:
     asked for what an instance left that sent nothing, `starts` keeps how long each took."""
 
     def __init__(
-        self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say,
-        since: datetime | None = None,
-    ) -> None:  # fmt: skip
+        self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say, since: datetime | None = None
+    ) -> None:
         self._aws = aws
         self._starts = starts
         self._mailbox = result_bucket
@@ -195,21 +194,30 @@ def run_cloud(
             shared.note(machine)
 
     slot = Slot(
-        sweep=plan.sweep, name=plan.options.instance, regions=plan.preflight.regions,
+        sweep=plan.sweep,
+        name=plan.options.instance,
+        regions=plan.preflight.regions,
         user_data=_prepared(aws, job, patient),
-    )  # fmt: skip
+    )
 
     try:
         provisioned = provision(
-            aws, slot, Fallbacks(plan.preflight.options), work,
-            queue=timedelta(minutes=plan.options.queue_minutes), on_machine=launched,
-        )  # fmt: skip
+            aws,
+            slot,
+            Fallbacks(plan.preflight.options),
+            work,
+            queue=timedelta(minutes=plan.options.queue_minutes),
+            on_machine=launched,
+        )
     finally:
         _collect_last(work, say)
     return CloudRun(
-        sweep_id=plan.sweep.id, why=provisioned.outcome.why, provisioned=provisioned,
-        last_line=work.last_line, collected=shared.measured() if shared else work.collected,
-    )  # fmt: skip
+        sweep_id=plan.sweep.id,
+        why=provisioned.outcome.why,
+        provisioned=provisioned,
+        last_line=work.last_line,
+        collected=shared.measured() if shared else work.collected,
+    )
 
 
 def job_of(plan: CloudPlan) -> Job:

@@ -52,8 +52,9 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         """A sender must be known, and a name has its password."""
         self._from()
         if bool(os.environ.get(USER_VARIABLE)) != bool(os.environ.get(PASSWORD_VARIABLE)):
-            raise UsageError("set both {user} and {password}, or neither", user=USER_VARIABLE,
-                             password=PASSWORD_VARIABLE)  # fmt: skip
+            raise UsageError(
+                "set both {user} and {password}, or neither", user=USER_VARIABLE, password=PASSWORD_VARIABLE
+            )
 
     def send(self, message: Message) -> None:
         """To all recipients at once. One that is refused while others are not is told, and not
@@ -63,9 +64,8 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             refused = server.send_message(mail, self._from(), list(self.to))
         if refused:
             raise DeliveryError(
-                "{label}: refused for {refused}", label=self.label,
-                refused=", ".join(sorted(refused)),
-            )  # fmt: skip
+                "{label}: refused for {refused}", label=self.label, refused=", ".join(sorted(refused))
+            )
 
     def mail(self, message: Message) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
@@ -88,9 +88,11 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         address = self.sender or os.environ.get(FROM_VARIABLE) or (user if "@" in user else "")
         if not address:
             raise UsageError(
-                "--send {target}: from whom?", target=self.label, field="send",
+                "--send {target}: from whom?",
+                target=self.label,
+                field="send",
                 hint=f"add &from=ADDRESS, or set {FROM_VARIABLE}",
-            )  # fmt: skip
+            )
         return _address(address)
 
     @contextmanager
@@ -115,8 +117,9 @@ class MailTarget(Struct, frozen=True, kw_only=True):
             server.ehlo()
             return True
         if not is_loopback(self.host):
-            raise DeliveryError("{target} offers no STARTTLS, so nothing is sent",
-                                target=self.label, hint="use smtps://")  # fmt: skip
+            raise DeliveryError(
+                "{target} offers no STARTTLS, so nothing is sent", target=self.label, hint="use smtps://"
+            )
         return False
 
     def _log_in(self, server: smtplib.SMTP, secure: bool) -> None:
@@ -151,9 +154,10 @@ class MailTarget(Struct, frozen=True, kw_only=True):
         """RFC 5321, 4.2.1: 4yz may be tried again, 5yz may not."""
         if isinstance(error, smtplib.SMTPAuthenticationError):
             return DeliveryError(
-                "{label} does not accept {user_variable} and its password", label=self.label,
+                "{label} does not accept {user_variable} and its password",
+                label=self.label,
                 user_variable=USER_VARIABLE,
-            )  # fmt: skip
+            )
         code, answer = _code_of(error)
         text = f"{self.label}: {f'{code} ' if code else ''}{answer}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
@@ -165,9 +169,11 @@ def mail_target(text: str) -> MailTarget:
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "--send {scheme}://..: no name and password there", scheme=parts.scheme, field="send",
+            "--send {scheme}://..: no name and password there",
+            scheme=parts.scheme,
+            field="send",
             hint=f"set {USER_VARIABLE} and {PASSWORD_VARIABLE}",
-        )  # fmt: skip
+        )
     if not parts.hostname or parts.path not in ("", "/"):
         raise ValueError("SERVER:PORT stands between // and ?")
     # A plus is part of an address, and no blank.
@@ -189,8 +195,9 @@ def mail_target(text: str) -> MailTarget:
 def _address(text: str) -> str:
     text = text.strip()
     if not _ADDRESS.fullmatch(text) or not text.isprintable():
-        raise UsageError("'{text}' is no mail address, as ann@example.com",
-                         text=one_line(text)[:80], field="send")  # fmt: skip
+        raise UsageError(
+            "'{text}' is no mail address, as ann@example.com", text=one_line(text)[:80], field="send"
+        )
     return text
 
 

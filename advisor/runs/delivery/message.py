@@ -93,9 +93,13 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
     title = f"{_short(document['title'])} ({document['as_of']})"
     lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
     return Message(
-        kind=REPORT, title=title, text="\n".join(lines) + "\n", day=document["as_of"],
-        document=plain(document), files=(file,),
-    )  # fmt: skip
+        kind=REPORT,
+        title=title,
+        text="\n".join(lines) + "\n",
+        day=document["as_of"],
+        document=plain(document),
+        files=(file,),
+    )
 
 
 def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Message:
@@ -103,9 +107,13 @@ def difference_message(document: Mapping[str, Any], files: Sequence[Attachment])
     name = _short(document["new"]["title"] or "")
     what = headline(document)
     return Message(
-        kind=DIFFERENCE, title=f"{name}: {what}" if name else what, text=difference_text(document),
-        day=document["new"]["as_of"], document=document, files=tuple(files),
-    )  # fmt: skip
+        kind=DIFFERENCE,
+        title=f"{name}: {what}" if name else what,
+        text=difference_text(document),
+        day=document["new"]["as_of"],
+        document=document,
+        files=tuple(files),
+    )
 
 
 def attachment(name: str, kind: ReportFormat, content: bytes) -> Attachment:

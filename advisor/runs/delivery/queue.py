@@ -75,9 +75,11 @@ class RetryQueue:
 
     def _write(self, path: Path, message: Message, target: str, tries: int) -> None:
         entry = {
-            "at": self._clock() + PAUSES_SECONDS[tries - 1], "tries": tries, "target": target,
+            "at": self._clock() + PAUSES_SECONDS[tries - 1],
+            "tries": tries,
+            "target": target,
             "message": _document_of(message),
-        }  # fmt: skip
+        }
         part = path.with_suffix(".part")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             json.dump(entry, file)

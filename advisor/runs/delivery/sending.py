@@ -72,10 +72,13 @@ def _delivered(
     message: Message, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
 ) -> Delivery:
     tries = Retrying(
-        stop=stop_after_attempt(attempts), retry=retry_if_exception_type(TransientDeliveryError),
-        wait=_pause, sleep=sleep, reraise=True,
+        stop=stop_after_attempt(attempts),
+        retry=retry_if_exception_type(TransientDeliveryError),
+        wait=_pause,
+        sleep=sleep,
+        reraise=True,
         before_sleep=lambda state: say(f"{_error_of(state)}; trying again"),
-    )  # fmt: skip
+    )
     error: DeliveryError | UsageError | None = None
     try:
         tries(target.send, message)

@@ -62,21 +62,24 @@ def _plain(text: str) -> Target:
     kind, colon, _ = text.partition(":")
     maker = _MAKERS.get(kind.casefold())
     if not colon or maker is None:
-        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=_shown(text),
-                         field="send")  # fmt: skip
+        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=_shown(text), field="send")
     try:
         return maker(text)
     except ValueError as error:
-        raise UsageError("--send '{kind}:..' cannot be read ({reason})", kind=kind, field="send",
-                         reason=str(error), hint=f"it takes {KINDS}") from None  # fmt: skip
+        raise UsageError(
+            "--send '{kind}:..' cannot be read ({reason})",
+            kind=kind,
+            field="send",
+            reason=str(error),
+            hint=f"it takes {KINDS}",
+        ) from None
 
 
 def _of_variable(name: str) -> Target:
     _checked_name(name)
     text = os.environ.get(name, "").strip()
     if not text:
-        raise UsageError("--send env:{name}: the variable {name} is not set", name=name,
-                         field="send")  # fmt: skip
+        raise UsageError("--send env:{name}: the variable {name} is not set", name=name, field="send")
     return _plain(text)
 
 
@@ -106,11 +109,20 @@ class FileTarget(Struct, frozen=True):
         if "{date}" in str(folder):
             return
         if not folder.is_dir():
-            raise UsageError("--send {target}: there is no folder '{folder}'", target=self.label,
-                             folder=str(folder), field="send", hint="make it first")  # fmt: skip
+            raise UsageError(
+                "--send {target}: there is no folder '{folder}'",
+                target=self.label,
+                folder=str(folder),
+                field="send",
+                hint="make it first",
+            )
         if not os.access(folder, os.W_OK):
-            raise UsageError("--send {target}: the folder '{folder}' cannot be written",
-                             target=self.label, folder=str(folder), field="send")  # fmt: skip
+            raise UsageError(
+                "--send {target}: the folder '{folder}' cannot be written",
+                target=self.label,
+                folder=str(folder),
+                field="send",
+            )
 
     def send(self, message: Message) -> None:
         """Each file whole or not at all."""
@@ -163,10 +175,11 @@ class BucketTarget(Struct, frozen=True):
 
         if botocore.session.get_session().get_credentials() is None:
             raise UsageError(
-                "--send {target}: no AWS credentials", target=self.label, field="send",
-                hint="run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY",
-            )  # fmt: skip
+                "--send {target}: no AWS credentials",
+                target=self.label,
+                field="send",
+                hint="run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            )
 
     def send(self, message: Message) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
@@ -177,8 +190,9 @@ class BucketTarget(Struct, frozen=True):
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
             with as_live_errors("S3"):
                 for name, file in self._objects(message):
-                    s3.put_object(Bucket=self.bucket, Key=name, Body=file.content,
-                                  ContentType=file.media_type)  # fmt: skip
+                    s3.put_object(
+                        Bucket=self.bucket, Key=name, Body=file.content, ContentType=file.media_type
+                    )
         except LiveError as error:
             raise _as_trouble(error) from error
 

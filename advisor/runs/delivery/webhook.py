@@ -60,14 +60,18 @@ class WebhookTarget(Struct, frozen=True):
         body = json.dumps(message.body(message.id), ensure_ascii=False).encode()
         try:
             answer = httpx2.post(
-                self.url, content=body, headers=_headers(message.id, body),
-                timeout=self.timeout_seconds, verify=ssl.create_default_context(),
-            )  # fmt: skip
+                self.url,
+                content=body,
+                headers=_headers(message.id, body),
+                timeout=self.timeout_seconds,
+                verify=ssl.create_default_context(),
+            )
         except httpx2.TimeoutException as error:
             raise TransientDeliveryError(
-                "{target} did not answer within {seconds} s", target=self.label,
+                "{target} did not answer within {seconds} s",
+                target=self.label,
                 seconds=f"{self.timeout_seconds:g}",
-            ) from error  # fmt: skip
+            ) from error
         except httpx2.TransportError as error:
             raise self._unreachable(error) from error
         if not answer.is_success:
@@ -78,8 +82,7 @@ class WebhookTarget(Struct, frozen=True):
         text = "{target} answered {status}" + (": {refusal}" if refusal else "")
         facts: dict[str, Any] = {"target": self.label, "status": answer.status_code, "refusal": refusal}
         if answer.is_redirect:
-            return DeliveryError(text, hint="redirects are not followed, name the last address",
-                                 **facts)  # fmt: skip
+            return DeliveryError(text, hint="redirects are not followed, name the last address", **facts)
         if answer.status_code in _TRANSIENT or answer.status_code >= 500:
             transient = TransientDeliveryError(text, **facts)
             transient.wait_seconds = _wait(answer.headers.get("Retry-After"))
@@ -90,9 +93,11 @@ class WebhookTarget(Struct, frozen=True):
         reason = "no connection"
         for cause in _causes(error):
             if isinstance(cause, ssl.SSLCertVerificationError):
-                return DeliveryError("{target}: its certificate is not trusted ({reason})",
-                                     target=self.label,
-                                     reason=cause.verify_message or "unknown")  # fmt: skip
+                return DeliveryError(
+                    "{target}: its certificate is not trusted ({reason})",
+                    target=self.label,
+                    reason=cause.verify_message or "unknown",
+                )
             if isinstance(cause, OSError) and cause.strerror:
                 reason = cause.strerror
         return TransientDeliveryError(
@@ -107,15 +112,20 @@ def webhook_target(text: str) -> WebhookTarget:
     parts = urlsplit(text)
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "--send https://..: no name and password in an address", field="send",
+            "--send https://..: no name and password in an address",
+            field="send",
             hint=f"who may post is known by the signature ({SECRET_VARIABLE}), or by a secret path "
             "in a variable (env:NAME)",
-        )  # fmt: skip
+        )
     if not parts.hostname:
         raise ValueError("no host")
     if parts.scheme.casefold() == "http" and not is_loopback(parts.hostname):
-        raise UsageError("--send http://{host}/..: use https", host=parts.hostname, field="send",
-                         hint="http is for loopback only")  # fmt: skip
+        raise UsageError(
+            "--send http://{host}/..: use https",
+            host=parts.hostname,
+            field="send",
+            hint="http is for loopback only",
+        )
     return WebhookTarget(parts._replace(fragment="").geturl(), _shown_host(parts))
 
 

@@ -48,9 +48,11 @@ def _outcome(name: str, future: Any) -> Finding:
     except Exception as error:
         text = f"cannot be told: {type(error).__name__}: {error}"
         return Finding(
-            check=name, state=State.PROBLEM, found=one_line(text),
+            check=name,
+            state=State.PROBLEM,
+            found=one_line(text),
             advice="this is a defect of the advisor; please report it with this line",
-        )  # fmt: skip
+        )
     return finding
 
 

@@ -18,10 +18,12 @@ def check_leftovers(*, keep: bool) -> Finding:
         return Finding(check="leftovers", state=State.OK, found="none", facts=_facts([], [], []))
     if keep:
         return Finding(
-            check="leftovers", state=State.WARNING, found=f"of killed sweeps: {_named(left)}",
+            check="leftovers",
+            state=State.WARNING,
+            found=f"of killed sweeps: {_named(left)}",
             advice="advisor doctor (without --dry-run) removes it, and so does the next sweep",
             facts=_facts(left, [], []),
-        )  # fmt: skip
+        )
     outcome = remove(left)
     stuck = [orphan.orphan for orphan in outcome.stuck]
     facts = _facts(left, outcome.gone, stuck)
@@ -30,10 +32,12 @@ def check_leftovers(*, keep: bool) -> Finding:
         return Finding(check="leftovers", state=State.OK, found=text, facts=facts)
     reasons = sorted({orphan.reason for orphan in outcome.stuck})
     return Finding(
-        check="leftovers", state=State.PROBLEM, facts=facts,
+        check="leftovers",
+        state=State.PROBLEM,
+        facts=facts,
         found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
         advice=f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
-    )  # fmt: skip
+    )
 
 
 def _named(left: list[Orphan]) -> str:

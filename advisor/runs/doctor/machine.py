@@ -39,9 +39,11 @@ def check_limits() -> Finding:
     """Whether a trial can be held: groups are really made, and removed again."""
     if not sys.platform.startswith("linux"):
         return Finding(
-            check="limits", state=State.WARNING, found=f"{sys.platform} holds no limits",
+            check="limits",
+            state=State.WARNING,
+            found=f"{sys.platform} holds no limits",
             advice="measure on Linux",
-        )  # fmt: skip
+        )
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
     facts: dict[str, Any] = {"version_1": sorted(v1_groups()), "version_2": _version_2()}
     facts |= _container()
@@ -53,9 +55,12 @@ def check_limits() -> Finding:
             state, text, advice = _what_is_held(hold)
     except (OSError, MeasuringError) as error:
         return Finding(
-            check="limits", state=State.PROBLEM, facts=facts,
-            found=f"a cgroup cannot be made or set ({error})", advice=_WAYS_OUT,
-        )  # fmt: skip
+            check="limits",
+            state=State.PROBLEM,
+            facts=facts,
+            found=f"a cgroup cannot be made or set ({error})",
+            advice=_WAYS_OUT,
+        )
     left = [f"{facts[name]:g} {unit}" for name, unit in _LEFT if facts[name]]
     text += f"; the container leaves {' and '.join(left)}" if left else ""
     return Finding(check="limits", state=state, found=text, advice=advice, facts=facts)
@@ -92,10 +97,13 @@ def check_disk() -> Finding:
         return Finding(check="disk space", state=State.OK, found=text, facts=facts)
     state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM
     return Finding(
-        check="disk space", state=state, found=text, facts=facts,
+        check="disk space",
+        state=state,
+        found=text,
+        facts=facts,
         advice="free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
         "XDG_CACHE_HOME for data sets",
-    )  # fmt: skip
+    )
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
@@ -104,16 +112,21 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
         free = shutil.disk_usage(folder).free
     except OSError:
         return Finding(
-            check="shared memory", state=State.WARNING, found=f"there is no {folder}",
+            check="shared memory",
+            state=State.WARNING,
+            found=f"there is no {folder}",
             advice="mount a tmpfs there; loader processes hand batches over in it",
-        )  # fmt: skip
+        )
     text, facts = f"{free / _GIB:.1f} GiB free in {folder}", {"free_bytes": free}
     if free >= _ENOUGH_SHARED_BYTES:
         return Finding(check="shared memory", state=State.OK, found=text, facts=facts)
     return Finding(
-        check="shared memory", state=State.WARNING, found=text, facts=facts,
+        check="shared memory",
+        state=State.WARNING,
+        found=text,
+        facts=facts,
         advice="make it larger (docker run --shm-size 2g), or take small batches",
-    )  # fmt: skip
+    )
 
 
 def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
@@ -122,11 +135,13 @@ def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
     text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
     if dates and now.date() < max(dates):
         return Finding(
-            check="clock", state=State.PROBLEM, facts=facts,
+            check="clock",
+            state=State.PROBLEM,
+            facts=facts,
             found=f"{text}, which is before the bundled prices ({max(dates)})",
             advice="set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
             "of what is measured depend on it, and clouds refuse wrong times",
-        )  # fmt: skip
+        )
     return Finding(check="clock", state=State.OK, found=text, facts=facts)
 
 

@@ -42,42 +42,54 @@ def check_gpu() -> Finding:
             text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
             return Finding(check="gpu", state=State.OK, found=text, facts={"gpus": []})
         return Finding(
-            check="gpu", state=State.PROBLEM, found=str(error), facts={"gpus": []},
+            check="gpu",
+            state=State.PROBLEM,
+            found=str(error),
+            facts={"gpus": []},
             advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
             "container with --gpus all",
-        )  # fmt: skip
+        )
     named = ", ".join(str(gpu.get("name")) for gpu in known) or "the driver knows no GPU"
     driver = next((gpu.get("driver") for gpu in known), None)
     state = State.OK if known else State.WARNING
     return Finding(
-        check="gpu", state=state, found=f"{named}; driver {driver}" if known else named,
+        check="gpu",
+        state=state,
+        found=f"{named}; driver {driver}" if known else named,
         advice="" if known else "look with lspci whether the machine has one",
         facts={"gpus": known},
-    )  # fmt: skip
+    )
 
 
 def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
     """Whether torch loads, computes, and sees the GPU that the driver has."""
     if not find_spec("torch"):
         return Finding(
-            check="torch", state=State.WARNING, found="not installed: nothing can be measured here",
+            check="torch",
+            state=State.WARNING,
+            found="not installed: nothing can be measured here",
             advice=install_command("sweep"),
-        )  # fmt: skip
+        )
     answer = _asked(code, patience_seconds)
     if "error" in answer:
         return Finding(
-            check="torch", state=State.PROBLEM, found=str(answer["error"]), facts=answer,
+            check="torch",
+            state=State.PROBLEM,
+            found=str(answer["error"]),
+            facts=answer,
             advice="install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
-        )  # fmt: skip
+        )
     gpus = ", ".join(answer["gpus"])
     text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
     if _DRIVER.exists() and not gpus:
         return Finding(
-            check="torch", state=State.PROBLEM, facts=answer,
+            check="torch",
+            state=State.PROBLEM,
+            facts=answer,
             found=f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
             advice="install a torch built for CUDA (https://pytorch.org/get-started), and update "
             "the driver where it is older than that",
-        )  # fmt: skip
+        )
     return Finding(check="torch", state=State.OK, found=text, facts=answer)
 
 
@@ -86,15 +98,20 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
         return Finding(
-            check="ray", state=State.WARNING, found="not installed",
+            check="ray",
+            state=State.WARNING,
+            found="not installed",
             advice=f"{install_command('sweep')}; {without}",
-        )  # fmt: skip
+        )
     answer = _asked(code, patience_seconds)
     if "error" in answer:
         return Finding(
-            check="ray", state=State.WARNING, found=str(answer["error"]), facts=answer,
+            check="ray",
+            state=State.WARNING,
+            found=str(answer["error"]),
+            facts=answer,
             advice=f"install it anew (pip install 'ray>=2.60'); {without}",
-        )  # fmt: skip
+        )
     return Finding(check="ray", state=State.OK, found=str(answer["version"]), facts=answer)
 
 
@@ -103,9 +120,8 @@ def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
     command = [sys.executable, "-P", "-W", "ignore", "-c", code]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=patience_seconds,
-            stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            command, capture_output=True, text=True, timeout=patience_seconds, stdin=subprocess.DEVNULL
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"did not load in {patience_seconds:g} s"}
     lines = done.stdout.strip().splitlines()

@@ -27,9 +27,11 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
         state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
         return Finding(
-            check="database", state=State.PROBLEM, found=str(error),
+            check="database",
+            state=State.PROBLEM,
+            found=str(error),
             advice="docs/reference/store.md tells what each trouble means",
-        )  # fmt: skip
+        )
     rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
     text = f"{state['program']}, {state['name']}: {rows}"
     if state["tables"] == "nothing":
@@ -41,10 +43,12 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     apart = abs(time.time() - state["now"]) if state["now"] else 0.0
     if apart > _CLOCKS_APART_SECONDS:
         return Finding(
-            check="database", state=State.WARNING, facts=state,
+            check="database",
+            state=State.WARNING,
+            facts=state,
             found=f"{text}; its clock and this one are {apart:.0f} s apart",
             advice="set both by NTP (timedatectl set-ntp true)",
-        )  # fmt: skip
+        )
     return Finding(check="database", state=State.OK, found=text, facts=state)
 
 
@@ -56,10 +60,12 @@ def check_unsaved() -> Finding:
     if not paths:
         return Finding(check="unsaved measurements", state=State.OK, found="none")
     return Finding(
-        check="unsaved measurements", state=State.WARNING, facts={"files": paths},
+        check="unsaved measurements",
+        state=State.WARNING,
+        facts={"files": paths},
         found=f"the database could not take what is in {', '.join(paths)}",
         advice=f"advisor measurements import {paths[0]}, then remove the file",
-    )  # fmt: skip
+    )
 
 
 def check_bundle(today: date | None = None) -> Finding:
@@ -73,9 +79,11 @@ def check_bundle(today: date | None = None) -> Finding:
         prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
     except (DataError, KeyError, ValueError) as error:
         return Finding(
-            check="bundle", state=State.PROBLEM, found=str(error),
+            check="bundle",
+            state=State.PROBLEM,
+            found=str(error),
             advice=f"install the advisor anew: {install_command()} --force-reinstall --no-deps",
-        )  # fmt: skip
+        )
     age = (today - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
@@ -83,9 +91,12 @@ def check_bundle(today: date | None = None) -> Finding:
     if age <= _WARN_DAYS:
         return Finding(check="bundle", state=State.OK, found=text, facts=facts)
     return Finding(
-        check="bundle", state=State.WARNING, found=text, facts=facts,
+        check="bundle",
+        state=State.WARNING,
+        found=text,
+        facts=facts,
         advice="upgrade the advisor, or import newer prices: advisor catalog import",
-    )  # fmt: skip
+    )
 
 
 def dates_in_bundle() -> list[date]:

@@ -37,16 +37,22 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
     offer, disk = candidate.spec.offer, candidate.spec.disk
     if offer.instance.cloud != "aws":
         raise UsageError(
-            "--on aws launches on AWS, not on {cloud}", cloud=offer.instance.cloud, field="on",
-            hint=Message("leave {cloud} out, or name an {instance} of AWS",
-                         cloud=FieldName("cloud"), instance=FieldName("instance")),
-        )  # fmt: skip
+            "--on aws launches on AWS, not on {cloud}",
+            cloud=offer.instance.cloud,
+            field="on",
+            hint=Message(
+                "leave {cloud} out, or name an {instance} of AWS",
+                cloud=FieldName("cloud"),
+                instance=FieldName("instance"),
+            ),
+        )
     if candidate.engine is not LlmEngine.VLLM:
         raise UsageError(
-            "--on aws starts vLLM, not {engine}", engine=candidate.engine, field="engine",
-            hint=Message("start it on the instance, and name its {endpoint}",
-                         endpoint=FieldName("endpoint")),
-        )  # fmt: skip
+            "--on aws starts vLLM, not {engine}",
+            engine=candidate.engine,
+            field="engine",
+            hint=Message("start it on the instance, and name its {endpoint}", endpoint=FieldName("endpoint")),
+        )
     is_local = disk.choice.type == LOCAL
     wanted = replace(
         cloud,

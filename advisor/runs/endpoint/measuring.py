@@ -34,9 +34,15 @@ Document = dict[str, Any]
 
 
 def measure_served(
-    question: ServedModel, *, model: str, precision: str | None, minutes: float,
-    arguments: Sequence[str], requests_file: Path, on_progress: Progress,
-) -> tuple[Document, AdvisorError | None]:  # fmt: skip
+    question: ServedModel,
+    *,
+    model: str,
+    precision: str | None,
+    minutes: float,
+    arguments: Sequence[str],
+    requests_file: Path,
+    on_progress: Progress,
+) -> tuple[Document, AdvisorError | None]:
     """The anchor of a model behind an endpoint, or of one that an engine is started for, and what
     ended the measurement early, None where nothing did.
 
@@ -47,11 +53,15 @@ def measure_served(
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses
         wanted = Wanted(
-            model=model, served_model=question.served_model or (engine.get("model") or ""),
+            model=model,
+            served_model=question.served_model or (engine.get("model") or ""),
             lengths=Lengths(question.input_tokens, question.output_tokens),
-            loads=loads_of(question), seconds=60 * minutes, seed=_SEED,
-            requests_file=requests_file, replicas=replicas,
-        )  # fmt: skip
+            loads=loads_of(question),
+            seconds=60 * minutes,
+            seed=_SEED,
+            requests_file=requests_file,
+            replicas=replicas,
+        )
         session = measured(address, key, wanted, on_progress)
         if isinstance(session.ended, MeasuringError) and engine.get("last_words"):
             on_progress(f"the engine's last words: {engine['last_words']()}")
@@ -63,13 +73,17 @@ def measure_served(
         seed=_SEED,
         lengths=(question.input_tokens, question.output_tokens),
         deployment=deployment_document(
-            gpu=question.gpu, count=question.gpus, tensor_parallel=question.tensor_parallel,
-            link=question.link, precision=precision, is_here=address.is_loopback,
+            gpu=question.gpu,
+            count=question.gpus,
+            tensor_parallel=question.tensor_parallel,
+            link=question.link,
+            precision=precision,
+            is_here=address.is_loopback,
             kv_precision=question.kv_precision and str(question.kv_precision),
         ),
         engine=engine,
         warnings=_warnings(address, key is not None),
-    )  # fmt: skip
+    )
     return document, session.ended
 
 
@@ -84,9 +98,8 @@ def loads_of(question: ServedModel) -> list[Load]:
 
 @contextmanager
 def _served(
-    question: ServedModel, model: str, precision: str | None, arguments: Sequence[str],
-    on_progress: Progress,
-) -> Iterator[tuple[list[Address], Document]]:  # fmt: skip
+    question: ServedModel, model: str, precision: str | None, arguments: Sequence[str], on_progress: Progress
+) -> Iterator[tuple[list[Address], Document]]:
     """Where it is served, each replica for itself, and what is known of the engine."""
     if question.endpoint:
         yield [address_of(question.endpoint)], {"name": question.engine}
@@ -109,9 +122,8 @@ def _served(
 
 
 def _starts(
-    engine: StartedEngine, question: ServedModel, model: str, precision: str | None,
-    arguments: Sequence[str],
-) -> list[EngineStart]:  # fmt: skip
+    engine: StartedEngine, question: ServedModel, model: str, precision: str | None, arguments: Sequence[str]
+) -> list[EngineStart]:
     """One for each replica, alone on its GPUs."""
     parts = question.tensor_parallel or question.gpus or 1
     replicas = (question.gpus or parts) // parts

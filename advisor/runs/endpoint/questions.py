@@ -88,24 +88,33 @@ class ServedModel(Question):
     def __post_init__(self) -> None:
         if self.gpus and self.tensor_parallel and self.gpus % self.tensor_parallel:
             raise wrong(
-                "tensor_parallel", "{gpus} GPUs are no copies of {parts} each", gpus=self.gpus,
-                parts=self.tensor_parallel, hint=Message(
-                    "{gpus} is a multiple of {field}", gpus=FieldName("gpus"),
+                "tensor_parallel",
+                "{gpus} GPUs are no copies of {parts} each",
+                gpus=self.gpus,
+                parts=self.tensor_parallel,
+                hint=Message(
+                    "{gpus} is a multiple of {field}",
+                    gpus=FieldName("gpus"),
                     field=FieldName("tensor_parallel"),
                 ),
-            )  # fmt: skip
+            )
         if self.is_served and not self.endpoint and self.engine not in list(StartedEngine):
             raise wrong(
-                "engine", "{engine} is not started by this command", engine=self.engine,
-                hint=Message("start it yourself, and name it by {endpoint}",
-                             endpoint=FieldName("endpoint")),
-            )  # fmt: skip
+                "engine",
+                "{engine} is not started by this command",
+                engine=self.engine,
+                hint=Message("start it yourself, and name it by {endpoint}", endpoint=FieldName("endpoint")),
+            )
         if not self.is_served and (given := self.given):
             raise wrong(
-                given[0], "{field} goes with a language model that is served",
-                hint=Message("name its {endpoint}, or the {engine} to start",
-                             endpoint=FieldName("endpoint"), engine=FieldName("engine")),
-            )  # fmt: skip
+                given[0],
+                "{field} goes with a language model that is served",
+                hint=Message(
+                    "name its {endpoint}, or the {engine} to start",
+                    endpoint=FieldName("endpoint"),
+                    engine=FieldName("engine"),
+                ),
+            )
 
     @property
     def is_served(self) -> bool:
@@ -150,12 +159,15 @@ class VerifyGeneration(RecommendGeneration):
         targets = (self.target_throughput, self.target_requests_per_s, self.users)
         if all(target is None for target in targets):
             raise wrong(
-                "target_throughput", "there is no target to verify",
+                "target_throughput",
+                "there is no target to verify",
                 hint=Message(
-                    "name {field}, {requests} or {users}", field=FieldName("target_throughput"),
-                    requests=FieldName("target_requests_per_s"), users=FieldName("users"),
+                    "name {field}, {requests} or {users}",
+                    field=FieldName("target_throughput"),
+                    requests=FieldName("target_requests_per_s"),
+                    users=FieldName("users"),
                 ),
-            )  # fmt: skip
+            )
 
 
 VERIFY: ByTask[Verify | VerifyGeneration] = ByTask(

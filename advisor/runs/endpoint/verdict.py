@@ -63,14 +63,17 @@ def _criterion(
     """By the mean: its error within the run, and what another run would differ by."""
     if figure is None or figure["standard_error"] is None:
         measured = None if figure is None else figure["mean"]
-        return Criterion(name=name, limit=limit, is_least=is_least, measured=measured,
-                         lower=None, upper=None)  # fmt: skip
+        return Criterion(name=name, limit=limit, is_least=is_least, measured=measured, lower=None, upper=None)
     mean = figure["mean"]
     half = _SPREAD * math.hypot(figure["standard_error"], run_sigma * mean)
     return Criterion(
-        name=name, limit=limit, is_least=is_least, measured=mean, lower=max(0.0, mean - half),
+        name=name,
+        limit=limit,
+        is_least=is_least,
+        measured=mean,
+        lower=max(0.0, mean - half),
         upper=mean + half,
-    )  # fmt: skip
+    )
 
 
 def _keeps_up(figures: Figures) -> Criterion:
@@ -79,8 +82,7 @@ def _keeps_up(figures: Figures) -> Criterion:
     rate = figures["requests_per_second"]
     name = "requests_per_second"
     if rate is None or seconds <= 0:
-        return Criterion(name=name, limit=wanted, is_least=True, measured=None, lower=None,
-                         upper=None)  # fmt: skip
+        return Criterion(name=name, limit=wanted, is_least=True, measured=None, lower=None, upper=None)
     count = wanted * seconds
     limit = max(0.0, count - _CHANCE * math.sqrt(count)) / seconds
     capped = figures["generator"]["is_capped"]
@@ -93,6 +95,5 @@ def _answered(figures: Figures) -> Criterion:
     total = requests["failed"] + requests["ok"]
     share = requests["failed"] / total if total else None
     return Criterion(
-        name="failed_share", limit=_MOST_FAILED, is_least=False, measured=share, lower=share,
-        upper=share,
-    )  # fmt: skip
+        name="failed_share", limit=_MOST_FAILED, is_least=False, measured=share, lower=share, upper=share
+    )

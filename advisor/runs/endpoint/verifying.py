@@ -79,9 +79,13 @@ def verify_serving(
     address = address_of(str(question.endpoint))
     key = api_key(question.api_key_file, os.environ)
     wanted = Wanted(
-        model=candidate.model, served_model=question.served_model or "",
-        lengths=trial.lengths, loads=[trial.load], seconds=60 * minutes, seed=_SEED,
-    )  # fmt: skip
+        model=candidate.model,
+        served_model=question.served_model or "",
+        lengths=trial.lengths,
+        loads=[trial.load],
+        seconds=60 * minutes,
+        seed=_SEED,
+    )
     session = measured(address, key, wanted, on_progress)
     session.require_measured(candidate.model)
     if session.ended is not None:
@@ -95,18 +99,27 @@ def judged_serving(
     """What the anchor's first load says about the trial, and what to take now."""
     settles, caveats = _stands_for(context, trial.candidate, anchor)
     done = ServingVerification(
-        request=trial.request, predicted=trial.candidate, load=str(trial.load),
-        criteria=criteria_of(trial.request, trial.candidate, anchor["loads"][0]), anchor=anchor,
-        settles=settles, caveats=(*caveats, *anchor["warnings"]), answer_now="",
-    )  # fmt: skip
+        request=trial.request,
+        predicted=trial.candidate,
+        load=str(trial.load),
+        criteria=criteria_of(trial.request, trial.candidate, anchor["loads"][0]),
+        anchor=anchor,
+        settles=settles,
+        caveats=(*caveats, *anchor["warnings"]),
+        answer_now="",
+    )
     after = _informed(context, trial, anchor)
     return replace(done, answer_now=_answer_now(done, trial.before, after))
 
 
 def _candidate(
-    context: LanguageContext, question: VerifyGeneration, request: GenerationRequest,
-    before: GenerationRecommendation, instance: str, today: date,
-) -> GenerationCandidate:  # fmt: skip
+    context: LanguageContext,
+    question: VerifyGeneration,
+    request: GenerationRequest,
+    before: GenerationRecommendation,
+    instance: str,
+    today: date,
+) -> GenerationCandidate:
     """What the endpoint stands for, with its load."""
     if instance != AUTO:
         name = instance_named(instance, question, context.catalog)
@@ -116,9 +129,10 @@ def _candidate(
     if before.chosen is None:
         raise NoOfferError(
             "nothing is recommended that could be verified",
-            hint=Message("name the type that the endpoint runs on by {instance}",
-                         instance=FieldName("instance")),
-        )  # fmt: skip
+            hint=Message(
+                "name the type that the endpoint runs on by {instance}", instance=FieldName("instance")
+            ),
+        )
     return before.chosen
 
 
@@ -128,17 +142,24 @@ def _anchor(session: Session, address: Address, trial: ServingTrial) -> dict[str
     candidate, lengths = trial.candidate, trial.lengths
     placement = candidate.placement
     deployment = deployment_document(
-        gpu=None, count=placement.gpus_used, tensor_parallel=placement.tensor_parallel,
+        gpu=None,
+        count=placement.gpus_used,
+        tensor_parallel=placement.tensor_parallel,
         link=None if placement.tensor_parallel == 1 else str(placement.link),
-        precision=str(candidate.precision), kv_precision=str(candidate.kv_precision),
+        precision=str(candidate.precision),
+        kv_precision=str(candidate.kv_precision),
         is_here=address.is_loopback,
-    )  # fmt: skip
+    )
     deployment["gpu"] = deployment["gpu"] or candidate.spec.offer.instance.gpu_name
     return anchor_document(
-        session=session, address=address, model=candidate.model, seed=_SEED,
-        lengths=(lengths.input_tokens, lengths.output_tokens), deployment=deployment,
+        session=session,
+        address=address,
+        model=candidate.model,
+        seed=_SEED,
+        lengths=(lengths.input_tokens, lengths.output_tokens),
+        deployment=deployment,
         engine={"name": session.opening.engine or str(candidate.engine)} if session.opening else {},
-    )  # fmt: skip
+    )
 
 
 def _stands_for(
@@ -183,9 +204,8 @@ def _informed(
 
 
 def _answer_now(
-    done: ServingVerification, before: GenerationRecommendation,
-    after: GenerationRecommendation | None,
-) -> str:  # fmt: skip
+    done: ServingVerification, before: GenerationRecommendation, after: GenerationRecommendation | None
+) -> str:
     """What to take, by price, once this spec passed or missed."""
     spec = done.predicted.spec
     usd = spec.total_usd_per_hour

@@ -96,10 +96,13 @@ class ApiKeys:
             same = (KEYS.c.name == new.name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
-                    "there is a key '{name}' already", name=new.name, field="name",
-                    hint=Message("`advisor keys revoke {name}` first, or give this one another "
-                                 "name", name=new.name),
-                )  # fmt: skip
+                    "there is a key '{name}' already",
+                    name=new.name,
+                    field="name",
+                    hint=Message(
+                        "`advisor keys revoke {name}` first, or give this one another name", name=new.name
+                    ),
+                )
             connection.execute(KEYS.insert().values({**asdict(new), "created_at": now}))
 
         self._database.write(work)
@@ -118,8 +121,12 @@ class ApiKeys:
         if matching:
             return matching[-1]
         if not keys:
-            raise UsageError("no key '{name}': none was added", name=name, field="name",
-                             hint="see `advisor keys add --help`")  # fmt: skip
+            raise UsageError(
+                "no key '{name}': none was added",
+                name=name,
+                field="name",
+                hint="see `advisor keys add --help`",
+            )
         raise unknown_name("key", name, {key.name for key in keys}, field="name")
 
     def revoke(self, name: str, *, now: float) -> StoredKey:

@@ -140,8 +140,9 @@ class Locks:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 file = path.open("ab")
             except OSError as error:
-                raise DataError("cannot write '{path}' ({reason})", path=str(path),
-                                reason=error.strerror) from error  # fmt: skip
+                raise DataError(
+                    "cannot write '{path}' ({reason})", path=str(path), reason=error.strerror
+                ) from error
             with suppress(BlockingIOError):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _is_file_at(file, path):

@@ -55,16 +55,28 @@ class Runs:
         return self._database.write(work)
 
     def start(
-        self, sweep_id: str, request: Mapping[str, Any], owner: Owner, *, now: float, log: str,
+        self,
+        sweep_id: str,
+        request: Mapping[str, Any],
+        owner: Owner,
+        *,
+        now: float,
+        log: str,
         refuse: Callable[[Sequence[Run]], None],
-    ) -> Run:  # fmt: skip
+    ) -> Run:
         """A row for a sweep that is due now. `refuse` raises where one of the open started sweeps
         keeps it from starting; nobody else starts one meanwhile."""
         row = {
-            "sweep_id": sweep_id, "request": json.dumps(dict(request)), "due_at": now, "note": "",
-            "state": RunState.DUE.value, "attempts": 0, "log": log,
-            "host": owner.host, "place": owner.place,
-        }  # fmt: skip
+            "sweep_id": sweep_id,
+            "request": json.dumps(dict(request)),
+            "due_at": now,
+            "note": "",
+            "state": RunState.DUE.value,
+            "attempts": 0,
+            "log": log,
+            "host": owner.host,
+            "place": owner.place,
+        }
 
         def work(connection: sql.Connection) -> None:
             if connection.dialect.name == POSTGRESQL:
@@ -93,9 +105,12 @@ class Runs:
             if row.state != RunState.DUE:
                 return False
             values = {
-                **columns_of(owner), "state": RunState.RUNNING.value, "log": log,
-                "attempts": row.attempts + 1, "begun_at": row.begun_at or now,
-            }  # fmt: skip
+                **columns_of(owner),
+                "state": RunState.RUNNING.value,
+                "log": log,
+                "attempts": row.attempts + 1,
+                "begun_at": row.begun_at or now,
+            }
             connection.execute(ROWS.update().where(ROWS.c.number == number).values(values))
             return True
 
@@ -128,9 +143,7 @@ class Runs:
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """The run came to its end; False when it is another one's meanwhile."""
         report = json.dumps(ending.report) if ending.report else None
-        values = {
-            **asdict(ending), "state": ending.state.value, "report": report, "ended_at": now,
-        }  # fmt: skip
+        values = {**asdict(ending), "state": ending.state.value, "report": report, "ended_at": now}
 
         def work(connection: sql.Connection) -> bool:
             ended = ROWS.update().where(_is_held(number, owner.name)).values(values)
@@ -145,9 +158,12 @@ class Runs:
     def hand_back(self, number: int, owner: Owner, note: str, cost_usd: float | None) -> None:
         """Ended politely in its middle: whoever leads next has it gone on with."""
         values = {
-            "state": RunState.DUE.value, "owner": None, "note": note, "cost_usd": cost_usd,
+            "state": RunState.DUE.value,
+            "owner": None,
+            "note": note,
+            "cost_usd": cost_usd,
             "attempts": ROWS.c.attempts - 1,
-        }  # fmt: skip
+        }
         back = ROWS.update().where(_is_held(number, owner.name)).values(values)
         self._database.write(lambda connection: connection.execute(back))
 
@@ -157,9 +173,11 @@ class Runs:
         over = lost.attempts >= MOST_ATTEMPTS
         state = RunState.FAILED if over else RunState.DUE
         values = {
-            "state": state.value, "owner": None, "ended_at": now if over else None,
+            "state": state.value,
+            "owner": None,
+            "ended_at": now if over else None,
             "note": _LOST.format(pid=lost.pid, host=lost.host),
-        }  # fmt: skip
+        }
         lock = self._locks.take(lost.number)
         if lock is None:
             return None
@@ -225,10 +243,14 @@ class Runs:
 
     def _run_of(self, row: Any) -> Run:
         return record_of(
-            Run, row, schedule=row.schedule, state=RunState(row.state),
+            Run,
+            row,
+            schedule=row.schedule,
+            state=RunState(row.state),
             alive=row.state == RunState.RUNNING and self._locks.is_held(row.number),
-            report=json.loads(row.report or "{}"), request=json.loads(row.request or "{}"),
-        )  # fmt: skip
+            report=json.loads(row.report or "{}"),
+            request=json.loads(row.request or "{}"),
+        )
 
     def _settled(self, run: Run) -> Run:
         """Looked at again where its lock was free: it may have ended just then."""

@@ -69,10 +69,14 @@ class ScheduleBook:
             schedule = _schedule_of(row)
             if _requested(schedule) != new:
                 raise UsageError(
-                    "there is a schedule '{name}' already", name=new.name, field="name",
-                    hint=Message("`advisor schedule remove {name}` first, or give this one "
-                                 "another --name", name=new.name),
-                )  # fmt: skip
+                    "there is a schedule '{name}' already",
+                    name=new.name,
+                    field="name",
+                    hint=Message(
+                        "`advisor schedule remove {name}` first, or give this one another --name",
+                        name=new.name,
+                    ),
+                )
             return schedule
 
         return self._database.write(work)
@@ -88,8 +92,12 @@ class ScheduleBook:
             return _schedule_of(row)
         names = [schedule.name for schedule in self.all()]
         if not names:
-            raise UsageError("no schedule '{name}': none was added", name=name, field="name",
-                             hint="see `advisor schedule add --help`")  # fmt: skip
+            raise UsageError(
+                "no schedule '{name}': none was added",
+                name=name,
+                field="name",
+                hint="see `advisor schedule add --help`",
+            )
         raise unknown_name("schedule", name, names, field="name")
 
     def numbered(self, number: int) -> Schedule | None:
@@ -159,9 +167,12 @@ def _row_of(new: NewSchedule, now: float) -> dict[str, Any]:
 def _schedule_of(row: Any) -> Schedule:
     reporting = json.loads(row.reporting) if row.reporting else None
     return record_of(
-        Schedule, row, command=tuple(json.loads(row.command)), misfire=Misfire(row.misfire),
+        Schedule,
+        row,
+        command=tuple(json.loads(row.command)),
+        misfire=Misfire(row.misfire),
         reporting=reporting and Reporting(**{**reporting, "send": tuple(reporting["send"])}),
-    )  # fmt: skip
+    )
 
 
 def _requested(schedule: Schedule) -> NewSchedule:

@@ -103,12 +103,16 @@ def _checked(row: Measurement, issues: Sequence[QualityIssue]) -> dict[str, Any]
         "relative_error": error.half_width if error else None,
         **_stalls(row),
         "weak": [
-            {"code": issue.code, "kind": issue.code.replace("_", " "),
-             "numbers": _numbers(issue.detail), "detail": str(issue.detail),
-             "advice": str(issue.advice)}
+            {
+                "code": issue.code,
+                "kind": issue.code.replace("_", " "),
+                "numbers": _numbers(issue.detail),
+                "detail": str(issue.detail),
+                "advice": str(issue.advice),
+            }
             for issue in issues
         ],
-    }  # fmt: skip
+    }
 
 
 def _numbers(detail: Message) -> dict[str, Any]:
@@ -134,17 +138,19 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
         "confidence": CONFIDENCE,
         **_bounds(rate_interval(row)),
         "runs": [
-            {"steps": len(run),
-             "throughput_samples_per_second": len(run) * row.trial.samples_per_step / sum(run),
-             **_bounds(interval),
-             "relative_error": interval.relative_error if interval else None}
+            {
+                "steps": len(run),
+                "throughput_samples_per_second": len(run) * row.trial.samples_per_step / sum(run),
+                **_bounds(interval),
+                "relative_error": interval.relative_error if interval else None,
+            }
             for run, interval in zip(runs, run_intervals(row), strict=True)
         ],
         "median_samples_per_second": row.median_samples_per_second,
         "first_minute_samples_per_second": first_minute_rate(row),
         "step_rates": _percentiles(row, steps),
         **_stalls(row),
-    }  # fmt: skip
+    }
 
 
 def _bounds(interval: RateInterval | None) -> dict[str, float | None]:

@@ -32,9 +32,12 @@ class Measurements(Question):
         from advisor.sweeps.store.pages import Wanted  # with the store itself, which loads slowly
 
         return Wanted(
-            network=self.model, task=self.task, accelerator=self.accelerator, status=self.status,
+            network=self.model,
+            task=self.task,
+            accelerator=self.accelerator,
+            status=self.status,
             limited_by=self.limited_by,
-        )  # fmt: skip
+        )
 
 
 class MeasurementPage(Measurements):
@@ -42,22 +45,19 @@ class MeasurementPage(Measurements):
 
     spread: bool = ask("Add intervals and percentiles of steps.", Flag(), default=False)
     limit: int = ask(
-        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), where="http",
-        default=100,
-    )  # fmt: skip
+        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), where="http", default=100
+    )
     cursor: int | None = ask(
-        "Where the page begins.", Number(whole=True, client_most=10**18), where="http",
-        default=None,
-    )  # fmt: skip
+        "Where the page begins.", Number(whole=True, client_most=10**18), where="http", default=None
+    )
 
 
 class MeasurementExport(Measurements):
     """And in which format."""
 
     format: str = ask(
-        "jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS),
-        default="jsonl",
-    )  # fmt: skip
+        "jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS), default="jsonl"
+    )
 
 
 class ScheduleDetails(Question):

@@ -69,21 +69,31 @@ def data_here(place: str, on_progress: Progress = _silent) -> Iterator[tuple[Pat
 
 
 def data_of_networks(
-    networks: Sequence[str], own: str | None, on_progress: Progress, *,
-    samples: int = DEFAULT_SAMPLES, with_photographs: bool = False,
-) -> SweepData:  # fmt: skip
+    networks: Sequence[str],
+    own: str | None,
+    on_progress: Progress,
+    *,
+    samples: int = DEFAULT_SAMPLES,
+    with_photographs: bool = False,
+) -> SweepData:
     """What networks read: one's own data, else what is made, `samples` photographs and a text."""
     own_data = _stored_here(own, on_progress) if own else None
     return _data(
-        networks, own_data, with_photographs,
-        lambda: ensure_dataset(samples, progress=on_progress), ensure_text,
-    )  # fmt: skip
+        networks,
+        own_data,
+        with_photographs,
+        lambda: ensure_dataset(samples, progress=on_progress),
+        ensure_text,
+    )
 
 
 def _data(
-    networks: Sequence[str], own_data: StoredData | None, with_photographs: bool,
-    photographs: Make, text: Make,
-) -> SweepData:  # fmt: skip
+    networks: Sequence[str],
+    own_data: StoredData | None,
+    with_photographs: bool,
+    photographs: Make,
+    text: Make,
+) -> SweepData:
     planned = [planned_network(name) for name in networks]
     reads_images = with_photographs or any(network.photographs for network in planned)
     if own_data and own_data.profile.storage_format == TEXT:

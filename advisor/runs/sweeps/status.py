@@ -45,10 +45,14 @@ def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[s
 def trial_documents(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> list[dict[str, Any]]:
     """The trials with their state and rate, for JSON."""
     return [
-        {**trial_document(trial), "state": state_of(trial, rows), "reason": reason_of(trial, rows),
-         "throughput_samples_per_second": rate_of(trial, rows)}
+        {
+            **trial_document(trial),
+            "state": state_of(trial, rows),
+            "reason": reason_of(trial, rows),
+            "throughput_samples_per_second": rate_of(trial, rows),
+        }
         for trial in trials
-    ]  # fmt: skip
+    ]
 
 
 def trial_document(trial: Trial) -> dict[str, Any]:
@@ -89,16 +93,21 @@ def snapshot_document(snapshot: Snapshot, trouble: str = "") -> dict[str, Any]:
         "counts": counts_of(snapshot),
         "left": snapshot.left,
         "running": [
-            {"trial_id": trial.trial_id, "trial": trial.label, "host": trial.host, "pid": trial.pid,
-             "seconds": _rounded(trial.seconds_held),
-             "lease_seconds_left": _rounded(trial.seconds_left)}
+            {
+                "trial_id": trial.trial_id,
+                "trial": trial.label,
+                "host": trial.host,
+                "pid": trial.pid,
+                "seconds": _rounded(trial.seconds_held),
+                "lease_seconds_left": _rounded(trial.seconds_left),
+            }
             for trial in snapshot.running
         ],
         "submitted": snapshot.submitted,
         "seconds_a_trial": _rounded(pace.seconds_a_trial) if pace else None,
         "pace_of_trials": pace.trials if pace else 0,
         "expected_end": end.isoformat(timespec="seconds") if end else None,
-    }  # fmt: skip
+    }
 
 
 def counts_of(snapshot: Snapshot) -> dict[str, int]:

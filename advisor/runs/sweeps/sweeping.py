@@ -102,9 +102,14 @@ def execute_sweep(
         return Outcome()
     with measuring_here(trials, executor, ray_address) as chosen:
         return run_sweep(
-            trials, chosen, store, on_progress=on_progress, again=again, since=since,
+            trials,
+            chosen,
+            store,
+            on_progress=on_progress,
+            again=again,
+            since=since,
             machine={} if ray_address else probed_machine(),
-        )  # fmt: skip
+        )
 
 
 def probed_machine() -> dict[str, Any]:
@@ -159,9 +164,11 @@ def _refuse_unused_mounts(grid: SweepGrid) -> None:
     for disk_type, _ in grid.disk_path:
         if not grid.preset and disk_type not in types:
             raise wrong(
-                "disk_path", "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
-                disk_type=disk_type, disks=FieldName("disks"),
-            )  # fmt: skip
+                "disk_path",
+                "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
+                disk_type=disk_type,
+                disks=FieldName("disks"),
+            )
 
 
 def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
@@ -217,9 +224,11 @@ def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
         accelerator = Accelerator.parse(f"{kind.lower()}{colon}{gpu}")
     except ValueError as error:
         raise UsageError(
-            "no accelerator '{value}'", value=text, field="accelerator",
+            "no accelerator '{value}'",
+            value=text,
+            field="accelerator",
             hint="known: cuda, cuda:<GPU>, cpu, emulated:<GPU>",
-        ) from error  # fmt: skip
+        ) from error
     if accelerator.is_gpu and not elsewhere and not has_cuda():
         raise UsageError(
             "no NVIDIA GPU here",
@@ -334,7 +343,9 @@ def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
     prices = [offer.price.usd_per_hour for offer in catalog.offers(query)]
     if not prices:
         raise UsageError(
-            "{instance} has no price in the catalogue", instance=instance.name, field="instance",
+            "{instance} has no price in the catalogue",
+            instance=instance.name,
+            field="instance",
             hint=Message("give {price}", price=FieldName("usd_per_hour")),
-        )  # fmt: skip
+        )
     return min(prices)

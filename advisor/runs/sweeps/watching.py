@@ -74,8 +74,13 @@ class Watch:
         standing = self.tally.standing()
         counts = {status.value: count for status, count in standing.counts.items()}
         facts: dict[str, Any] = {} if error is None else {"reason": _reason_of(error)}
-        emit("sweep_ended", counts=counts, left=standing.left,
-             seconds=round(standing.elapsed_seconds, 3), **facts)  # fmt: skip
+        emit(
+            "sweep_ended",
+            counts=counts,
+            left=standing.left,
+            seconds=round(standing.elapsed_seconds, 3),
+            **facts,
+        )
         self._update()
 
     def _update(self) -> None:

@@ -50,9 +50,11 @@ def plan_elsewhere(
     """
     if request.cloud != "aws":
         raise UsageError(
-            "--on aws launches on AWS, not on {cloud}", cloud=request.cloud, field="on",
+            "--on aws launches on AWS, not on {cloud}",
+            cloud=request.cloud,
+            field="on",
             hint="leave --cloud out",
-        )  # fmt: skip
+        )
     if instance == AUTO:
         request, instance = _recommended(request, catalog, model, today)
     instance_type = type_named(catalog, instance)
@@ -82,9 +84,14 @@ def launch_options(
 
 
 def verify_elsewhere(
-    planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say,
-    catalog: Catalog, model: PerformanceModel, today: date,
-) -> tuple[Verification, CloudRun]:  # fmt: skip
+    planned: CloudVerification,
+    plan: CloudPlan,
+    aws: Aws,
+    say: Say,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> tuple[Verification, CloudRun]:
     """Launch, measure, end everything, and hold the prediction to what was measured.
 
     What came back is in the store. `CloudError` where nothing came.
@@ -94,9 +101,14 @@ def verify_elsewhere(
 
 
 def verdict_on(
-    planned: CloudVerification, plan: CloudPlan, run: CloudRun, aws: Aws, catalog: Catalog,
-    model: PerformanceModel, today: date,
-) -> Verification:  # fmt: skip
+    planned: CloudVerification,
+    plan: CloudPlan,
+    run: CloudRun,
+    aws: Aws,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> Verification:
     """What a run that has ended says about the target; `CloudError` where nothing came of it."""
     fresh = _measured(plan, aws, run)
     machine = _place(planned.named.instance.name, catalog, fresh)

@@ -88,10 +88,11 @@ def require_gpus(place: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) 
     if place.accelerator.is_gpu and wanted > len(gpus_here):
         raise UsageError(
             "{name} is verified on {wanted} GPUs, and this machine has {gpus}",
-            name=place.instance.name if place.instance else "it", wanted=wanted,
+            name=place.instance.name if place.instance else "it",
+            wanted=wanted,
             gpus=len(gpus_here),
             hint="run this on that instance, or say how many of its GPUs work with --max-gpus",
-        )  # fmt: skip
+        )
 
 
 def gpus_of_this_machine() -> tuple[str, ...]:
@@ -125,9 +126,12 @@ def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
 
 
 def _accelerator(
-    task: Task, asked: str | None, instance: InstanceType | None, gpus_here: Sequence[str],
+    task: Task,
+    asked: str | None,
+    instance: InstanceType | None,
+    gpus_here: Sequence[str],
     sheets: Mapping[str, Gpu],
-) -> Accelerator:  # fmt: skip
+) -> Accelerator:
     if task is Task.PREPROCESSING:
         return ON_CPU
     if instance is None:
@@ -136,35 +140,42 @@ def _accelerator(
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
-            "{name} has no GPU, and {task} is predicted on GPUs only", name=instance.name,
-            task=task, hint="leave --instance out to measure this machine as it is",
-        )  # fmt: skip
+            "{name} has no GPU, and {task} is predicted on GPUs only",
+            name=instance.name,
+            task=task,
+            hint="leave --instance out to measure this machine as it is",
+        )
     chosen = _of_instance(instance, gpu, asked, gpus_here, sheets)
     if chosen.is_emulated and not _has_card(instance, chosen.gpu, sheets):
         raise UsageError(
-            "{name} has a {gpu}", name=instance.name, gpu=gpu,
+            "{name} has a {gpu}",
+            name=instance.name,
+            gpu=gpu,
             hint=Message("use --accelerator {emulated}", emulated=_emulated(gpu)),
-        )  # fmt: skip
+        )
     return chosen
 
 
 def _of_instance(
-    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str],
-    sheets: Mapping[str, Gpu],
-) -> Accelerator:  # fmt: skip
+    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str], sheets: Mapping[str, Gpu]
+) -> Accelerator:
     by_emulation = f"--accelerator {_emulated(gpu)} measures its host and disk side alone"
     if asked == "cpu":
         raise UsageError(
-            "on the CPU nothing is learnt of {name}'s {gpu}", name=instance.name, gpu=gpu,
+            "on the CPU nothing is learnt of {name}'s {gpu}",
+            name=instance.name,
+            gpu=gpu,
             hint=Message("{by_emulation}", by_emulation=by_emulation),
-        )  # fmt: skip
+        )
     if asked is not None and asked.lower().startswith("emulated"):
         return _emulated(gpu) if ":" not in asked else accelerator_named(asked, False)
     if not gpus_here:
         raise UsageError(
-            "no NVIDIA GPU here, and {name} has a {gpu}", name=instance.name, gpu=gpu,
+            "no NVIDIA GPU here, and {name} has a {gpu}",
+            name=instance.name,
+            gpu=gpu,
             hint=Message("run this on one, or: {by_emulation}", by_emulation=by_emulation),
-        )  # fmt: skip
+        )
     if not any(_has_card(instance, name, sheets) for name in gpus_here):
         raise UsageError(
             "this machine has a {gpus_here} and {name} a {gpu}",

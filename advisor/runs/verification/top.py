@@ -72,9 +72,14 @@ class Choice(Struct, frozen=True, kw_only=True):
 
 
 def best_candidates(
-    request: Request, top: int, catalog: Catalog, model: PerformanceModel, today: date,
-    *, own_image: bool = False,
-) -> tuple[TriedCandidate, ...]:  # fmt: skip
+    request: Request,
+    top: int,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+    *,
+    own_image: bool = False,
+) -> tuple[TriedCandidate, ...]:
     """The `top` cheapest types of the answer that one trial can verify, as they are recommended;
     without an image of the user's own those that AWS's one starts on.
 
@@ -90,9 +95,8 @@ def best_candidates(
         if name in found or spec.count > 1 or not _is_verifiable(spec, catalog, own_image):
             continue
         exact = replace(
-            request, region=spec.offer.region, disk=spec.disk.choice,
-            batch_size=candidate.workload.batch_size,
-        )  # fmt: skip
+            request, region=spec.offer.region, disk=spec.disk.choice, batch_size=candidate.workload.batch_size
+        )
         found[name] = TriedCandidate(
             planned=plan_elsewhere(exact, name, catalog, model, today), usd_per_hour=spec.total_usd_per_hour
         )
@@ -115,26 +119,38 @@ def _is_verifiable(spec: Spec, catalog: Catalog, own_image: bool) -> bool:
 
 
 def plan_top(
-    candidates: Sequence[TriedCandidate], launch: CloudOptions, minutes: float,
-    samples: int | None, today: date, aws: Aws,
-) -> tuple[CloudPlan, ...]:  # fmt: skip
+    candidates: Sequence[TriedCandidate],
+    launch: CloudOptions,
+    minutes: float,
+    samples: int | None,
+    today: date,
+    aws: Aws,
+) -> tuple[CloudPlan, ...]:
     """A launch of each, with the share of the budget that pays it as many minutes."""
     whole = sum(one.usd_per_hour for one in candidates)
     shares = []
     for one in candidates:
         own_id = launch.sweep_id and f"{launch.sweep_id}-{one.name.replace('.', '-')}"
         share = replace(
-            launch, budget_usd=launch.budget_usd * one.usd_per_hour / whole, sweep_id=own_id,
+            launch,
+            budget_usd=launch.budget_usd * one.usd_per_hour / whole,
+            sweep_id=own_id,
             region=one.planned.request.region or launch.region,
-        )  # fmt: skip
+        )
         shares.append(launch_options(one.planned, share, minutes, samples, today))
     return plan_fleet(shares, aws)
 
 
 def verify_top(
-    request: Request, candidates: Sequence[TriedCandidate], plans: Sequence[CloudPlan], aws: Aws,
-    say: Say, catalog: Catalog, model: PerformanceModel, today: date,
-) -> Choice:  # fmt: skip
+    request: Request,
+    candidates: Sequence[TriedCandidate],
+    plans: Sequence[CloudPlan],
+    aws: Aws,
+    say: Say,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> Choice:
     """Measure all of them at once, end everything, and choose. What came back is in the store, and
     so an observation of the next `fit`; what goes wrong with one ends no other."""
     runs = run_fleet(plans, aws, say)
@@ -146,9 +162,13 @@ def verify_top(
 
 
 def _judged(
-    candidate: TriedCandidate, each: InstanceRun, aws: Aws, catalog: Catalog,
-    model: PerformanceModel, today: date,
-) -> TriedCandidate:  # fmt: skip
+    candidate: TriedCandidate,
+    each: InstanceRun,
+    aws: Aws,
+    catalog: Catalog,
+    model: PerformanceModel,
+    today: date,
+) -> TriedCandidate:
     if each.run is None:
         return replace(candidate, error=each.error)
     try:

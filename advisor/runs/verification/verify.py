@@ -82,9 +82,8 @@ def plan_verification(
     machine, here = local_machine(), instance_type()
     gpus_here = gpus_of_this_machine()
     on = place_for(
-        request.task, options.instance.lower(), options.accelerator, catalog, machine, here,
-        gpus_here,
-    )  # fmt: skip
+        request.task, options.instance.lower(), options.accelerator, catalog, machine, here, gpus_here
+    )
     instance = on.instance
     named = predict_instance(request, catalog, model, instance.name) if instance else None
     gpu_count = named.prediction.gpus_used if named else 1
@@ -203,10 +202,13 @@ def _refuse_slow_pace(
     if rate < target:
         raise UsageError(
             "an emulated {gpu} takes {rate:,.0f}/s at batch {batch_size}, less than the "
-            "{target:g} asked for, so nothing can be learnt here", gpu=gpu, rate=rate,
-            batch_size=workload.batch_size, target=target,
+            "{target:g} asked for, so nothing can be learnt here",
+            gpu=gpu,
+            rate=rate,
+            batch_size=workload.batch_size,
+            target=target,
             hint="ask for less, for a larger --batch-size, or run this on a real one",
-        )  # fmt: skip
+        )
 
 
 def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine) -> CacheState:

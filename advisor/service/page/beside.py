@@ -57,13 +57,15 @@ def beside_view(context: Context, asked: Mapping[str, str], frame: Frame) -> dic
     if not 2 <= len(words) <= MOST:
         raise UsageError(
             Message("{field} takes two to {most} specs", field=FieldName("spec"), most=MOST),
-            field="spec", hint="divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local",
-        )  # fmt: skip
+            field="spec",
+            hint="divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local",
+        )
     if asked.get("instance") or asked.get("gpu"):
         raise UsageError(
             Message("{field} is compared without instances and GPUs", field=FieldName("spec")),
-            field="spec", hint="leave the others empty",
-        )  # fmt: skip
+            field="spec",
+            hint="leave the others empty",
+        )
     documents = [_predicted(context, word, asked, frame) for word in words]
     target, t = target_of(asked), frame.texts
     return {
@@ -76,7 +78,7 @@ def beside_view(context: Context, asked: Mapping[str, str], frame: Frame) -> dic
             for one in documents
         ],
         "network": documents[0]["request"]["model"],
-    }  # fmt: skip
+    }
 
 
 def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
@@ -84,9 +86,10 @@ def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Fra
     parts = word.split()
     if len(parts) > len(names):
         raise UsageError(
-            Message("no spec: {word!r}", word=word), field="spec",
+            Message("no spec: {word!r}", word=word),
+            field="spec",
             hint="an instance, a disk and a batch size: g5.xlarge gp3:500GiB 64",
-        )  # fmt: skip
+        )
     place = {name: asked[name] for name in _PLACE if name in asked}
     words = {**workload_fields(frame), **place, **dict(zip(names, parts, strict=False))}
     try:
@@ -161,9 +164,12 @@ def bars_of(documents: Sequence[Record], target: float | None, t: Texts) -> list
     """The throughputs as bars on one scale, each with its words."""
     full = max([target or 0.0, *(rates_of(one)["upper"] for one in documents)])
     return [
-        (interval_bar(rates_of(one), target, t("chart.target"), full),
-         interval_text(one["predicted"], target, t)) for one in documents
-    ]  # fmt: skip
+        (
+            interval_bar(rates_of(one), target, t("chart.target"), full),
+            interval_text(one["predicted"], target, t),
+        )
+        for one in documents
+    ]
 
 
 def _facts(documents: Sequence[Record], t: Texts) -> list[Fact]:

@@ -129,10 +129,11 @@ def _alternatives(document: Mapping[str, Any], frame: Frame) -> Table | None:
         return None
     home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
     action = Column(
-        t("table.action"), lambda _spec: t("nav.predict"),
+        t("table.action"),
+        lambda _spec: t("nav.predict"),
         link=lambda spec: what_if_href(spec, frame),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
-    )  # fmt: skip
+    )
     columns = alternative_columns(t, home, confidence, clouds=covers_clouds(document))
     return Table([*columns, action], specs)
 
@@ -211,9 +212,12 @@ def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str,
     if pick:
         front = [candidate_block(candidate) for candidate in found.answer.pareto]
         values["chart"] = price_chart(
-            pick, [*document["alternatives"], *front], values["target"], frame,
+            pick,
+            [*document["alternatives"], *front],
+            values["target"],
+            frame,
             lambda row: frame.here("/predict", **workload_fields(frame), **row_fields(row)),
-        )  # fmt: skip
+        )
         values["what_if"] = what_if_of(context, pick, frame)
     return values
 

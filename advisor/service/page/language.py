@@ -54,8 +54,13 @@ router = APIRouter(include_in_schema=False)
 
 def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields; what is left open has an empty value."""
-    lists = {"precision": LlmPrecision, "kv_precision": KvPrecision, "engine": LlmEngine,
-             "traffic": KNOWN_TRAFFIC, "method": LlmMethod}  # fmt: skip
+    lists = {
+        "precision": LlmPrecision,
+        "kv_precision": KvPrecision,
+        "engine": LlmEngine,
+        "traffic": KNOWN_TRAFFIC,
+        "method": LlmMethod,
+    }
     return choices_of(context, asked, t) | {
         "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
         "model": list(bundled_language_models().names()),
@@ -80,25 +85,25 @@ def _answer(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[st
     if pick is None:
         sentence = answer_sentence(document, t)
         return shared | {
-            "pick": None, "said": sentence, "sentence": sentence, "ways": ways_out(document, frame)
-        }  # fmt: skip
+            "pick": None,
+            "said": sentence,
+            "sentence": sentence,
+            "ways": ways_out(document, frame),
+        }
     view = _spec_view(pick, request, t)
     return shared | {
         "pick": view,
         "said": f"{view['name']}, {format_usd(view['usd_per_hour'])}/h. {view['bounds']}",
-        "headline": t(
-            "language.reaches", task=t(f"task.{request['task']}"), model=request["model"]
-        ),
+        "headline": t("language.reaches", task=t(f"task.{request['task']}"), model=request["model"]),
         "facts": spec_facts(pick, t).pairs,
         "front": _front(document, frame),
         "steps": steps_parts(document, t),
         "chart": price_chart(
-            pick, document["alternatives"], None, frame,
-            lambda row: frame.same("/language", gpu=row["gpu"]),
+            pick, document["alternatives"], None, frame, lambda row: frame.same("/language", gpu=row["gpu"])
         ),
         "exports": export_links(frame),
         "compare_href": _compare_href(document, frame),
-    }  # fmt: skip
+    }
 
 
 def _compare_href(document: Mapping[str, Any], frame: Frame) -> str | None:
@@ -141,8 +146,10 @@ class Span(NamedTuple):
 def _times(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> list[Span]:
     """Of a request that is served."""
     rates, spans = spec["serving"]["rates"], []
-    for key, of, limit in (("lm.ttft", "ttft_seconds", "max_ttft_ms"),
-                           ("lm.tpot", "tpot_seconds", "max_tpot_ms")):  # fmt: skip
+    for key, of, limit in (
+        ("lm.ttft", "ttft_seconds", "max_ttft_ms"),
+        ("lm.tpot", "tpot_seconds", "max_tpot_ms"),
+    ):
         ms = {bound: seconds and 1000 * seconds for bound, seconds in rates[of].items()}
         spans.append(Span(t(key), span_text(rates[of], t), _bar(ms, request[limit], t)))
     return spans
@@ -151,8 +158,7 @@ def _times(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> lis
 def _run(spec: Mapping[str, Any], request: Mapping[str, Any], t: Texts) -> list[Span]:
     """Of a whole fine-tuning."""
     run, spans = spec["run"], []
-    for key, of, limit in (("lm.hours", "hours", "max_hours"),
-                           ("lm.run_cost", "usd", "max_run_usd")):  # fmt: skip
+    for key, of, limit in (("lm.hours", "hours", "max_hours"), ("lm.run_cost", "usd", "max_run_usd")):
         median, most = run[of]["median"], run[of]["upper"]
         if of == "hours":
             told = {"median": format_hours(median), "most": format_hours(most, up=True)}
@@ -191,7 +197,12 @@ def _front(document: Mapping[str, Any], frame: Frame) -> Front | None:
 
 
 PAGE = QuestionPage(
-    "language.html", "language_answer.html", _answer, EXAMPLE, frozenset(("task", "model")),
-    usual=USUAL, choices=language_choices,
-)  # fmt: skip
+    "language.html",
+    "language_answer.html",
+    _answer,
+    EXAMPLE,
+    frozenset(("task", "model")),
+    usual=USUAL,
+    choices=language_choices,
+)
 router.get("/language")(PAGE.answer)

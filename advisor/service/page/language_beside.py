@@ -84,7 +84,13 @@ def _formats(row: Record) -> str:
 
 
 PAGE = QuestionPage(
-    "language_compare.html", "comparison.html", _compared, EXAMPLE, frozenset(("instance",)),
-    ("instance",), usual=USUAL, choices=language_choices,
-)  # fmt: skip
+    "language_compare.html",
+    "comparison.html",
+    _compared,
+    EXAMPLE,
+    frozenset(("instance",)),
+    ("instance",),
+    usual=USUAL,
+    choices=language_choices,
+)
 router.get("/language/compare")(PAGE.answer)

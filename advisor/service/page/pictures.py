@@ -40,15 +40,16 @@ class PriceChart(NamedTuple):
 
 
 def price_chart(
-    chosen: Record, others: Sequence[Record], target: float | None, frame: Frame,
+    chosen: Record,
+    others: Sequence[Record],
+    target: float | None,
+    frame: Frame,
     href: Callable[[Record], str],
-) -> PriceChart:  # fmt: skip
+) -> PriceChart:
     """The recommended spec among others, each once; `href` leads on from a row."""
     t = frame.texts
     specs = {_key(spec): spec for spec in (*reversed(others), chosen)}
-    rows = drawn_rows([
-        Drawn(spec, answers=True, chosen=spec is chosen) for spec in specs.values()
-    ])  # fmt: skip
+    rows = drawn_rows([Drawn(spec, answers=True, chosen=spec is chosen) for spec in specs.values()])
     section = {
         "price_throughput": rows,
         "answer": {"target_throughput": target, "spec": {"unit": chosen["predicted"]["unit"]}},
@@ -58,10 +59,9 @@ def price_chart(
         Column(t("table.instance"), spec_name, Look.NAME),
         Column(t("table.disk"), lambda row: disk_order(disk_of(row["disk"]), t), Look.LONG),
         Column(t("table.per_hour"), "total_usd_per_hour", Look.USD),
-        *(column._replace(unknown=NOTHING)
-          for column in rate_columns(t, chosen["predicted"]["confidence"])),
+        *(column._replace(unknown=NOTHING) for column in rate_columns(t, chosen["predicted"]["confidence"])),
         Column(t("chart.kind"), lambda row: t(f"key.{_kind(row)}")),
-    ]  # fmt: skip
+    ]
     return PriceChart(picture, Table(columns, rows, lambda row: row["chosen"]))
 
 
@@ -85,9 +85,13 @@ def row_fields(row: Record) -> dict[str, object]:
 
 
 def curve_picture(
-    name: str, points: Sequence[Record], document: Record, target: float | None, t: Texts,
+    name: str,
+    points: Sequence[Record],
+    document: Record,
+    target: float | None,
+    t: Texts,
     href: Callable[[Record], str],
-) -> Picture:  # fmt: skip
+) -> Picture:
     """Throughput over vCPUs or RAM, around what is predicted."""
     here = {field: document[field] for field in ("vcpus", "memory_mib")}
     section = {

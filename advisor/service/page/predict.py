@@ -215,18 +215,24 @@ def _curves(
             "name": name,
             "title": t("what_if.curve." + name),
             "picture": curve_picture(
-                name, [{**at, **at["throughput"]} for at in points], document, target, t,
+                name,
+                [{**at, **at["throughput"]} for at in points],
+                document,
+                target,
+                t,
                 lambda at, name=name: frame.here(  # type: ignore[misc]
-                    "/predict", **{**asked, name: _amount(name, at)}),
+                    "/predict", **{**asked, name: _amount(name, at)}
+                ),
             ),
             "table": Table(
-                [Column(t("what_if.x." + name), partial(_amount, name)), *rates], points,
+                [Column(t("what_if.x." + name), partial(_amount, name)), *rates],
+                points,
                 partial(_is_here, name, document),
             ),
         }
         for name in ("vcpus", "memory")
         if len(points := document["curve"][name]) > 1
-    ]  # fmt: skip
+    ]
 
 
 def _amount(name: str, at: Mapping[str, Any]) -> str:

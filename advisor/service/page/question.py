@@ -112,9 +112,7 @@ def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str,
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
     problem = {"title": title, "detail": detail, "ways": _ways(error, field, frame)}
     wrong = {field: [text for text in (detail, error.hint) if text]} if field else {}
-    return {
-        "problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []
-    }, _status(error)  # fmt: skip
+    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, _status(error)
 
 
 def _status(error: AdvisorError | Problem) -> int:
@@ -138,9 +136,19 @@ def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> lis
 def workload_fields(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where."""
     names = (
-        "task", "model", "precision", "input", "stack", "memory_format", "tf32", "dataset",
-        "steps", "guidance", "confidence", "target_throughput",
-    )  # fmt: skip
+        "task",
+        "model",
+        "precision",
+        "input",
+        "stack",
+        "memory_format",
+        "tf32",
+        "dataset",
+        "steps",
+        "guidance",
+        "confidence",
+        "target_throughput",
+    )
     asked = dict(frame.asked)
     return {name: asked[name] for name in names if name in asked}
 
@@ -148,10 +156,23 @@ def workload_fields(frame: Frame) -> dict[str, str]:
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {
-    *USUAL, "task", "model", "instance", "baseline", "target_throughput", "region", "rejected",
-    "users", "spec", "target_requests_per_s", "max_ttft_ms", "max_tpot_ms", "method", "tokens",
+    *USUAL,
+    "task",
+    "model",
+    "instance",
+    "baseline",
+    "target_throughput",
+    "region",
+    "rejected",
+    "users",
+    "spec",
+    "target_requests_per_s",
+    "max_ttft_ms",
+    "max_tpot_ms",
+    "method",
+    "tokens",
     "sequence",
-}  # fmt: skip
+}
 
 
 class QuestionPage(Struct, frozen=True):

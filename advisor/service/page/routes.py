@@ -24,9 +24,18 @@ from advisor.service.problems import answer_error
 
 router = APIRouter(include_in_schema=False)
 _PAGES = (
-    rendering, find, language, language_beside, export, predict, compare, names, measurements,
-    sweeps, login,
-)  # fmt: skip
+    rendering,
+    find,
+    language,
+    language_beside,
+    export,
+    predict,
+    compare,
+    names,
+    measurements,
+    sweeps,
+    login,
+)
 for _page in _PAGES:
     router.include_router(_page.router)
 

@@ -148,10 +148,13 @@ def interval_text(predicted: Mapping[str, Any], target: float | None, t: Texts) 
     """The bar in words, for those who do not see it."""
     rates = predicted["throughput"]
     text = t(
-        "answer.interval", **percentiles(predicted["confidence"]), unit=rate_unit(predicted, t),
-        lower=lower_rate(rates["lower"]), median=format_rate(rates["median"]),
+        "answer.interval",
+        **percentiles(predicted["confidence"]),
+        unit=rate_unit(predicted, t),
+        lower=lower_rate(rates["lower"]),
+        median=format_rate(rates["median"]),
         upper=format_rate(rates["upper"]),
-    )  # fmt: skip
+    )
     return text if target is None else f"{text}; {t('chart.target')} {format_target(target)}"
 
 
@@ -169,9 +172,12 @@ def bounds_text(predicted: Mapping[str, Any], t: Texts) -> str:
     """'p10 720, p90 1,110 (confidence 0.9)'."""
     rates, confidence = predicted["throughput"], predicted["confidence"]
     return t(
-        "answer.bounds", **percentiles(confidence), confidence=f"{confidence:g}",
-        lower=lower_rate(rates["lower"]), upper=format_rate(rates["upper"]),
-    )  # fmt: skip
+        "answer.bounds",
+        **percentiles(confidence),
+        confidence=f"{confidence:g}",
+        lower=lower_rate(rates["lower"]),
+        upper=format_rate(rates["upper"]),
+    )
 
 
 def stage_text(stage: str, spec: Mapping[str, Any], t: Texts) -> str:

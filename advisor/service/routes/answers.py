@@ -73,30 +73,47 @@ def _memory(context: Context, question: AnyMemory) -> Document:
 
 
 RECOMMEND = QuestionRoutes(
-    path="/recommend", kind=commands.RECOMMEND, document=_recommendation_document,
-    answer=recommendation, schema="Recommendation",
+    path="/recommend",
+    kind=commands.RECOMMEND,
+    document=_recommendation_document,
+    answer=recommendation,
+    schema="Recommendation",
     about="The cheapest instance and disk that will really reach a throughput.",
     example={"task": "inference", "model": "googlenet", "target_throughput": 500},
-)  # fmt: skip
+)
 PREDICT = QuestionRoutes(
-    path="/predict", kind=commands.PREDICT, document=_prediction, schema="AnyPrediction",
+    path="/predict",
+    kind=commands.PREDICT,
+    document=_prediction,
+    schema="AnyPrediction",
     about="What one instance will reach, how sure that is, and what holds it back.",
     example={
-        "task": "inference", "model": "googlenet", "instance": SHOWN_TYPE, "disk": "gp3:500GiB",
-        "vcpus": 8, "curve": {"vcpus": [2, 4]},
+        "task": "inference",
+        "model": "googlenet",
+        "instance": SHOWN_TYPE,
+        "disk": "gp3:500GiB",
+        "vcpus": 8,
+        "curve": {"vcpus": [2, 4]},
     },
-)  # fmt: skip
+)
 COMPARE = QuestionRoutes(
-    path="/compare", kind=commands.COMPARE, document=_comparison, schema="AnyComparison",
+    path="/compare",
+    kind=commands.COMPARE,
+    document=_comparison,
+    schema="AnyComparison",
     is_slow=True,
     about="How much faster, and at what cost: instances, or GPUs by themselves.",
     example={"task": "training", "model": "resnet50", "instance": [SHOWN_TYPE, "g5.xlarge"]},
-)  # fmt: skip
+)
 # The largest batch is searched for on every GPU.
 MEMORY = QuestionRoutes(
-    path="/memory", kind=commands.MEMORY, document=_memory, schema="AnyMemory", is_slow=True,
+    path="/memory",
+    kind=commands.MEMORY,
+    document=_memory,
+    schema="AnyMemory",
+    is_slow=True,
     about="GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
     example={"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
-)  # fmt: skip
+)
 for _routes in (RECOMMEND, PREDICT, COMPARE, MEMORY):
     _routes.add_to(router)

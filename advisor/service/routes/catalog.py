@@ -133,9 +133,12 @@ async def _page(
     edition = _etag(context, "cursor", question.replace(cursor=None, limit=1))[1:9]
     first, count = first_of(question.cursor, edition), int(question.limit)
     return await _cached(
-        request, name, question, partial(page, context, question, first, count),
+        request,
+        name,
+        question,
+        partial(page, context, question, first, count),
         partial(link_header, request, first, count, edition),
-    )  # fmt: skip
+    )
 
 
 async def _cached(

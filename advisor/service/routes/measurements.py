@@ -37,9 +37,11 @@ _IMPORTED[207] = {**_IMPORTED[200], "description": "Some lines were bad; the oth
 
 
 @router.get(
-    "", dependencies=[needs(Scope.READ)], responses=described("Measurements"),
+    "",
+    dependencies=[needs(Scope.READ)],
+    responses=described("Measurements"),
     openapi_extra={"parameters": parameters_of(MeasurementPage)},
-)  # fmt: skip
+)
 def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
@@ -56,9 +58,11 @@ def list_measurements(request: Request) -> Response:
 
 
 @router.get(
-    "/export", dependencies=[needs(Scope.READ)], responses=_FILE,
+    "/export",
+    dependencies=[needs(Scope.READ)],
+    responses=_FILE,
     openapi_extra={"parameters": parameters_of(MeasurementExport)},
-)  # fmt: skip
+)
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     from advisor.runs.stored.documents import exported
@@ -72,9 +76,10 @@ def export(request: Request) -> Response:
 
     name = f"measurements.{question.format}"
     return StreamingResponse(
-        pieces(), media_type=FORMATS[question.format],
+        pieces(),
+        media_type=FORMATS[question.format],
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )  # fmt: skip
+    )
 
 
 @router.post(
@@ -93,9 +98,11 @@ async def import_(request: Request) -> Response:
     body = await request.body()
     if not body.strip():
         raise Problem(
-            422, "no-measurements", "there are no lines",
+            422,
+            "no-measurements",
+            "there are no lines",
             hint="send the lines of `advisor measurements export`, one JSON object each",
-        )  # fmt: skip
+        )
     document = await threads_of(request).run(_import, request.app.state.settings, body, slow=True)
     if not document["refused"]:
         return json_answer(document)
@@ -104,10 +111,12 @@ async def import_(request: Request) -> Response:
         return json_answer(document, 207)
     first = document["refused"][0]
     raise Problem(
-        422, "no-measurements", f"line {first['line']}: {first['reason']}",
+        422,
+        "no-measurements",
+        f"line {first['line']}: {first['reason']}",
         refused=document["refused"],
         hint="send the lines of `advisor measurements export`, one JSON object each",
-    )  # fmt: skip
+    )
 
 
 def _import(settings: Settings, body: bytes) -> dict[str, Any]:
@@ -123,9 +132,8 @@ def _refuse_foreign(content_type: str) -> None:
     kind = content_type.partition(";")[0].strip().lower()
     if kind not in _TAKEN:
         raise Problem(
-            415, "unsupported-media-type", f"cannot read '{kind[:80]}'",
-            hint=f"send JSON lines as {_JSONL}",
-        )  # fmt: skip
+            415, "unsupported-media-type", f"cannot read '{kind[:80]}'", hint=f"send JSON lines as {_JSONL}"
+        )
 
 
 def _next_link(request: Request, after: int) -> str:

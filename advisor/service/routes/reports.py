@@ -39,18 +39,28 @@ _FILE: dict[int | str, dict[str, Any]] = {
     404: refusals(404)[404],
 }
 _FORMAT = {
-    "name": "format", "in": "path", "required": True,
+    "name": "format",
+    "in": "path",
+    "required": True,
     "schema": {"type": "string", "enum": list(FORMATS)},
-}  # fmt: skip
+}
 # Of reports alone, and no words of the question: in the link, whatever the method.
 _LOOKS = [
-    {"name": "language", "in": "query", "required": False,
-     "description": "What a sizing report is written in.",
-     "schema": {"type": "string", "enum": list(LANGUAGES), "default": LANGUAGES[0]}},
-    {"name": "as_of", "in": "query", "required": False,
-     "description": "The day of a sizing report; today, where it is left out.",
-     "schema": {"type": "string", "format": "date"}},
-]  # fmt: skip
+    {
+        "name": "language",
+        "in": "query",
+        "required": False,
+        "description": "What a sizing report is written in.",
+        "schema": {"type": "string", "enum": list(LANGUAGES), "default": LANGUAGES[0]},
+    },
+    {
+        "name": "as_of",
+        "in": "query",
+        "required": False,
+        "description": "The day of a sizing report; today, where it is left out.",
+        "schema": {"type": "string", "format": "date"},
+    },
+]
 
 
 class Looks(NamedTuple):
@@ -68,12 +78,17 @@ async def formats() -> Response:
         {
             "schema": "advisor.render-formats/1",
             "formats": [
-                {"format": name, "media_type": kind.media_type, "extension": kind.extension,
-                 "about": kind.about, "link": f"{router.prefix}/{name}"}
+                {
+                    "format": name,
+                    "media_type": kind.media_type,
+                    "extension": kind.extension,
+                    "about": kind.about,
+                    "link": f"{router.prefix}/{name}",
+                }
                 for name, kind in FORMATS.items()
             ],
         }
-    )  # fmt: skip
+    )
 
 
 @router.post(
@@ -91,9 +106,10 @@ async def posted(format: str, request: Request) -> Response:
 
 
 @router.get(
-    "/{format}", responses=_FILE,
+    "/{format}",
+    responses=_FILE,
     openapi_extra={"parameters": [_FORMAT, *_LOOKS, *parameters_of(commands.RECOMMEND)]},
-)  # fmt: skip
+)
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
     kind = _format(format)
@@ -116,8 +132,13 @@ def _looks(kind: Format, query: bytes) -> Looks:
 def _language(text: str | None) -> str:
     languages = [kind for kind in LANGUAGES if kind.lower() == (text or LANGUAGES[0]).lower()]
     if not languages:
-        raise Problem(422, "invalid", "there is no such language", field="language",
-                      hint=f"there are: {', '.join(LANGUAGES)}")  # fmt: skip
+        raise Problem(
+            422,
+            "invalid",
+            "there is no such language",
+            field="language",
+            hint=f"there are: {', '.join(LANGUAGES)}",
+        )
     return languages[0]
 
 
@@ -125,8 +146,9 @@ def _day(text: str | None) -> date | None:
     try:
         return date.fromisoformat(text) if text else None
     except ValueError:
-        raise Problem(422, "invalid", "as_of is no day", field="as_of",
-                      hint="write it as 2026-11-22") from None  # fmt: skip
+        raise Problem(
+            422, "invalid", "as_of is no day", field="as_of", hint="write it as 2026-11-22"
+        ) from None
 
 
 async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
@@ -134,9 +156,10 @@ async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Resp
     question = asked.question
     stem = f"{_plain(str(question.model))}-{_plain(question.task)}"
     return Response(
-        content, media_type=kind.media_type,
+        content,
+        media_type=kind.media_type,
         headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
-    )  # fmt: skip
+    )
 
 
 def _plain(text: str) -> str:

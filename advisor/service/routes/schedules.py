@@ -39,10 +39,7 @@ _ADDED = {
 }
 
 
-EXAMPLE = {
-    "cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly",
-    "sweep": {"preset": "small"},
-}  # fmt: skip
+EXAMPLE = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 
 
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
@@ -58,9 +55,12 @@ def list_schedules(request: Request) -> Response:
 
 
 @router.post(
-    "", status_code=201, dependencies=[needs(Scope.MEASURE)], responses=_ADDED,
+    "",
+    status_code=201,
+    dependencies=[needs(Scope.MEASURE)],
+    responses=_ADDED,
     openapi_extra=question_body(ScheduleRequest, EXAMPLE),
-)  # fmt: skip
+)
 async def add(request: Request) -> Response:
     """Keep a schedule. The same one again is there already (200); another one of its name is a
     409. A sweep on AWS needs a `budget` and a key of scope admin."""
@@ -68,9 +68,11 @@ async def add(request: Request) -> Response:
 
 
 @router.get(
-    "/{name}", dependencies=[needs(Scope.READ)], responses=_ONE,
+    "/{name}",
+    dependencies=[needs(Scope.READ)],
+    responses=_ONE,
     openapi_extra={"parameters": parameters_of(ScheduleDetails)},
-)  # fmt: skip
+)
 def show(name: str, request: Request) -> Response:
     """What `advisor schedule show -o json` tells: its runs, the fit after each, what drifted."""
     runs = question_in_link(request, ScheduleDetails).runs
@@ -133,10 +135,13 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
     if often and (caller is None or caller.scope is not Scope.ADMIN):
         raise Problem(
-            403, "forbidden", "more than once an hour needs a key of scope admin",
-            hint="schedule it hourly at most, or use another key", field="cron",
+            403,
+            "forbidden",
+            "more than once an hour needs a key of scope admin",
+            hint="schedule it hourly at most, or use another key",
+            field="cron",
             scope=Scope.ADMIN.value,
-        )  # fmt: skip
+        )
 
 
 def _folder() -> str:
@@ -145,8 +150,12 @@ def _folder() -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Problem(503, "folder-unwritable", "the folder of the runs cannot be made",
-                      hint="make the user's data directory writable") from error  # fmt: skip
+        raise Problem(
+            503,
+            "folder-unwritable",
+            "the folder of the runs cannot be made",
+            hint="make the user's data directory writable",
+        ) from error
     return str(folder)
 
 
@@ -170,6 +179,8 @@ def _require(book: ScheduleBook, name: str) -> None:
 
 def _taken(name: str, error: UsageError) -> Problem:
     return Problem(
-        409, "schedule-exists", error.message,
+        409,
+        "schedule-exists",
+        error.message,
         hint=f"DELETE {router.prefix}/{name} first, or choose another name",
-    )  # fmt: skip
+    )

@@ -35,10 +35,12 @@ _STORE_PATIENCE_SECONDS = 2.0
 _PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _METRICS = {
-    200: {"description": "Counters and histograms.",
-          "content": {"text/plain": {"schema": {"type": "string"}}}},
+    200: {
+        "description": "Counters and histograms.",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    },
     **refusals(401, 403, 429, 500, 503),
-}  # fmt: skip
+}
 _LOG = logging.getLogger("advisor.service")
 
 
@@ -57,8 +59,13 @@ async def ready(request: Request) -> Response:
     is missing."""
     context_of(request)
     if not await request.app.state.probe.answers():
-        raise Problem(503, "not-ready", "the store does not answer", hint="the log says why",
-                      headers={"Retry-After": "5"})  # fmt: skip
+        raise Problem(
+            503,
+            "not-ready",
+            "the store does not answer",
+            hint="the log says why",
+            headers={"Retry-After": "5"},
+        )
     return json_answer({"status": "ready", "version": product_version()})
 
 

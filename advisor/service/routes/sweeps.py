@@ -29,19 +29,25 @@ if TYPE_CHECKING:
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
 EXAMPLE = {
-    "networks": ["googlenet"], "tasks": "inference", "vcpus": [0.5, 1, 2], "memory": "2GiB",
-    "disks": "gp3", "accelerator": "emulated:T4",
-}  # fmt: skip
+    "networks": ["googlenet"],
+    "tasks": "inference",
+    "vcpus": [0.5, 1, 2],
+    "memory": "2GiB",
+    "disks": "gp3",
+    "accelerator": "emulated:T4",
+}
 _REFUSALS_OF_ONE = {**refusals(), **refusals(404)}
 _ONE = {**described("SweepJob"), **refusals(404)}
 _ENDED = {**_ONE, 202: described("SweepJob")[200]}
 _STARTED: dict[int | str, dict[str, Any]] = {
     **refusals(),
-    200: {"description": "The plan, with `dry_run`.",
-          "content": {"application/json": {"schema": {"type": "object"}}}},
+    200: {
+        "description": "The plan, with `dry_run`.",
+        "content": {"application/json": {"schema": {"type": "object"}}},
+    },
     202: {**described("SweepJob")[200], "description": "It was started; see Location."},
     409: problem("Another sweep runs on this machine; `sweep` names it."),
-}  # fmt: skip
+}
 
 
 def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
@@ -54,9 +60,12 @@ def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
 
 
 @router.post(
-    "", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_STARTED,
+    "",
+    status_code=202,
+    dependencies=[needs(Scope.MEASURE)],
+    responses=_STARTED,
     openapi_extra=question_body(NewSweep, EXAMPLE),
-)  # fmt: skip
+)
 async def start(request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
@@ -156,15 +165,15 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
     settings = request.app.state.settings
     # What describes the sweep; how it was started stands in other places.
     described = {
-        name: value for name, value in fields.items()
+        name: value
+        for name, value in fields.items()
         if value is not None and name not in ("dry_run", "max_minutes")
-    }  # fmt: skip
+    }
     try:
         with scheduled(settings, reading=False) as book:
             sweep_now = start_sweep(
-                book, sweep, described, max_minutes=question.max_minutes,
-                database_url=settings.database_url,
-            )  # fmt: skip
+                book, sweep, described, max_minutes=question.max_minutes, database_url=settings.database_url
+            )
     except OtherSweep as error:
         raise _conflict(error) from error
     visit_of(request).subject = sweep_now.id
@@ -195,6 +204,11 @@ def _path(sweep: StartedSweep) -> str:
 def _conflict(error: OtherSweep) -> Problem:
     where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
     return Problem(
-        409, "sweep-runs", str(error), sweep=error.sweep_id, running=where,
-        hint=f"follow it: {where}", headers={"Retry-After": "60"},
-    )  # fmt: skip
+        409,
+        "sweep-runs",
+        str(error),
+        sweep=error.sweep_id,
+        running=where,
+        hint=f"follow it: {where}",
+        headers={"Retry-After": "60"},
+    )

@@ -1,7 +1,7 @@
 """`python -m benchmarks.truth --language --rows FILE.csv.gz [--json] [--refit-without KIND]`.
 
 Scores the serving predictor that ships on measured rows in the columns of
-`infra/language_sources/serving.csv.gz`: errors and bounds of the time of a token, of the first
+`infra/build/language_sources/serving.csv.gz`: errors and bounds of the time of a token, of the first
 token and of the output rate, by group. With `--refit-without`, each row is scored by a fit, made as
 the shipped one is made, without its GPU, model, models of its shape, engine or source; and again
 once 1, 3 or 5 rows of its own cell were measured. `decisions` tells how often the choice that makes
@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from advisor.infra.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
-from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from benchmarks.truth.language import decisions, load
 from benchmarks.truth.language.asking import answers_of, scored, shipped
 from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
@@ -102,8 +102,15 @@ def printed(document: Mapping[str, Any]) -> str:
     """The document as a table for people."""
     lines = [f"{document['rows']} rows, {document['answered']} answered"]
     lines += [f"  {count:5} {reason}" for reason, count in document["refused"].items()]
-    heads = ("n", "mean_percent", "median_percent", "p90_percent", "bias_percent", "held_percent",
-             "half_width_log")  # fmt: skip
+    heads = (
+        "n",
+        "mean_percent",
+        "median_percent",
+        "p90_percent",
+        "bias_percent",
+        "held_percent",
+        "half_width_log",
+    )
     lines.append(f"{'quantity':<12}{'by':<10}{'group':<44}" + "".join(f"{h:>16}" for h in heads))
     for row in document["tables"]:
         values = "".join(f"{row[head]:>16}" for head in heads)

@@ -14,8 +14,11 @@ _AFTER_THREE = (9.0, 6.0)
 _TUNING = {"model size": 10.0, "gpu": 18.0}
 # By the way of deciding: at least within 5 % of the best, at most overspent.
 _DECIDED = {"predicted": (85.0, 5.0), "with_one_trial": (95.0, 2.0)}
-WAYS = {"predicted": "predicted", "with_one_trial": "with one trial of the first choice",
-         "lowest_hourly_price": "lowest hourly price"}  # fmt: skip
+WAYS = {
+    "predicted": "predicted",
+    "with_one_trial": "with one trial of the first choice",
+    "lowest_hourly_price": "lowest hourly price",
+}
 
 
 Document = Mapping[str, Any]
@@ -36,20 +39,41 @@ class Aim(NamedTuple):
 
 
 AIMS = (
-    Aim("time of a token (or rate), GPU never measured, one GPU or NVLink", "gpu", "step", "joined",
-        "by NVLink, or one GPU", "21.8 / 18.4", 15, 9.5),
+    Aim(
+        "time of a token (or rate), GPU never measured, one GPU or NVLink",
+        "gpu",
+        "step",
+        "joined",
+        "by NVLink, or one GPU",
+        "21.8 / 18.4",
+        15,
+        9.5,
+    ),
     Aim("the same, tensor parallel over PCIe", "gpu", "step", "joined", "by PCIe", "-", 25, None),
-    Aim("time of a token (or rate), LLM never measured", "model", "step", "all", "all", "-", 16,
-        11),
-    Aim("output tokens/s, closed loop, GPU never measured", "gpu", "output_rate", "kind", "closed",
-        "25.5 / 20.2", 14, 10),
-    Aim("output tokens/s, closed loop, LLM never measured", "model", "output_rate", "kind",
-        "closed", "25.5 / 20.2", 14, 10),
-    Aim("TTFT, closed loop, GPU never measured", "gpu", "ttft", "kind", "closed", "54 / 58", 28,
-        20),
-    Aim("TTFT, closed loop, LLM never measured", "model", "ttft", "kind", "closed", "54 / 58", 28,
-        20),
-)  # fmt: skip
+    Aim("time of a token (or rate), LLM never measured", "model", "step", "all", "all", "-", 16, 11),
+    Aim(
+        "output tokens/s, closed loop, GPU never measured",
+        "gpu",
+        "output_rate",
+        "kind",
+        "closed",
+        "25.5 / 20.2",
+        14,
+        10,
+    ),
+    Aim(
+        "output tokens/s, closed loop, LLM never measured",
+        "model",
+        "output_rate",
+        "kind",
+        "closed",
+        "25.5 / 20.2",
+        14,
+        10,
+    ),
+    Aim("TTFT, closed loop, GPU never measured", "gpu", "ttft", "kind", "closed", "54 / 58", 28, 20),
+    Aim("TTFT, closed loop, LLM never measured", "model", "ttft", "kind", "closed", "54 / 58", 28, 20),
+)
 LEFT_OUT = {
     "shipped": "nothing (these rows taught it)",
     "gpu": "the GPU (all cards of its chip)",
@@ -85,8 +109,7 @@ def aims_of(documents: Mapping[str, Document], tuning: Document | None) -> str:
     for aim in AIMS:
         found = aim.document in documents and group_of(documents[aim.document], *aim[2:5])
         if found:
-            lines.append(line(aim.figure, aim.elsewhere, _aim(aim), _measured(found, aim),
-                              f"{found['n']:,}"))  # fmt: skip
+            lines.append(line(aim.figure, aim.elsewhere, _aim(aim), _measured(found, aim), f"{found['n']:,}"))
     for name in ("gpu", "model"):
         if name in documents:
             lines += [_held(documents[name], name), *_after_three(documents[name], name)]
@@ -95,21 +118,31 @@ def aims_of(documents: Mapping[str, Document], tuning: Document | None) -> str:
         if row["by"] == "all" and row["left_out"] in _TUNING:
             most = _TUNING[row["left_out"]]
             measured = marked(row["mean_percent"], row["mean_percent"] > most)
-            lines.append(line(f"fine-tuning tokens/s, the {row['left_out']} left out",
-                              "18.2" if row["left_out"] == "model size" else "19.9", f"{most:g}",
-                              measured, f"{row['n']:,}"))  # fmt: skip
+            lines.append(
+                line(
+                    f"fine-tuning tokens/s, the {row['left_out']} left out",
+                    "18.2" if row["left_out"] == "model size" else "19.9",
+                    f"{most:g}",
+                    measured,
+                    f"{row['n']:,}",
+                )
+            )
     return "\n".join(lines)
 
 
 def _after_three(document: Document, name: str) -> list[str]:
     """TPOT after three trials, and how often its bounds held."""
     return [
-        line(f"TPOT after 3 trials, {LEFT_OUT[name]} left out; 90 % bounds held", "-",
-             "9 / 6; 88 to 93", f"{figures_after(one)}; {held_text(one['after']['held_percent'])}",
-             f"{one['after']['n']:,}")
+        line(
+            f"TPOT after 3 trials, {LEFT_OUT[name]} left out; 90 % bounds held",
+            "-",
+            "9 / 6; 88 to 93",
+            f"{figures_after(one)}; {held_text(one['after']['held_percent'])}",
+            f"{one['after']['n']:,}",
+        )
         for one in document["after_trials"]
         if (one["quantity"], one["trials"]) == ("tpot", 3)
-    ]  # fmt: skip
+    ]
 
 
 def _decided(document: Document, name: str) -> list[str]:
@@ -119,8 +152,15 @@ def _decided(document: Document, name: str) -> list[str]:
         found = document["decisions"].get(way, {})
         if found.get("cases"):
             what = f"cheapest choice within 5 %; overspent; {WAYS[way]}, {LEFT_OUT[name]} left out"
-            lines.append(line(what, "lowest hourly price: 90 % overspent", f"{least:g}; {most:g}",
-                              "; ".join(choice(found, way)), str(found["cases"])))  # fmt: skip
+            lines.append(
+                line(
+                    what,
+                    "lowest hourly price: 90 % overspent",
+                    f"{least:g}; {most:g}",
+                    "; ".join(choice(found, way)),
+                    str(found["cases"]),
+                )
+            )
     return lines
 
 

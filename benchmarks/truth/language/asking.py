@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from advisor.domain.generation import LlmEngine
 from advisor.errors import AdvisorError
-from advisor.infra.language_sources.rows import ServingRow
+from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.configs import LanguageModel, bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.gpus import bundled_gpu_facts
@@ -157,8 +157,7 @@ def measured_rate(row: ServingRow) -> float:
 def scored(row: ServingRow, answer: RowAnswer) -> list[Scored]:
     """Every quantity that the row has and the answer too."""
     groups = groups_of(row)
-    times = {"tpot": (row.tpot_seconds, answer.tpot_seconds),
-             "ttft": (row.ttft_seconds, answer.ttft_seconds)}  # fmt: skip
+    times = {"tpot": (row.tpot_seconds, answer.tpot_seconds), "ttft": (row.ttft_seconds, answer.ttft_seconds)}
     # Of an open loop the rate is what was offered.
     rate = (measured_rate(row), None if row.kind == "open" else answer.output_tokens_per_second)
     found = [

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpu_prices import usd_per_gpu_hour
 from advisor.domain import Market
-from advisor.infra.language_sources.rows import ServingRow
+from advisor.infra.build.language_sources.rows import ServingRow
 from benchmarks.truth.language.scores import RowAnswer
 
 _LEAST_CHOICES = 3

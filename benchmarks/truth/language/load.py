@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.infra.language_sources.rows import ServingRow
+from advisor.infra.build.language_sources.rows import ServingRow
 from benchmarks.truth.language.asking import scored
 from benchmarks.truth.language.scores import RowAnswer, figures
 

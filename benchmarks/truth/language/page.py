@@ -45,7 +45,7 @@ python -m benchmarks.truth --language --json --refit-without KIND > DIR/KIND.jso
 KIND is gpu, model, shape, engine or source. The scorer asks the serving predictor that ships as
 questions do: closed loops, open loops, static batches, and as many sequences as memory holds.
 What is left out is refitted by the same code; intervals keep the quantiles that ship. All rows of
-`infra/language_sources/serving.csv.gz` are scored; `--rows` takes others in its columns. Errors
+`infra/build/language_sources/serving.csv.gz` are scored; `--rows` takes others in its columns. Errors
 are mean / median per cent of what was measured, each row alike. `held`: how often the 90 % bound
 held, the upper one of a time, the lower one of a rate. `half width`: of the log of the interval
 between both bounds. A miss is **bold**."""
@@ -79,38 +79,52 @@ def _left_out(documents: Mapping[str, Document]) -> str:
 def _figures(found: Group) -> tuple[str, ...]:
     return (
         f"{found['mean_percent']} / {found['median_percent']}",
-        f"{found['bias_percent']:+g}", f"{found['held_percent']}", f"{found['half_width_log']}",
+        f"{found['bias_percent']:+g}",
+        f"{found['held_percent']}",
+        f"{found['half_width_log']}",
         f"{found['n']:,}",
-    )  # fmt: skip
+    )
 
 
 def _trials(documents: Mapping[str, Document]) -> str:
     lines = [
-        "## After trials", "",
+        "## After trials",
+        "",
         "One, three or five rows of a closed loop of the same LLM, GPU and engine condition the",
         "refitted predictor; the others of that cell are scored before and after. Asked for TPOT",
-        "of an LLM after three: 9 / 6.", "",
-        line("left out", "figure", "trials", "before", "after", "held after", "rows"), rule(7),
-    ]  # fmt: skip
+        "of an LLM after three: 9 / 6.",
+        "",
+        line("left out", "figure", "trials", "before", "after", "held after", "rows"),
+        rule(7),
+    ]
     for name, document in documents.items():
         for one in document["after_trials"]:
             before, after = one["before"], one["after"]
-            lines.append(line(
-                LEFT_OUT[name], QUANTITIES[one["quantity"]], str(one["trials"]),
-                f"{before['mean_percent']} / {before['median_percent']}",
-                figures_after(one), held_text(after["held_percent"]), f"{after['n']:,}",
-            ))  # fmt: skip
+            lines.append(
+                line(
+                    LEFT_OUT[name],
+                    QUANTITIES[one["quantity"]],
+                    str(one["trials"]),
+                    f"{before['mean_percent']} / {before['median_percent']}",
+                    figures_after(one),
+                    held_text(after["held_percent"]),
+                    f"{after['n']:,}",
+                )
+            )
     return "\n".join(lines)
 
 
 def _decisions(documents: Mapping[str, Document]) -> str:
     lines = [
-        "## The cheapest choice for a token", "",
+        "## The cheapest choice for a token",
+        "",
         "A case is one LLM and lengths that one source measured at unlimited load on three choices",
         "or more of GPU, tensor parallelism and format; prices are on demand in us-east-1. Asked:",
-        "85 % within 5 % of the best, 5 % overspent; with one trial 95 % and 2 %.", "",
-        line("left out", "way", "within 5 %", "overspent", "cases"), rule(5),
-    ]  # fmt: skip
+        "85 % within 5 % of the best, 5 % overspent; with one trial 95 % and 2 %.",
+        "",
+        line("left out", "way", "within 5 %", "overspent", "cases"),
+        rule(5),
+    ]
     for name, document in documents.items():
         for way, words in WAYS.items():
             found = document["decisions"].get(way, {})
@@ -123,10 +137,13 @@ def _decisions(documents: Mapping[str, Document]) -> str:
 
 def _load(documents: Mapping[str, Document]) -> str:
     lines = [
-        "## Under load", "",
-        "Open loops up to 80 % of the largest rate that was measured.", "",
-        line("left out", "figure", "mean / median", "bias", "held", "half width", "rows"), rule(7),
-    ]  # fmt: skip
+        "## Under load",
+        "",
+        "Open loops up to 80 % of the largest rate that was measured.",
+        "",
+        line("left out", "figure", "mean / median", "bias", "held", "half width", "rows"),
+        rule(7),
+    ]
     for name, document in documents.items():
         for quantity, found in document["load"].items():
             lines.append(line(LEFT_OUT[name], QUANTITIES[quantity], *_figures(found)))
@@ -137,13 +154,16 @@ def _tuning(document: Document | None) -> str:
     if document is None:
         return ""
     lines = [
-        "## Training and fine-tuning", "",
+        "## Training and fine-tuning",
+        "",
         f"Tokens a second and GPU of {document['answered']} runs of",
-        "`infra/language_sources/training.csv.gz`, by",
+        "`infra/build/language_sources/training.csv.gz`, by",
         "`python -m benchmarks.truth --language --tuning --json`. Asked, in the mean: 10 % without",
-        "the size, 18 % without the GPU; one share of the peak for all gives 18.2 and 19.9.", "",
-        line("left out", "rows", "mean / median", "bias", "held", "half width", "n"), rule(7),
-    ]  # fmt: skip
+        "the size, 18 % without the GPU; one share of the peak for all gives 18.2 and 19.9.",
+        "",
+        line("left out", "rows", "mean / median", "bias", "held", "half width", "n"),
+        rule(7),
+    ]
     for row in document["tables"]:
         if row["by"] in ("all", "method"):
             lines.append(line(f"the {row['left_out']}", row["group"], *_figures(row)))
@@ -152,11 +172,14 @@ def _tuning(document: Document | None) -> str:
 
 def _weak(documents: Mapping[str, Document]) -> str:
     lines = [
-        "## Where it errs", "",
+        "## Where it errs",
+        "",
         "Groups of 20 rows or more whose bounds held in less than 75 %, or that are 25 % off or",
-        "more in the mean.", "",
-        line("left out", "group", "mean / median", "bias", "held", "half width", "rows"), rule(7),
-    ]  # fmt: skip
+        "more in the mean.",
+        "",
+        line("left out", "group", "mean / median", "bias", "held", "half width", "rows"),
+        rule(7),
+    ]
     for name, document in documents.items():
         for row in document["tables"]:
             weak = row["held_percent"] < WEAK_HELD or row["mean_percent"] >= 25
@@ -167,10 +190,13 @@ def _weak(documents: Mapping[str, Document]) -> str:
 
 def _first_tokens(documents: Mapping[str, Document]) -> str:
     lines = [
-        "## First tokens", "",
-        "What the errors of TTFT hang on; groups of 40 rows or more.", "",
-        line("left out", "group", "mean / median", "bias", "held", "half width", "rows"), rule(7),
-    ]  # fmt: skip
+        "## First tokens",
+        "",
+        "What the errors of TTFT hang on; groups of 40 rows or more.",
+        "",
+        line("left out", "group", "mean / median", "bias", "held", "half width", "rows"),
+        rule(7),
+    ]
     for name in ("shipped", "gpu", "model"):
         for row in documents[name]["tables"] if name in documents else ():
             wanted = row["by"] in ("engine", "precision", "source")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import advisor.models.language
-from advisor.infra.language_sources.rows import ServingRow
+from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.serving import ServingPredictor
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, conditioned, groups_of, refitted

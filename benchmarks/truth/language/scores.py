@@ -13,9 +13,7 @@ from benchmarks.truth.scores import quantile
 # `step` is the figure that every row has: the time of a token where it was measured, else the rate.
 QUANTITIES = ("step", "tpot", "ttft", "output_rate")
 LEAST_ROWS_OF_A_GROUP = 20
-BY = (
-    "kind", "joined", "gpus", "gpu", "model", "engine", "precision", "source", "in_flight",
-)  # fmt: skip
+BY = ("kind", "joined", "gpus", "gpu", "model", "engine", "precision", "source", "in_flight")
 
 
 class Bounds(NamedTuple):

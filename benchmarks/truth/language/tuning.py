@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from advisor.infra.language_sources.training_rows import TrainingRow
+from advisor.infra.build.language_sources.training_rows import TrainingRow
 from advisor.models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
 from advisor.models.language.finetuning.measured_rows import measured_rows
 from advisor.models.language.finetuning.predictor import GPU, MODEL

@@ -27,9 +27,12 @@ METADATA = os.environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://169.254.1
 
 
 def sent(
-    url: str, method: str, headers: dict[str, str], body: bytes | None = None,
+    url: str,
+    method: str,
+    headers: dict[str, str],
+    body: bytes | None = None,
     through: urllib.request.BaseHandler | None = None,
-) -> str:  # fmt: skip
+) -> str:
     """The text of an answer; `OSError` where there is none."""
     request = urllib.request.Request(url, data=body, method=method, headers=headers)
     opener = urllib.request.build_opener(*([] if through is None else [through]))

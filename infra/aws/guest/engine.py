@@ -29,9 +29,10 @@ def installed_engine(requirement: str, folder: Path) -> Path:
         if ended.returncode:
             lines = (ended.stderr or ended.stdout).strip().splitlines()
             raise DataError(
-                "{engine} cannot be installed: {why}", engine=requirement,
+                "{engine} cannot be installed: {why}",
+                engine=requirement,
                 why=lines[-1] if lines else "it told nothing",
-            )  # fmt: skip
+            )
     return place / "bin"
 
 

@@ -72,6 +72,11 @@ class ResultBucket:
 
     def _put(self, key: str, content: bytes, **conditions: Any) -> None:
         self._aws.ask(
-            self._region, "put_object", service="s3", Bucket=self._bucket,
-            Key=self._prefix + key, Body=content, **conditions,
-        )  # fmt: skip
+            self._region,
+            "put_object",
+            service="s3",
+            Bucket=self._bucket,
+            Key=self._prefix + key,
+            Body=content,
+            **conditions,
+        )

@@ -26,7 +26,7 @@ _NAME = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?")
 # `torch==2.13.0+cpu`: a build for this machine, which no index of an instance has.
 _LOCAL_BUILD = re.compile(rb"^([A-Za-z0-9._-]+==[^+\s;]+)\+[^\s;]+", re.MULTILINE)
 _LEVEL = 6  # of gzip: 9 takes three times as long, for a hundredth less
-_NOT_SENT = frozenset({"__pycache__", "sources"})  # `infra/sources`: tables a bundle is built of
+_NOT_SENT = frozenset({"__pycache__", "build", "sources"})  # of `infra`: what makes a bundle, and out of what
 
 
 class Software(Struct, frozen=True):

@@ -83,9 +83,13 @@ class Child:
     def __init__(self, command: Sequence[str], environment: Mapping[str, str], log: Path) -> None:
         self._log: IO[bytes] = log.open("ab")
         self._process = subprocess.Popen(
-            [*_own_scope(), *command], env=dict(environment), stdin=subprocess.DEVNULL,
-            stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            [*_own_scope(), *command],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def wait(self, seconds: float) -> int | None:
         """Its exit code; None while it runs on after so many seconds."""

@@ -65,18 +65,23 @@ def run_instances(order: Order) -> dict[str, Any]:
         "InstanceInitiatedShutdownBehavior": "terminate",
         # One hop: a container on the instance does not reach its credentials.
         "MetadataOptions": {
-            "HttpTokens": "required", "HttpEndpoint": "enabled", "HttpPutResponseHopLimit": 1,
+            "HttpTokens": "required",
+            "HttpEndpoint": "enabled",
+            "HttpPutResponseHopLimit": 1,
             "InstanceMetadataTags": "enabled",
         },
         "BlockDeviceMappings": _disks(order),
         # A public address to reach the outside by, and a group without any rule for what comes in.
         "NetworkInterfaces": [
             {
-                "DeviceIndex": 0, "SubnetId": option.subnet, "Groups": [order.group],
-                "AssociatePublicIpAddress": True, "DeleteOnTermination": True,
+                "DeviceIndex": 0,
+                "SubnetId": option.subnet,
+                "Groups": [order.group],
+                "AssociatePublicIpAddress": True,
+                "DeleteOnTermination": True,
             }
         ],
-    }  # fmt: skip
+    }
     is_spot = option.market is Market.SPOT
     request["TagSpecifications"] = tags.specifications(
         order_tags(order), _TAGGED_SPOT if is_spot else _TAGGED

@@ -31,9 +31,14 @@ class Provisioned(Struct, frozen=True, kw_only=True):
 
 
 def provision(
-    aws: Aws, slot: Slot, fallbacks: Fallbacks, work: Work, *, queue: timedelta,
+    aws: Aws,
+    slot: Slot,
+    fallbacks: Fallbacks,
+    work: Work,
+    *,
+    queue: timedelta,
     on_machine: OnMachine = lambda _: None,
-) -> Provisioned:  # fmt: skip
+) -> Provisioned:
     """Launch, wait until the work is done or the budget is over, and end everything of the sweep.
     `queue` is how long is waited for capacity, each time.
 

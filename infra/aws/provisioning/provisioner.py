@@ -73,9 +73,13 @@ class Provisioner:
     def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
         """Remember why an instance ended by itself, so that its offer is not the next one."""
         option = LaunchOption(
-            instance_type=machine.instance_type, region=machine.region, zone=machine.zone,
-            subnet="", market=machine.market, usd_per_hour=machine.usd_per_hour,
-        )  # fmt: skip
+            instance_type=machine.instance_type,
+            region=machine.region,
+            zone=machine.zone,
+            subnet="",
+            market=machine.market,
+            usd_per_hour=machine.usd_per_hour,
+        )
         barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
         self._fallbacks.refused(option, code, barred, self._aws.clock.now())
 

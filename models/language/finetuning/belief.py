@@ -17,9 +17,18 @@ from advisor.models.language.language_model import LanguageModel
 
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {
-    "gpu": 0.05, "chip": 0.08, "framework": 0.3, "release": 0.06, "model": 0.06, "format": 0.05,
-    "experts": 0.2, "mixture": 0.15, "source": 0.03, "place": 0.03, "cell": 0.06,
-}  # fmt: skip
+    "gpu": 0.05,
+    "chip": 0.08,
+    "framework": 0.3,
+    "release": 0.06,
+    "model": 0.06,
+    "format": 0.05,
+    "experts": 0.2,
+    "mixture": 0.15,
+    "source": 0.03,
+    "place": 0.03,
+    "cell": 0.06,
+}
 # Of who measured with what, which no question names.
 OF_SOURCES = ("source", "place")
 # Who asks runs software of their own, which only their own rows tell.
@@ -93,9 +102,9 @@ class Belief(Struct, frozen=True):
 
     def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
         """The belief once the runs are measured: log seconds with standard errors, each (n,)."""
-        fresh = tuple(dict.fromkeys(
-            name for run in runs for name in groups_of(run) if name not in self.names
-        ))  # fmt: skip
+        fresh = tuple(
+            dict.fromkeys(name for run in runs for name in groups_of(run) if name not in self.names)
+        )
         names = self.names + fresh
         mean = np.append(self.mean, np.zeros(len(fresh)))
         covariance = np.zeros((len(names), len(names)))

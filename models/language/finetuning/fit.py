@@ -42,15 +42,13 @@ def fitted(rows: Sequence[Measured]) -> Belief:
     for _ in range(_ROUNDS):
         before = theta
         theta, covariance = conditioned(
-            prior.mean, prior.covariance, columns.linearised, measured,
-            NOISE / np.sqrt(weights), start=theta,
-        )  # fmt: skip
+            prior.mean, prior.covariance, columns.linearised, measured, NOISE / np.sqrt(weights), start=theta
+        )
         left = (measured - columns.linearised(theta)[0]) / NOISE
         weights = (_DEGREES + 1) / (_DEGREES + left**2)
         if float(np.abs(theta - before).max()) < _CLOSE:
             break
-    kept = [place for place, name in enumerate(prior.names)
-            if name.partition("/")[0] not in OF_SOURCES]  # fmt: skip
+    kept = [place for place, name in enumerate(prior.names) if name.partition("/")[0] not in OF_SOURCES]
     names = tuple(prior.names[place] for place in kept)
     return Belief(names, theta[kept], covariance[np.ix_(kept, kept)])
 

@@ -1,5 +1,5 @@
 """Measured rows of training, as the fit takes them. A row is any record that has the columns of
-`infra/language_sources/training_rows.py`."""
+`infra/build/language_sources/training_rows.py`."""
 
 from __future__ import annotations
 
@@ -46,11 +46,21 @@ def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:
 def model_of(row: Any) -> LanguageModel:
     """The model of a row's sizes."""
     return LanguageModel(
-        name=row.model, family="", layers=row.layers, hidden=row.hidden, heads=row.heads,
-        kv_heads=row.kv_heads, head_dim=row.head_dim, ffn=row.ffn, gated=bool(row.gated),
-        vocab=row.vocab, tied=bool(row.tied), experts=row.experts,
-        experts_per_token=row.experts_per_token, expert_ffn=row.expert_ffn,
-    )  # fmt: skip
+        name=row.model,
+        family="",
+        layers=row.layers,
+        hidden=row.hidden,
+        heads=row.heads,
+        kv_heads=row.kv_heads,
+        head_dim=row.head_dim,
+        ffn=row.ffn,
+        gated=bool(row.gated),
+        vocab=row.vocab,
+        tied=bool(row.tied),
+        experts=row.experts,
+        experts_per_token=row.experts_per_token,
+        expert_ffn=row.expert_ffn,
+    )
 
 
 def measured_rows(rows: Sequence[Any], gpus: Mapping[str, GpuFacts]) -> list[Measured]:
@@ -67,6 +77,5 @@ def _gpu(row: Any, gpu: GpuFacts) -> GpuFacts:
     if math.isnan(row.gpu_watts):
         return gpu
     return gpu._replace(
-        name=f"{gpu.name} {row.gpu_watts:g}W", watts=row.gpu_watts,
-        bandwidth_gb_s=row.gpu_gb_per_second,
-    )  # fmt: skip
+        name=f"{gpu.name} {row.gpu_watts:g}W", watts=row.gpu_watts, bandwidth_gb_s=row.gpu_gb_per_second
+    )

@@ -49,8 +49,13 @@ class TuningMemory(NamedTuple):
     @property
     def total_gib(self) -> float:
         """What all of it takes at the peak."""
-        return (self.weights_gib + self.gradients_gib + self.optimiser_gib
-                + self.activations_gib + self.overhead_gib)  # fmt: skip
+        return (
+            self.weights_gib
+            + self.gradients_gib
+            + self.optimiser_gib
+            + self.activations_gib
+            + self.overhead_gib
+        )
 
     def fits(self, memory_gib: float) -> bool:
         """Whether the upper bound has room."""
@@ -76,9 +81,14 @@ def finetuning_memory(tuning: FineTuning) -> TuningMemory:
     doubt = _STATE_DOUBT * state + _OVERHEAD_DOUBT * overhead
     doubt += _ACTIVATION_DOUBT * activations / _GIB
     return TuningMemory(
-        weights / _GIB, gradients / _GIB, optimiser / _GIB, activations / _GIB, overhead,
-        used + overhead - doubt, used + overhead + doubt,
-    )  # fmt: skip
+        weights / _GIB,
+        gradients / _GIB,
+        optimiser / _GIB,
+        activations / _GIB,
+        overhead,
+        used + overhead - doubt,
+        used + overhead + doubt,
+    )
 
 
 def adapter_weights(model: LanguageModel, rank: int = ADAPTER_RANK) -> float:

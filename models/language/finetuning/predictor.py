@@ -86,18 +86,19 @@ class FineTuningPredictor(Struct, frozen=True):
         """What of a tuning no row is of, in words: every row is of several GPUs, and none with a
         rate is of QLoRA (`tests/models/language/test_finetuning.py` counts them)."""
         run = Run(tuning)
-        parts = [*unmeasured_parts(
-            tuning.gpu.name, tuning.model.name, Message("finetuning"),
-            gpu_known=self.belief.has_gpu(run), model_known=self.belief.has_model(run),
-        )]  # fmt: skip
+        parts = [
+            *unmeasured_parts(
+                tuning.gpu.name,
+                tuning.model.name,
+                Message("finetuning"),
+                gpu_known=self.belief.has_gpu(run),
+                model_known=self.belief.has_model(run),
+            )
+        ]
         if tuning.gpus == 1:
-            parts.append(Message(
-                "tuning on one GPU was not measured: its rate follows from that of several"
-            ))  # fmt: skip
+            parts.append(Message("tuning on one GPU was not measured: its rate follows from that of several"))
         if tuning.method == LlmMethod.QLORA:
-            parts.append(Message(
-                "rates of qlora were not measured: they follow from what it computes"
-            ))  # fmt: skip
+            parts.append(Message("rates of qlora were not measured: they follow from what it computes"))
         return tuple(parts)
 
     def settled(self, tunings: Sequence[FineTuning]) -> list[Settled | None]:
@@ -111,8 +112,11 @@ class FineTuningPredictor(Struct, frozen=True):
         result: list[Settled | None] = []
         for each in options:
             # Of equally fast ones the first, which leaves most memory free.
-            best = max(zip((next(rates) for _ in each), each, strict=True),
-                       key=lambda pair: pair[0], default=(0.0, None))  # fmt: skip
+            best = max(
+                zip((next(rates) for _ in each), each, strict=True),
+                key=lambda pair: pair[0],
+                default=(0.0, None),
+            )
             result.append(best[1])
         return result
 
@@ -129,9 +133,8 @@ class FineTuningPredictor(Struct, frozen=True):
         return widths._replace(lower=max(widths.lower, least))
 
     def conditioned(
-        self, tunings: Sequence[FineTuning], tokens_per_second: Sequence[float],
-        sigma: Sequence[float],
-    ) -> FineTuningPredictor:  # fmt: skip
+        self, tunings: Sequence[FineTuning], tokens_per_second: Sequence[float], sigma: Sequence[float]
+    ) -> FineTuningPredictor:
         """The predictor once settled tunings were measured, all GPUs together, with standard errors
         of the logarithm."""
         gpus = np.array([tuning.gpus for tuning in tunings], dtype=float)

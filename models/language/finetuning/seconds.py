@@ -81,12 +81,13 @@ def parts_of(work: Work, theta: Floats) -> Parts:
     return Parts(
         arithmetic=work.matrices * _held(products) + work.attention * _held(attention),
         memory=work.elements * math.exp(of["elements"])
-        + work.weights * math.exp(of["weights"]) + work.optimiser,
+        + work.weights * math.exp(of["weights"])
+        + work.optimiser,
         gathers=work.gathers * link,
         launches=work.launches * math.exp(of["launch"]),
         all_reduces=work.all_reduces * np.exp(of["all_reduces"] + over_pcie)
         + work.experts * math.exp(of["experts"]),
-    )  # fmt: skip
+    )
 
 
 def _held(logs: Floats) -> Floats:
@@ -99,8 +100,9 @@ def log_seconds(work: Work, theta: Floats) -> Floats:
     """Log seconds of a token on each GPU (n,), for parameters (p,)."""
     of = dict(zip(NAMES, theta.tolist(), strict=False))
     parts = parts_of(work, theta)
-    beside = ((parts.arithmetic + parts.memory) ** _JOIN + parts.gathers**_JOIN
-              + parts.launches**_JOIN) ** (1 / _JOIN)  # fmt: skip
+    beside = ((parts.arithmetic + parts.memory) ** _JOIN + parts.gathers**_JOIN + parts.launches**_JOIN) ** (
+        1 / _JOIN
+    )
     factors = of["adapters"] * work.adapters + of["quantised"] * work.quantised
     factors += of["hosts"] * work.hosts + of["eager"] * work.eager
     result: Floats = np.log(beside + parts.all_reduces) + factors

@@ -41,10 +41,10 @@ def read_predictor(path: Path) -> FineTuningPredictor:
         return FineTuningPredictor(belief, standardised, digest, raw["trained_on"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(
-            "the tuning rates cannot be read: {path}", path=str(path),
-            hint="install the package again (in a checkout: python -m "
-                 "advisor.infra.language_tuning)",
-        ) from error  # fmt: skip
+            "the tuning rates cannot be read: {path}",
+            path=str(path),
+            hint="install the package again (in a checkout: python -m advisor.infra.build.language_tuning)",
+        ) from error
 
 
 def write_predictor(predictor: FineTuningPredictor, path: Path = PATH) -> None:

@@ -58,14 +58,16 @@ def counts_of(model: LanguageModel) -> Counts:
     ffn += 2 * model.expert_layers * expert_ffn * model.expert_ffn
     heads = model.head_dim * (model.heads + 2 * model.kv_heads)
     return Counts(
-        layer_weights=weights.attention + weights.dense + weights.experts * share
-        + weights.shared + weights.router,
+        layer_weights=weights.attention
+        + weights.dense
+        + weights.experts * share
+        + weights.shared
+        + weights.router,
         head_weights=model.vocab * model.hidden,
         all_weights=weights.total,
         attention_width=model.layers * model.heads * widths,
-        elements=model.layers * (8.0 * model.hidden + 3 * heads)
-        + (1.5 if model.gated else 1) * ffn,
-    )  # fmt: skip
+        elements=model.layers * (8.0 * model.hidden + 3 * heads) + (1.5 if model.gated else 1) * ffn,
+    )
 
 
 class Work(NamedTuple):
@@ -138,8 +140,7 @@ def _row(run: Run) -> tuple[float, ...]:
         per_weight * counts.all_weights * run.context_parallel / tokens / bandwidth,
         _optimiser_bytes(run, counts) / bandwidth,
         _gathered_bytes(run, counts) / tokens * run.context_parallel / link,
-        _SEVERAL_BYTES * model.layers * model.hidden * (4 + 2 * again)
-        * 2 * (run.tensor_parallel - 1) / link,
+        _SEVERAL_BYTES * model.layers * model.hidden * (4 + 2 * again) * 2 * (run.tensor_parallel - 1) / link,
         experts / (_NETWORK_GB_S * 1e9 if far else link) if run.expert_parallel > 1 else 0.0,
         model.layers * (3 + again) * wide / tokens,
         math.log(counts.attention_width / (model.layers * model.heads * _HEAD_WIDTH)),
@@ -157,7 +158,7 @@ def _row(run: Run) -> tuple[float, ...]:
         float(tuning.method == LlmMethod.QLORA),
         float(run.eager),
         max(sum(computed), read / tokens / bandwidth),
-    )  # fmt: skip
+    )
 
 
 def _tokens(run: Run) -> float:

@@ -44,10 +44,12 @@ def read_predictor(folder: Path) -> ServingPredictor:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            "{path} cannot be read ({error})", path=folder / _FACTS, error=error,
-            hint="install the package again (in a checkout: python -m "
-                 "advisor.infra.language_sources.fit)",
-        ) from error  # fmt: skip
+            "{path} cannot be read ({error})",
+            path=folder / _FACTS,
+            error=error,
+            hint="install the package again"
+            " (in a checkout: python -m advisor.infra.build.language_sources.fit)",
+        ) from error
 
 
 def write_predictor(predictor: ServingPredictor, folder: Path) -> None:

@@ -119,8 +119,17 @@ def thinned(rows: Sequence[MeasuredValue]) -> list[MeasuredValue]:
     lines: dict[Hashable, list[MeasuredValue]] = defaultdict(list)
     for row in rows:
         setting, deployment = row.setting, row.setting.deployment
-        lines[(row.quantity, setting.source, setting.eager, deployment.model.name,
-               deployment.gpu.name, *deployment[1:4], *deployment[5:])].append(row)  # fmt: skip
+        lines[
+            (
+                row.quantity,
+                setting.source,
+                setting.eager,
+                deployment.model.name,
+                deployment.gpu.name,
+                *deployment[1:4],
+                *deployment[5:],
+            )
+        ].append(row)
     result = []
     for line in lines.values():
         line.sort(key=lambda row: (row.input_tokens, row.output_tokens, row.sequences))

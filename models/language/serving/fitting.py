@@ -20,9 +20,13 @@ Rows = NDArray[np.bool_]
 
 # Quantities of rows by the quantity of an answer whose bounds they calibrate.
 _ANSWERED = {
-    "each_token": "each_token", "first_token": "first_token", "rate": "rate", "saturated": "rate",
-    "batch": "rate", "arriving": "first_token",
-}  # fmt: skip
+    "each_token": "each_token",
+    "first_token": "first_token",
+    "rate": "rate",
+    "saturated": "rate",
+    "batch": "rate",
+    "arriving": "first_token",
+}
 # Held out: the cards of each chip, each model, each chip with half of the models, cells of rows.
 _CELL_FOLDS, _MODEL_HALVES, _TRIALS = 2, 2, 3
 _FEWEST_ROWS, _MOST_QUANTILES = 60, 200
@@ -146,8 +150,15 @@ def _splits(values: Sequence[MeasuredValue]) -> Iterator[tuple[Rows, Rows, bool]
 
 def _cell(value: MeasuredValue) -> str:
     deployment = value.setting.deployment
-    return "/".join((deployment.model.name, deployment.gpu.name, deployment.engine,
-                     deployment.precision, str(deployment.tensor_parallel)))  # fmt: skip
+    return "/".join(
+        (
+            deployment.model.name,
+            deployment.gpu.name,
+            deployment.engine,
+            deployment.precision,
+            str(deployment.tensor_parallel),
+        )
+    )
 
 
 def _large(labels: NDArray[np.str_]) -> list[str]:

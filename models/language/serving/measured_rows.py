@@ -27,7 +27,7 @@ _MOST_OFFERED = 8.0
 def rows_of(
     records: Iterable[Any], models: LanguageModels, gpus: Mapping[str, GpuFacts]
 ) -> list[MeasuredValue]:
-    """The values of records (rows with the columns of `infra/language_sources/SOURCES.md`) that the
+    """The values of records (rows with the columns of `infra/build/language_sources/SOURCES.md`) that the
     form covers: NVIDIA's GPUs, models that are known, one
     replica by tensor parallelism alone, sequences that memory holds at once."""
     values: list[MeasuredValue] = []
@@ -46,10 +46,15 @@ def version_of(record: Any) -> str:
 
 def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[MeasuredValue]:
     deployment = Deployment(
-        model, record.precision, record.kv_precision, record.engine, gpu,
-        record.tensor_parallel, record.link,
+        model,
+        record.precision,
+        record.kv_precision,
+        record.engine,
+        gpu,
+        record.tensor_parallel,
+        record.link,
         version_of(record),
-    )  # fmt: skip
+    )
     waves = "equal-lengths" in record.flags.split()
     load = record.kind if record.kind != "closed" else "waves" if waves else ""
     length = record.input_tokens + record.output_tokens
@@ -61,9 +66,8 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
     def row(quantity: str, sequences: float, seconds: float) -> MeasuredValue:
         arrivals = record.requests_per_second if quantity == "arriving" else 0.0
         return MeasuredValue(
-            setting, quantity, sequences, record.input_tokens, record.output_tokens, seconds,
-            arrivals,
-        )  # fmt: skip
+            setting, quantity, sequences, record.input_tokens, record.output_tokens, seconds, arrivals
+        )
 
     if record.kind == "maximum":
         if held >= 1:
@@ -78,9 +82,7 @@ def _values(record: Any, model: LanguageModel, gpu: GpuFacts) -> Iterator[Measur
 def _timed(record: Any, value: Callable[[str, float, float], MeasuredValue]) -> Iterator[MeasuredValue]:
     """The values of a closed loop or of a static batch."""
     batch, output = record.concurrency, record.output_tokens
-    each, first, rate = (
-        record.tpot_seconds, record.ttft_seconds, record.output_tokens_per_second,
-    )  # fmt: skip
+    each, first, rate = (record.tpot_seconds, record.ttft_seconds, record.output_tokens_per_second)
     if record.kind == "closed":
         streamed = not math.isnan(first) and "not-streamed" not in record.flags
         if not math.isnan(each):

@@ -40,12 +40,9 @@ _MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
-_RUN_SIGMA = {
-    "each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05,
-}  # fmt: skip
+_RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate": 0.05, "batch": 0.05}
 # Whether rows of the GPU and of the model were in the fit.
-_KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model",
-          (False, False): "both"}  # fmt: skip
+_KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
 
 class ServingPredictor(Struct, frozen=True):
@@ -74,36 +71,43 @@ class ServingPredictor(Struct, frozen=True):
         shapes = self._shapes()
         tried = {name.split("/own/")[1].rsplit("/", 3)[0] for name in self.names if "/own/" in name}
         return [
-            "tried" if line_of(entry) in tried
+            "tried"
+            if line_of(entry) in tried
             else _KNOWN[entry.gpu.name in self.gpus, shape_of(entry.model) in shapes]
             for entry in deployments
-        ]  # fmt: skip
+        ]
 
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
         """What of a deployment no row and no trial of the user is of, in words."""
         gpu, model = deployment.gpu.name, deployment.model
-        return tuple(unmeasured_parts(
-            gpu, model.name, Message("generation"),
-            gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
-            model_known=shape_of(model) in self._shapes(),
-        ))  # fmt: skip
+        return tuple(
+            unmeasured_parts(
+                gpu,
+                model.name,
+                Message("generation"),
+                gpu_known=gpu in self.gpus or f"step/gpu/{gpu}" in self.names,
+                model_known=shape_of(model) in self._shapes(),
+            )
+        )
 
     def _shapes(self) -> set[str]:
         """Shapes of the models that rows and trials are of."""
         return {name.rpartition("/")[2] for name in self.names if "/model/" in name}
 
     def closed_loop(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
-        concurrency: Floats | Sequence[float], confidence: float = 0.9,
-    ) -> ServingRates:  # fmt: skip
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic | Sequence[Traffic],
+        concurrency: Floats | Sequence[float],
+        confidence: float = 0.9,
+    ) -> ServingRates:
         """Rates with `concurrency` (n,) requests always in flight, or waiting for a place."""
         view = self._view(deployments, traffic)
         return self._closed_loop(view, np.asarray(concurrency, dtype=float), confidence)
 
     def saturated(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
-        confidence: float = 0.9,
-    ) -> ServingRates:  # fmt: skip
+        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], confidence: float = 0.9
+    ) -> ServingRates:
         """Rates with as many sequences in flight as memory and engine take in."""
         view = self._view(deployments, traffic, "maximum")
         return self._closed_loop(view, view.asked.held, confidence)
@@ -119,9 +123,12 @@ class ServingPredictor(Struct, frozen=True):
         return self._rates(view, logs_of, sequences, confidence)
 
     def under_load(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
-        requests_per_second: Floats | Sequence[float], confidence: float = 0.9,
-    ) -> ServingRates:  # fmt: skip
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic | Sequence[Traffic],
+        requests_per_second: Floats | Sequence[float],
+        confidence: float = 0.9,
+    ) -> ServingRates:
         """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
         rate = np.asarray(requests_per_second, dtype=float)
         view = self._view(deployments, traffic, "open")
@@ -151,9 +158,12 @@ class ServingPredictor(Struct, frozen=True):
         return rates._replace(output_tokens_per_second=Bounds(offered, offered, offered))
 
     def static_batch(
-        self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic],
-        batch: Floats | Sequence[float], confidence: float = 0.9,
-    ) -> ServingRates:  # fmt: skip
+        self,
+        deployments: Sequence[Deployment],
+        traffic: Traffic | Sequence[Traffic],
+        batch: Floats | Sequence[float],
+        confidence: float = 0.9,
+    ) -> ServingRates:
         """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
         sequences = np.asarray(batch, dtype=float)
         view = self._view(deployments, traffic, "static")
@@ -180,21 +190,30 @@ class ServingPredictor(Struct, frozen=True):
                 ("arriving" if arrives else "first_token", entry.ttft_seconds, entry.ttft_sigma),
             ):
                 if seconds:
-                    values.append(MeasuredValue(
-                        setting, quantity, max(entry.concurrency, 1.0),
-                        entry.traffic.input_tokens, entry.traffic.output_tokens, seconds,
-                        entry.requests_per_second or 0.0,
-                    ))  # fmt: skip
+                    values.append(
+                        MeasuredValue(
+                            setting,
+                            quantity,
+                            max(entry.concurrency, 1.0),
+                            entry.traffic.input_tokens,
+                            entry.traffic.output_tokens,
+                            seconds,
+                            entry.requests_per_second or 0.0,
+                        )
+                    )
                     sigmas.append(math.hypot(sigma, _RUN_SIGMA[quantity]))
         return self._conditioned(values, np.array(sigmas))
 
     def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
         """The same for values of rows, as if one user had measured them."""
         own = [
-            value._replace(setting=value.setting._replace(
-                deployment=self._answering(value.setting.deployment), source=""))
+            value._replace(
+                setting=value.setting._replace(
+                    deployment=self._answering(value.setting.deployment), source=""
+                )
+            )
             for value in values
-        ]  # fmt: skip
+        ]
         sigmas = [_RUN_SIGMA.get(value.quantity, _RUN_SIGMA["rate"]) for value in own]
         return self._conditioned(own, np.array(sigmas))
 
@@ -220,9 +239,8 @@ class ServingPredictor(Struct, frozen=True):
         wider: Floats = np.ones(len(values))
         for _ in range(_REWEIGHTED):
             after, left = conditioned(
-                mean, covariance, columns.linearised, log_measured, sigma * wider,
-                most_updates=_MOST_UPDATES,
-            )  # fmt: skip
+                mean, covariance, columns.linearised, log_measured, sigma * wider, most_updates=_MOST_UPDATES
+            )
             # A trial far off the others counts less, as a Student t has it.
             off = (log_measured - columns.linearised(after)[0]) / sigma
             wider = np.maximum(np.sqrt((_DEGREES + off**2) / (_DEGREES + 1)), 1.0)
@@ -274,9 +292,13 @@ class ServingPredictor(Struct, frozen=True):
         )
 
     def _rates(
-        self, view: _View, logs_of: Callable[[Logs], RequestLogs], sequences: Floats,
-        confidence: float, in_flight: Floats | None = None,
-    ) -> ServingRates:  # fmt: skip
+        self,
+        view: _View,
+        logs_of: Callable[[Logs], RequestLogs],
+        sequences: Floats,
+        confidence: float,
+        in_flight: Floats | None = None,
+    ) -> ServingRates:
         with np.errstate(divide="ignore", invalid="ignore"):
             each, doubts = view.with_doubts(logs_of)
             bounds, calibrated = {}, np.ones(len(view.known), dtype=bool)
@@ -288,10 +310,13 @@ class ServingPredictor(Struct, frozen=True):
                 calibrated &= enough
             tokens = Bounds(*(1 / bound for bound in reversed(bounds["rate"])))
         return ServingRates(
-            bounds["each_token"], bounds["first_token"], tokens,
+            bounds["each_token"],
+            bounds["first_token"],
+            tokens,
             sequences if in_flight is None else in_flight,
-            binding(view.asked, view.logs, sequences), calibrated,
-        )  # fmt: skip
+            binding(view.asked, view.logs, sequences),
+            calibrated,
+        )
 
     def _multipliers(
         self, quantity: str, known: Sequence[str], confidence: float

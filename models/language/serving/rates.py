@@ -117,9 +117,8 @@ def request_logs(
     service before. `arrivals` (n,) a second of requests that come by themselves; None: a closed
     loop."""
     seconds = request_seconds(
-        asked.work, logs, sequences, asked.input_tokens, asked.output_tokens,
-        asked.computed_tokens, arrivals,
-    )  # fmt: skip
+        asked.work, logs, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens, arrivals
+    )
     service = seconds.rate * sequences * asked.output_tokens
     return RequestLogs(
         np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
@@ -141,13 +140,22 @@ def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
     parts = step_parts(asked.work, logs, sequences, context)
     memory = parts.weights + parts.kv
     of_memory = smooth_maximum_shares(memory, parts.arithmetic)
-    prompts = np.exp(logs.mixed) * sequences * prompt_seconds(
-        asked.work, logs, asked.computed_tokens, 2 * asked.input_tokens - asked.computed_tokens
-    ) / asked.output_tokens  # fmt: skip
-    seconds = np.stack([
-        np.where(of_memory >= 0.5, parts.weights, 0.0),
-        np.where(of_memory >= 0.5, parts.kv, 0.0),
-        np.where(of_memory < 0.5, parts.arithmetic, 0.0),
-        parts.all_reduce, parts.overhead, prompts,
-    ])  # fmt: skip
+    prompts = (
+        np.exp(logs.mixed)
+        * sequences
+        * prompt_seconds(
+            asked.work, logs, asked.computed_tokens, 2 * asked.input_tokens - asked.computed_tokens
+        )
+        / asked.output_tokens
+    )
+    seconds = np.stack(
+        [
+            np.where(of_memory >= 0.5, parts.weights, 0.0),
+            np.where(of_memory >= 0.5, parts.kv, 0.0),
+            np.where(of_memory < 0.5, parts.arithmetic, 0.0),
+            parts.all_reduce,
+            parts.overhead,
+            prompts,
+        ]
+    )
     return np.asarray(np.argmax(seconds, axis=0), dtype=np.intp)

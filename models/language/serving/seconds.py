@@ -198,9 +198,14 @@ _NO_GAP = 1e-9
 
 
 def request_seconds(
-    work: Work, logs: Logs, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
-    computed_tokens: Floats | None = None, arrivals: Floats | None = None,
-) -> RequestSeconds:  # fmt: skip
+    work: Work,
+    logs: Logs,
+    sequences: Floats,
+    input_tokens: Floats,
+    output_tokens: Floats,
+    computed_tokens: Floats | None = None,
+    arrivals: Floats | None = None,
+) -> RequestSeconds:
     """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
 
     A first token waits for its own prompt, for those that go with it, and in a closed loop for a
@@ -261,9 +266,13 @@ def static_batch_seconds(
 
 
 def least_seconds(
-    work: Work, sequences: Floats, input_tokens: Floats, output_tokens: Floats,
-    computed_tokens: Floats, rate: Floats | None = None,
-) -> tuple[Floats, Floats, Floats]:  # fmt: skip
+    work: Work,
+    sequences: Floats,
+    input_tokens: Floats,
+    output_tokens: Floats,
+    computed_tokens: Floats,
+    rate: Floats | None = None,
+) -> tuple[Floats, Floats, Floats]:
     """Seconds of a token after the first, of a first one, and of the replica for each output token
     (n,) that nothing goes below: at `MOST_SHARE` of its peaks, without link and engine. A step
     reads the cache of all that are past their first token then: by Little's law, where the replica

@@ -55,9 +55,12 @@ def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
     head = model.vocab * model.hidden
     # Weights that each token reads, with their bits: the input's embedding is looked up.
     read = (
-        (weights.attention, bits.attention), (weights.dense, bits.dense),
-        (weights.shared, bits.shared), (weights.router, bits.router), (head, bits.head),
-    )  # fmt: skip
+        (weights.attention, bits.attention),
+        (weights.dense, bits.dense),
+        (weights.shared, bits.shared),
+        (weights.router, bits.router),
+        (head, bits.head),
+    )
     key_width = mla.rope + mla.nope if mla else model.head_dim
     value_width = mla.v if mla else model.head_dim
     return ModelWork(
@@ -75,7 +78,7 @@ def model_work(model: LanguageModel, precision: str, engine: str) -> ModelWork:
         whole_layers=model.full_layers / model.layers,
         window=float(model.window or np.inf),
         attention_width=model.layers * model.heads * (key_width + value_width),
-    )  # fmt: skip
+    )
 
 
 class Work(NamedTuple):

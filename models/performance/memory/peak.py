@@ -193,9 +193,12 @@ def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: f
     such a step itself, and where it is not known."""
     training = conditions.task is Task.TRAINING
     plain = replace(
-        conditions, task=Task.TRAINING, checkpointing=False, keeps_graph=False,
+        conditions,
+        task=Task.TRAINING,
+        checkpointing=False,
+        keeps_graph=False,
         optimizer=conditions.optimizer if training else Optimizer.SGD,
-    )  # fmt: skip
+    )
     if plain == conditions or plain.step not in profile.steps:
         return None
     return gpu_peak(profile, plain, confidence)

@@ -22,13 +22,20 @@ from advisor.models.performance.network_table import network_table
 
 BUNDLED = "memory.npy"
 BATCHES = (1, 8, 64)
-FACTS = ("forward_sample", "forward_fixed", *(f"peak_{b}" for b in BATCHES),
-         *(f"reserved_{b}" for b in BATCHES))  # fmt: skip
+FACTS = (
+    "forward_sample",
+    "forward_fixed",
+    *(f"peak_{b}" for b in BATCHES),
+    *(f"reserved_{b}" for b in BATCHES),
+)
 RUNS = ("training", "checkpointing", "inference")
 PRECISIONS = ("fp32", "amp")
 # How `Conditions.step` calls a run in a precision.
-_STEPS = {"training": "training/{}", "checkpointing": "training/{}/checkpointing",
-          "inference": "inference/{}"}  # fmt: skip
+_STEPS = {
+    "training": "training/{}",
+    "checkpointing": "training/{}/checkpointing",
+    "inference": "inference/{}",
+}
 _WIDTHS = {"fp32": "fp32", "amp": "16bit"}
 DTYPE = np.dtype(
     [
@@ -47,10 +54,9 @@ def facts_row(
 ) -> tuple[Any, ...]:
     """A row of memory.npy: (library, name, input), and by run what `memory_facts` told."""
     facts = [
-        [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS]
-         for precision in PRECISIONS]
+        [[runs.get(run, {}).get(f"{precision}_{fact}", np.nan) for fact in FACTS] for precision in PRECISIONS]
         for run in RUNS
-    ]  # fmt: skip
+    ]
     library, name, size = (entry.encode() for entry in key)
     return library, name, size, weights_mib, trained_mib, facts
 
@@ -169,7 +175,7 @@ def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
     except KeyError as error:
         raise DataError(
             "{bundled} has no {name}",
-            hint="build it again with advisor.infra.networks",
+            hint="build it again with advisor.infra.build.networks",
             bundled=BUNDLED,
             name=name,
         ) from error

@@ -8,6 +8,4 @@ from advisor.models.performance.surface.belief import Belief, Surface
 from advisor.models.performance.surface.choosing import Choice, next_trials
 from advisor.models.performance.surface.question import Question
 
-__all__ = [
-    "Belief", "Choice", "Question", "Surface", "anchor_trials", "log_determinant", "next_trials",
-]  # fmt: skip
+__all__ = ["Belief", "Choice", "Question", "Surface", "anchor_trials", "log_determinant", "next_trials"]

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from advisor.models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
 from advisor.models.performance.networks import Floats
-from advisor.models.search.kernel import matern52
+from advisor.models.performance.surface.kernel import matern52
 
 # Log standard deviation of a trial repeated on a quiet machine (1 to 3 %: docs/how-to/sweeps.md).
 USUAL_NOISE = 0.03
@@ -151,9 +151,7 @@ def _places(trials: Trials) -> Floats:
     cached share, log disk rate (scaled to 0..1), and one column a network and task."""
     columns = trials.columns
     disk = np.minimum(columns.disk_bytes_per_second / columns.stored_bytes, 1e5)
-    numbers = [
-        np.log(columns.batch_size), np.log(columns.vcpus), columns.cached_share, np.log(disk),
-    ]  # fmt: skip
+    numbers = [np.log(columns.batch_size), np.log(columns.vcpus), columns.cached_share, np.log(disk)]
     scaled = [(number - number.min()) / (np.ptp(number) or 1.0) for number in numbers]
     kinds = sorted({*zip(trials.cells, columns.on_cpu.tolist(), strict=True)})
     cells = list(zip(trials.cells, columns.on_cpu.tolist(), strict=True))

@@ -41,9 +41,17 @@ def measure_network(
     from advisor.sweeps.anchors.measure.network import measure
 
     return measure(
-        reference, minutes=minutes, tasks=tasks, precision=precision, data=data, device=device,
-        batches=batches, profile=profile, report=report, keep=keep,
-    )  # fmt: skip
+        reference,
+        minutes=minutes,
+        tasks=tasks,
+        precision=precision,
+        data=data,
+        device=device,
+        batches=batches,
+        profile=profile,
+        report=report,
+        keep=keep,
+    )
 
 
 __all__ = ["measure_network"]

@@ -106,9 +106,13 @@ _KEPT_STEPS = 2000
 
 
 def anchor_of_script(
-    command: Sequence[str], recorded: Sequence[RecordedSteps], seconds: float,
-    warnings: Sequence[str] = (), what: Mapping[str, Any] = {}, ran: Mapping[str, Any] = {},
-) -> dict[str, Any]:  # fmt: skip
+    command: Sequence[str],
+    recorded: Sequence[RecordedSteps],
+    seconds: float,
+    warnings: Sequence[str] = (),
+    what: Mapping[str, Any] = {},
+    ran: Mapping[str, Any] = {},
+) -> dict[str, Any]:
     """The document of a loop that was recorded once or more; `MeasuringError` for too few steps.
     A loop that knows more of itself says so: `what` it is, and how it `ran` (task, precision)."""
     warnings = list(warnings)

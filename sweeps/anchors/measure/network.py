@@ -48,9 +48,15 @@ def measure(
     if data is not None and not network.info.takes_images:
         raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)
     session = Session(
-        network=network, device=kind, device_facts=device_facts(kind), precision=precision,
-        data=data, ends_at=time.monotonic() + minutes * 60, report=report, keep=keep,
-    )  # fmt: skip
+        network=network,
+        device=kind,
+        device_facts=device_facts(kind),
+        precision=precision,
+        data=data,
+        ends_at=time.monotonic() + minutes * 60,
+        report=report,
+        keep=keep,
+    )
     if kind == "cpu":
         session.warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")
     torch.manual_seed(0)
@@ -124,8 +130,7 @@ def _synthetic_run(
         with session.sampler() as sampler:
             steps = steps_on(runner, repeat(engine.batch(size)), box)
         run = session.run_of(task, SYNTHETIC, size, steps, sampler)
-        session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} "
-                     f"{session.network.info.unit}s/s")  # fmt: skip
+        session.report(f"{task} batch {size}: {run['samples_per_second']:.4g} {session.network.info.unit}s/s")
     except AdvisorError:
         raise
     except Exception as error:

@@ -55,8 +55,10 @@ def read_steps(path: Path) -> RecordedSteps:
         if schema not in _SCHEMAS:
             raise MeasuringError(
                 "the script's steps have the format {get}, not {schema}",
-                get=schema, schema=SCHEMA, hint="let it use the hook of this version",
-            )  # fmt: skip
+                get=schema,
+                schema=SCHEMA,
+                hint="let it use the hook of this version",
+            )
         for part in ("warmup", "counted", "steps"):
             result.rows += news.pop(part, ())
         result.epochs += news.pop("epochs", ())

@@ -54,9 +54,14 @@ class Session(Struct, kw_only=True):
         return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
 
     def run_of(
-        self, task: Task, source: str, batch_size: int, steps: Sequence[float],
-        sampler: GpuSampler, period: int = 1,
-    ) -> Run:  # fmt: skip
+        self,
+        task: Task,
+        source: str,
+        batch_size: int,
+        steps: Sequence[float],
+        sampler: GpuSampler,
+        period: int = 1,
+    ) -> Run:
         """What steps on batches from `source` gave; the rate is in the network's samples."""
         samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
         warmup = count_warmup_steps(steps, period)
@@ -177,10 +182,14 @@ def _batches(session: Session, batch_size: int, workers: int, *, pinned: bool) -
         )
     batches = iter(
         make_loader(
-            source, pixels=session.network.info.input_pixels, batch_size=batch_size,
-            workers=workers, prefetch_factor=PREFETCH_FACTOR, pin_memory=pinned,
+            source,
+            pixels=session.network.info.input_pixels,
+            batch_size=batch_size,
+            workers=workers,
+            prefetch_factor=PREFETCH_FACTOR,
+            pin_memory=pinned,
         )
-    )  # fmt: skip
+    )
     try:
         yield batches
     finally:

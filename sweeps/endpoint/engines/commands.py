@@ -52,9 +52,10 @@ def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]
 def engine_version(engine: StartedEngine) -> str:
     """Of the package in this environment; "" where another one holds the engine."""
     package = {
-        StartedEngine.VLLM: "vllm", StartedEngine.TRANSFORMERS: "transformers",
+        StartedEngine.VLLM: "vllm",
+        StartedEngine.TRANSFORMERS: "transformers",
         StartedEngine.LLAMA_CPP: "llama-cpp-python",
-    }[engine]  # fmt: skip
+    }[engine]
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
@@ -68,10 +69,17 @@ def _vllm(settings: EngineSettings) -> list[str]:
     """https://docs.vllm.ai/en/latest/cli/serve/: quantised checkpoints say their format
     themselves; fp8 is made of 16-bit weights while they are loaded."""
     command = [
-        _program("vllm", "pip install vllm"), "serve", settings.model,
-        "--host", HOST, "--port", str(settings.port),
-        "--tensor-parallel-size", str(settings.tensor_parallel), "--no-enable-prefix-caching",
-    ]  # fmt: skip
+        _program("vllm", "pip install vllm"),
+        "serve",
+        settings.model,
+        "--host",
+        HOST,
+        "--port",
+        str(settings.port),
+        "--tensor-parallel-size",
+        str(settings.tensor_parallel),
+        "--no-enable-prefix-caching",
+    ]
     if settings.precision in _DTYPES:
         command += ["--dtype", _DTYPES[settings.precision]]
     if settings.precision == "fp8":
@@ -86,18 +94,29 @@ def _transformers(settings: EngineSettings) -> list[str]:
     if settings.precision not in (None, *_DTYPES) or settings.kv_precision == "fp8":
         raise UsageError(
             "transformers serves bf16 and fp16, not {precision}",
-            precision=settings.precision or "an fp8 cache", field="precision",
+            precision=settings.precision or "an fp8 cache",
+            field="precision",
             hint=Message("leave it out, or take {engine} vllm", engine=FieldName("engine")),
-        )  # fmt: skip
+        )
     dtype = _DTYPES.get(settings.precision or "", "auto")
     # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
     blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
     return [
         _program("transformers", install_command("endpoint", "engine")),
-        "serve", settings.model, "--host", HOST, "--port", str(settings.port),
-        "--continuous-batching", "--dtype", dtype,
-        "--cb-block-size", str(_BLOCK_TOKENS), "--cb-num-blocks", str(blocks),
-    ]  # fmt: skip
+        "serve",
+        settings.model,
+        "--host",
+        HOST,
+        "--port",
+        str(settings.port),
+        "--continuous-batching",
+        "--dtype",
+        dtype,
+        "--cb-block-size",
+        str(_BLOCK_TOKENS),
+        "--cb-num-blocks",
+        str(blocks),
+    ]
 
 
 def _llama_cpp(settings: EngineSettings) -> list[str]:
@@ -106,24 +125,45 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
     _refuse_split(settings, StartedEngine.LLAMA_CPP)
     if not Path(settings.model).is_file():
         raise UsageError(
-            "llama.cpp reads a GGUF file, and '{model}' is none", model=settings.model,
-            field="served_model", hint=Message("name the file by {option}",
-                                               option=FieldName("served_model")),
-        )  # fmt: skip
+            "llama.cpp reads a GGUF file, and '{model}' is none",
+            model=settings.model,
+            field="served_model",
+            hint=Message("name the file by {option}", option=FieldName("served_model")),
+        )
     if server := _found("llama-server"):
         context = settings.sequences * settings.context_tokens
         return [
-            server, "--model", settings.model, "--host", HOST, "--port", str(settings.port),
-            "--parallel", str(settings.sequences), "--ctx-size", str(context),
-            "--n-gpu-layers", "999",
-        ]  # fmt: skip
+            server,
+            "--model",
+            settings.model,
+            "--host",
+            HOST,
+            "--port",
+            str(settings.port),
+            "--parallel",
+            str(settings.sequences),
+            "--ctx-size",
+            str(context),
+            "--n-gpu-layers",
+            "999",
+        ]
     if not engine_version(StartedEngine.LLAMA_CPP):
         _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
     return [
-        sys.executable, "-m", "llama_cpp.server", "--model", settings.model, "--host", HOST,
-        "--port", str(settings.port), "--n_ctx", str(settings.context_tokens),
-        "--n_gpu_layers", "-1",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "llama_cpp.server",
+        "--model",
+        settings.model,
+        "--host",
+        HOST,
+        "--port",
+        str(settings.port),
+        "--n_ctx",
+        str(settings.context_tokens),
+        "--n_gpu_layers",
+        "-1",
+    ]
 
 
 _COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
@@ -136,10 +176,11 @@ _COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {
 def _refuse_split(settings: EngineSettings, engine: StartedEngine) -> None:
     if settings.tensor_parallel > 1:
         raise UsageError(
-            "{engine} is started on one GPU", engine=engine, field="tensor_parallel",
-            hint=Message("start it yourself, and name it by {option}",
-                         option=FieldName("endpoint")),
-        )  # fmt: skip
+            "{engine} is started on one GPU",
+            engine=engine,
+            field="tensor_parallel",
+            hint=Message("start it yourself, and name it by {option}", option=FieldName("endpoint")),
+        )
 
 
 def _found(name: str) -> str | None:
@@ -152,10 +193,12 @@ def _program(name: str, source: str) -> str:
     path = _found(name)
     if path is None:
         raise MeasuringError(
-            "{name} is not installed", name=name,
+            "{name} is not installed",
+            name=name,
             hint=Message(
                 "start the engine where it is and name it by {option}, or install it: {source}",
-                source=source, option=FieldName("endpoint"),
+                source=source,
+                option=FieldName("endpoint"),
             ),
-        )  # fmt: skip
+        )
     return path

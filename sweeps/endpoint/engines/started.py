@@ -84,9 +84,12 @@ class _Begun(NamedTuple):
     def serving(self, listening_seconds: float) -> RunningEngine:
         """What it is, now that it is ready."""
         return RunningEngine(
-            f"http://{HOST}:{self.start.port}", tuple(self.start.command), listening_seconds,
-            self.seconds, partial(_last, self.log),
-        )  # fmt: skip
+            f"http://{HOST}:{self.start.port}",
+            tuple(self.start.command),
+            listening_seconds,
+            self.seconds,
+            partial(_last, self.log),
+        )
 
 
 @contextmanager
@@ -119,9 +122,13 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
         environment["CUDA_VISIBLE_DEVICES"] = start.gpus
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(
-            [*_GUARD, *start.command], stdin=subprocess.PIPE, stdout=log, stderr=log,
-            env=environment, start_new_session=True,
-        )  # fmt: skip
+            [*_GUARD, *start.command],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
         try:
             report(f"starting {' '.join(start.command)}")
             yield _Begun(start, process, log, time.monotonic())
@@ -164,16 +171,20 @@ def _require_running(one: _Begun) -> None:
     if (code := one.process.poll()) is not None:
         raise MeasuringError(
             "{program} ended with exit code {status} before it served: {output}",
-            program=one.start.command[0], status=code, output=_last(one.log) or "it said nothing",
-        )  # fmt: skip
+            program=one.start.command[0],
+            status=code,
+            output=_last(one.log) or "it said nothing",
+        )
 
 
 def _too_slow(one: _Begun, patience_seconds: float) -> MeasuringError:
     return MeasuringError(
-        "{program} did not serve within {seconds:.0f} s: {output}", program=one.start.command[0],
-        seconds=patience_seconds, output=_last(one.log) or "it said nothing",
+        "{program} did not serve within {seconds:.0f} s: {output}",
+        program=one.start.command[0],
+        seconds=patience_seconds,
+        output=_last(one.log) or "it said nothing",
         hint=Message("start it yourself, and measure it by --endpoint"),
-    )  # fmt: skip
+    )
 
 
 def _listens(port: int) -> bool:

@@ -289,9 +289,7 @@ class RayExecutor:
         where = f" on node {flight.node}" if flight.node else ""
         text = " ".join(str(getattr(error, "cause", None) or error).split())[:300]
         failure = _failure(flight, Status.FAILED, f"{type(error).__name__}{where}: {text}")
-        own_fault = (
-            exceptions.RayTaskError, exceptions.OutOfMemoryError, exceptions.TaskCancelledError,
-        )  # fmt: skip
+        own_fault = (exceptions.RayTaskError, exceptions.OutOfMemoryError, exceptions.TaskCancelledError)
         if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
             return failure
         self._nodes.expire()
@@ -303,9 +301,13 @@ class RayExecutor:
 
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
     emit(
-        "run_lost", trial_id=flight.trial.trial_id, level=WARNING, on=flight.node or None,
-        status=status.value, reason=reason,
-    )  # fmt: skip
+        "run_lost",
+        trial_id=flight.trial.trial_id,
+        level=WARNING,
+        on=flight.node or None,
+        status=status.value,
+        reason=reason,
+    )
     return Measurement(
         trial=flight.trial,
         status=status,

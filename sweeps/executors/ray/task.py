@@ -101,12 +101,16 @@ def _refuse_too_large(trial: Trial) -> None:
     resources, size = trial.resources, machine_size()
     if resources.vcpus > size.vcpus:
         raise MeasuringError(
-            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}", vcpus=resources.vcpus,
-            node=this_node(), has=size.vcpus,
-        )  # fmt: skip
+            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}",
+            vcpus=resources.vcpus,
+            node=this_node(),
+            has=size.vcpus,
+        )
     if resources.memory_mib > size.memory_mib:
         raise MeasuringError(
             "{memory:mib} of memory asked for, but node {node} has {has:mib}",
-            memory=resources.memory_mib, node=this_node(), has=size.memory_mib,
+            memory=resources.memory_mib,
+            node=this_node(),
+            has=size.memory_mib,
             hint="ask for less, or start a larger node",
-        )  # fmt: skip
+        )

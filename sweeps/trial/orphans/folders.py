@@ -58,9 +58,12 @@ def unfinished_folders(of_owner: OwnerFilter, parent: Path, name: str = "*") -> 
 
 def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
     return Orphan(
-        kind="folder", name=str(folder), owner=tag,
-        command=f"rm -r '{folder}'", remove=partial(_remove, folder),
-    )  # fmt: skip
+        kind="folder",
+        name=str(folder),
+        owner=tag,
+        command=f"rm -r '{folder}'",
+        remove=partial(_remove, folder),
+    )
 
 
 def _remove(folder: Path) -> None:

@@ -61,9 +61,12 @@ def orphan_processes(of_owner: OwnerFilter) -> Iterator[Orphan]:
         tag = _owner_of_process(entry)
         if tag and of_owner(tag) and is_running(int(entry.name), since):
             yield Orphan(
-                kind="process", name=f"{entry.name} ({_command(entry)})", owner=tag,
-                command=f"kill -9 {entry.name}", remove=partial(_end, int(entry.name), since),
-            )  # fmt: skip
+                kind="process",
+                name=f"{entry.name} ({_command(entry)})",
+                owner=tag,
+                command=f"kill -9 {entry.name}",
+                remove=partial(_end, int(entry.name), since),
+            )
 
 
 def _owner_of_process(entry: Path) -> OwnerTag | None:
@@ -105,9 +108,12 @@ def orphan_groups(of_owner: OwnerFilter) -> Iterator[Orphan]:
                 if tag and of_owner(tag):
                     group = Path(folder) / name
                     yield Orphan(
-                        kind="cgroup", name=str(group), owner=tag,
-                        command=f"rmdir '{group}'", remove=partial(remove_group, group),
-                    )  # fmt: skip
+                        kind="cgroup",
+                        name=str(group),
+                        owner=tag,
+                        command=f"rmdir '{group}'",
+                        remove=partial(remove_group, group),
+                    )
 
 
 _MNT_DETACH = 2
@@ -120,9 +126,12 @@ def orphan_mounts(of_owner: OwnerFilter) -> Iterator[Orphan]:
         tag = _owner_of_path(point)
         if tag and of_owner(tag):
             yield Orphan(
-                kind="mount", name=str(point), owner=tag,
-                command=f"umount -l '{point}'", remove=partial(_unmount, point),
-            )  # fmt: skip
+                kind="mount",
+                name=str(point),
+                owner=tag,
+                command=f"umount -l '{point}'",
+                remove=partial(_unmount, point),
+            )
 
 
 def orphan_loops(of_owner: OwnerFilter) -> Iterator[Orphan]:
@@ -132,9 +141,12 @@ def orphan_loops(of_owner: OwnerFilter) -> Iterator[Orphan]:
         tag = _owner_of_path(Path(_text(backing).removesuffix(" (deleted)")))
         if tag and of_owner(tag):
             yield Orphan(
-                kind="loop device", name=str(device), owner=tag,
-                command=f"losetup -d {device}", remove=partial(_detach, device),
-            )  # fmt: skip
+                kind="loop device",
+                name=str(device),
+                owner=tag,
+                command=f"losetup -d {device}",
+                remove=partial(_detach, device),
+            )
 
 
 def mounted_places() -> list[Path]:

@@ -82,8 +82,11 @@ def clean_up() -> int:
     for entry in removed.stuck:
         _LOG.warning(
             "%s %s of a killed sweep cannot be removed (%s): %s",
-            entry.orphan.kind, entry.orphan.name, entry.reason, entry.orphan.command,
-        )  # fmt: skip
+            entry.orphan.kind,
+            entry.orphan.name,
+            entry.reason,
+            entry.orphan.command,
+        )
     return len(removed.gone)
 
 

@@ -62,9 +62,8 @@ def placed(
     gpus = node.gpus if on_gpu and node.gpus else None
     if gpus is not None and len(gpus) < gpu_count:
         raise MeasuringError(
-            "{wanted} GPUs requested, but this machine has {gpus}", wanted=gpu_count,
-            gpus=len(gpus),
-        )  # fmt: skip
+            "{wanted} GPUs requested, but this machine has {gpus}", wanted=gpu_count, gpus=len(gpus)
+        )
     if placement_of(vcpus, node.cores, gpus, gpu_count) is None:
         cpus = sum(len(core.cpus) for core in node.cores)
         raise MeasuringError("{vcpus:g} vCPUs requested, but this machine has {cpus}", vcpus=vcpus, cpus=cpus)
@@ -130,9 +129,13 @@ class _Waiting(Struct):
 
 
 def _take(
-    held: ExitStack, folder: Path, vcpus: float, node: Node, gpus: tuple[GpuDevice, ...] | None,
+    held: ExitStack,
+    folder: Path,
+    vcpus: float,
+    node: Node,
+    gpus: tuple[GpuDevice, ...] | None,
     gpu_count: int,
-) -> Placement | None:  # fmt: skip
+) -> Placement | None:
     """Lock all that is free, decide, and keep what was chosen. Only who has the turn looks."""
     with ExitStack() as rest:
         cores = _locked(rest, {core: f"core-{core.number}" for core in node.cores}, folder)

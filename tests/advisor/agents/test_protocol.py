@@ -97,9 +97,12 @@ def test_an_agent_asks_the_service_with_a_key(mode, tmp_path):
 @pytest.mark.parametrize(("ended_by", "code"), [(None, 0), (signal.SIGTERM, 143)])
 def test_it_ends_with_its_input_or_by_a_signal(ended_by, code):
     with subprocess.Popen(
-        [sys.executable, "-m", "advisor.cli.main", "mcp"], stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        [sys.executable, "-m", "advisor.cli.main", "mcp"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         process.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
         process.stdin.flush()
         assert process.stdout.readline()

@@ -53,8 +53,22 @@ def test_what_the_schema_allows_is_what_the_tool_takes(context):
 
 
 def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
-    assert run(["recommend", "--task", "inference", "--model", "googlenet",
-                "--target-throughput", "500", "-o", "json"]) == 0  # fmt: skip
+    assert (
+        run(
+            [
+                "recommend",
+                "--task",
+                "inference",
+                "--model",
+                "googlenet",
+                "--target-throughput",
+                "500",
+                "-o",
+                "json",
+            ]
+        )
+        == 0
+    )
     printed = json.loads(capsys.readouterr().out)
     assert TOOLS["recommend"].answer(context, ASKED | {"full": True}) == printed
 
@@ -121,15 +135,27 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
     ("tool", "asked", "field", "hint"),
     [
         ("recommend", {}, "task", "preprocessing, generation, finetuning"),
-        ("recommend", {"task": "generation", "model": "gpt2", "users": 1}, "input_tokens",
-         "input_tokens and output_tokens"),
-        ("predict", {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge",
-                     "batch_size": 10**5}, "instance", "a smaller batch_size"),
-        ("compare", {"task": "training", "model": "net.py:build", "gpu": "T4,L4"}, "model",
-         "from the list of networks"),
+        (
+            "recommend",
+            {"task": "generation", "model": "gpt2", "users": 1},
+            "input_tokens",
+            "input_tokens and output_tokens",
+        ),
+        (
+            "predict",
+            {"task": "training", "model": "resnet50", "instance": "g4dn.xlarge", "batch_size": 10**5},
+            "instance",
+            "a smaller batch_size",
+        ),
+        (
+            "compare",
+            {"task": "training", "model": "net.py:build", "gpu": "T4,L4"},
+            "model",
+            "from the list of networks",
+        ),
         ("memory", {"model": "unknownnet"}, "model", "lists those that are known"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, asked, field, hint):
     with pytest.raises(UsageError) as error:
         TOOLS[tool].answer(context, asked)

@@ -18,9 +18,7 @@ from advisor.errors import AdvisorError
 from advisor.models.performance import load_model
 
 TODAY = date(2026, 11, 27)
-ASKED = {
-    "network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, "region": None,
-}  # fmt: skip
+ASKED = {"network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, "region": None}
 # Cloud: what is asked of all clouds.
 WON = {
     "lambda": {"task": Task.TRAINING, "region": "us-east-1", "target_throughput": 1200.0},
@@ -88,9 +86,8 @@ def test_azure_wins_where_it_is_cheapest(asked):
 def test_where_nothing_answers_the_nearest_tells_what_its_price_and_disk_rest_on():
     """An old price and an assumed disk are no surer for having missed the target."""
     asked = Request(
-        **ASKED, task=Task.INFERENCE, cloud="lambda", target_throughput=800.0,
-        precision=Precision.AMP,
-    )  # fmt: skip
+        **ASKED, task=Task.INFERENCE, cloud="lambda", target_throughput=800.0, precision=Precision.AMP
+    )
     answer = recommend(asked, preparations(), today=date(2026, 11, 27))
     assert answer.chosen is None
     assert answer.nearest is not None

@@ -107,23 +107,34 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
         return {"mean": mean, "standard_error": mean / 100, "count": 200, "p99": 2 * mean}
 
     load = {
-        "status": "ok", "reason": "", "generator": {"is_capped": False},
-        "requests_per_second_wanted": None, "concurrency": 8, "in_flight": 8.0,
-        "ttft_seconds": figure(0.3), "tpot_seconds": figure(tpot_seconds),
-        "output_tokens_per_second": figure(8 / tpot_seconds), "cached_share": 0.0,
-        "input_tokens": figure(1020.0), "output_tokens": figure(129.0),
-    }  # fmt: skip
+        "status": "ok",
+        "reason": "",
+        "generator": {"is_capped": False},
+        "requests_per_second_wanted": None,
+        "concurrency": 8,
+        "in_flight": 8.0,
+        "ttft_seconds": figure(0.3),
+        "tpot_seconds": figure(tpot_seconds),
+        "output_tokens_per_second": figure(8 / tpot_seconds),
+        "cached_share": 0.0,
+        "input_tokens": figure(1020.0),
+        "output_tokens": figure(129.0),
+    }
     document = {
         "schema": SCHEMA,
         "model": EIGHT_B,
         "engine": {"name": "vllm", "version": context().predictor.engine_version("vllm")},
         "deployment": {
-            "gpu": "NVIDIA L4", "gpus": 1, "tensor_parallel": 1, "link": None,
-            "precision": "bf16", "kv_precision": "bf16",
+            "gpu": "NVIDIA L4",
+            "gpus": 1,
+            "tensor_parallel": 1,
+            "link": None,
+            "precision": "bf16",
+            "kv_precision": "bf16",
         },
         "traffic": {"input_tokens": 1020, "output_tokens": 129, "seed": 0},
         "loads": [load],
-    }  # fmt: skip
+    }
     path.write_text(json.dumps(document))
     return path
 

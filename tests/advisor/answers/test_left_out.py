@@ -74,13 +74,15 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     ("asked", "told"),
     [
         (["--cloud", "gcp", "--region", "us-central1"], "Hyperdisk is not compared"),
-        (["--cloud", "aws", "--gpu", "RTX PRO 4500 Blackwell Server"],
-         "the local disk of g7.2xlarge is not compared"),
+        (
+            ["--cloud", "aws", "--gpu", "RTX PRO 4500 Blackwell Server"],
+            "the local disk of g7.2xlarge is not compared",
+        ),
         (["--cloud", "aws", "--gpu", "A10G"], ""),
         (["--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd:500GiB"], ""),
         (["--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd,pd-balanced"], ""),
     ],
-)  # fmt: skip
+)
 def test_a_disk_that_is_not_compared_is_named(asked, told, capsys):
     """What an instance could have beside what it gets: only where too little of it is known, and
     the question leaves the disk open."""

@@ -28,7 +28,7 @@ ASKED = {
     "gpus": {"gpu": "24GiB..", "sort_by": "memory_mib"},
     "generation": {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40},
     "finetuning": {"task": "finetuning", "model": "meta-llama/Llama-3.1-8B", "tokens": 1e8},
-}  # fmt: skip
+}
 
 
 def _words(fields):
@@ -81,13 +81,17 @@ def test_some_questions_get_the_json_of_the_command_line():
 
 def test_values_of_python_are_read_as_texts_are():
     plain = advisor.recommend(
-        **RECOMMEND | {"target_throughput": "0.5k"}, gpu="T4,L4", precision="amp", vcpus=8,
-        strict=None,
-    )  # fmt: skip
+        **RECOMMEND | {"target_throughput": "0.5k"}, gpu="T4,L4", precision="amp", vcpus=8, strict=None
+    )
     typed = advisor.recommend(
-        task=Task.INFERENCE, model="googlenet", target_throughput=np.float64(500.0),
-        gpu=["T4", "L4"], precision=Precision.AMP, vcpus=np.int64(8), strict=False,
-    )  # fmt: skip
+        task=Task.INFERENCE,
+        model="googlenet",
+        target_throughput=np.float64(500.0),
+        gpu=["T4", "L4"],
+        precision=Precision.AMP,
+        vcpus=np.int64(8),
+        strict=False,
+    )
     assert typed.to_dict() == plain.to_dict()
 
 
@@ -192,9 +196,12 @@ def test_a_type_checker_knows_each_tasks_fields(tmp_path):
     )
     (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\n")
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "call.py"], cwd=tmp_path,
-        env={**os.environ, "MYPYPATH": str(ROOT)}, capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-m", "mypy", "--config-file", "mypy.ini", "call.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert [line.split(":")[1] for line in errors] == ["3"], done.stdout
 

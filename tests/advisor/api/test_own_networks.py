@@ -44,9 +44,8 @@ def test_a_module_is_answered_as_the_file_that_builds_it():
 @pytest.mark.slow
 def test_a_modules_anchor_is_measured_in_processes_of_its_own():
     file = advisor.anchor(
-        Small, (torch.zeros(2, 3, 16, 16), torch.zeros(2, dtype=torch.long)), task="training",
-        minutes=0.05,
-    )  # fmt: skip
+        Small, (torch.zeros(2, 3, 16, 16), torch.zeros(2, dtype=torch.long)), task="training", minutes=0.05
+    )
     document = json.loads(file.read_text())
     jsonschema.validate(document, SCHEMA)
     assert file.name == "anchor-Small.json"
@@ -67,9 +66,15 @@ def test_a_configuration_of_transformers_is_a_language_model():
     from transformers import LlamaConfig
 
     config = LlamaConfig(
-        hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
-        num_key_value_heads=8, vocab_size=128256, max_position_embeddings=131072, dtype="bfloat16",
-    )  # fmt: skip
+        hidden_size=4096,
+        intermediate_size=14336,
+        num_hidden_layers=32,
+        num_attention_heads=32,
+        num_key_value_heads=8,
+        vocab_size=128256,
+        max_position_embeddings=131072,
+        dtype="bfloat16",
+    )
     own = advisor.memory(task="generation", model=config, gpu="L4", max_context=8192)
     named = advisor.memory(task="generation", model="meta-llama/Llama-3.1-8B", gpu="L4", max_context=8192)
     assert own.weights_gib == pytest.approx(named.weights_gib)
@@ -295,9 +300,8 @@ def test_a_network_that_does_not_take_the_batch_leaves_no_traceback(capfd):
 @pytest.mark.slow
 def test_own_networks_are_compared_with_each_other_and_with_known_ones():
     answer = advisor.compare(
-        task="inference", model=[network(Small(), torch.zeros(1, 3, 64, 64)), "vgg16"],
-        gpu=["T4", "L4"],
-    )  # fmt: skip
+        task="inference", model=[network(Small(), torch.zeros(1, 3, 64, 64)), "vgg16"], gpu=["T4", "L4"]
+    )
     assert len(answer.to_dict()["rows"]) == 4
     assert "was never measured" in str(answer)
     one = advisor.compare(

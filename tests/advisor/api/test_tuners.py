@@ -9,9 +9,13 @@ import pytest
 import advisor
 
 NOTHING = {
-    "answered": 0, "usd_per_hour": math.inf, "usd_per_million": math.inf, "throughput_lower": 0,
-    "throughput_median": 0, "throughput_upper": 0,
-}  # fmt: skip
+    "answered": 0,
+    "usd_per_hour": math.inf,
+    "usd_per_million": math.inf,
+    "throughput_lower": 0,
+    "throughput_median": 0,
+    "throughput_upper": 0,
+}
 ASKED = {"task": "training", "model": "resnet50"}
 GRID = {"precision": ["fp32", "amp"], "batch_size": [16, 64]}
 
@@ -55,12 +59,16 @@ def test_an_instance_whose_price_nobody_knows_is_no_answer(task):
     [
         {**ASKED, "instance": "g4dn.xlarge", "batch_size": 4096},
         {**ASKED, "instance": "c7i.xlarge", "precision": "amp"},
-        {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40,
-         "instance": "g4dn.xlarge"},
-        {"task": "finetuning", "model": "meta-llama/Llama-3.1-8B", "tokens": 1e8,
-         "instance": "g4dn.xlarge", "method": "full"},
+        {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40, "instance": "g4dn.xlarge"},
+        {
+            "task": "finetuning",
+            "model": "meta-llama/Llama-3.1-8B",
+            "tokens": 1e8,
+            "instance": "g4dn.xlarge",
+            "method": "full",
+        },
     ],
-)  # fmt: skip
+)
 def test_an_instance_that_cannot_run_it_is_no_error_of_the_search(settings):
     assert advisor.objective()(settings) == NOTHING
 

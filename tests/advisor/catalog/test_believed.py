@@ -58,13 +58,16 @@ SLIPS = {
     "a CPU type with GPUs": ("c5.xlarge,T4,1.0,4.0,8.0,0.17,,us-east-1", OTHER_GPUS),
     "twice the vCPUs": ("g5.xlarge,A10G,1.0,8.0,16.0,1.006,,us-east-1", OTHER_SIZE),
     "RAM in MiB": ("g5.xlarge,A10G,1.0,4.0,16384,1.006,,us-east-1", OTHER_SIZE),
-    "no count": ("g5.xlarge,A10G,0.0,4.0,16.0,1.006,,us-east-1",
-                 "AcceleratorCount is nothing that can be true"),
-    "a price below nothing": ("g5.xlarge,A10G,1.0,4.0,16.0,-1,,us-east-1",
-                              "Price is nothing that can be true"),
-    "cells that slipped": ("g5.xlarge,A10G,1.0,1.006,,us-east-1",
-                           "the line is nothing that can be true"),
-}  # fmt: skip
+    "no count": (
+        "g5.xlarge,A10G,0.0,4.0,16.0,1.006,,us-east-1",
+        "AcceleratorCount is nothing that can be true",
+    ),
+    "a price below nothing": (
+        "g5.xlarge,A10G,1.0,4.0,16.0,-1,,us-east-1",
+        "Price is nothing that can be true",
+    ),
+    "cells that slipped": ("g5.xlarge,A10G,1.0,1.006,,us-east-1", "the line is nothing that can be true"),
+}
 
 
 @pytest.mark.parametrize("slip", SLIPS)
@@ -87,14 +90,29 @@ def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
     result, catalog = take(tmp_path, text, "gcp")
     told = {
         name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour
-        for name in ("a2-highgpu-1g", "a2-highgpu-8g", "a2-ultragpu-1g", "a3-highgpu-1g",
-                     "a3-highgpu-8g", "a3-megagpu-8g", "g2-standard-4", "n2-standard-8")
-    }  # fmt: skip
+        for name in (
+            "a2-highgpu-1g",
+            "a2-highgpu-8g",
+            "a2-ultragpu-1g",
+            "a3-highgpu-1g",
+            "a3-highgpu-8g",
+            "a3-megagpu-8g",
+            "g2-standard-4",
+            "n2-standard-8",
+        )
+    }
     assert told == pytest.approx(
-        {"a2-highgpu-1g": 3.67339, "a2-highgpu-8g": 29.3871, "a2-ultragpu-1g": 5.02962,
-         "a3-highgpu-1g": 10.97906, "a3-highgpu-8g": 87.83246, "a3-megagpu-8g": 92.66006,
-         "g2-standard-4": 0.70698, "n2-standard-8": 0.38848}
-    )  # fmt: skip
+        {
+            "a2-highgpu-1g": 3.67339,
+            "a2-highgpu-8g": 29.3871,
+            "a2-ultragpu-1g": 5.02962,
+            "a3-highgpu-1g": 10.97906,
+            "a3-highgpu-8g": 87.83246,
+            "a3-megagpu-8g": 92.66006,
+            "g2-standard-4": 0.70698,
+            "n2-standard-8": 0.38848,
+        }
+    )
     spot = catalog.price("a3-highgpu-1g", "us-central1", Market.SPOT, "gcp")
     assert spot.usd_per_hour == pytest.approx(3.35334)
     assert result.left_out == {NO_GPUS: 2, "no instance type, vCPUs or memory": 9}
@@ -191,9 +209,7 @@ def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
 
     assert [believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [False, True, True, False]
     assert [believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
-    assert [believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [
-        False, True, True, False,
-    ]  # fmt: skip
+    assert [believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [False, True, True, False]
 
 
 def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path):
@@ -240,10 +256,17 @@ GIB_AS_MIB = "\"{'Gpus': [{'Name': '%s', 'MemoryInfo': {'SizeInMiB': %s}}]}\""
 
 @pytest.mark.parametrize(
     ("card", "mib", "sheet"),
-    [("L4", 24, "L4"), ("A16", 16, "A16"), ("A100", 80, "A100-PCIE-80GB"),
-     ("H200", 141, "H200-NVL-141GB"), ("A6000", 48, "RTX A6000"), ("A10G", 22888, "A10G"),
-     ("RTXPRO6000", 96, "RTX PRO 6000 Blackwell Server"), ("P4", 7611, "P4")],
-)  # fmt: skip
+    [
+        ("L4", 24, "L4"),
+        ("A16", 16, "A16"),
+        ("A100", 80, "A100-PCIE-80GB"),
+        ("H200", 141, "H200-NVL-141GB"),
+        ("A6000", 48, "RTX A6000"),
+        ("A10G", 22888, "A10G"),
+        ("RTXPRO6000", 96, "RTX PRO 6000 Blackwell Server"),
+        ("P4", 7611, "P4"),
+    ],
+)
 def test_gpu_memory_in_the_wrong_unit_is_read_as_what_it_is_and_told(tmp_path, card, mib, sheet):
     """GiB in a field called MiB, in every row of a published catalogue."""
     text = f"{HEADER},GpuInfo\nbox,{card},1.0,8.0,48,0.95,,paris,{GIB_AS_MIB % (card, mib)}\n"

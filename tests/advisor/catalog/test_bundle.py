@@ -37,7 +37,7 @@ def refused(folder, path):
     message = str(caught.value)
     assert str(folder / path) in message
     assert "reinstall" in message
-    assert "advisor.infra.build_catalog" in message
+    assert "advisor.infra.build.catalog" in message
     assert "\n" not in message
     return message
 

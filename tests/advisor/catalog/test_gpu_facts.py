@@ -10,7 +10,7 @@ import pytest
 
 from advisor.catalog import OfferQuery
 from advisor.catalog.matching import ECC_SHARE
-from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.build.catalog.tables import read_source
 from tests.rows import assert_each
 
 TYPES = [row for row in read_source("catalog/aws_instance_types.csv") if row["gpu_name"]]

@@ -59,8 +59,11 @@ SPELLINGS = (
 )
 
 
-@given(st.sampled_from(KNOWN), st.lists(st.sampled_from(SPELLINGS), max_size=3),
-       st.sampled_from(["{}", "NVIDIA {}", "nvidia-{}", "NVIDIA{}"]))  # fmt: skip
+@given(
+    st.sampled_from(KNOWN),
+    st.lists(st.sampled_from(SPELLINGS), max_size=3),
+    st.sampled_from(["{}", "NVIDIA {}", "nvidia-{}", "NVIDIA{}"]),
+)
 def test_every_sheet_is_found_however_its_name_is_run_together(name, spellings, around) -> None:
     """Catalogues, drivers and people write blanks, hyphens, underscores, or nothing."""
     told = around.format(name)
@@ -91,13 +94,19 @@ def test_a_bare_name_of_a_pro_card_means_every_form_of_it(told, sheets) -> None:
 @pytest.mark.parametrize(
     ("told", "sheet"),
     [
-        ("RTX6000Ada", "RTX 6000 Ada"), ("RTX2000AdaGeneration", "RTX 2000 Ada"),
-        ("RTX4000SFFAda", "RTX 4000 SFF Ada"), ("RTX2080Ti", "RTX 2080 Ti"),
-        ("RTX5090D", "RTX 5090 D"), ("RTX4090Laptop", "RTX 4090 Laptop"),
-        ("A100SXM80GB", "A100-SXM4-80GB"), ("RTXA6000", "RTX A6000"), ("H200NVL", "H200-NVL-141GB"),
-        ("h200sxm141gb", "H200-SXM-141GB"), ("gh20096gb", "GH200-96GB"),
+        ("RTX6000Ada", "RTX 6000 Ada"),
+        ("RTX2000AdaGeneration", "RTX 2000 Ada"),
+        ("RTX4000SFFAda", "RTX 4000 SFF Ada"),
+        ("RTX2080Ti", "RTX 2080 Ti"),
+        ("RTX5090D", "RTX 5090 D"),
+        ("RTX4090Laptop", "RTX 4090 Laptop"),
+        ("A100SXM80GB", "A100-SXM4-80GB"),
+        ("RTXA6000", "RTX A6000"),
+        ("H200NVL", "H200-NVL-141GB"),
+        ("h200sxm141gb", "H200-SXM-141GB"),
+        ("gh20096gb", "GH200-96GB"),
     ],
-)  # fmt: skip
+)
 def test_names_without_a_blank_mean_one_sheet(told, sheet) -> None:
     """As SkyPilot, dstack and gpuhunt write them."""
     assert sheet_names(told, KNOWN) == [sheet]
@@ -112,9 +121,16 @@ def test_cards_that_differ_by_a_word_stay_apart() -> None:
 
 @pytest.mark.parametrize(
     "told",
-    ["NVIDIA A10-4Q", "L40S-24Q", "GRID T4-8Q", "A40-8Q", "T4-8C", "NVIDIA A10-12A",
-     "NVIDIA A100-SXM4-40GB MIG 1g.5gb"],
-)  # fmt: skip
+    [
+        "NVIDIA A10-4Q",
+        "L40S-24Q",
+        "GRID T4-8Q",
+        "A40-8Q",
+        "T4-8C",
+        "NVIDIA A10-12A",
+        "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+    ],
+)
 def test_a_slice_of_a_card_is_refused_by_name(told) -> None:
     """A virtual GPU has a part of the card; one that has all of it is the card."""
     sheets = load_catalog().gpus
@@ -129,8 +145,11 @@ def test_a_slice_of_a_card_is_refused_by_name(told) -> None:
 def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> None:
     """Where many are wanted, all are meant; where one is, its memory must be told."""
     assert sheet_names("A100", KNOWN) == [
-        "A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100-PCIE-80GB",
-    ]  # fmt: skip
+        "A100-SXM4-40GB",
+        "A100-SXM4-80GB",
+        "A100-PCIE-40GB",
+        "A100-PCIE-80GB",
+    ]
     assert sheet_names("A100 PCIe", KNOWN) == ["A100-PCIE-40GB", "A100-PCIE-80GB"]
     assert sheet_name("A100 80GB", KNOWN) == usual_sheet_name("A100 80GB", KNOWN)
     assert sheet_name("h200", KNOWN) == "H200-SXM-141GB"
@@ -149,9 +168,16 @@ def test_what_is_no_whole_card_of_the_table_means_none() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "near"),
-    [("", "known"), ("nvidia", "known"), ("RTX 800O", "did you mean RTX"), ("Voodoo", "known"),
-     ("RTX 4090 Ti", "RTX 4090"), ("A100-SXM4-90GB", "A100-SXM4-80GB"), ("GTX 2070", "RTX 2070")],
-)  # fmt: skip
+    [
+        ("", "known"),
+        ("nvidia", "known"),
+        ("RTX 800O", "did you mean RTX"),
+        ("Voodoo", "known"),
+        ("RTX 4090 Ti", "RTX 4090"),
+        ("A100-SXM4-90GB", "A100-SXM4-80GB"),
+        ("GTX 2070", "RTX 2070"),
+    ],
+)
 def test_what_no_card_is_called_is_refused(asked: str, near: str) -> None:
     """With names that are near, or known."""
     with pytest.raises(UsageError, match=f"unknown GPU.*{near}"):

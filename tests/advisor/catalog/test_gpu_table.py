@@ -6,7 +6,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu
-from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.build.catalog.tables import read_source
 from tests.rows import assert_each
 
 SHEETS = load_catalog().gpu_sheets
@@ -16,10 +16,36 @@ NOTED = {row["gpu"] for row in read_source("catalog/gpu_specs.csv") if row["note
 # Results of an addition and a product count as two operations. Per clock and multiprocessor:
 # CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; white papers of
 # each architecture for the tensor cores, fp16 with fp32 sums.
-CORES = {"3.7": 192, "5.2": 128, "6.0": 64, "6.1": 128, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128,
-         "8.9": 128, "9.0": 128, "10.0": 128, "10.3": 128, "12.0": 128, "12.1": 128}  # fmt: skip
-FP16 = {"6.0": 256, "6.1": 4, "7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024,
-        "9.0": 4096, "10.0": 8192, "10.3": 8192, "12.0": 1024, "12.1": 512}  # fmt: skip
+CORES = {
+    "3.7": 192,
+    "5.2": 128,
+    "6.0": 64,
+    "6.1": 128,
+    "7.0": 64,
+    "7.5": 64,
+    "8.0": 64,
+    "8.6": 128,
+    "8.9": 128,
+    "9.0": 128,
+    "10.0": 128,
+    "10.3": 128,
+    "12.0": 128,
+    "12.1": 128,
+}
+FP16 = {
+    "6.0": 256,
+    "6.1": 4,
+    "7.0": 1024,
+    "7.5": 1024,
+    "8.0": 2048,
+    "8.6": 1024,
+    "8.9": 1024,
+    "9.0": 4096,
+    "10.0": 8192,
+    "10.3": 8192,
+    "12.0": 1024,
+    "12.1": 512,
+}
 # Told otherwise by their sheets; each has a note in the source.
 ODD = {"TITAN V", "A10G", "L40", "L20", "H20-SXM5-96GB", "RTX 5090 D", "RTX 5090 D v2"}
 
@@ -34,16 +60,21 @@ def clock(card: Gpu) -> float:
 def is_geforce(card: Gpu) -> bool:
     """GeForce cards sum in fp32 at half the rate; so do their laptops', and no Titan."""
     words = card.name.split()
-    return words[0] in ("GTX", "GT") or (words[0] == "RTX" and words[1].isdigit()
-                                         and "Ada" not in words)  # fmt: skip
+    return words[0] in ("GTX", "GT") or (words[0] == "RTX" and words[1].isdigit() and "Ada" not in words)
 
 
 def test_there_are_the_cards_that_people_have() -> None:
     """From Pascal to Blackwell."""
     assert len(CARDS) >= 200
     assert {card.architecture for card in CARDS} >= {
-        "Pascal", "Volta", "Turing", "Ampere", "Ada", "Hopper", "Blackwell",
-    }  # fmt: skip
+        "Pascal",
+        "Volta",
+        "Turing",
+        "Ampere",
+        "Ada",
+        "Hopper",
+        "Blackwell",
+    }
     assert [card.name for card in CARDS if card not in COUNTED] == ["B100-SXM-192GB"]
     assert all(card.l2_mib and card.watts for card in CARDS)
 
@@ -71,8 +102,11 @@ def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
             assert card.name in NOTED
             return
         rate = FP16[capability] * clock(card)
-        if card.name.startswith(("GTX 16", "T4", "T6", "T1")) and card.fp16_tflops is not None \
-                and card.name not in ("T4", "T4G"):  # fmt: skip
+        if (
+            card.name.startswith(("GTX 16", "T4", "T6", "T1"))
+            and card.fp16_tflops is not None
+            and card.name not in ("T4", "T4G")
+        ):
             rate /= 4  # no tensor cores: two halves a core
         elif is_geforce(card) and card.capability is not None and card.capability >= 7.5:
             rate /= 2
@@ -100,12 +134,28 @@ def test_formats_are_told_only_where_there_are_units() -> None:
 def test_half_rates_are_those_that_nvidia_tells() -> None:
     """Its white papers: fp16 with fp32 sums on GeForce cards, and whole rates on others."""
     told = {
-        "RTX 2080 Ti": 53.8, "TITAN RTX": 130.5, "Quadro RTX 8000": 130.5, "RTX 3090": 71,
-        "RTX A6000": 154.8, "RTX 4090": 165.2, "RTX 6000 Ada": 364.2, "RTX 5090": 209.5,
-        "RTX PRO 6000 Blackwell": 503.8, "T4": 65, "V100-SXM2-16GB": 125, "A10": 125, "A10G": 70,
-        "A30": 165, "A40": 149.7, "A100-SXM4-80GB": 312, "L4": 121, "L40S": 366,
-        "H100-SXM5-80GB": 989, "H100-PCIE-80GB": 756, "B200-SXM-180GB": 2250,
-    }  # fmt: skip
+        "RTX 2080 Ti": 53.8,
+        "TITAN RTX": 130.5,
+        "Quadro RTX 8000": 130.5,
+        "RTX 3090": 71,
+        "RTX A6000": 154.8,
+        "RTX 4090": 165.2,
+        "RTX 6000 Ada": 364.2,
+        "RTX 5090": 209.5,
+        "RTX PRO 6000 Blackwell": 503.8,
+        "T4": 65,
+        "V100-SXM2-16GB": 125,
+        "A10": 125,
+        "A10G": 70,
+        "A30": 165,
+        "A40": 149.7,
+        "A100-SXM4-80GB": 312,
+        "L4": 121,
+        "L40S": 366,
+        "H100-SXM5-80GB": 989,
+        "H100-PCIE-80GB": 756,
+        "B200-SXM-180GB": 2250,
+    }
     assert {name: SHEETS[name].gpu.fp16_tflops for name in told} == pytest.approx(told, rel=0.012)
 
 

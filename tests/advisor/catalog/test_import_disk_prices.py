@@ -27,9 +27,13 @@ def take(folder: Path, *lines: str, name: str = "mine", header: str = HEADER):
 
 def ask(catalog):
     request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=100.0,
-        cloud="alibaba", region="cn-hangzhou", disk=DiskChoice(type="cloud_essd_pl1"),
-    )  # fmt: skip
+        network="googlenet",
+        task=Task.INFERENCE,
+        target_throughput=100.0,
+        cloud="alibaba",
+        region="cn-hangzhou",
+        disk=DiskChoice(type="cloud_essd_pl1"),
+    )
     return recommend(request, Preparations(catalog, PlainModel()), today=TODAY)
 
 

@@ -244,10 +244,13 @@ def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
         ("c9.large", "c9 large", "InstanceType is nothing that can be true"),
         ("east-a,arm64", "east-a", "the line is nothing that can be true"),
         ("0.5,0.15", "0.6,0.15", "zones of one region have different prices: the highest counts"),
-        ("T4,1.0,4.0,16.0,{},0.5,0.15", "T4,1.0,8.0,16.0,{},0.5,0.15",
-         "other facts of the same type than a line before it"),
+        (
+            "T4,1.0,4.0,16.0,{},0.5,0.15",
+            "T4,1.0,8.0,16.0,{},0.5,0.15",
+            "other facts of the same type than a line before it",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_broken_line_of_skypilots_leaves_out_that_line_alone(tmp_path, old, new, reason):
     """A public list of 100,000 lines is not lost for one of them, and says which it is."""
     text = SKYPILOT.replace(old.format(INFO), new.format(INFO))

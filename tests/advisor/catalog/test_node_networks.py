@@ -1,7 +1,7 @@
 """The network between nodes: of every AWS type with a GPU, never more than lasts."""
 
 from advisor.catalog import load_catalog
-from advisor.infra.catalog_build.tables import read_source
+from advisor.infra.build.catalog.tables import read_source
 
 CATALOG = load_catalog()
 TOLD = {row["instance_type"]: row for row in read_source("catalog/aws_networks.csv")}

@@ -68,10 +68,13 @@ def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
         return {"provider": provider, "gpu": gpu, "gpu_count": count, field: usd, **each}
 
     rows = [
-        told("Lambda", "A100 SXM", 8, 1.625), told("Lambda", "A100 SXM", 1, 2.0),
+        told("Lambda", "A100 SXM", 8, 1.625),
+        told("Lambda", "A100 SXM", 1, 2.0),
         told("Lambda", "H100", 8, 2.9),
-        told("new", "H100", 8, 2.5), told("new", "H100", 1, 3.0), told("new", "H100", 0.5, 3.0),
-    ]  # fmt: skip
+        told("new", "H100", 8, 2.5),
+        told("new", "H100", 1, 3.0),
+        told("new", "H100", 0.5, 3.0),
+    ]
     document = {"generated_at": "2026-11-20", "rows": rows}
     result, catalog = take(tmp_path, written(tmp_path, document))
     assert catalog.price("gpu_1x_a100_sxm4", "us-east-1").usd_per_hour == 2.0
@@ -126,8 +129,10 @@ def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
 def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
     """Linux alone; what it says is not available has no price."""
     result, catalog = take(tmp_path, FILES / "instances.json", as_of=DAY)
-    told = {market: catalog.price("g5.xlarge", "us-east-1", market) for market in
-            (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)}  # fmt: skip
+    told = {
+        market: catalog.price("g5.xlarge", "us-east-1", market)
+        for market in (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)
+    }
     usd = {str(market): price.usd_per_hour for market, price in told.items()}
     assert usd == {"on-demand": 1.006, "spot": 0.45, "commitment-1y": 0.6338}
     assert {price.as_of for price in told.values()} == {DAY}
@@ -183,8 +188,11 @@ def test_what_is_no_price_refuses_the_file_with_its_place(tmp_path, document, re
 
 def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
     """Of a cloud that is known and of a new one: the latest, then the cheapest."""
-    both = [{"gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20", "provider": cloud}
-            for cloud in ("verda", "crusoe") for usd in (3.9, 4.9)]  # fmt: skip
+    both = [
+        {"gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20", "provider": cloud}
+        for cloud in ("verda", "crusoe")
+        for usd in (3.9, 4.9)
+    ]
     result, catalog = take(tmp_path, written(tmp_path, [*both, row(provider="any")]))
     assert catalog.price("1x-h100-sxm", "global", cloud="crusoe").usd_per_hour == 3.9
     assert catalog.price("1H100.80S.30V", "FIN-01").usd_per_hour == 3.9
@@ -194,13 +202,33 @@ def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
 
 words = ["verda", "h100-sxm", "USD", "EUR", "spot", "2026-11-20", "0", "1.5", "$2"]
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-5, 10**30), st.floats(allow_nan=False),
-    st.text(max_size=8), st.sampled_from(words),
-)  # fmt: skip
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 10**30),
+    st.floats(allow_nan=False),
+    st.text(max_size=8),
+    st.sampled_from(words),
+)
 names = st.sampled_from(
-    ["provider", "gpu", "usd_per_gpu_hour", "price", "currency", "kind", "isSpot", "vram_gb",
-     "date", "min_gpus", "gpu_count", "vcpus", "instance_type", "pricing", "linux", "ondemand"]
-)  # fmt: skip
+    [
+        "provider",
+        "gpu",
+        "usd_per_gpu_hour",
+        "price",
+        "currency",
+        "kind",
+        "isSpot",
+        "vram_gb",
+        "date",
+        "min_gpus",
+        "gpu_count",
+        "vcpus",
+        "instance_type",
+        "pricing",
+        "linux",
+        "ondemand",
+    ]
+)
 nested = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(names, inner, max_size=6),
@@ -209,11 +237,21 @@ nested = st.recursive(
 rows = st.fixed_dictionaries(
     {"provider": st.sampled_from(["verda", "runpod", "new", "a,b"]), "gpu": st.text(min_size=1)},
     optional=dict.fromkeys(
-        ("usd_per_gpu_hour", "price", "currency", "kind", "isSpot", "vram_gb", "date", "vcpus",
-         "ram_gb", "gpu_count"),
+        (
+            "usd_per_gpu_hour",
+            "price",
+            "currency",
+            "kind",
+            "isSpot",
+            "vram_gb",
+            "date",
+            "vcpus",
+            "ram_gb",
+            "gpu_count",
+        ),
         scalars,
     ),
-)  # fmt: skip
+)
 types = st.fixed_dictionaries({"instance_type": st.sampled_from(["g5.xlarge", "x"]), "pricing": nested})
 documents = nested | st.lists(rows, max_size=3) | st.lists(types, max_size=2)
 
@@ -250,8 +288,12 @@ def facts(folder, *lines):
 
 def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
     """A disk that was timed has the rate and the interval that were found, and says so."""
-    _, catalog = take(tmp_path, facts(tmp_path, "lambda,volume.read_mib_s,900,800,1000,probe",
-                                      "lambda,volume.read_iops,9000,,,probe"))  # fmt: skip
+    _, catalog = take(
+        tmp_path,
+        facts(
+            tmp_path, "lambda,volume.read_mib_s,900,800,1000,probe", "lambda,volume.read_iops,9000,,,probe"
+        ),
+    )
     rate = catalog.disks_of("lambda").volume_rate("volume", 500)
     assert (rate.read_mib_per_second, rate.read_iops) == (900, 9000)
     assert rate.low == pytest.approx(800 / 900)
@@ -262,8 +304,10 @@ def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
 def test_a_disk_price_that_a_user_imports_is_assumed_no_longer(tmp_path):
     """The estimate gives way, and the answer says no more that it is one."""
     file = tmp_path / "prices.csv"
-    file.write_text("cloud,region,disk_type,price_per_gib_month,currency,as_of\n"
-                    "lambda,us-east-1,volume,0.20,USD,2026-11-01\n")  # fmt: skip
+    file.write_text(
+        "cloud,region,disk_type,price_per_gib_month,currency,as_of\n"
+        "lambda,us-east-1,volume,0.20,USD,2026-11-01\n"
+    )
     _, catalog = take(tmp_path, file)
     instance = catalog.instance("gpu_1x_a10")
     told, assumed = (
@@ -277,8 +321,10 @@ def test_a_disk_price_that_a_user_imports_is_assumed_no_longer(tmp_path):
 
 
 def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
-    _, catalog = take(tmp_path, facts(tmp_path, "lambda,local_disk_gb,1400,,,df",
-                                      "lambda,local_disk_read_iops,500000,,,probe"))  # fmt: skip
+    _, catalog = take(
+        tmp_path,
+        facts(tmp_path, "lambda,local_disk_gb,1400,,,df", "lambda,local_disk_read_iops,500000,,,probe"),
+    )
     instance = catalog.instance("gpu_1x_a10")
     assert instance.instance_store_gib == pytest.approx(1304, abs=1)
     assert instance.instance_store_read_iops == 500_000

@@ -23,9 +23,11 @@ def captured(network):
     """As `advisor measure` writes it: sums by class of operation."""
     found = {}
     columns = {
-        "count": (None, 1.0), "flops_per_sample": ("flops", 1.0),
-        "bytes_per_sample": ("sample_elements", 4.0), "fixed_bytes": ("fixed_elements", 4.0),
-    }  # fmt: skip
+        "count": (None, 1.0),
+        "flops_per_sample": ("flops", 1.0),
+        "bytes_per_sample": ("sample_elements", 4.0),
+        "fixed_bytes": ("fixed_elements", 4.0),
+    }
     for kernel in MODEL.table[network].kernels[Task.TRAINING]:
         row = found.setdefault(KINDS[kernel["kind"]], dict.fromkeys(columns, 0.0))
         for name, (column, by) in columns.items():
@@ -40,21 +42,38 @@ def anchor(name="my_net", gpu="T4", cuda="Tesla T4", factor=1.0, like="resnet50"
     seconds = factor * MODEL.step_times.step_seconds(workload, GPUS[gpu], batches, MODEL.table)
     runs = [
         {
-            "task": "training", "precision": "fp32", "input": "synthetic", "batch_size": batch,
-            "status": "ok", "samples_per_second": batch / each, "step_seconds": [each] * 5,
-            "warmup_step_seconds": [], "gpu_peak_allocated_mib": 400.0 + 90 * batch,
-            "gpu_peak_reserved_mib": 500.0 + 100 * batch, "reason": "",
+            "task": "training",
+            "precision": "fp32",
+            "input": "synthetic",
+            "batch_size": batch,
+            "status": "ok",
+            "samples_per_second": batch / each,
+            "step_seconds": [each] * 5,
+            "warmup_step_seconds": [],
+            "gpu_peak_allocated_mib": 400.0 + 90 * batch,
+            "gpu_peak_reserved_mib": 500.0 + 100 * batch,
+            "reason": "",
         }
         for batch, each in zip(BATCHES, seconds.tolist(), strict=True)
-    ]  # fmt: skip
+    ]
     document = {
-        "schema": "advisor.anchor/1", "measured_at": "2026-11-21T00:00:00+00:00", "seconds": 60.0,
+        "schema": "advisor.anchor/1",
+        "measured_at": "2026-11-21T00:00:00+00:00",
+        "seconds": 60.0,
         "what": {"kind": "network", "name": name, "unit": "image", "input_shape": [3, 224, 224]},
         "device": {"kind": "cuda", "gpu": cuda, "threads": 4},
-        "machine": {"cpu_model": "", "architecture": "", "cpus": 4, "physical_cores": 2,
-                    "memory_mib": 16000.0, "versions": {"torch": "2.13.0"}},
-        "runs": runs, "captured": captured(like), "warnings": [],
-    }  # fmt: skip
+        "machine": {
+            "cpu_model": "",
+            "architecture": "",
+            "cpus": 4,
+            "physical_cores": 2,
+            "memory_mib": 16000.0,
+            "versions": {"torch": "2.13.0"},
+        },
+        "runs": runs,
+        "captured": captured(like),
+        "warnings": [],
+    }
     return document | changes
 
 
@@ -106,8 +125,7 @@ def test_the_tests_anchors_are_what_measure_writes():
 
 def test_an_own_network_is_recommended_for_from_its_anchor(ask, put):
     file = put(anchor())
-    code, out, err = ask("recommend", "my_net", "--anchor", file, "--target-throughput", "150",
-                         "-o", "json")  # fmt: skip
+    code, out, err = ask("recommend", "my_net", "--anchor", file, "--target-throughput", "150", "-o", "json")
     document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
     assert (code, err, document["request"]["model"]) == (0, "", "my_net")
@@ -213,8 +231,17 @@ def test_a_card_with_too_little_memory_is_rejected_by_the_anchors_peak(ask, put)
     document = anchor()
     for each in document["runs"]:
         each["gpu_peak_reserved_mib"] = 1000.0 * each["batch_size"]
-    code, out, _ = ask("recommend", "my_net", "--anchor", put(document), "--batch-size", "64",
-                       "--explain-rejected", "-o", "json")  # fmt: skip
+    code, out, _ = ask(
+        "recommend",
+        "my_net",
+        "--anchor",
+        put(document),
+        "--batch-size",
+        "64",
+        "--explain-rejected",
+        "-o",
+        "json",
+    )
     rejected = {one["instance_type"]: one["reason"] for one in json.loads(out)["rejected"]}
     assert code == 0
     assert rejected["g4dn.xlarge"] == "gpu_memory"

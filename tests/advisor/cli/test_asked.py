@@ -63,9 +63,15 @@ def test_a_comparison_and_markdown_say_it_of_each_network(ask):
 @pytest.mark.parametrize("command", PLACES)
 @pytest.mark.parametrize(
     ("name", "network"),
-    [("yolov8", "yolov8s"), ("vit", "vit_b_16"), ("bert", "bert-base-uncased"),
-     ("ResNet-50", "resnet50"), ("resnet50.a1_in1k", "resnet50"), ("whisper", "whisper-small")],
-)  # fmt: skip
+    [
+        ("yolov8", "yolov8s"),
+        ("vit", "vit_b_16"),
+        ("bert", "bert-base-uncased"),
+        ("ResNet-50", "resnet50"),
+        ("resnet50.a1_in1k", "resnet50"),
+        ("whisper", "whisper-small"),
+    ],
+)
 def test_an_answer_says_which_network_a_name_was_taken_as(ask, command, name, network):
     text, document = told(ask, *command, "--task", "inference", "--model", name)
     assert f"{name}: taken as {network}" in text

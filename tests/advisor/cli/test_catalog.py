@@ -214,8 +214,9 @@ def test_a_list_marks_cores_that_are_assumed(ask):
     assert "*" not in ask("list", "--cloud", "aws", "--instance", "g4dn.xlarge")[1]
 
 
-@pytest.mark.parametrize("of", [("--gpu", "A10", "--cloud", "azure"), ("--cloud", "runpod"),
-                                ("--cloud", "any", "--gpu", "H100")])  # fmt: skip
+@pytest.mark.parametrize(
+    "of", [("--gpu", "A10", "--cloud", "azure"), ("--cloud", "runpod"), ("--cloud", "any", "--gpu", "H100")]
+)
 def test_a_list_fits_a_terminal(ask, of):
     """Columns without room are left out, those that name an offer and its price never."""
     heading, *lines = ask("list", *of)[1].splitlines()
@@ -256,9 +257,13 @@ def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(ask, tmp_path, cap
 
 @pytest.mark.parametrize(
     ("name", "accelerator"),
-    [("inf2.xlarge", "AWS Inferentia2"), ("trn1.2xlarge", "AWS Trainium"), ("vt1.3xlarge", ""),
-     ("f2.6xlarge", "")],
-)  # fmt: skip
+    [
+        ("inf2.xlarge", "AWS Inferentia2"),
+        ("trn1.2xlarge", "AWS Trainium"),
+        ("vt1.3xlarge", ""),
+        ("f2.6xlarge", ""),
+    ],
+)
 def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(ask, name, accelerator):
     """Its CPU prepares data; what computes there is no GPU of ours."""
     code, out, _ = ask("show", name, "-o", "json")

@@ -8,8 +8,16 @@ import pytest
 from advisor.catalog.refreshed import Refreshed, keep_refreshed
 from advisor.domain import Market, Price
 
-QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500",
-            "--region", "us-east-1")  # fmt: skip
+QUESTION = (
+    "--task",
+    "inference",
+    "--model",
+    "googlenet",
+    "--target-throughput",
+    "500",
+    "--region",
+    "us-east-1",
+)
 
 
 @pytest.fixture
@@ -51,10 +59,14 @@ def test_one_refreshed_price_is_the_one_change(ask, tmp_path):
         assert row["percent"] == pytest.approx(100 * (0.5 / 1.006 - 1))
 
 
-@pytest.mark.parametrize("question", [
-    ("--task", "generation", "--users", "40", "--cloud", "any", "--market", "any"),
-    ("--task", "generation"), ("--task", "finetuning", "--tokens", "50000000", "--cloud", "any"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "question",
+    [
+        ("--task", "generation", "--users", "40", "--cloud", "any", "--market", "any"),
+        ("--task", "generation"),
+        ("--task", "finetuning", "--tokens", "50000000", "--cloud", "any"),
+    ],
+)
 def test_saved_answers_about_language_models_are_priced_anew(ask, tmp_path, question):
     """What no price has changed stays as it was chosen, though others cost less by their median."""
     path = tmp_path / "answer.json"

@@ -35,8 +35,7 @@ def test_what_changed_is_told_and_used_until_it_is_forgotten(ask, aws):
     assert "on-demand prices: 3 of 3" in err
     _, shown, _ = ask("catalog", "refresh", "--show")
     assert len(shown.splitlines()) == 7
-    _, listed, _ = ask("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1",
-                       "-o", "json")  # fmt: skip
+    _, listed, _ = ask("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1", "-o", "json")
     prices = {one["market"]: one["price"] for one in json.loads(listed)["offers"]}
     assert prices["on-demand"]["usd_per_hour"] == 0.4
     assert prices["spot"]["kind"] == "observed"

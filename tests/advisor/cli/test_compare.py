@@ -219,10 +219,12 @@ def test_what_is_assumed_of_one_instance_names_it(capsys) -> None:
 
 @pytest.mark.parametrize(
     ("cloud", "name", "why"),
-    [("gcp", "a3-highgpu-1g", "not sold on demand (seen on 2025-09-13)"),
-     ("aws", "p3.2xlarge", "retired: AWS describes it no longer"),
-     ("azure", "Standard_NC6s_v3", "Azure retired it on 2025-09-30")],
-)  # fmt: skip
+    [
+        ("gcp", "a3-highgpu-1g", "not sold on demand (seen on 2025-09-13)"),
+        ("aws", "p3.2xlarge", "retired: AWS describes it no longer"),
+        ("azure", "Standard_NC6s_v3", "Azure retired it on 2025-09-30"),
+    ],
+)
 def test_what_nobody_can_order_is_named_before_its_price_is_compared(capsys, cloud, name, why):
     """As `predict` says it; a comparison warned of nothing."""
     other = {"gcp": "a2-highgpu-1g", "aws": "g5.xlarge", "azure": "Standard_NC4as_T4_v3"}[cloud]

@@ -49,8 +49,19 @@ def test_a_csv_has_the_count_of_each_spec(ask):
 
 
 def test_training_takes_several_gpus_and_not_several_instances(ask):
-    question = ("recommend", "--task", "training", "--model", "resnet50", "--precision", "amp",
-                "--gpu", "T4", "--target-throughput", "700")  # fmt: skip
+    question = (
+        "recommend",
+        "--task",
+        "training",
+        "--model",
+        "resnet50",
+        "--precision",
+        "amp",
+        "--gpu",
+        "T4",
+        "--target-throughput",
+        "700",
+    )
     code, out, _ = ask(*question, "-o", "json")
     document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
@@ -70,8 +81,21 @@ def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
     """But for the vCPUs, which are not what binds here."""
     rates = []
     for name, most in (("g4dn.8xlarge", "8"), ("g4dn.12xlarge", "1"), ("g4dn.12xlarge", "2")):
-        _, out, _ = ask("predict", "--task", "training", "--model", "resnet50", "--instance", name,
-                        "--batch-size", "32", "--max-gpus", most, "-o", "json")  # fmt: skip
+        _, out, _ = ask(
+            "predict",
+            "--task",
+            "training",
+            "--model",
+            "resnet50",
+            "--instance",
+            name,
+            "--batch-size",
+            "32",
+            "--max-gpus",
+            most,
+            "-o",
+            "json",
+        )
         rates.append(json.loads(out)["predicted"])
     assert rates[0]["throughput"]["median"] == pytest.approx(rates[1]["throughput"]["median"], rel=0.01)
     assert (rates[1]["gpus_used"], rates[2]["gpus_used"]) == (1, 2)
@@ -97,8 +121,21 @@ def test_an_explanation_is_of_one_of_the_instances(ask):
     assert all(-1e-6 * each <= one["samples_per_second"] <= each for one in gains)
 
 
-NODES = ("recommend", "--task", "training", "--model", "resnet50", "--precision", "amp",
-         "--gpu", "A10G", "--target-throughput", "4000", "--max-nodes", "4")  # fmt: skip
+NODES = (
+    "recommend",
+    "--task",
+    "training",
+    "--model",
+    "resnet50",
+    "--precision",
+    "amp",
+    "--gpu",
+    "A10G",
+    "--target-throughput",
+    "4000",
+    "--max-nodes",
+    "4",
+)
 MEASURED = Path(__file__).parents[2] / "data" / "nodes" / "resnet50-1gbit.json"
 
 
@@ -133,8 +170,7 @@ def test_what_was_measured_between_nodes_is_an_anchor(ask):
     assert code == 0
     assert any("nobody measured" in warning for warning in json.loads(before)["warnings"])
     assert not any("nobody measured" in warning for warning in json.loads(after)["warnings"])
-    lower = [json.loads(out)["recommendation"]["predicted"]["throughput"]["lower"]
-             for out in (before, after)]  # fmt: skip
+    lower = [json.loads(out)["recommendation"]["predicted"]["throughput"]["lower"] for out in (before, after)]
     assert lower[0] != lower[1]
 
 

@@ -70,8 +70,19 @@ def test_an_image_takes_as_long_as_its_passes(ask, words, model, passes):
 
 def test_a_gpu_by_itself_counts_images_too(ask):
     """By the same factor."""
-    gpu = ("predict", "--task", "inference", "--model", "sdxl", "--gpu", "L40S", "-o", "json",
-           "--batch-size", "8")  # fmt: skip
+    gpu = (
+        "predict",
+        "--task",
+        "inference",
+        "--model",
+        "sdxl",
+        "--gpu",
+        "L40S",
+        "-o",
+        "json",
+        "--batch-size",
+        "8",
+    )
     once, image = _asked(ask, *gpu, "--steps", "1", "--no-guidance"), _asked(ask, *gpu)
     rates = [each["predicted"]["throughput"]["median"] for each in (once, image)]
     assert "(60 passes)" in image["assumptions"][0]
@@ -144,9 +155,19 @@ def test_what_has_no_meaning_is_refused_with_the_way_out(ask, words, said):
 
 @pytest.mark.parametrize(
     "model",
-    ["whisper-large-v3", "sdxl", "stable-diffusion-1.5-vae", "deepspeech2", "dlrm", "ncf",
-     "wav2vec2-base-960h", "unet3d", "r3d_18", "videomae-base-finetuned-kinetics"],
-)  # fmt: skip
+    [
+        "whisper-large-v3",
+        "sdxl",
+        "stable-diffusion-1.5-vae",
+        "deepspeech2",
+        "dlrm",
+        "ncf",
+        "wav2vec2-base-960h",
+        "unet3d",
+        "r3d_18",
+        "videomae-base-finetuned-kinetics",
+    ],
+)
 def test_a_service_needs_no_disk_for_what_it_is_sent(ask, model):
     """No data set is read where tensors stand for one; who names one has it read."""
     words = ("recommend", "--task", "inference", "--model", model, "-o", "json")

@@ -27,10 +27,21 @@ def test_predict_and_recommend_explain_alike(ask):
     chosen = json.loads(ask(*QUESTION, "--explain", "-o", "json")[1])
     pick = chosen["recommendation"]
     _, out, _ = ask(
-        "predict", "--task", "inference", "--model", "googlenet", "--batch-size",
-        str(pick["batch_size"]), "--instance", pick["instance_type"], "--disk",
-        pick["disk"]["order"], "--explain", "-o", "json",
-    )  # fmt: skip
+        "predict",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--batch-size",
+        str(pick["batch_size"]),
+        "--instance",
+        pick["instance_type"],
+        "--disk",
+        pick["disk"]["order"],
+        "--explain",
+        "-o",
+        "json",
+    )
     one, other = json.loads(out)["explanation"], chosen["explanation"]
     assert one["measured_range"] == other["measured_range"]
     for gain, same in zip(one["gains"], other["gains"], strict=True):

@@ -104,8 +104,13 @@ def gpu_trial(network="resnet50", batch=32, factor=1.3, seed=0, **changes):
     """A measurement of training on a real T4 whose GPU alone is slower than predicted."""
     workload = Workload(network=network, task=Task.TRAINING, batch_size=batch)
     rate = batch / (factor * load_model().published_step_seconds(workload, GPUS["T4"]))
-    planned = replace(trials()[0], workload=workload, accelerator=ON_ANY_GPU,
-                      emulated_step_seconds=None, plan={"seed": seed})  # fmt: skip
+    planned = replace(
+        trials()[0],
+        workload=workload,
+        accelerator=ON_ANY_GPU,
+        emulated_step_seconds=None,
+        plan={"seed": seed},
+    )
     row = replace(
         measurement(planned, 0.8 * rate),
         stage_rates={"accelerator": rate},

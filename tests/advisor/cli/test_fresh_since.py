@@ -12,9 +12,25 @@ from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.sweep_questions import SweepRun
 
 ON_AWS = (
-    "--networks", "resnet50", "--tasks", "training", "--vcpus", "1", "--memory", "4GiB", "--disks",
-    "gp3", "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--owner", "ada",
-)  # fmt: skip
+    "--networks",
+    "resnet50",
+    "--tasks",
+    "training",
+    "--vcpus",
+    "1",
+    "--memory",
+    "4GiB",
+    "--disks",
+    "gp3",
+    "--on",
+    "aws",
+    "--instance",
+    "g4dn.xlarge",
+    "--budget",
+    "5USD",
+    "--owner",
+    "ada",
+)
 # As <aws.scheduler.scheduled-time> is written.
 FIRST, SECOND = "2026-11-16T02:00:00Z", "2026-11-23T02:00:00Z"
 

@@ -113,14 +113,20 @@ def test_requests_that_are_too_long_for_the_model_are_a_warning(told, tmp_path):
 
 
 FP8 = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
-    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-    "vocab_size": 128256, "max_position_embeddings": 131072,
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
     "quantization_config": {
-        "quant_method": "modelopt", "quant_algo": "FP8",
+        "quant_method": "modelopt",
+        "quant_algo": "FP8",
         "kv_cache_scheme": {"num_bits": 8, "type": "float"},
     },
-}  # fmt: skip
+}
 
 
 def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them(told, tmp_path):
@@ -130,9 +136,7 @@ def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them(told, tmp_pat
     words = ["recommend", "--task", "generation", "--config", str(config), "--users", "8"]
     found = json.loads(told(*words, "-o", "json"))
     serving = found["recommendation"]["serving"]
-    assert (serving["model"], serving["precision"], serving["kv_precision"]) == (
-        "mine", "fp8", "fp8",
-    )  # fmt: skip
+    assert (serving["model"], serving["precision"], serving["kv_precision"]) == ("mine", "fp8", "fp8")
     assert "a KV cache in fp8" in found["assumptions"]
     text = told(*words, "--export", "compose")
     (service, *_) = yaml.safe_load(text)["services"].values()
@@ -159,12 +163,23 @@ def test_the_folder_of_a_configuration_is_mounted(told, tmp_path):
 
 def test_a_local_configuration_stands_for_a_name(told, tmp_path):
     config = tmp_path / "config.json"
-    config.write_text(json.dumps({
-        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096,
-        "intermediate_size": 14336, "num_attention_heads": 32, "num_hidden_layers": 32,
-        "num_key_value_heads": 8, "vocab_size": 128256, "max_position_embeddings": 131072,
-        "torch_dtype": "bfloat16", "tie_word_embeddings": False,
-    }))  # fmt: skip
+    config.write_text(
+        json.dumps(
+            {
+                "architectures": ["LlamaForCausalLM"],
+                "model_type": "llama",
+                "hidden_size": 4096,
+                "intermediate_size": 14336,
+                "num_attention_heads": 32,
+                "num_hidden_layers": 32,
+                "num_key_value_heads": 8,
+                "vocab_size": 128256,
+                "max_position_embeddings": 131072,
+                "torch_dtype": "bfloat16",
+                "tie_word_embeddings": False,
+            }
+        )
+    )
     words = ["memory", "--task", "generation", "-o", "json", "--gpu", "A100"]
     own = json.loads(told(*words, "--config", str(config)))
     known = json.loads(told(*words, *MODEL))
@@ -243,9 +258,7 @@ def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
     report = json.loads(mixed.read_text())
     validator().validate(report)
     sections = report["workloads"]
-    assert [one["answer"]["spec"]["unit"] for one in sections] == [
-        "images/s", "output tokens/s", "tokens/s"
-    ]  # fmt: skip
+    assert [one["answer"]["spec"]["unit"] for one in sections] == ["images/s", "output tokens/s", "tokens/s"]
     assert all(one["complete"] and one["costs"]["choices"] and one["regions"] for one in sections)
     answered = [one["answer"]["spec"]["usd_per_hour"] for one in sections]
     assert report["totals"]["usd_per_hour"] == pytest.approx(sum(answered))
@@ -333,9 +346,24 @@ def test_a_desk_with_two_cards_may_ask_for_their_memory(told, card):
 def test_prompts_cost_the_same_before_short_and_long_answers(told):
     """20 prompts of 4,000 tokens a second are 1.29 PFLOP/s, whatever is answered: as many GPUs
     for one token as for sixteen, whose dense peak is above that."""
-    words = ["recommend", *SERVE, "--input-tokens", "4000", "--target-requests-per-s", "20",
-             "--max-ttft-ms", "2000", "--max-count", "20", "--gpu", "L40S,H100,L4",
-             "--allow-extrapolation", "-o", "json", "--output-tokens"]  # fmt: skip
+    words = [
+        "recommend",
+        *SERVE,
+        "--input-tokens",
+        "4000",
+        "--target-requests-per-s",
+        "20",
+        "--max-ttft-ms",
+        "2000",
+        "--max-count",
+        "20",
+        "--gpu",
+        "L40S,H100,L4",
+        "--allow-extrapolation",
+        "-o",
+        "json",
+        "--output-tokens",
+    ]
     usd = []
     for tokens in ("1", "2", "4", "16"):
         found = json.loads(told(*words, tokens))["recommendation"]

@@ -43,9 +43,12 @@ main.main(["sweep"])
 def started(*command, **options):
     return subprocess.Popen(
         [sys.executable, *command],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=as_in_a_terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=as_in_a_terminal,
         **options,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,11 +101,25 @@ def test_a_sweep_can_be_ended_in_every_phase(tmp_path, phase, executor, number, 
     images.mkdir()
     write_samples(images, range(16), seed=0)
     process = started(
-        "-m", "advisor", "sweep", "run", "--networks", "googlenet", "--tasks", "preprocessing",
-        "--vcpus", "1", "--memory", "1GiB", "--disks", "unlimited", "--executor", executor,
+        "-m",
+        "advisor",
+        "sweep",
+        "run",
+        "--networks",
+        "googlenet",
+        "--tasks",
+        "preprocessing",
+        "--vcpus",
+        "1",
+        "--memory",
+        "1GiB",
+        "--disks",
+        "unlimited",
+        "--executor",
+        executor,
         *(() if phase is making else ("--data", str(images))),
         env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},
-    )  # fmt: skip
+    )
     while not phase(process.pid, tmp_path) and process.poll() is None:
         time.sleep(0.02)
     process.send_signal(number)

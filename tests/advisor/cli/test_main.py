@@ -82,9 +82,21 @@ def test_help_lists_every_command_without_importing_one(capsys):
 def test_a_reader_that_leaves_changes_no_exit_code(output):
     """`2>&1 | head -1` where nothing fits: it is told by the code all the same."""
     command = [
-        sys.executable, "-m", "advisor", "recommend", "--task", "inference", "--model", "googlenet",
-        "--target-throughput", "500", "--max-price", "0.01", "-o", output,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "advisor",
+        "recommend",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--target-throughput",
+        "500",
+        "--max-price",
+        "0.01",
+        "-o",
+        output,
+    ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:
         assert child.stdout is not None
         child.stdout.readline()

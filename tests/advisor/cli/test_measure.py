@@ -167,9 +167,13 @@ def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
     command = [sys.executable, "train.py"]
     script = measure_script(command, minutes=0.05, profile=False, on_progress=lambda _line: None)
     alone = measure_network(
-        "cifar10_cnn", minutes=0.1, device="cpu", tasks=(Task.TRAINING,), profile=False,
+        "cifar10_cnn",
+        minutes=0.1,
+        device="cpu",
+        tasks=(Task.TRAINING,),
+        profile=False,
         batches={Task.TRAINING: 32},
-    )  # fmt: skip
+    )
     of_script, of_network = (statistics.median(found["runs"][0]["step_seconds"]) for found in (script, alone))
     assert 0.5 < of_script / of_network < 2
 
@@ -190,9 +194,11 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
 def test_a_script_that_does_not_reach_its_loop_is_ended():
     with pytest.raises(MeasuringError, match="did not reach"):
         measure_script(
-            [sys.executable, "-c", "import time; time.sleep(600)"], minutes=1,
-            on_progress=lambda _line: None, seconds_to_begin=0.3,
-        )  # fmt: skip
+            [sys.executable, "-c", "import time; time.sleep(600)"],
+            minutes=1,
+            on_progress=lambda _line: None,
+            seconds_to_begin=0.3,
+        )
 
 
 def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
@@ -201,9 +207,11 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
     )
     process = subprocess.Popen(
         [sys.executable, "-m", "advisor", "measure", "--", sys.executable, "train.py"],
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
     with process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -218,9 +226,15 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
 
 def child(script, **options):
     return measure_reference(
-        "alexnet", minutes=0.01, tasks=(Task.INFERENCE,), precision=Precision.FP32, data=None,
-        on_progress=lambda _line: None, command=(sys.executable, "-c", script), **options,
-    )  # fmt: skip
+        "alexnet",
+        minutes=0.01,
+        tasks=(Task.INFERENCE,),
+        precision=Precision.FP32,
+        data=None,
+        on_progress=lambda _line: None,
+        command=(sys.executable, "-c", script),
+        **options,
+    )
 
 
 @pytest.mark.parametrize(

@@ -99,9 +99,16 @@ def test_a_killed_measurement_leaves_nothing(tmp_path):
 def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
     """Not the table that torchrun makes of it; here the training takes a batch of no memory."""
     code, _, err = ask(
-        *TRAINING, "--ranks", "2", "--batch-size", "1000000", "--minutes", "0.05",
-        "--out", str(tmp_path / "anchor.json"),
-    )  # fmt: skip
+        *TRAINING,
+        "--ranks",
+        "2",
+        "--batch-size",
+        "1000000",
+        "--minutes",
+        "0.05",
+        "--out",
+        str(tmp_path / "anchor.json"),
+    )
     assert code == 1
     assert "rank" in err
     assert "allocate" in err
@@ -132,13 +139,23 @@ def test_what_goes_not_together_is_refused_before_anything_starts(ask, options, 
 def test_more_ranks_than_gpus_are_refused_before_they_meet():
     """Each rank has a GPU of its own; here torch sees one, and the rank is one of two."""
     job = {"reference": "googlenet", "batch_size": 2, "precision": "fp32", "minutes": 0.05}
-    place = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2",
-             "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9",
-             "PYTHONPATH": str(Path(__file__).parents[3])}  # fmt: skip
+    place = {
+        "RANK": "0",
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": "2",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": "9",
+        "PYTHONPATH": str(Path(__file__).parents[3]),
+    }
     done = subprocess.run(
-        [*STAND_IN, "advisor.sweeps.ranks", json.dumps(job)], env={**os.environ, **place},
-        capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        [*STAND_IN, "advisor.sweeps.ranks", json.dumps(job)],
+        env={**os.environ, **place},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 1
     said = json.loads(done.stdout.splitlines()[-1])
     assert said["usage"]

@@ -26,10 +26,23 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
     """Three loads on the screen, all of it in the file, every request in the file beside it."""
     with fake_endpoint() as endpoint:
         code, shown, told = ask(
-            "measure", "--endpoint", endpoint.url, "--model", "org/Model-8B", "--gpu", "L4",
-            "--engine", "vllm", "--precision", "fp8", "--concurrency", "4,1", "--rate", "20",
+            "measure",
+            "--endpoint",
+            endpoint.url,
+            "--model",
+            "org/Model-8B",
+            "--gpu",
+            "L4",
+            "--engine",
+            "vllm",
+            "--precision",
+            "fp8",
+            "--concurrency",
+            "4,1",
+            "--rate",
+            "20",
             *SHORT,
-        )  # fmt: skip
+        )
     assert code == 0, told
     document = json.loads((tmp_path / "anchor-Model-8B.json").read_text())
     jsonschema.validate(document, SCHEMA)
@@ -53,16 +66,19 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
         (["--engine", "vlm", "--model", "m"], "did you mean vllm"),
         (["--endpoint", "http://h", "--model", "m", "--precision", "amp"], "unknown precision"),
         (["--endpoint", "http://h", "--model", "m", "--concurrency", "0"], "above 0"),
-        (["--endpoint", "http://h", "--model", "m", "--gpus", "3", "--tensor-parallel", "2"],
-         "no copies of 2 each"),
-        (["--endpoint", "http://h", "--model", "m", "--", "--max-num-seqs", "1"],
-         "an engine that is started"),
+        (
+            ["--endpoint", "http://h", "--model", "m", "--gpus", "3", "--tensor-parallel", "2"],
+            "no copies of 2 each",
+        ),
+        (
+            ["--endpoint", "http://h", "--model", "m", "--", "--max-num-seqs", "1"],
+            "an engine that is started",
+        ),
         (["--model", "alexnet", "--concurrency", "4"], "a language model that is served"),
         (["--model", "alexnet", "--precision", "fp8"], "unknown precision"),
-        (["--endpoint", "http://h", "--model", "m", "--out", "/nonexistent/a.json"],
-         "cannot be written"),
+        (["--endpoint", "http://h", "--model", "m", "--out", "/nonexistent/a.json"], "cannot be written"),
     ],
-)  # fmt: skip
+)
 def test_wrong_questions_are_refused_before_anything_is_asked(ask, arguments, said):
     """Exit code 2, one line, and the option's name."""
     code, _, told = ask("measure", *arguments)
@@ -109,9 +125,22 @@ def test_the_key_stands_in_no_file_and_on_no_screen(ask, tmp_path, monkeypatch):
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
     """The anchor is written with a warning, and the exit code is Ctrl-C's."""
     with fake_endpoint() as endpoint:
-        command = [sys.executable, "-m", "advisor", "measure", "--endpoint", endpoint.url,
-                   "--model", "m", "--concurrency", "1,2", "--minutes", "1",
-                   "--output-tokens", "10"]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "advisor",
+            "measure",
+            "--endpoint",
+            endpoint.url,
+            "--model",
+            "m",
+            "--concurrency",
+            "1,2",
+            "--minutes",
+            "1",
+            "--output-tokens",
+            "10",
+        ]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(
             command,

@@ -28,10 +28,9 @@ def rows():
     rows = [
         measurement(started_at=today),
         measurement(
-            trial=failed, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed",
-            started_at=today,
+            trial=failed, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed", started_at=today
         ),
-    ]  # fmt: skip
+    ]
     for row in rows:
         open_store().append(row)
     return rows

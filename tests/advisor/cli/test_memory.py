@@ -48,8 +48,9 @@ def test_gpus_stand_in_order_and_a_larger_one_takes_no_smaller_batch(capsys):
 def test_named_gpus_are_the_ones_that_are_shown(capsys):
     document = answer(capsys, "--model", "vgg16", "--gpu", "t4,L4")
     assert [one["name"] for one in document["gpus"]] == ["T4", "L4"]
-    assert {one["memory_mib"] >= 40_000 for one in
-            answer(capsys, "--model", "vgg16", "--gpu", "40GiB..")["gpus"]} == {True}  # fmt: skip
+    assert {
+        one["memory_mib"] >= 40_000 for one in answer(capsys, "--model", "vgg16", "--gpu", "40GiB..")["gpus"]
+    } == {True}
 
 
 def test_inference_has_no_gradients_and_tells_of_no_grad(capsys):

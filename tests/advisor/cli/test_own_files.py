@@ -45,8 +45,13 @@ def _median(ask, model, *more):
 def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(ask, tmp_path):
     """By each way to write it, as the same file under another name."""
     tiny = _median(ask, "tiny.py:build")
-    for model in ("resnet50.py", "./resnet50.py:build", f"{tmp_path}/resnet50.py:build",
-                  "models/unet3d.py:build", "ViT-B-16.py"):  # fmt: skip
+    for model in (
+        "resnet50.py",
+        "./resnet50.py:build",
+        f"{tmp_path}/resnet50.py:build",
+        "models/unet3d.py:build",
+        "ViT-B-16.py",
+    ):
         assert _median(ask, model) == pytest.approx(tiny, rel=1e-6), model
     assert _median(ask, "resnet50") < tiny / 2
 
@@ -58,8 +63,19 @@ def test_every_command_takes_the_file(ask):
     of_tiny, own = (advisor.recommend(model=model, **asked) for model in ("tiny.py", "resnet50.py"))
     assert own.request.model == "resnet50.py"
     assert own.recommendation.instance_type == of_tiny.recommendation.instance_type
-    _, out, _ = ask("compare", "--task", "training", "--model", "tiny.py,resnet50.py,resnet50",
-                    "--gpu", "T4", "--batch-size", "8", "-o", "json")  # fmt: skip
+    _, out, _ = ask(
+        "compare",
+        "--task",
+        "training",
+        "--model",
+        "tiny.py,resnet50.py,resnet50",
+        "--gpu",
+        "T4",
+        "--batch-size",
+        "8",
+        "-o",
+        "json",
+    )
     rates = [row["predicted"]["throughput"]["median"] for row in json.loads(out)["rows"]]
     assert rates[0] == pytest.approx(rates[1], rel=1e-6)
     assert rates[2] < rates[0] / 2
@@ -67,8 +83,22 @@ def test_every_command_takes_the_file(ask):
     assert json.loads(out)["parts_mib"]["weights"] < 1
     _, out, _ = ask("report", "--task", "training", "--model", "resnet50.py", "--format", "json")
     assert json.loads(out)["workloads"][0]["recommendation"]["request"]["model"] == "resnet50.py"
-    planned = ("sweep", "plan", "--networks", "resnet50.py", "--tasks", "inference", "--vcpus", "1",
-               "--memory", "2GiB", "--disks", "gp3", "-o", "json")  # fmt: skip
+    planned = (
+        "sweep",
+        "plan",
+        "--networks",
+        "resnet50.py",
+        "--tasks",
+        "inference",
+        "--vcpus",
+        "1",
+        "--memory",
+        "2GiB",
+        "--disks",
+        "gp3",
+        "-o",
+        "json",
+    )
     code, _, err = ask(*planned)
     assert (code, "give --accelerator cpu" in err) == (2, True)
     code, out, err = ask(*planned, "--accelerator", "cpu")
@@ -76,9 +106,17 @@ def test_every_command_takes_the_file(ask):
 
 
 @pytest.mark.parametrize(
-    "model", ["resnet50.pth", "./resnet50", "~/resnet50", "nets\\resnet50", "resnet50.onnx",
-              "resnet50.PY:build", "resnet50.ipynb"],
-)  # fmt: skip
+    "model",
+    [
+        "resnet50.pth",
+        "./resnet50",
+        "~/resnet50",
+        "nets\\resnet50",
+        "resnet50.onnx",
+        "resnet50.PY:build",
+        "resnet50.ipynb",
+    ],
+)
 @pytest.mark.parametrize("command", [("predict", *ON), ("recommend",), ("memory",)])
 def test_a_file_that_cannot_be_built_is_unknown_and_near_names_are_told(ask, command, model):
     """No known network answers for it unasked."""

@@ -139,8 +139,7 @@ def test_a_card_by_itself_gains_what_its_steps_gain(ask):
 
 def test_what_runs_no_network_on_a_gpu_has_no_other_settings(ask):
     on_cpu = ("predict", "--task", "inference", "--model", "googlenet", "--instance", "c7i.xlarge")
-    decoding = ("predict", "--task", "preprocessing", "--model", "googlenet",
-                "--instance", "g4dn.xlarge")  # fmt: skip
+    decoding = ("predict", "--task", "preprocessing", "--model", "googlenet", "--instance", "g4dn.xlarge")
     for question in (on_cpu, decoding):
         assert json.loads(ask(*question, "-o", "json")[1])["other_settings"] == []
 
@@ -164,14 +163,24 @@ def test_a_cloud_that_is_not_known_is_refused_everywhere(ask, command, cloud, wa
 
 @pytest.mark.parametrize("place", [("--cloud", "gcp"), ("--cloud", "gcp", "--region", "us-central1")])
 def test_an_instance_of_another_cloud_than_is_asked_for_is_refused(ask, place):
-    code, _, err = ask("predict", "--task", "training", "--model", "resnet50", "--instance",
-                       "g5.xlarge", *place)  # fmt: skip
+    code, _, err = ask(
+        "predict", "--task", "training", "--model", "resnet50", "--instance", "g5.xlarge", *place
+    )
     assert code == 2
     assert "g5.xlarge is a type of aws, not of gcp; give --cloud aws" in err
 
 
 def test_a_region_of_the_default_cloud_says_nothing_of_another_clouds_type(ask):
-    code, _, err = ask("predict", "--task", "training", "--model", "resnet50", "--instance",
-                       "g2-standard-4", "--region", "us-central1")  # fmt: skip
+    code, _, err = ask(
+        "predict",
+        "--task",
+        "training",
+        "--model",
+        "resnet50",
+        "--instance",
+        "g2-standard-4",
+        "--region",
+        "us-central1",
+    )
     assert code == 2
     assert "give --cloud gcp" in err

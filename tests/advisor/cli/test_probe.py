@@ -20,10 +20,12 @@ from tests.sweeps.probe.samples import document, gpu_part, operations_part
 from tests.sweeps.probe.test_showing import validate
 
 LIGHT_CORE = (
-    sys.executable, "-P", "-c",
+    sys.executable,
+    "-P",
+    "-c",
     "import sys; sys.modules['torch'] = sys.modules['PIL'] = None\n"
     "from advisor.sweeps.probe.__main__ import main; raise SystemExit(main())",
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -195,9 +197,11 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
     command = [sys.executable, "-m", "advisor", "probe", "--only", "decode,disk"]
     process = subprocess.Popen(
         [*command, "--disk", str(tmp_path)],
-        stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
     with process:
         assert process.stderr is not None
         process.stderr.readline()  # the first part has begun

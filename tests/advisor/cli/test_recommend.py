@@ -185,10 +185,20 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     chosen = strict_json(ask(*QUESTION, "--target-throughput", "500", "-o", "json")[1])
     pick = chosen["recommendation"]
     _, out, _ = ask(
-        "predict", "--task", "inference", "--model", "googlenet", "--batch-size",
-        str(pick["batch_size"]), "--instance", pick["instance_type"], "--disk",
-        pick["disk"]["order"], "-o", "json",
-    )  # fmt: skip
+        "predict",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--batch-size",
+        str(pick["batch_size"]),
+        "--instance",
+        pick["instance_type"],
+        "--disk",
+        pick["disk"]["order"],
+        "-o",
+        "json",
+    )
     said = strict_json(out)
     rates = pytest.approx(pick["predicted"]["throughput"], rel=1e-9)
     assert said["predicted"]["throughput"] == rates
@@ -205,8 +215,18 @@ def test_24_gib_means_cards_sold_with_24_gib(ask):
     assert {one["gpu"]["name"] for one in ranked} == {"A10G", "L4"}
 
 
-CONSTRAINTS = ("--gpu", "24GiB..,cc8.0..8.9", "--vcpus", "8..16", "--memory", "32GiB..",
-               "--disk", "gp3,local", "--quota", "G=8")  # fmt: skip
+CONSTRAINTS = (
+    "--gpu",
+    "24GiB..,cc8.0..8.9",
+    "--vcpus",
+    "8..16",
+    "--memory",
+    "32GiB..",
+    "--disk",
+    "gp3,local",
+    "--quota",
+    "G=8",
+)
 
 
 def test_constraints_are_kept_and_told(ask):
@@ -303,9 +323,20 @@ def test_what_each_sample_waits_for_is_read_once_in_inference_and_cached_in_trai
     rates = {}
     for task in ("inference", "training"):
         _, out, _ = ask(
-            "predict", "--task", task, "--model", "alexnet", "--precision", "amp",
-            "--instance", "p4d.24xlarge", "--disk", "st1:500GiB", "-o", "json",
-        )  # fmt: skip
+            "predict",
+            "--task",
+            task,
+            "--model",
+            "alexnet",
+            "--precision",
+            "amp",
+            "--instance",
+            "p4d.24xlarge",
+            "--disk",
+            "st1:500GiB",
+            "-o",
+            "json",
+        )
         rates[task] = strict_json(out)["stage_rates"]["storage"]
     assert rates["inference"] < 100 < rates["training"]
 
@@ -339,8 +370,10 @@ def test_every_format_has_as_many_specs(ask, most, more):
     assert specs <= most
     assert len(list(csv.DictReader(io.StringIO(ask(*words, "-o", "csv")[1])))) == specs
     markdown = ask(*words, "-o", "md")[1]
-    assert sum(line.startswith(f"| {rank} |") for rank in range(1, 12)
-               for line in markdown.splitlines()) == specs  # fmt: skip
+    assert (
+        sum(line.startswith(f"| {rank} |") for rank in range(1, 12) for line in markdown.splitlines())
+        == specs
+    )
     text = ask(*words)[1]
     table = text.partition("Alternatives")[2].partition("\n\n")[0].splitlines()
     if most == 10:  # a table on a terminal shows four, and how many more there are
@@ -378,9 +411,13 @@ def test_nothing_is_listed_that_nobody_takes(ask, network, task):
 
 @pytest.mark.parametrize(
     "more",
-    [("--target-throughput", "1000", "--precision", "amp"), ("--precision", "amp"),
-     ("--max-latency-ms", "60"), ("--target-throughput", "500", "--pareto")],
-)  # fmt: skip
+    [
+        ("--target-throughput", "1000", "--precision", "amp"),
+        ("--precision", "amp"),
+        ("--max-latency-ms", "60"),
+        ("--target-throughput", "500", "--pareto"),
+    ],
+)
 def test_a_spec_has_one_price_in_one_answer(ask, more):
     """Whatever part of the answer names it; another price of a type names another disk."""
     words = ("recommend", "--task", "inference", "--model", "resnet50", *more)
@@ -417,8 +454,17 @@ def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(ask):
 
 
 def test_arm_and_a_cpu_of_unknown_speed_are_told(ask):
-    words = ("recommend", "--task", "preprocessing", "--model", "resnet50", "--epochs", "1",
-             "--max-hours", "1")  # fmt: skip
+    words = (
+        "recommend",
+        "--task",
+        "preprocessing",
+        "--model",
+        "resnet50",
+        "--epochs",
+        "1",
+        "--max-hours",
+        "1",
+    )
     document, text = strict_json(ask(*words, "-o", "json")[1]), ask(*words)[1]
     jsonschema.validate(document, SCHEMA)
     pick = document["recommendation"]

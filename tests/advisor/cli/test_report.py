@@ -24,9 +24,7 @@ from tests.advisor.render.sizing.hostile import HOSTILE
 from tests.advisor.render.sizing.reports import validator
 from tests.processes import as_in_a_terminal
 
-QUESTION = (
-    "--task", "inference", "--model", "googlenet", "--target-throughput", "500", "--gpu", "T4,L4",
-)  # fmt: skip
+QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500", "--gpu", "T4,L4")
 DAY = ("--date", "2026-11-22")
 PLAN = """
 title: Vision team
@@ -124,10 +122,12 @@ def test_a_saved_answer_and_a_saved_report_can_be_told_again(ask, tmp_path):
 )
 def test_one_wrong_workload_refuses_the_whole_plan(ask, plan, tmp_path, change, told):
     wrong = {
-        "target_throughput: 500": "target_throughput: -5", "model: googlenet": "model: goglenet",
-        "task: training": "task: cooking", "precision: amp": "precison: amp",
+        "target_throughput: 500": "target_throughput: -5",
+        "model: googlenet": "model: goglenet",
+        "task: training": "task: cooking",
+        "precision: amp": "precison: amp",
         "title: Vision team": "tittle: x",
-    }[change]  # fmt: skip
+    }[change]
     Path(plan).write_text(PLAN.replace(change, wrong))
     out = tmp_path / "out.md"
     code, said, err = ask("report", "--plan", plan, "--out", str(out))
@@ -227,14 +227,12 @@ def test_an_interrupted_report_leaves_no_file_and_no_process(tmp_path, sent, cod
     (tmp_path / "team.yaml").write_text(json.dumps({"workloads": workloads}))
     out = tmp_path / "team.md"
     out.write_text("old")
-    command = [sys.executable, "-m", "advisor.cli.main", "report", "--plan", "team.yaml",
-               "--out", "team.md"]  # fmt: skip
+    command = [sys.executable, "-m", "advisor.cli.main", "report", "--plan", "team.yaml", "--out", "team.md"]
     # NumPy's threads may hear a signal that the first one blocks.
     environment = {key: one for key, one in os.environ.items() if key not in THREAD_COUNTS}
     child = subprocess.Popen(
-        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment,
-        preexec_fn=as_in_a_terminal,
-    )  # fmt: skip
+        command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=as_in_a_terminal
+    )
     while not _children(child.pid):
         time.sleep(0.05)
         assert child.poll() is None

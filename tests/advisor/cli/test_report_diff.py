@@ -12,8 +12,15 @@ from advisor.cli.main import run as advisor
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook, postbox
 
-BROKEN = ("", "[]", "{}", '{"schema": "advisor.report/1"}', '{"schema": "advisor.report/9"}',
-          "[" * 100_000, "NaN")  # fmt: skip
+BROKEN = (
+    "",
+    "[]",
+    "{}",
+    '{"schema": "advisor.report/1"}',
+    '{"schema": "advisor.report/9"}',
+    "[" * 100_000,
+    "NaN",
+)
 
 
 @pytest.fixture
@@ -79,9 +86,7 @@ def test_a_difference_goes_to_a_webhook_and_by_mail(saved, capsys):
         to = f"smtp://127.0.0.1:{box.port}?to=team@example.com&from=advisor@example.com"
         assert advisor(["report", "diff", *saved, "--send", server.url, "--send", to]) == 0
     message = json.loads(server.got[0][2])
-    assert (message["kind"], message["document"]["schema"]) == (
-        "report-diff", "advisor.report-diff/1",
-    )  # fmt: skip
+    assert (message["kind"], message["document"]["schema"]) == ("report-diff", "advisor.report-diff/1")
     assert "became 50 % cheaper" in message["text"]
     assert b"report-diff-2026-12-22.txt" in box.got[0][2]
     told = capsys.readouterr()
@@ -93,10 +98,17 @@ def test_a_difference_goes_to_a_webhook_and_by_mail(saved, capsys):
 def test_a_report_is_sent_in_its_format_and_never_tells_the_target(saved, tmp_path, capsys):
     """The command in the report leaves the target out: its address may be a secret."""
     with hook() as server:
-        code = advisor([
-            "report", "--from", saved[0], "--send", f"file:{tmp_path}/sent-{{date}}.xlsx",
-            "--send", server.url,
-        ])  # fmt: skip
+        code = advisor(
+            [
+                "report",
+                "--from",
+                saved[0],
+                "--send",
+                f"file:{tmp_path}/sent-{{date}}.xlsx",
+                "--send",
+                server.url,
+            ]
+        )
     assert code == 0
     assert (tmp_path / "sent-2026-11-22.xlsx").read_bytes().startswith(b"PK")
     assert b"secret-path" not in server.got[0][2]

@@ -19,35 +19,61 @@ from advisor.sweeps.trial.ownership import this_process
 SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
 SWEEP = ("sweep", "run", "--preset", "small")
-GRID = ("sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
-        "--memory", "4GiB", "--disks", "gp3", "--accelerator", "emulated:T4")  # fmt: skip
+GRID = (
+    "sweep",
+    "run",
+    "--networks",
+    "resnet50",
+    "--tasks",
+    "training",
+    "--vcpus",
+    "1,2",
+    "--memory",
+    "4GiB",
+    "--disks",
+    "gp3",
+    "--accelerator",
+    "emulated:T4",
+)
 ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD")
 REPORT = {
     "fit": {
-        "kept": "new", "why": "on 9 fresh trials ..", "new_model": "abc", "last_model": "def",
-        "held_out_rows": 9, "fitted": 29, "last_is_held_out": True,
+        "kept": "new",
+        "why": "on 9 fresh trials ..",
+        "new_model": "abc",
+        "last_model": "def",
+        "held_out_rows": 9,
+        "fitted": 29,
+        "last_is_held_out": True,
         "new_error_percent": {"median": 4.0, "p90": 9.0},
         "last_error_percent": {"median": 30.0, "p90": 40.0},
     },
     "drift": {
-        "compared": 9, "beyond_interval": 1, "median_change_percent": -3.1,
+        "compared": 9,
+        "beyond_interval": 1,
+        "median_change_percent": -3.1,
         "changed": ["torch 2.13.0 -> 2.14.0"],
-        "trials": [{
-            "trial_id": "0123", "trial": "googlenet inference on cpu", "change_percent": -33.3,
-            "before": {"lower": 99.0, "rate": 100.0, "upper": 101.0, "started_at": "then"},
-            "now": {"lower": 66.0, "rate": 66.7, "upper": 67.0},
-        }],
+        "trials": [
+            {
+                "trial_id": "0123",
+                "trial": "googlenet inference on cpu",
+                "change_percent": -33.3,
+                "before": {"lower": 99.0, "rate": 100.0, "upper": 101.0, "started_at": "then"},
+                "now": {"lower": 66.0, "rate": 66.7, "upper": 67.0},
+            }
+        ],
         "last_model": {"rows": 9, "outside": 1, "expected": 1.8, "confidence": 0.9},
     },
     "sizing_report": {
         "headline": "What changed from 2026-10-01 to 2026-11-01: 1 of 1 workload, 1 pick",
-        "changed": True, "error": None,
+        "changed": True,
+        "error": None,
         "deliveries": [
             {"target": "s3://team/a", "state": "arrived", "attempts": 1, "error": None},
             {"target": "https://x/..", "state": "kept", "attempts": 4, "error": "it is away"},
         ],
     },
-}  # fmt: skip
+}
 
 
 def ask(*arguments, exit_code=0):

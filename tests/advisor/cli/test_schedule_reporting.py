@@ -34,12 +34,13 @@ def shown(capsys):
 
 
 def test_what_is_reported_is_kept_and_shown_without_secrets(folder, capsys):
-    assert add("--report", "plan.yaml", "--send", HOOK, "--send", "file:out/", "--send-when",
-               "changed") == 0  # fmt: skip
+    assert add("--report", "plan.yaml", "--send", HOOK, "--send", "file:out/", "--send-when", "changed") == 0
     assert shown(capsys) == {
-        "plan": "plan.yaml", "format": "md", "only_changes": True,
+        "plan": "plan.yaml",
+        "format": "md",
+        "only_changes": True,
         "send": ["https://hooks.example.com/..", f"file:{folder}/out/"],
-    }  # fmt: skip
+    }
     for command in (["show", "fit"], ["list"]):
         assert advisor(["schedule", *command]) == 0
         assert "swordfish" not in capsys.readouterr().out

@@ -11,9 +11,19 @@ from tests.advisor.cli.test_anchors import anchor
 from tests.sweeps.anchors.test_anchors import a_measurement
 
 HEAVY = {
-    "torch", "ray", "boto3", "pandas", "sklearn", "scipy", "sqlalchemy", "rich", "matplotlib",
-    "jinja2", "weasyprint", "openpyxl",
-}  # fmt: skip
+    "torch",
+    "ray",
+    "boto3",
+    "pandas",
+    "sklearn",
+    "scipy",
+    "sqlalchemy",
+    "rich",
+    "matplotlib",
+    "jinja2",
+    "weasyprint",
+    "openpyxl",
+}
 WATCHED = """
 import json, sys
 from advisor.cli.main import run
@@ -56,9 +66,8 @@ def test_nothing_heavy_is_imported_to_answer(arguments):
 def test_what_asks_aws_is_loaded_only_to_ask():
     watched = WATCHED.replace('name.partition(".")[0] for', "name for")
     done = subprocess.run(
-        [sys.executable, "-c", watched, "recommend", *QUESTION],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", watched, "recommend", *QUESTION], capture_output=True, text=True, check=True
+    )
     seen = set(json.loads(done.stdout.splitlines()[-1])["modules"])
     live = ("live", "refresh", "overlaid")
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
@@ -78,8 +87,10 @@ def test_what_explains_is_loaded_only_to_explain():
     for flags, loaded in (([], set()), (["--explain"], explaining)):
         done = subprocess.run(
             [sys.executable, "-c", watched, "recommend", *QUESTION, *flags],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         assert explaining & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == loaded
 
 
@@ -90,9 +101,8 @@ def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     place.write_text(json.dumps(document))
     question = ["--task", "training", "--model", "my_net", "--anchor", str(place)]
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED, "recommend", *question],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [sys.executable, "-c", WATCHED, "recommend", *question], capture_output=True, text=True, check=True
+    )
     seen = json.loads(done.stdout.splitlines()[-1])
     assert seen["code"] == 0, done.stderr
     assert not HEAVY & set(seen["modules"])

@@ -20,9 +20,19 @@ from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement
 
 GRID = (
-    "--networks", "googlenet", "--tasks", "preprocessing", "--vcpus", "0.5,1",
-    "--memory", "1GiB", "--disks", "unlimited", "--accelerator", "cpu",
-)  # fmt: skip
+    "--networks",
+    "googlenet",
+    "--tasks",
+    "preprocessing",
+    "--vcpus",
+    "0.5,1",
+    "--memory",
+    "1GiB",
+    "--disks",
+    "unlimited",
+    "--accelerator",
+    "cpu",
+)
 CLUSTER = ("plan", *GRID, "--ray-address", "h:6379")
 
 
@@ -123,8 +133,16 @@ def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(asked, said):
 
 
 def test_the_settings_of_a_step_are_part_of_the_trial():
-    asked = ("--tasks", "inference", "--memory-format", "contiguous,channels_last", "--stack",
-             "eager,compile", "--measure-seconds", "7")  # fmt: skip
+    asked = (
+        "--tasks",
+        "inference",
+        "--memory-format",
+        "contiguous,channels_last",
+        "--stack",
+        "eager,compile",
+        "--measure-seconds",
+        "7",
+    )
     trials = json.loads(ask("plan", *GRID, "-o", "json", *asked))["trials"]
     workloads = [one["trial"]["workload"] for one in trials]
     settings = {(one.get("memory_format"), one.get("stack")) for one in workloads}
@@ -286,8 +304,20 @@ def test_a_second_sweep_on_the_machine_is_refused(images, measured, monkeypatch)
 @pytest.mark.slow
 def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""
-    command = [sys.executable, "-m", "advisor", "sweep", "run", *GRID, "--data", str(images),
-               "--executor", "process", "-o", "json"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "advisor",
+        "sweep",
+        "run",
+        *GRID,
+        "--data",
+        str(images),
+        "--executor",
+        "process",
+        "-o",
+        "json",
+    ]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     sweeping = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     while not (first := open_store().all()) and sweeping.poll() is None:
@@ -301,6 +331,9 @@ def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     assert rows[: len(first)] == first
     assert len(rows) == 2
     assert {row.limited_by for row in rows} <= {
-        LimitedBy.CGROUP_V1, LimitedBy.CGROUP_V2, LimitedBy.AFFINITY, LimitedBy.NONE
-    }  # fmt: skip
+        LimitedBy.CGROUP_V1,
+        LimitedBy.CGROUP_V2,
+        LimitedBy.AFFINITY,
+        LimitedBy.NONE,
+    }
     assert not list(Path("/sys/fs/cgroup").glob(f"*/advisor-{sweeping.pid}-*"))

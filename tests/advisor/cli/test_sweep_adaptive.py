@@ -9,10 +9,19 @@ from advisor.cli.sweep import sweep
 from advisor.errors import AdvisorError, DataError, UsageError
 
 GRID = (
-    "--networks", "googlenet", "--tasks", "inference", "--vcpus", "0.5,1",
-    "--memory", "1GiB,2GiB,4GiB", "--disks", "slow=12MiB/s,unlimited", "--accelerator",
+    "--networks",
+    "googlenet",
+    "--tasks",
+    "inference",
+    "--vcpus",
+    "0.5,1",
+    "--memory",
+    "1GiB,2GiB,4GiB",
+    "--disks",
+    "slow=12MiB/s,unlimited",
+    "--accelerator",
     "emulated:T4",
-)  # fmt: skip
+)
 TABLE = "nodes,kind,usd_per_hour,throughput\n" + "".join(
     f"{nodes},{kind},{nodes * price:g},{nodes**0.9 * rate:g}\n"
     for nodes in (1, 2, 4, 8)
@@ -80,8 +89,9 @@ def test_a_simulation_tells_trials_regret_and_why_it_stopped(table):
 
 
 def test_a_target_is_met_by_the_cheapest_that_reaches_it(table):
-    shown = ask("simulate", "--table", table, "--target-throughput", "200", "--no-stop",
-                "--budget", "12trials")  # fmt: skip
+    shown = ask(
+        "simulate", "--table", table, "--target-throughput", "200", "--no-stop", "--budget", "12trials"
+    )
     assert "The cheapest was found" in shown
     assert "failed" in shown
 

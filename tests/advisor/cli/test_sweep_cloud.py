@@ -26,10 +26,35 @@ from tests.infra.aws.wire import Request
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
 
-GRID = ("sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
-        "--memory", "4GiB", "--disks", "gp3,st1:500GiB")  # fmt: skip
-ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--owner", "ada",
-          "--sweep-id", "nightly", "--instance-profile", "none")  # fmt: skip
+GRID = (
+    "sweep",
+    "run",
+    "--networks",
+    "resnet50",
+    "--tasks",
+    "training",
+    "--vcpus",
+    "1,2",
+    "--memory",
+    "4GiB",
+    "--disks",
+    "gp3,st1:500GiB",
+)
+ON_AWS = (
+    *GRID,
+    "--on",
+    "aws",
+    "--instance",
+    "g4dn.xlarge",
+    "--budget",
+    "5USD",
+    "--owner",
+    "ada",
+    "--sweep-id",
+    "nightly",
+    "--instance-profile",
+    "none",
+)
 
 
 def schema(name: str) -> Any:
@@ -243,7 +268,7 @@ def test_a_budget_that_is_over_ends_it_and_keeps_what_came_back(account, capsys)
         ((*GRID, "--dry-run"), "only with --on aws"),
         ((*GRID, "--bucket", "b", "--region", "us-east-1"), "--bucket, --region"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, arguments, told) -> None:
     assert run(list(arguments)) == 2
     assert told in capsys.readouterr().err
@@ -252,8 +277,14 @@ def test_what_cannot_be_asked_is_told_with_the_way_out(account, capsys, argument
 
 def test_data_in_s3_are_read_by_the_instance_which_needs_the_right(account, capsys) -> None:
     """They are planned with by their profile, and not brought here."""
-    profile = {"name": "p", "samples": 500, "bytes_per_sample": 9e4, "storage_format": "tar",
-               "width": 500, "height": 375}  # fmt: skip
+    profile = {
+        "name": "p",
+        "samples": 500,
+        "bytes_per_sample": 9e4,
+        "storage_format": "tar",
+        "width": 500,
+        "height": 375,
+    }
     s3 = boto3.client("s3", region_name="us-east-1")
     s3.create_bucket(Bucket="photos")
     body = json.dumps({"profile": profile})

@@ -20,8 +20,21 @@ from tests.infra.aws.wire import Request
 from tests.sweeps.builders import measurement, trial
 
 __all__ = ["account"]
-BOTH = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge,g6.xlarge", "--budget", "5USD",
-        "--owner", "ada", "--sweep-id", "nightly", "--instance-profile", "none")  # fmt: skip
+BOTH = (
+    *GRID,
+    "--on",
+    "aws",
+    "--instance",
+    "g4dn.xlarge,g6.xlarge",
+    "--budget",
+    "5USD",
+    "--owner",
+    "ada",
+    "--sweep-id",
+    "nightly",
+    "--instance-profile",
+    "none",
+)
 
 
 def guests_that_measure(bed: Bed, endings: dict[str, End]) -> None:
@@ -59,8 +72,7 @@ def test_each_type_measures_its_own_gpu_within_one_budget(account, capsys) -> No
     assert document["measured_now"] == 2
     assert [one["run"]["ended"] for one in document["sweeps"]] == ["done", "done"]
     assert document["spent_usd"] == pytest.approx(sum(one["run"]["spent_usd"] for one in document["sweeps"]))
-    budgets = {worn(one)["advisor:sweep-id"]: worn(one)["advisor:budget-usd"]
-               for one in account.instances()}  # fmt: skip
+    budgets = {worn(one)["advisor:sweep-id"]: worn(one)["advisor:budget-usd"] for one in account.instances()}
     assert budgets.keys() == {"nightly-g4dn-xlarge", "nightly-g6-xlarge"}
     assert sum(map(float, budgets.values())) <= 5.0
     assert account.left() == []

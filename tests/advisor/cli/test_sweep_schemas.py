@@ -51,10 +51,22 @@ def grid(monkeypatch, tmp_path):
     folder.mkdir()
     write_samples(folder, range(8), seed=0)
     return (
-        "--networks", "alexnet", "--tasks", "inference", "--vcpus", "0.5,1", "--memory",
-        "1GiB,2GiB,4GiB", "--disks", "slow=12MiB/s,unlimited", "--accelerator", "emulated:T4",
-        "--data", folder, "--adaptive",
-    )  # fmt: skip
+        "--networks",
+        "alexnet",
+        "--tasks",
+        "inference",
+        "--vcpus",
+        "0.5,1",
+        "--memory",
+        "1GiB,2GiB,4GiB",
+        "--disks",
+        "slow=12MiB/s,unlimited",
+        "--accelerator",
+        "emulated:T4",
+        "--data",
+        folder,
+        "--adaptive",
+    )
 
 
 def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(grid):

@@ -216,14 +216,23 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
     write_samples(tmp_path / "images", range(40), seed=0)
     described = (*GRID, "--iterations", "20", "--data", str(tmp_path / "images"))
     metrics = tmp_path / "m.prom"
-    command = [*ADVISOR, "sweep", "run", *described, "--executor", "process", "--usd-per-hour", "1",
-               "--metrics-file", str(metrics)]  # fmt: skip
+    command = [
+        *ADVISOR,
+        "sweep",
+        "run",
+        *described,
+        "--executor",
+        "process",
+        "--usd-per-hour",
+        "1",
+        "--metrics-file",
+        str(metrics),
+    ]
     ours, theirs = os.openpty()
     environment = {**os.environ, "TERM": "xterm"}
     process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment,
-        preexec_fn=as_in_a_terminal,
-    )  # fmt: skip
+        command, stdout=subprocess.DEVNULL, stderr=theirs, env=environment, preexec_fn=as_in_a_terminal
+    )
     os.close(theirs)
     screen = []
     reading = threading.Thread(target=_read_all, args=(ours, screen))
@@ -251,8 +260,17 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
 
     lines = statuses(ask("log", first[0].trial.trial_id, "-o", "json"))
     told = [line["event"] for line in lines]
-    for event in ("planned", "began", "attempt_began", "worker_started", "loaded", "cache_prepared",
-                  "limits_on", "attempt_ended", "stored"):  # fmt: skip
+    for event in (
+        "planned",
+        "began",
+        "attempt_began",
+        "worker_started",
+        "loaded",
+        "cache_prepared",
+        "limits_on",
+        "attempt_ended",
+        "stored",
+    ):
         assert event in told
     assert told.index("limits_on") < told.index("attempt_ended") < told.index("stored")
     assert {"sweep_began", "sweep_ended"} <= {one["event"] for one in statuses(ask("log", "-o", "json"))}

@@ -35,12 +35,14 @@ with live_block(lambda: ["sweep  1 failed"], stderr=False):
 def snapshot(**changes):
     begun = [(NOON - timedelta(seconds=one)).isoformat() for one in (60, 40, 20)]
     values = {
-        "at": NOON, "database": "db.example:5432/sweeps", "total": 24,
+        "at": NOON,
+        "database": "db.example:5432/sweeps",
+        "total": 24,
         "counts": {"ok": 6, "out_of_memory": 1},
         "running": (held(), held(host="gpu-7", pid=99, label="")),
         "submitted": 16,
         "pace": pace_of(begun),
-    }  # fmt: skip
+    }
     return Snapshot(**{**values, **changes})
 
 

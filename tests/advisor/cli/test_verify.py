@@ -56,9 +56,19 @@ def measured(monkeypatch):
 
 def verify(images, target, *more):
     return run(
-        ["verify", "--task", "preprocessing", "--model", "googlenet", "--target-throughput", target,
-         "--data", str(images), *more]
-    )  # fmt: skip
+        [
+            "verify",
+            "--task",
+            "preprocessing",
+            "--model",
+            "googlenet",
+            "--target-throughput",
+            target,
+            "--data",
+            str(images),
+            *more,
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,8 +87,21 @@ def test_the_verdict_is_the_exit_code(images, measured, capsys, seconds, status,
 
 def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(images, measured, tmp_path):
     out = tmp_path / "run.jsonl"
-    assert verify(images, "10", "--instance", "c5.large", "--disk", "gp3:500GiB",
-                  "--batch-size", "8", "--out", str(out)) == 0  # fmt: skip
+    assert (
+        verify(
+            images,
+            "10",
+            "--instance",
+            "c5.large",
+            "--disk",
+            "gp3:500GiB",
+            "--batch-size",
+            "8",
+            "--out",
+            str(out),
+        )
+        == 0
+    )
     trial, *again = measured.given
     assert again == [trial, trial]
     assert (trial.resources.vcpus, trial.resources.memory_mib) == (2, 4096)
@@ -141,9 +164,18 @@ def test_a_negative_target_and_missing_data_are_refused(tmp_path, measured, caps
 
 def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsys):
     code = run(
-        ["verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "99999",
-         "--accelerator", "emulated:T4"]
-    )  # fmt: skip
+        [
+            "verify",
+            "--task",
+            "inference",
+            "--model",
+            "googlenet",
+            "--target-throughput",
+            "99999",
+            "--accelerator",
+            "emulated:T4",
+        ]
+    )
     assert code == 2
     assert "nothing can be learnt here" in capsys.readouterr().err
 

@@ -27,10 +27,22 @@ from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
 
 __all__ = ["account"]
 # A machine as small as this one, without a GPU: preprocessing needs none.
-QUESTION = ("verify", "--task", "preprocessing", "--model", "googlenet", "--batch-size", "16",
-            "--samples", "400", "--minutes", "0.1", "--target-throughput", "5")  # fmt: skip
-ON_AWS = (*QUESTION, "--on", "aws", "--budget", "1USD", "--owner", "ada",
-          "--instance-profile", "none")  # fmt: skip
+QUESTION = (
+    "verify",
+    "--task",
+    "preprocessing",
+    "--model",
+    "googlenet",
+    "--batch-size",
+    "16",
+    "--samples",
+    "400",
+    "--minutes",
+    "0.1",
+    "--target-throughput",
+    "5",
+)
+ON_AWS = (*QUESTION, "--on", "aws", "--budget", "1USD", "--owner", "ada", "--instance-profile", "none")
 SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
 
 
@@ -47,10 +59,14 @@ def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, 
             service.told["meta-data/instance-id"] = machine.id
             (folder / "disk").mkdir(parents=True)
             guest = Guest(
-                aws=aws, metadata=Metadata(service.address), folder=folder,
+                aws=aws,
+                metadata=Metadata(service.address),
+                folder=folder,
                 mount=lambda job: jobs.append(job.arguments) or {"gp3": folder / "disk"},
-                advisor=(sys.executable, "-m", "advisor"), poll_seconds=0.2, **changes,
-            )  # fmt: skip
+                advisor=(sys.executable, "-m", "advisor"),
+                poll_seconds=0.2,
+                **changes,
+            )
             later = datetime.now(UTC) + timedelta(hours=1)
             run_job(f"s3://results/{job}", "us-east-1", later, guest)
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
@@ -91,8 +107,21 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
 
 
 def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, capsys) -> None:
-    asked = ("verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "500",
-             "--on", "aws", "--budget", "1USD", "--instance-profile", "none")  # fmt: skip
+    asked = (
+        "verify",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--target-throughput",
+        "500",
+        "--on",
+        "aws",
+        "--budget",
+        "1USD",
+        "--instance-profile",
+        "none",
+    )
     assert run(["recommend", *asked[1:7], "-o", "json"]) == 0
     chosen = json.loads(capsys.readouterr().out)["recommendation"]
     run([*asked, "--dry-run", "-o", "json"])
@@ -134,10 +163,34 @@ def test_what_is_meant_for_aws_is_not_done_here(account, capsys) -> None:
     assert "--bucket, --budget: only with --on aws" in capsys.readouterr().err
 
 
-SERVED = ("verify", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B", "--users", "2",
-          "--input-tokens", "60", "--output-tokens", "10", "--max-tpot-ms", "2000", "--minutes",
-          "0.4", "--instance", "g6.xlarge", "--allow-extrapolation", "--on", "aws", "--budget",
-          "3USD", "--owner", "ada", "--instance-profile", "none")  # fmt: skip
+SERVED = (
+    "verify",
+    "--task",
+    "generation",
+    "--model",
+    "meta-llama/Llama-3.1-8B",
+    "--users",
+    "2",
+    "--input-tokens",
+    "60",
+    "--output-tokens",
+    "10",
+    "--max-tpot-ms",
+    "2000",
+    "--minutes",
+    "0.4",
+    "--instance",
+    "g6.xlarge",
+    "--allow-extrapolation",
+    "--on",
+    "aws",
+    "--budget",
+    "3USD",
+    "--owner",
+    "ada",
+    "--instance-profile",
+    "none",
+)
 
 
 @pytest.mark.slow
@@ -197,7 +250,7 @@ def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(account,
         (("--endpoint", "http://localhost:1"), "leave one of them out"),
         (("--instance", "g2-standard-4"), "--instance is one type here"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_served_there_is_told(account, capsys, changed, told) -> None:
     assert run([*SERVED, *changed]) == 2
     assert told in capsys.readouterr().err

@@ -11,9 +11,19 @@ from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
 
 ASKED = (
-    "verify", "--task", "generation", "--model", "meta-llama/Llama-3.1-8B", "--input-tokens", "60",
-    "--output-tokens", "10", "--allow-extrapolation", "--minutes", "0.03",
-)  # fmt: skip
+    "verify",
+    "--task",
+    "generation",
+    "--model",
+    "meta-llama/Llama-3.1-8B",
+    "--input-tokens",
+    "60",
+    "--output-tokens",
+    "10",
+    "--allow-extrapolation",
+    "--minutes",
+    "0.03",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +39,17 @@ def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
     """At the users asked for, with an anchor for later questions, and what to take now."""
     with fake_endpoint(tpot_seconds=0.01) as endpoint:
         code, shown, told = verified(
-            ask, endpoint, "--users", "3", "--max-tpot-ms", "200", "--instance", "g6.xlarge",
-            "--out", "anchor.json",
-        )  # fmt: skip
+            ask,
+            endpoint,
+            "--users",
+            "3",
+            "--max-tpot-ms",
+            "200",
+            "--instance",
+            "g6.xlarge",
+            "--out",
+            "anchor.json",
+        )
         assert endpoint.most_in_flight == 3
     assert code == 0, told
     assert shown.startswith("Keeps target and limits")
@@ -47,9 +65,19 @@ def test_a_server_that_breaks_its_limit_misses_with_exit_code_3(ask):
     """The criterion that failed is named beside those that did not."""
     with fake_endpoint(tpot_seconds=0.02) as endpoint:
         code, shown, _ = verified(
-            ask, endpoint, "--users", "2", "--max-tpot-ms", "5", "--max-ttft-ms", "5000",
-            "--instance", "g6.xlarge", "-o", "json",
-        )  # fmt: skip
+            ask,
+            endpoint,
+            "--users",
+            "2",
+            "--max-tpot-ms",
+            "5",
+            "--max-ttft-ms",
+            "5000",
+            "--instance",
+            "g6.xlarge",
+            "-o",
+            "json",
+        )
     document = json.loads(shown)
     schema = Path(schemas.__file__).parent / "schemas" / "serving-verification.schema.json"
     jsonschema.validate(document, json.loads(schema.read_text()))
@@ -89,8 +117,15 @@ def test_what_cannot_be_verified_is_refused(ask, more, said):
 def test_a_network_is_verified_as_before_and_has_no_endpoint(ask):
     """Options of the other task are refused by name."""
     code, _, told = ask(
-        "verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "5",
-        "--endpoint", "http://localhost:1",
-    )  # fmt: skip
+        "verify",
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--target-throughput",
+        "5",
+        "--endpoint",
+        "http://localhost:1",
+    )
     assert code == 2
     assert "--endpoint goes with --task generation only" in told

@@ -23,9 +23,27 @@ from tests.infra.aws.wire import Request
 from tests.sweeps.builders import measurement, resources, trial
 
 __all__ = ["account"]
-ASK = ("verify", "--task", "inference", "--model", "googlenet", "--target-throughput", "500",
-       "--on", "aws", "--budget", "3USD", "--owner", "ada", "--instance-profile", "none",
-       "--top", "3", "-o", "json")  # fmt: skip
+ASK = (
+    "verify",
+    "--task",
+    "inference",
+    "--model",
+    "googlenet",
+    "--target-throughput",
+    "500",
+    "--on",
+    "aws",
+    "--budget",
+    "3USD",
+    "--owner",
+    "ada",
+    "--instance-profile",
+    "none",
+    "--top",
+    "3",
+    "-o",
+    "json",
+)
 
 
 def guests(bed: Bed, rates: dict[str, float], gpus: int = 1) -> dict[str, Any]:
@@ -41,11 +59,13 @@ def guests(bed: Bed, rates: dict[str, float], gpus: int = 1) -> dict[str, Any]:
             vcpus = 1.0 + list(launched).index(kind)  # each its own trial
             row = measurement(
                 trial=trial(
-                    task=Task.INFERENCE if gpus == 1 else Task.TRAINING, accelerator="cuda:T4",
+                    task=Task.INFERENCE if gpus == 1 else Task.TRAINING,
+                    accelerator="cuda:T4",
                     resources=resources(vcpus=vcpus, gpu_count=gpus),
                 ),
-                step_seconds=(8 * gpus / rates[kind],) * 200, environment={"instance_type": kind},
-            )  # fmt: skip
+                step_seconds=(8 * gpus / rates[kind],) * 200,
+                environment={"instance_type": kind},
+            )
             Sender(box).send([row])
             StateLog(box, machine.id, bed.clock).note(Phase.ENDED, End.DONE, 0, "1 trial")
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")

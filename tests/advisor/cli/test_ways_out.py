@@ -13,11 +13,18 @@ GOOGLENET = ("recommend", "--task", "inference", "--model", "googlenet")
 @pytest.mark.parametrize(
     ("name", "cloud"),
     [
-        ("google", "gcp"), ("Google Cloud", "gcp"), ("amazon", "aws"), ("microsoft", "azure"),
-        ("oracle", "oci"), ("Lambda Labs", "lambda"), ("aliyun", "alibaba"), ("vast.ai", "vast"),
-        ("azur", "azure"), ("runpodd", "runpod"),
+        ("google", "gcp"),
+        ("Google Cloud", "gcp"),
+        ("amazon", "aws"),
+        ("microsoft", "azure"),
+        ("oracle", "oci"),
+        ("Lambda Labs", "lambda"),
+        ("aliyun", "alibaba"),
+        ("vast.ai", "vast"),
+        ("azur", "azure"),
+        ("runpodd", "runpod"),
     ],
-)  # fmt: skip
+)
 def test_a_cloud_by_another_name_is_told_with_its_own(ask, name, cloud):
     for words in (GOOGLENET, ("catalog", "list")):
         code, _, err = ask(*words, "--cloud", name)

@@ -111,9 +111,15 @@ def test_where_one_instance_is_asked_for_one_is_given(request):
 def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     """Four g4dn.xlarge would do; vCPUs for three of them are left."""
     request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1500, gpus=("T4",),
-        disk=DiskChoice(type="gp3"), max_count=8, max_gpus=1, accelerated_only=True,
-    )  # fmt: skip
+        network="googlenet",
+        task=Task.INFERENCE,
+        target_throughput=1500,
+        gpus=("T4",),
+        disk=DiskChoice(type="gp3"),
+        max_count=8,
+        max_gpus=1,
+        accelerated_only=True,
+    )
     free = ask(request)
     code = quota_code("g4dn.xlarge", request.market)
     held = ask(replace(request, vcpu_quota=((code, 12.0),)))
@@ -176,8 +182,11 @@ def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
     spec = replace(plain.spec, offer=offer)
 
     def idle(one):
-        return [str(said) for said in warnings(replace(plain, spec=spec, prediction=one), TODAY)
-                if "stay idle" in str(said)]  # fmt: skip
+        return [
+            str(said)
+            for said in warnings(replace(plain, spec=spec, prediction=one), TODAY)
+            if "stay idle" in str(said)
+        ]
 
     assert idle(found[0]) == []
     assert idle(found[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
@@ -197,8 +206,9 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
 
 @pytest.mark.parametrize("quota", [(), ((quota_code("g6.xlarge", Market.ON_DEMAND), 400.0),)])
 def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e6,
-                      max_count=4, vcpu_quota=quota)  # fmt: skip
+    request = Request(
+        network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_count=4, vcpu_quota=quota
+    )
     ways = relaxations(ask(request), CATALOG, PlainModel())
     relaxed = next(one for one in ways if one.changes[0].constraint == "target_throughput")
     target = float(relaxed.changes[0].after)

@@ -125,9 +125,13 @@ def test_fewer_results_begin_like_more(request, by_sample):
 
 @pytest.mark.parametrize(
     "limit",
-    [{"gpus": ("T4",)}, {"min_gpu_memory_mib": 8000.0}, {"accelerated_only": True},
-     {"precision": Precision.AMP}],
-)  # fmt: skip
+    [
+        {"gpus": ("T4",)},
+        {"min_gpu_memory_mib": 8000.0},
+        {"accelerated_only": True},
+        {"precision": Precision.AMP},
+    ],
+)
 def test_what_asks_for_a_gpu_keeps_cpus_out(limit):
     answer = ask(replace(REQUEST, target_throughput=2.0, **limit))
     assert all(one.spec.offer.instance.gpu_name for one in answer.ranked)

@@ -29,9 +29,14 @@ def ask(**changes):
 def prediction(lower=50.0):
     rates = {Stage.ACCELERATOR: 100.0, Stage.HOST: 200.0, Stage.STORAGE: 1.0}
     return Prediction(
-        lower=lower, median=100.0, upper=200.0, confidence=0.9, stage_rates=rates,
-        bottleneck=Stage.ACCELERATOR, provenance=Provenance.MODELLED,
-    )  # fmt: skip
+        lower=lower,
+        median=100.0,
+        upper=200.0,
+        confidence=0.9,
+        stage_rates=rates,
+        bottleneck=Stage.ACCELERATOR,
+        provenance=Provenance.MODELLED,
+    )
 
 
 def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():

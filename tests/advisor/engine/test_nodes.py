@@ -19,9 +19,13 @@ CATALOG, MODEL = load_catalog(), load_model()
 PREPARED = Preparations(CATALOG, MODEL)
 TODAY = date(2026, 8, 3)
 SMALL = DatasetProfile(
-    name="small", samples=100_000, bytes_per_sample=110_000.0, storage_format="jpeg-files",
-    width=400, height=350,
-)  # fmt: skip
+    name="small",
+    samples=100_000,
+    bytes_per_sample=110_000.0,
+    storage_format="jpeg-files",
+    width=400,
+    height=350,
+)
 
 requests = st.builds(
     Request,
@@ -89,9 +93,14 @@ def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyon
 
 def test_more_nodes_to_choose_from_are_never_dearer():
     request = Request(
-        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
-        region="us-east-1", gpus=("T4", "A10G"), max_nodes=1,
-    )  # fmt: skip
+        network="resnet50",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        target_throughput=2500,
+        region="us-east-1",
+        gpus=("T4", "A10G"),
+        max_nodes=1,
+    )
     found = [ask(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
     prices = [one.spec.total_usd_per_hour for one in found if one is not None]
     assert len(prices) >= 3
@@ -100,9 +109,14 @@ def test_more_nodes_to_choose_from_are_never_dearer():
 
 def test_no_more_nodes_are_taken_than_the_quota_lets_start():
     request = Request(
-        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
-        region="us-east-1", gpus=("A10G",), max_nodes=8,
-    )  # fmt: skip
+        network="resnet50",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        target_throughput=2500,
+        region="us-east-1",
+        gpus=("A10G",),
+        max_nodes=8,
+    )
     most = 100.0
     free, held = ask(request), ask(replace(request, vcpu_quota=(("L-DB2E81BA", most),)))
     needed = [one.spec.count * one.spec.offer.instance.vcpus for one in free.ranked]
@@ -112,9 +126,15 @@ def test_no_more_nodes_are_taken_than_the_quota_lets_start():
 
 def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
     request = Request(
-        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, epochs=10,
-        region="us-east-1", gpus=("A10G",), max_nodes=4, pareto=True,
-    )  # fmt: skip
+        network="resnet50",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        epochs=10,
+        region="us-east-1",
+        gpus=("A10G",),
+        max_nodes=4,
+        pareto=True,
+    )
     front = ask(request).pareto
     assert {one.spec.count for one in front} > {1}
     for one in front:
@@ -125,9 +145,15 @@ def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
 def test_as_many_nodes_as_are_asked_for_are_tried():
     """A user who owns nine is not left with eight."""
     request = Request(
-        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=2500,
-        region="us-east-1", gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0,
-    )  # fmt: skip
+        network="resnet50",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        target_throughput=2500,
+        region="us-east-1",
+        gpus=("A10G",),
+        max_nodes=9,
+        max_usd_per_hour=15.0,
+    )
     assert ask(replace(request, max_nodes=8)).chosen is None
     assert ask(request).chosen.spec.count == 9
 
@@ -135,9 +161,12 @@ def test_as_many_nodes_as_are_asked_for_are_tried():
 @pytest.mark.slow
 def test_a_training_that_is_too_much_for_one_node_is_offered_several():
     request = Request(
-        network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=60_000,
+        network="resnet50",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        target_throughput=60_000,
         region="us-east-1",
-    )  # fmt: skip
+    )
     found = relaxations(ask(request), CATALOG, MODEL)
     (several,) = [one for one in found if one.changes[0].constraint == "max_nodes"]
     assert several.gives.spec.count == int(several.changes[0].after)
@@ -147,9 +176,14 @@ def test_a_training_that_is_too_much_for_one_node_is_offered_several():
 @pytest.mark.parametrize(("gpu", "takes"), [("A100", True), ("A10G", False)])
 def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
     request = Request(
-        network="vgg16", task=Task.TRAINING, precision=Precision.AMP, target_throughput=9_000,
-        region="us-east-1", gpus=(gpu,), max_nodes=16,
-    )  # fmt: skip
+        network="vgg16",
+        task=Task.TRAINING,
+        precision=Precision.AMP,
+        target_throughput=9_000,
+        region="us-east-1",
+        gpus=(gpu,),
+        max_nodes=16,
+    )
     answer = ask(request)
     assert answer.chosen.spec.count > 1
     assert any("EFA" in str(one) for one in answer.assumptions) is takes

@@ -107,7 +107,13 @@ def test_a_question_is_quick_once_another_of_its_workload_was_answered():
 def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
     request = Request(network="alexnet", task=Task.INFERENCE)
     for change in (
-        {"max_latency_ms": 5.0}, {"confidence": 0.8}, {"region": "eu-west-1"}, {"gpus": ("T4",)},
-        {"batch_size": 8}, {"allow_extrapolation": True}, {"max_gpus": 1}, {"disk_types": ("gp3",)},
-    ):  # fmt: skip
+        {"max_latency_ms": 5.0},
+        {"confidence": 0.8},
+        {"region": "eu-west-1"},
+        {"gpus": ("T4",)},
+        {"batch_size": 8},
+        {"allow_extrapolation": True},
+        {"max_gpus": 1},
+        {"disk_types": ("gp3",)},
+    ):
         assert key_of(replace(request, **change)) != key_of(request)

@@ -64,10 +64,9 @@ def test_an_estimate_within_its_error_of_the_listed_one_may_be_cheaper_and_is_no
 
 
 def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
-    answer = decide([
-        priced("guess", 0.5, ESTIMATED, high=3.0), priced("seen", 0.6, OBSERVED, high=1.2),
-        priced("a", 1.0),
-    ])  # fmt: skip
+    answer = decide(
+        [priced("guess", 0.5, ESTIMATED, high=3.0), priced("seen", 0.6, OBSERVED, high=1.2), priced("a", 1.0)]
+    )
     assert answer.chosen.spec.name == "seen"
     assert answer.price_call.listed.spec.name == "a"
     assert answer.price_call.cheaper.spec.name == "guess"
@@ -76,9 +75,10 @@ def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
 def test_a_surer_one_behind_the_first_is_chosen_however_few_are_shown():
     """Two that were seen, of which the cheaper may cost most of all; the listed one costs more."""
     some = [
-        priced("wide", 0.5, OBSERVED, high=4.0), priced("narrow", 0.6, OBSERVED, high=1.2),
+        priced("wide", 0.5, OBSERVED, high=4.0),
+        priced("narrow", 0.6, OBSERVED, high=1.2),
         priced("a", 1.0),
-    ]  # fmt: skip
+    ]
     for most in (1, 2, 10):
         answer = decide(some, replace(REQUEST, max_results=most))
         assert answer.chosen.spec.name == "narrow"
@@ -110,8 +110,9 @@ def test_beside_an_old_list_price_stands_one_of_a_recent_list():
 
     seen = priced("seen", 0.4, OBSERVED, high=5.0)
     for some in ([], [seen]):
-        answer = decide([*some, old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), priced("a", 1.0)],
-                        today=later)  # fmt: skip
+        answer = decide(
+            [*some, old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), priced("a", 1.0)], today=later
+        )
         assert answer.chosen.spec.name == "narrow"
         assert answer.price_call.listed.spec.name == "a"
 
@@ -143,10 +144,16 @@ candidates = st.lists(
         kind=st.sampled_from((LIST, OBSERVED, ESTIMATED)),
         high=st.floats(1, 5),
         low=st.floats(0.2, 1),
-    ).map(lambda one: one if one.spec.offer.price.kind != LIST else
-          priced(one.spec.name, one.spec.offer.price.usd_per_hour)),
-    min_size=1, max_size=6,
-)  # fmt: skip
+    ).map(
+        lambda one: (
+            one
+            if one.spec.offer.price.kind != LIST
+            else priced(one.spec.name, one.spec.offer.price.usd_per_hour)
+        )
+    ),
+    min_size=1,
+    max_size=6,
+)
 
 
 @given(candidates)

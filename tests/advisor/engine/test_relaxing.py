@@ -168,10 +168,16 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
     """Found at random: the cheapest run within the price needs an order of 216 MiB/s, between the
     steps, and the search had stopped before it."""
     request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1500.0, dataset=IMAGENET,
-        max_usd_per_hour=0.8, samples=10_000_000, max_hours=5.0, max_run_usd=0.3,
+        network="googlenet",
+        task=Task.INFERENCE,
+        target_throughput=1500.0,
+        dataset=IMAGENET,
+        max_usd_per_hour=0.8,
+        samples=10_000_000,
+        max_hours=5.0,
+        max_run_usd=0.3,
         compute_capability=Range(8.0),
-    )  # fmt: skip
+    )
     found = relaxed(request)
     assert {change.constraint for change in found[0].changes} == {"max_usd_per_hour", "max_run_usd"}
     for one in found:
@@ -192,9 +198,12 @@ def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
 
 def test_two_changes_are_told_where_no_single_one_is_enough():
     request = Request(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_usd_per_hour=0.3,
+        network="googlenet",
+        task=Task.INFERENCE,
+        target_throughput=1e6,
+        max_usd_per_hour=0.3,
         accelerated_only=True,
-    )  # fmt: skip
+    )
     found = relaxed(request)
     assert {tuple(change.option for change in one.changes) for one in found} == {
         ("--max-price", "--target-throughput"),
@@ -256,9 +265,13 @@ def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
 
 def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
     request = Request(
-        network="alexnet", task=Task.PREPROCESSING, target_throughput=20, region="us-east-1",
-        min_gpu_memory_mib=24576, vcpu_quota=((G, 0.0), (P, 0.0)),
-    )  # fmt: skip
+        network="alexnet",
+        task=Task.PREPROCESSING,
+        target_throughput=20,
+        region="us-east-1",
+        min_gpu_memory_mib=24576,
+        vcpu_quota=((G, 0.0), (P, 0.0)),
+    )
     answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     ways = relaxations(answer, CATALOG, PlainModel())
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
@@ -266,9 +279,15 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
 
 def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
     request = Request(
-        network="alexnet", task=Task.PREPROCESSING, target_throughput=0.01, gpus=("A100",),
-        market=Market.SPOT, max_usd_per_hour=0.5, accelerated_only=True, region="us-east-1",
-    )  # fmt: skip
+        network="alexnet",
+        task=Task.PREPROCESSING,
+        target_throughput=0.01,
+        gpus=("A100",),
+        market=Market.SPOT,
+        max_usd_per_hour=0.5,
+        accelerated_only=True,
+        region="us-east-1",
+    )
     for way in relaxations(ask(request), CATALOG, PlainModel()):
         assert way.gives.spec.offer.instance.gpu_name
 
@@ -276,9 +295,13 @@ def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
 @pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
     request = Request(
-        network="alexnet", task=Task.PREPROCESSING, target_throughput=20, cloud="azure",
-        region="westeurope", market=Market.COMMITMENT_1Y,
-    )  # fmt: skip
+        network="alexnet",
+        task=Task.PREPROCESSING,
+        target_throughput=20,
+        cloud="azure",
+        region="westeurope",
+        market=Market.COMMITMENT_1Y,
+    )
     (way,) = (
         way
         for way in relaxations(ask(request), CATALOG, PlainModel())

@@ -99,9 +99,13 @@ def test_limits_hold_and_the_cheapest_run_within_them_is_chosen(epochs, hours, u
 
 @pytest.mark.parametrize(
     "limits",
-    [{"max_hours": 0.001}, {"max_run_usd": 0.001}, {"max_hours": 0.001, "max_run_usd": 0.001},
-     {"max_hours": 0.001, "target_throughput": 1e9}],
-)  # fmt: skip
+    [
+        {"max_hours": 0.001},
+        {"max_run_usd": 0.001},
+        {"max_hours": 0.001, "max_run_usd": 0.001},
+        {"max_hours": 0.001, "target_throughput": 1e9},
+    ],
+)
 def test_what_to_relax_really_helps(limits):
     message = str(no_offer(ask(**limits)))
     options = {"max_hours": "--max-hours to ", "max_run_usd": "--max-cost to "}
@@ -144,9 +148,9 @@ def test_one_instance_tells_its_run_like_the_ranking_does():
     one = predict_instance(request, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
     assert one.run == chosen.run
     assert one.usd_per_run == chosen.usd_per_run
-    assert predict_instance(
-        replace(request, epochs=None), CATALOG, PlainModel(), one.instance.name
-    ).run is None  # fmt: skip
+    assert (
+        predict_instance(replace(request, epochs=None), CATALOG, PlainModel(), one.instance.name).run is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -43,9 +43,13 @@ def refreshed(
     """Refresh some types; the summary, and the catalogue that later commands see."""
     known = load_catalog(imports=folder)
     wanted = Wanted(
-        prices=price_list("aws", known), region=REGION, markets=markets or (Market.ON_DEMAND,),
-        names=tuple(names), today=today, **more,
-    )  # fmt: skip
+        prices=price_list("aws", known),
+        region=REGION,
+        markets=markets or (Market.ON_DEMAND,),
+        names=tuple(names),
+        today=today,
+        **more,
+    )
     told = refresh(wanted, known, folder, say)
     return told, load_catalog(imports=folder)
 

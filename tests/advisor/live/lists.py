@@ -32,17 +32,15 @@ def fill_gcp(listed: Listed, factor: float = 1.0) -> None:
         assert rest < 1e-3  # prices of attached GPUs have six digits
         spot = "" if market is Market.ON_DEMAND else "Spot Preemptible "
         listed.skus += [
-            sku(f"{spot}{name} running in Americas", factor * rate, GCP_REGION, usage=usage,
-                unit=unit)
+            sku(f"{spot}{name} running in Americas", factor * rate, GCP_REGION, usage=usage, unit=unit)
             for (name, unit), rate in zip(names, rates.tolist(), strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def fill_azure(listed: Listed, factor: float = 1.0) -> tuple[str, ...]:
     """Meters with the snapshot's prices of GPU sizes on demand and spot, where it has no such price
     a fifth."""
-    query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND,
-                       accelerated=True)  # fmt: skip
+    query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND, accelerated=True)
     prices = {one.type.name: one.price for one in BUNDLED.partial_offers(query)}
     prices |= {one.instance.name: one.price for one in BUNDLED.offers(query)}
     usd = {name: round(factor * price.usd_per_hour, 6) for name, price in prices.items()}

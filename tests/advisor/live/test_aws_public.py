@@ -168,13 +168,23 @@ def test_a_price_that_was_observed_lately_stays(advised, ask, monkeypatch) -> No
 @pytest.mark.parametrize(
     "broken",
     [
-        None, b"", b"<html>", b"[]", b"{}", b'{"spot_advisor": 7}', b"[" * 10**6,
-        b'{"spot_advisor": {"us-east-1": []}}', b'{"spot_advisor": {"us-east-1": {"Linux": [1]}}}',
-        advice({"g4dn.xlarge": {"s": 0, "r": 0}}), advice({"g4dn.xlarge": {"s": 100, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": -20, "r": 0}}), advice({"g4dn.xlarge": {"s": None, "r": 0}}),
-        advice({"g4dn.xlarge": {"s": True, "r": 0}}), b" " * (16 * 2**20 + 1),
+        None,
+        b"",
+        b"<html>",
+        b"[]",
+        b"{}",
+        b'{"spot_advisor": 7}',
+        b"[" * 10**6,
+        b'{"spot_advisor": {"us-east-1": []}}',
+        b'{"spot_advisor": {"us-east-1": {"Linux": [1]}}}',
+        advice({"g4dn.xlarge": {"s": 0, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": 100, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": -20, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": None, "r": 0}}),
+        advice({"g4dn.xlarge": {"s": True, "r": 0}}),
+        b" " * (16 * 2**20 + 1),
     ],
-)  # fmt: skip
+)
 def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken) -> None:
     """Absent, cut off, of another form, endless: it is said, and spot stays as it was."""
     before = shown(ask, "g4dn.xlarge", "--market", "spot")

@@ -63,9 +63,15 @@ def test_every_offer_is_told_once(aws, tmp_path) -> None:
 
 @pytest.mark.parametrize(
     ("usd", "believed"),
-    [(0.526 * 2.9, True), (0.526 * 0.55, True), (0.526 * 3.1, False), (0.526 / 3.1, False),
-     (0.0000526, False), (526.0, False)],
-)  # fmt: skip
+    [
+        (0.526 * 2.9, True),
+        (0.526 * 0.55, True),
+        (0.526 * 3.1, False),
+        (0.526 / 3.1, False),
+        (0.0000526, False),
+        (526.0, False),
+    ],
+)
 def test_a_price_far_from_the_known_one_is_refused_with_both(aws, tmp_path, usd, believed) -> None:
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", f"{usd:.8f}")]
     told, catalog = refreshed(tmp_path, ["g4dn.xlarge"])

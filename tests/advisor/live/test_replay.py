@@ -38,8 +38,13 @@ with HISTORY.open() as _file:
 NAMES = sorted({row["instance_type"] for row in ROWS})
 QUESTIONS = [
     Request(
-        network="googlenet", task=Task.TRAINING, target_throughput=target, gpus=gpus,
-        min_gpu_memory_mib=memory, max_usd_per_hour=limit, disk=DISK,
+        network="googlenet",
+        task=Task.TRAINING,
+        target_throughput=target,
+        gpus=gpus,
+        min_gpu_memory_mib=memory,
+        max_usd_per_hour=limit,
+        disk=DISK,
     )
     for gpus, target, memory, limit in product(
         [(), ("A100",), ("V100", "A100"), ("H100", "H200"), ("A100", "H100", "H200"), ("T4", "L4")],
@@ -47,7 +52,7 @@ QUESTIONS = [
         [None, 30_000.0],
         [None, 25.0, 60.0],
     )
-]  # fmt: skip
+]
 
 
 def sold(request: Request, prices: dict[str, float]) -> Iterator[tuple[float, str]]:

@@ -32,7 +32,8 @@ SHARED = {
 }
 GENERATION = st.fixed_dictionaries(
     {"task": st.just("generation"), "model": st.just(MODEL["model"])},
-    optional=SHARED | {
+    optional=SHARED
+    | {
         "precision": st.sampled_from(["bf16", "fp8", "int4-awq", "nvfp4", "mxfp4"]),
         "kv_precision": st.sampled_from(["bf16", "fp8"]),
         "engine": st.sampled_from(["vllm", "sglang", "trtllm", "llama.cpp"]),
@@ -46,17 +47,18 @@ GENERATION = st.fixed_dictionaries(
         "max_ready_s": st.floats(0.1, 1e5),
         "max_count": st.integers(1, 1000),
     },
-)  # fmt: skip
+)
 FINETUNING = st.fixed_dictionaries(
     {"task": st.just("finetuning"), "model": st.just(MODEL["model"]), "tokens": st.floats(1, 1e15)},
-    optional=SHARED | {
+    optional=SHARED
+    | {
         "method": st.sampled_from(["full", "lora", "qlora"]),
         "sequence": st.integers(1, 10**6),
         "micro_batch": st.integers(1, 1000),
         "max_hours": st.floats(0.001, 1e5),
         "max_cost": st.floats(0.001, 1e6),
     },
-)  # fmt: skip
+)
 KINDS = {"generation": RecommendGeneration, "finetuning": RecommendFinetuning}
 
 
@@ -68,8 +70,7 @@ def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values)
     context = recommend.make_context("recommend", options_of(question))
     assert question_from(RECOMMEND, dict(context.params)) == question
     assert from_json(RECOMMEND, json.dumps(values).encode()) == question
-    link = {name: str(value).lower() if value in (True, False) else value
-            for name, value in values.items()}  # fmt: skip
+    link = {name: str(value).lower() if value in (True, False) else value for name, value in values.items()}
     assert from_link(RECOMMEND, urlencode(link).encode()) == question
     assert from_texts(RECOMMEND, {name: [str(text)] for name, text in link.items()}) == question
     jsonschema.validate(values, schema_of(type(question)))
@@ -91,7 +92,7 @@ def test_a_network_is_asked_about_as_ever():
         (COMPARE, {"task": "inference", "model": "googlenet", "users": 3}, "users"),
         (MEMORY, {"model": "resnet50", "engine": "vllm"}, "engine"),
     ],
-)  # fmt: skip
+)
 def test_a_field_of_other_tasks_is_refused_by_its_name(kinds, values, field):
     with pytest.raises(UsageError) as refused:
         from_values(kinds, values)
@@ -123,7 +124,7 @@ def test_an_unknown_task_gets_the_nearest_of_all_tasks():
         ({"model": "../config.json"}, "model"),
         ({**MODEL, "traffic": "/etc/passwd"}, "traffic"),
     ],
-)  # fmt: skip
+)
 def test_a_question_that_contradicts_itself_names_the_field(values, field):
     with pytest.raises(UsageError) as refused:
         from_values(RECOMMEND, {"task": "generation", **values})

@@ -29,9 +29,15 @@ from advisor.questions.reading import (
 )
 
 KINDS = [
-    models.Recommend, named.Predict, named.Compare, named.MemoryQuestion, listings.Gpus,
-    listings.Offers, listings.InstanceDetails, listings.Networks,
-]  # fmt: skip
+    models.Recommend,
+    named.Predict,
+    named.Compare,
+    named.MemoryQuestion,
+    listings.Gpus,
+    listings.Offers,
+    listings.InstanceDetails,
+    listings.Networks,
+]
 VALUES = {
     "target_throughput": st.floats(0.001, 1e12),
     "max_price": st.floats(0.001, 1e6),
@@ -123,11 +129,19 @@ def test_every_numeric_option_of_every_command_takes_divided_thousands():
 
 
 def test_what_is_as_usual_is_no_part_of_the_command():
-    question = from_values(Recommend, {"task": "inference", "model": "googlenet", "cloud": "aws",
-                                       "pareto": True, "max_price": 1.5})  # fmt: skip
+    question = from_values(
+        Recommend,
+        {"task": "inference", "model": "googlenet", "cloud": "aws", "pareto": True, "max_price": 1.5},
+    )
     assert options_of(question) == [
-        "--task", "inference", "--model", "googlenet", "--pareto", "--max-price", "1.5"
-    ]  # fmt: skip
+        "--task",
+        "inference",
+        "--model",
+        "googlenet",
+        "--pareto",
+        "--max-price",
+        "1.5",
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

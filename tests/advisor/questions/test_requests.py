@@ -24,16 +24,12 @@ MODEL, CATALOG = load_model(), load_catalog()
 PHOTOS = MODEL.table["resnet50"]
 # What such networks take, with ResNet-50's operations.
 TEXT = replace(
-    PHOTOS, name="reader", input="seq:128", input_bytes=1024.0, sample="sequence",
-    data=DataKind.TOKENS,
-)  # fmt: skip
+    PHOTOS, name="reader", input="seq:128", input_bytes=1024.0, sample="sequence", data=DataKind.TOKENS
+)
 TENSORS = replace(
-    PHOTOS, name="denoiser", input="4x64x64", input_bytes=65_536.0, sample="step",
-    data=DataKind.TENSOR,
-)  # fmt: skip
-ASKED = {
-    "model": "resnet50", "task": "training", "batch_size": 32,
-}  # fmt: skip
+    PHOTOS, name="denoiser", input="4x64x64", input_bytes=65_536.0, sample="step", data=DataKind.TENSOR
+)
+ASKED = {"model": "resnet50", "task": "training", "batch_size": 32}
 
 
 def asked(facts=PHOTOS, **more):
@@ -45,8 +41,11 @@ def asked(facts=PHOTOS, **more):
 def test_without_a_word_it_is_pytorch_as_it_is():
     request = asked()
     assert (request.stack, request.memory_format, request.tf32, request.input) == (
-        Stack.EAGER, MemoryFormat.CONTIGUOUS, Tf32.CONVOLUTIONS, None,
-    )  # fmt: skip
+        Stack.EAGER,
+        MemoryFormat.CONTIGUOUS,
+        Tf32.CONVOLUTIONS,
+        None,
+    )
     assert request.dataset is IMAGENET
     assert request.can_be_measured
 

@@ -26,8 +26,9 @@ def test_csv_and_jsonl_of_the_same_requests_are_the_same_traffic(tmp_path_factor
     folder = tmp_path_factory.mktemp("traffic")
     rows, lines = folder / "a.csv", folder / "a.jsonl"
     rows.write_text("input_tokens,output_tokens\n" + "".join(f"{a},{b}\n" for a, b in requests))
-    lines.write_text("\n".join(json.dumps({"input_tokens": a, "output_tokens": b, "x": 1})
-                               for a, b in requests))  # fmt: skip
+    lines.write_text(
+        "\n".join(json.dumps({"input_tokens": a, "output_tokens": b, "x": 1}) for a, b in requests)
+    )
     first, second = traffic_of_file(rows), traffic_of_file(lines)
     assert first[2:4] == second[2:4]
     assert first.input_tokens.mean == pytest.approx(sum(a for a, _ in requests) / len(requests))

@@ -38,21 +38,32 @@ from tests.builders import instance, price
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SOURCES = Sources(
-    model_id="5e4f3a2b1c0d9e8f", trained_on="3,359 rows", error_percent=9.5,
-    catalog_as_of="2026-07-20", catalog_sources=("a price list",),
-)  # fmt: skip
+    model_id="5e4f3a2b1c0d9e8f",
+    trained_on="3,359 rows",
+    error_percent=9.5,
+    catalog_as_of="2026-07-20",
+    catalog_sources=("a price list",),
+)
 
 
 def spec(name="g6e.12xlarge", gpus=4, usd_per_hour=10.49, count=1):
     disk = Disk(
         rate=DiskRate(type="gp3", read_mib_per_second=250.0, read_iops=3000.0),
         choice=DiskChoice(type="gp3", size_gib=40, mib_per_second=250),
-        size_gib=40, binding_limit="volume", price=price(0.0173, "a disk price list"),
-    )  # fmt: skip
-    machine = instance(name, vcpus=48, physical_cores=24, memory_mib=393216, gpu_name="L40S",
-                       gpu_count=gpus, gpu_memory_mib=46068)  # fmt: skip
-    offer = Offer(instance=machine, region="us-east-1", market=Market.ON_DEMAND,
-                  price=price(usd_per_hour))  # fmt: skip
+        size_gib=40,
+        binding_limit="volume",
+        price=price(0.0173, "a disk price list"),
+    )
+    machine = instance(
+        name,
+        vcpus=48,
+        physical_cores=24,
+        memory_mib=393216,
+        gpu_name="L40S",
+        gpu_count=gpus,
+        gpu_memory_mib=46068,
+    )
+    offer = Offer(instance=machine, region="us-east-1", market=Market.ON_DEMAND, price=price(usd_per_hour))
     return Spec(offer=offer, disk=disk, count=count)
 
 
@@ -84,14 +95,18 @@ def generation_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
         "input_tokens": 1154.7,
         "output_tokens": 211.13,
         "memory": GpuMemoryUse(
-            weights_gib=7.48, kv_gib=29.4, overhead_gib=3.6, free_gib=4.5,
-            largest_concurrency=361, longest_context=131072,
+            weights_gib=7.48,
+            kv_gib=29.4,
+            overhead_gib=3.6,
+            free_gib=4.5,
+            largest_concurrency=361,
+            longest_context=131072,
         ),
         "rates": rates(),
         "most": rates(concurrency=512.0, tpot=0.084),
         "ready": ReadyTime(load_seconds=61.3, start_seconds=38.0, upper_seconds=180.5),
         "binds": ServingBind.WEIGHTS,
-    }  # fmt: skip
+    }
     return GenerationCandidate(**{**values, **changes})
 
 
@@ -104,41 +119,63 @@ def front():
             misses=misses,
         )
         for width, flight, tpot, misses in (
-            (4, 4.0, 0.014, "target"), (4, 16.0, 0.018, "target"), (2, 60.0, 0.031, ""),
-            (1, 200.0, 0.052, "limit"), (1, 800.0, 0.13, "limit"),
+            (4, 4.0, 0.014, "target"),
+            (4, 16.0, 0.018, "target"),
+            (2, 60.0, 0.031, ""),
+            (1, 200.0, 0.052, "limit"),
+            (1, 800.0, 0.13, "limit"),
         )
-    )  # fmt: skip
+    )
 
 
 def steps():
-    faster = generation_candidate(precision=LlmPrecision.FP8, rates=rates(tpot=0.022),
-                                  most=rates(concurrency=512.0, tpot=0.061))  # fmt: skip
+    faster = generation_candidate(
+        precision=LlmPrecision.FP8, rates=rates(tpot=0.022), most=rates(concurrency=512.0, tpot=0.061)
+    )
     return (
         ServingStep(kind=StepKind.FP8, option="--precision fp8", gives=faster),
-        ServingStep(kind=StepKind.TENSOR_PARALLEL, option="--tensor-parallel 8", gives=None,
-                    why_not=Message("the instance has {count} GPUs", count=4)),
-    )  # fmt: skip
+        ServingStep(
+            kind=StepKind.TENSOR_PARALLEL,
+            option="--tensor-parallel 8",
+            gives=None,
+            why_not=Message("the instance has {count} GPUs", count=4),
+        ),
+    )
 
 
 def generation_recommendation(**changes):
     chosen = generation_candidate()
     values = {
         "request": GenerationRequest(
-            model=MODEL, input_tokens=1154.7, output_tokens=211.13, users=40, max_tpot_ms=50.0,
+            model=MODEL,
+            input_tokens=1154.7,
+            output_tokens=211.13,
+            users=40,
+            max_tpot_ms=50.0,
             context_tokens=4743,
         ),
         "ranked": (
             chosen,
-            generation_candidate("p4d.24xlarge", 21.96,
-                                 placement=ServingPlacement(tensor_parallel=1, replicas=8)),
+            generation_candidate(
+                "p4d.24xlarge", 21.96, placement=ServingPlacement(tensor_parallel=1, replicas=8)
+            ),
         ),
         "nearest": None,
         "rejected": (
-            Rejected(cloud="aws", instance_type="g4dn.xlarge", reason="gpu_memory",
-                     usd_per_hour=0.526,
-                     detail="needs 14.96 GiB for the weights alone, has 15 GiB"),
-            Rejected(cloud="aws", instance_type="g6.xlarge", reason="too_slow",
-                     usd_per_hour=0.805, detail="holds 12 users at most"),
+            Rejected(
+                cloud="aws",
+                instance_type="g4dn.xlarge",
+                reason="gpu_memory",
+                usd_per_hour=0.526,
+                detail="needs 14.96 GiB for the weights alone, has 15 GiB",
+            ),
+            Rejected(
+                cloud="aws",
+                instance_type="g6.xlarge",
+                reason="too_slow",
+                usd_per_hour=0.805,
+                detail="holds 12 users at most",
+            ),
         ),
         "offers_considered": 61,
         "assumptions": (Message("prefix caching and speculative decoding are off"),),
@@ -146,7 +183,7 @@ def generation_recommendation(**changes):
         "today": date(2026, 11, 21),
         "front": with_chosen(front(), chosen),
         "steps": steps(),
-    }  # fmt: skip
+    }
     return GenerationRecommendation(**{**values, **changes})
 
 
@@ -171,12 +208,16 @@ def finetuning_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
         "micro_batch": 4,
         "checkpointing": True,
         "memory": TuningMemoryUse(
-            weights_gib=3.74, gradients_gib=0.1, optimizer_gib=0.3, activations_gib=12.5,
-            overhead_gib=2.0, free_gib=26.3,
+            weights_gib=3.74,
+            gradients_gib=0.1,
+            optimizer_gib=0.3,
+            activations_gib=12.5,
+            overhead_gib=2.0,
+            free_gib=26.3,
         ),
         "tokens_per_second": span(9800.0, 1.5),
         "hours": span(28.3, 1.5),
-    }  # fmt: skip
+    }
     return FineTuningCandidate(**{**values, **changes})
 
 

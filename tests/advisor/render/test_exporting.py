@@ -173,10 +173,15 @@ def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> No
 def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, told):
     one = candidate()
     small = replace(
-        one.spec.offer.instance, vcpus=1, physical_cores=1, memory_mib=2048, gpu_name=None,
-        gpu_count=0, gpu_memory_mib=None,
+        one.spec.offer.instance,
+        vcpus=1,
+        physical_cores=1,
+        memory_mib=2048,
+        gpu_name=None,
+        gpu_count=0,
+        gpu_memory_mib=None,
         cpu=replace(one.spec.offer.instance.cpu, architecture=machine),
-    )  # fmt: skip
+    )
     offer = replace(one.spec.offer, instance=small)
     one = replace(one, spec=replace(one.spec, offer=offer))
     asked = yaml.safe_load(export(one, "dstack"))["resources"]

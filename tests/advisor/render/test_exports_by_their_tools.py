@@ -60,9 +60,11 @@ def test_a_broker_takes_every_file(tool, script, tmp_path):
         pytest.skip(f"no {tool} on the path: pip install {tool} in an environment of its own")
     python = Path(program).with_name("python")
     subprocess.run(
-        [python, "-c", script, *files(tmp_path, tool, "yaml")], check=True, timeout=120,
+        [python, "-c", script, *files(tmp_path, tool, "yaml")],
+        check=True,
+        timeout=120,
         env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.timeout(300)

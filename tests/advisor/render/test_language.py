@@ -97,9 +97,12 @@ def test_an_answer_says_what_its_rates_stand_on():
     """Modelled, never measured; the engine's version and its graphs; what TPOT leaves out."""
     text = TEXTS["generation.txt"]
     for said in (
-        "Modelled, not measured", "vLLM 0.19.0 with CUDA graphs", "after the first token",
-        "p10 979, median", "output tokens/s",
-    ):  # fmt: skip
+        "Modelled, not measured",
+        "vLLM 0.19.0 with CUDA graphs",
+        "after the first token",
+        "p10 979, median",
+        "output tokens/s",
+    ):
         assert said in " ".join(text.split())
     assert "after the first" in DOCUMENT["serving"]["tpot"]
     assert DOCUMENT["recommendation"]["predicted"]["provenance"] == "modelled"
@@ -108,10 +111,15 @@ def test_an_answer_says_what_its_rates_stand_on():
 
 def test_a_close_call_comes_with_the_load_of_the_trial_that_settles_it():
     call = CloseCall(
-        kind=CloseCallKind.CHEAPER_MAY_REACH, candidate=generation_candidate("g6e.4xlarge", 3.0),
-        instead=generation_candidate(), probability=0.41, saves_usd_per_hour=7.0,
-        trial_minutes=12.0, trial_usd=0.6, worth_usd=900.0,
-    )  # fmt: skip
+        kind=CloseCallKind.CHEAPER_MAY_REACH,
+        candidate=generation_candidate("g6e.4xlarge", 3.0),
+        instead=generation_candidate(),
+        probability=0.41,
+        saves_usd_per_hour=7.0,
+        trial_minutes=12.0,
+        trial_usd=0.6,
+        worth_usd=900.0,
+    )
     answer = generation_recommendation(close_calls=(call,))
     text = generation_text(answer, SOURCES)
     assert "g6e.4xlarge at $3.017/h may keep this too (41 %)" in text
@@ -123,9 +131,12 @@ def test_a_close_call_comes_with_the_load_of_the_trial_that_settles_it():
 
 def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
     (chart,) = [
-        block for part in language_parts(DOCUMENT, report_texts("en")) if isinstance(part, Part)
-        for block in part.blocks if isinstance(block, Chart)
-    ]  # fmt: skip
+        block
+        for part in language_parts(DOCUMENT, report_texts("en"))
+        if isinstance(part, Part)
+        for block in part.blocks
+        if isinstance(block, Chart)
+    ]
     assert chart.src.startswith("data:image/svg+xml")
     assert "from 14 ms at 278 to 130 ms at 6,130 tokens a second" in chart.alt
 
@@ -139,8 +150,9 @@ def test_an_export_changes_only_when_we_mean_it(format):
 def test_docker_compose_gives_each_replica_its_own_gpus_and_port():
     content = export_serving(generation_candidate(), ANSWER.request, "compose")
     services = yaml.safe_load(content)["services"]
-    devices = [one["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"]
-               for one in services.values()]  # fmt: skip
+    devices = [
+        one["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for one in services.values()
+    ]
     assert devices == [["0", "1"], ["2", "3"]]
     assert [one["ports"] for one in services.values()] == [["8000:8000"], ["8001:8000"]]
     assert all(one["image"] == "vllm/vllm-openai:v0.19.0" for one in services.values())
@@ -163,9 +175,11 @@ def test_skypilot_and_dstack_run_the_same_servers():
 
 
 @given(
-    width=st.sampled_from([1, 2, 4, 8]), replicas=st.integers(1, 8),
-    precision=st.sampled_from(list(LlmPrecision)), kv=st.sampled_from(list(KvPrecision)),
-)  # fmt: skip
+    width=st.sampled_from([1, 2, 4, 8]),
+    replicas=st.integers(1, 8),
+    precision=st.sampled_from(list(LlmPrecision)),
+    kv=st.sampled_from(list(KvPrecision)),
+)
 def test_every_placement_uses_each_gpu_once(width, replicas, precision, kv):
     placement = ServingPlacement(tensor_parallel=width, replicas=replicas, link=Link.NVLINK)
     candidate = generation_candidate(placement=placement, precision=precision, kv_precision=kv)
@@ -192,9 +206,10 @@ def test_where_only_means_are_known_longer_requests_are_taken():
     means = replace(ANSWER.request, context_tokens=None)
     tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
     for one, request, longest in (
-        (candidate, means, 4 * means.longest_tokens), (tight, means, 2000),
+        (candidate, means, 4 * means.longest_tokens),
+        (tight, means, 2000),
         (candidate, ANSWER.request, 4743),
-    ):  # fmt: skip
+    ):
         words = serve_words(one, request)
         assert words[words.index("--max-model-len") + 1] == str(longest)
 
@@ -207,8 +222,12 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
 
 def test_times_are_told_in_units_that_people_read():
     assert [seconds_text(s) for s in (0.0123, 0.999, 1.0, 75.4, 3600)] == [
-        "12.3 ms", "999 ms", "1 s", "75.4 s", "3,600 s"
-    ]  # fmt: skip
+        "12.3 ms",
+        "999 ms",
+        "1 s",
+        "75.4 s",
+        "3,600 s",
+    ]
 
 
 def test_arrivals_are_no_surer_than_as_many_users() -> None:

@@ -57,21 +57,27 @@ def answer() -> MemoryAnswer:
     )
     small, large = ("M60", 7680.0), ("T4", 15360.0)
     return MemoryAnswer(
-        question=Question(
-            reference="resnet50", conditions=conditions, pixels=None, confidence=0.95
-        ),
+        question=Question(reference="resnet50", conditions=conditions, pixels=None, confidence=0.95),
         traced="fake",
         peak=peak(),
         gpus=(
-            OnGpu(name=small[0], memory_mib=small[1], verdict=Verdict.MAY_NOT_FIT,
-                  probability=0.43, largest_batch=None),
-            OnGpu(name=large[0], memory_mib=large[1], verdict=Verdict.FITS,
-                  probability=0.999, largest_batch=1112),
+            OnGpu(
+                name=small[0],
+                memory_mib=small[1],
+                verdict=Verdict.MAY_NOT_FIT,
+                probability=0.43,
+                largest_batch=None,
+            ),
+            OnGpu(
+                name=large[0],
+                memory_mib=large[1],
+                verdict=Verdict.FITS,
+                probability=0.999,
+                largest_batch=1112,
+            ),
         ),
-        what_ifs=(
-            WhatIf(change="with --checkpointing", peak=peak(0.4), largest_batches=(110, None)),
-        ),
-    )  # fmt: skip
+        what_ifs=(WhatIf(change="with --checkpointing", peak=peak(0.4), largest_batches=(110, None)),),
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,12 @@ from tests.advisor.render import language_answers
 from tests.builders import PRICED, candidate, close_call, recommendation, rejected
 
 SOURCES = Sources(
-    model_id="9f2c4e1b77aa0c3d", trained_on="3,359 rows", error_percent=9.5,
-    catalog_as_of="2026-07-20", catalog_sources=("a list",),
-)  # fmt: skip
+    model_id="9f2c4e1b77aa0c3d",
+    trained_on="3,359 rows",
+    error_percent=9.5,
+    catalog_as_of="2026-07-20",
+    catalog_sources=("a list",),
+)
 
 
 def estimated(name="g5.xlarge", usd=0.4):
@@ -63,8 +66,11 @@ def test_alternatives_say_what_their_prices_are():
     others = [replace(one, spec=replace(one.spec, offer=each)) for each in (old, spot)]
     request = replace(recommendation().request, market=None)
     assert place_texts([one, estimated(), *others], request, PRICED) == [
-        "us-east-1", "us-east-1, estimated", "us-east-1, old list", "us-east-1, spot",
-    ]  # fmt: skip
+        "us-east-1",
+        "us-east-1, estimated",
+        "us-east-1, old list",
+        "us-east-1, spot",
+    ]
     assert place_texts([one, one], request, PRICED) == []
 
 
@@ -127,9 +133,12 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
     spot = replace(chosen.spec.offer, market=Market.SPOT)
     cheaper = replace(chosen, spec=replace(chosen.spec, offer=spot))
     whole = replace(
-        whole, today=PRICED, ranked=(chosen,), request=replace(whole.request, cloud=cloud),
+        whole,
+        today=PRICED,
+        ranked=(chosen,),
+        request=replace(whole.request, cloud=cloud),
         price_call=PriceCall(listed=whole.ranked[0], cheaper=cheaper),
-    )  # fmt: skip
+    )
     saved = plain({"request": {"cloud": cloud}, "price_call": price_call_block(whole)})
     english, chinese = (
         [one.text for one in list(price_call_leaves(saved, report_texts(language)))[:2]]
@@ -166,9 +175,11 @@ def test_a_question_about_every_cloud_names_the_cloud_of_every_spec():
     asked = replace(recommendation().request, cloud="any")
     told = replace(
         answer(candidate(), listed=candidate("g6.xlarge", 0.9), cheaper=estimated()),
-        request=asked, ranked=(candidate(), candidate("g6.xlarge", 0.8)), rejected=(rejected(),),
+        request=asked,
+        ranked=(candidate(), candidate("g6.xlarge", 0.8)),
+        rejected=(rejected(),),
         close_calls=(close_call(),),
-    )  # fmt: skip
+    )
     text = recommendation_text(told, SOURCES)
     assert "/h   aws us-east-1, on-demand\n" in text
     flat = " ".join(text.split())

@@ -133,9 +133,12 @@ def test_text_fits_one_screen_whatever_the_answer_holds(run, kind):
     reasons = tuple(rejected(f"t{i}.xlarge", 0.1, detail="because " * 40) for i in range(60))
     narrow = close_call(kind=kind, candidate=many[0], instead=many[1], saves_usd_per_hour=1234.5)
     full = text(
-        ranked=many, rejected=reasons, assumptions=("assumed",) * 60, warnings=("mind it",) * 60,
+        ranked=many,
+        rejected=reasons,
+        assumptions=("assumed",) * 60,
+        warnings=("mind it",) * 60,
         close_calls=(narrow,) if kind else (),
-    )  # fmt: skip
+    )
     lines = full.splitlines()
     assert len(lines) <= 27
     assert max(map(len, lines)) <= 100
@@ -225,15 +228,27 @@ def test_all_rejected_are_counted_by_reason():
 
 def test_a_trial_is_asked_with_all_that_the_question_says():
     request = Request(
-        network="googlenet", task=Task.TRAINING, target_throughput=500.0, confidence=0.95,
-        precision=Precision.AMP, dataset=replace(IMAGENET, name="cifar10"), stack=Stack.COMPILE,
-        memory_format=MemoryFormat.CHANNELS_LAST, tf32=Tf32.ON, input="3x384x384",
-    )  # fmt: skip
+        network="googlenet",
+        task=Task.TRAINING,
+        target_throughput=500.0,
+        confidence=0.95,
+        precision=Precision.AMP,
+        dataset=replace(IMAGENET, name="cifar10"),
+        stack=Stack.COMPILE,
+        memory_format=MemoryFormat.CHANNELS_LAST,
+        tf32=Tf32.ON,
+        input="3x384x384",
+    )
     command = verify_command(request, candidate())
     for option in (
-        "--confidence 0.95", "--precision amp", "--dataset cifar10", "--stack compile",
-        "--memory-format channels_last", "--tf32 on", "--input 3x384x384",
-    ):  # fmt: skip
+        "--confidence 0.95",
+        "--precision amp",
+        "--dataset cifar10",
+        "--stack compile",
+        "--memory-format channels_last",
+        "--tf32 on",
+        "--input 3x384x384",
+    ):
         assert option in command
     assert "--data " not in command
     own = replace(request, dataset=replace(IMAGENET, name="/mnt/my pictures"))
@@ -294,9 +309,8 @@ def test_other_settings_are_told_by_what_they_bring_the_whole():
         factor = Span(lower=1.1, median=1.25, upper=1.42)
         after = replace(candidate().prediction, bottleneck=binds)
         return OtherSetting(
-            name=name, option=f"--{name}", gpu_gain=factor, measured=measured, prediction=after,
-            gain=gain,
-        )  # fmt: skip
+            name=name, option=f"--{name}", gpu_gain=factor, measured=measured, prediction=after, gain=gain
+        )
 
     settings = (
         setting("compile", 1.001, Stage.HOST),
@@ -313,6 +327,4 @@ def test_other_settings_are_told_by_what_they_bring_the_whole():
     assert "compile" not in text
     document = plain_document(recommendation_document(answer, SOURCES))
     jsonschema.validate(document, SCHEMA)
-    assert [one["change"] for one in document["other_settings"]] == [
-        "compile", "channels_last", "amp",
-    ]  # fmt: skip
+    assert [one["change"] for one in document["other_settings"]] == ["compile", "channels_last", "amp"]

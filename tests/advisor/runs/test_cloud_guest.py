@@ -25,9 +25,7 @@ from tests.infra.aws.reaping import aws
 from tests.sweeps.builders import measurement, resources, trial
 
 BUCKET, REGION = "advisor-test", "us-east-1"
-JOB = Job(
-    sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=("3",)
-)  # fmt: skip
+JOB = Job(sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=("3",))
 LATER = timedelta(hours=1)
 # Stands for `advisor sweep run N`: stores one trial after the other that the store has not yet,
 # each after a while; SIGTERM gives up the one in hand.
@@ -80,10 +78,13 @@ def guest(folder, service, *, pace=0.05, code=0, **changes):
     folder.mkdir(exist_ok=True)
     program = SWEEP.replace("PACE", str(pace)).replace("CODE", str(code))
     values = {
-        "aws": real_time(), "metadata": Metadata(service.address), "folder": folder,
-        "mount": lambda job: {}, "poll_seconds": 0.05,
+        "aws": real_time(),
+        "metadata": Metadata(service.address),
+        "folder": folder,
+        "mount": lambda job: {},
+        "poll_seconds": 0.05,
         "advisor": (sys.executable, "-c", program.replace("FOLDER", repr(folder.name))),
-    }  # fmt: skip
+    }
     return Guest(**{**values, **changes})
 
 

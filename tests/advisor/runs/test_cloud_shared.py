@@ -18,11 +18,21 @@ LAUNCHED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 def machine(**changes) -> Machine:
     values = {
-        "id": "i-0abc", "region": "us-east-1", "zone": "us-east-1a", "state": "running",
-        "instance_type": "g4dn.xlarge", "market": Market.SPOT, "launched_at": LAUNCHED,
-        "token": "t", "slot": "g4dn.xlarge", "generation": 0, "usd_per_hour": 0.3,
-        "spent_before_usd": 0.0, "expires_at": None, "private_ip": "172.31.4.5",
-    }  # fmt: skip
+        "id": "i-0abc",
+        "region": "us-east-1",
+        "zone": "us-east-1a",
+        "state": "running",
+        "instance_type": "g4dn.xlarge",
+        "market": Market.SPOT,
+        "launched_at": LAUNCHED,
+        "token": "t",
+        "slot": "g4dn.xlarge",
+        "generation": 0,
+        "usd_per_hour": 0.3,
+        "spent_before_usd": 0.0,
+        "expires_at": None,
+        "private_ip": "172.31.4.5",
+    }
     return Machine(**{**values, **changes})
 
 

@@ -38,9 +38,7 @@ def test_a_rate_that_is_hardly_known_has_not_drifted():
 
 
 def test_the_latest_good_row_of_the_same_trial_is_compared():
-    earlier = [
-        row(3.0), row(1.5), row(9.0, status=Status.FAILED, reason="x"), row(memory_mib=1024.0),
-    ]  # fmt: skip
+    earlier = [row(3.0), row(1.5), row(9.0, status=Status.FAILED, reason="x"), row(memory_mib=1024.0)]
     (shift,) = drift_between([row(1.5)], earlier).shifts
     assert shift.change == pytest.approx(0)
 

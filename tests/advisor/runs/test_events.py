@@ -26,14 +26,16 @@ def all_of(log):
 def test_events_are_named_by_what_happened(tmp_path):
     path = tmp_path / "events.jsonl"
     path.write_text(
-        line("sweep_began", trials=2) + line("heartbeat") + line("began", trial_id="a")
-        + line("attempt_ended", trial_id="a") + line("stored", trial_id="a", status="ok")
-        + line("stored", trial_id="b", status="failed", reason="why") + "torn {"
-    )  # fmt: skip
+        line("sweep_began", trials=2)
+        + line("heartbeat")
+        + line("began", trial_id="a")
+        + line("attempt_ended", trial_id="a")
+        + line("stored", trial_id="a", status="ok")
+        + line("stored", trial_id="b", status="failed", reason="why")
+        + "torn {"
+    )
     events = EventLog(path).look()
-    assert [event.name for event in events] == [
-        "began", "trial_started", "trial_done", "trial_failed"
-    ]  # fmt: skip
+    assert [event.name for event in events] == ["began", "trial_started", "trial_done", "trial_failed"]
     assert events[-1].facts["reason"] == "why"
 
 

@@ -84,10 +84,7 @@ def test_what_the_command_says_is_kept_with_its_log(book, due):
 def test_a_run_is_executed_once(book, due):
     number, count = due(), []
     for _ in range(2):
-        executed(
-            book, number,
-            started=lambda *_: count.append(1) or [sys.executable, "-c", ""],
-        )  # fmt: skip
+        executed(book, number, started=lambda *_: count.append(1) or [sys.executable, "-c", ""])
     assert len(count) == 1
 
 
@@ -155,8 +152,12 @@ def test_an_unknown_run_is_refused(book):
 
 def test_a_sweep_measures_anew_what_is_older_than_its_due_time():
     assert started_as(SWEEP, NOW)[len(ADVISOR) :] == [
-        *SWEEP, "--fresh-since", "2026-09-21T14:13:20+00:00", "-o", "json"
-    ]  # fmt: skip
+        *SWEEP,
+        "--fresh-since",
+        "2026-09-21T14:13:20+00:00",
+        "-o",
+        "json",
+    ]
     assert started_as(("fit",), NOW) == [*ADVISOR, "fit", "-o", "json"]
 
 

@@ -30,10 +30,27 @@ from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
 
 COMMAND = (
-    "sweep", "run", "--networks", "resnet50", "--tasks", "training", "--vcpus", "1,2",
-    "--memory", "4GiB", "--disks", "gp3", "--on", "aws", "--instance", "g4dn.xlarge",
-    "--budget", "5USD", "--instance-profile", "none",
-)  # fmt: skip
+    "sweep",
+    "run",
+    "--networks",
+    "resnet50",
+    "--tasks",
+    "training",
+    "--vcpus",
+    "1,2",
+    "--memory",
+    "4GiB",
+    "--disks",
+    "gp3",
+    "--on",
+    "aws",
+    "--instance",
+    "g4dn.xlarge",
+    "--budget",
+    "5USD",
+    "--instance-profile",
+    "none",
+)
 DUE = datetime(2026, 11, 23, 2, tzinfo=UTC)
 WEEK = timedelta(days=7)
 
@@ -118,9 +135,14 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
     checked = checked_command(COMMAND)
     with closing(open_schedules()) as book:
         new = NewSchedule(
-            name="gpu", cron="0 3 * * 1", timezone="Europe/Berlin", command=checked.words,
-            folder=str(tmp_path), budget_usd=20.0, run_usd=checked.run_usd,
-        )  # fmt: skip
+            name="gpu",
+            cron="0 3 * * 1",
+            timezone="Europe/Berlin",
+            command=checked.words,
+            folder=str(tmp_path),
+            budget_usd=20.0,
+            run_usd=checked.run_usd,
+        )
         kept, due = book.add(new, now=DUE.timestamp() - 60), DUE.timestamp()
         owner = this_process()
         book.runs.claim(kept.number, due, [NewRun(due)])

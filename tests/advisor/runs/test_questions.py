@@ -13,9 +13,13 @@ from advisor.runs.started import requested_sweep, sweep_words
 from advisor.runs.sweep_questions import MOST_TRIALS, Allowed, NewSweep, SweepRun
 
 GRID = {
-    "networks": ["googlenet", "alexnet"], "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
-    "disks": ["gp3", "slow=20MiB/s,500iops"], "accelerator": "emulated:T4",
-}  # fmt: skip
+    "networks": ["googlenet", "alexnet"],
+    "tasks": "inference",
+    "vcpus": [0.5, 1],
+    "memory": "2GiB",
+    "disks": ["gp3", "slow=20MiB/s,500iops"],
+    "accelerator": "emulated:T4",
+}
 AWS = {**GRID, "accelerator": None, "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
 
 
@@ -25,9 +29,15 @@ def asked(allowed=Allowed(), **changes):  # noqa: B008
 
 def test_fields_become_the_words_of_the_command():
     assert asked().words == (
-        "sweep", "run", "--networks=googlenet,alexnet", "--tasks=inference", "--vcpus=0.5,1",
-        "--memory=2GiB", "--disks=gp3,slow=20MiB/s,500iops", "--accelerator=emulated:T4",
-    )  # fmt: skip
+        "sweep",
+        "run",
+        "--networks=googlenet,alexnet",
+        "--tasks=inference",
+        "--vcpus=0.5,1",
+        "--memory=2GiB",
+        "--disks=gp3,slow=20MiB/s,500iops",
+        "--accelerator=emulated:T4",
+    )
     assert len(asked().trials) == 2 * 2 * 2
 
 
@@ -95,12 +105,15 @@ def test_a_schedule_may_ask_for_more_than_this_machine_has():
     st.dictionaries(
         st.sampled_from([*GRID, "iterations", "repeats", "rel_error", "cache", "precision"]),
         st.one_of(
-            st.text(max_size=20), st.floats(), st.integers(), st.lists(st.text(max_size=5)),
+            st.text(max_size=20),
+            st.floats(),
+            st.integers(),
+            st.lists(st.text(max_size=5)),
             st.sampled_from(["1GiB", "gp3", "googlenet", "warm,cold", "training"]),
         ),
         max_size=6,
     )
-)  # fmt: skip
+)
 def test_whatever_is_asked_is_planned_or_refused_in_words(fields):
     try:
         found = asked(**fields)

@@ -28,8 +28,9 @@ def book(tmp_path):
 def added(book, folder, send=(), **changes):
     """A run that is due, of a schedule that reports."""
     told = Reporting(plan="plan.yaml", send=tuple(send), **{"format": "md", **changes})
-    new = NewSchedule(name="weekly", cron="0 3 * * 1", timezone="UTC", command=("fit",),
-                      folder=str(folder), reporting=told)  # fmt: skip
+    new = NewSchedule(
+        name="weekly", cron="0 3 * * 1", timezone="UTC", command=("fit",), folder=str(folder), reporting=told
+    )
     kept = book.add(new, now=NOW)
     book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
     return kept, book.runs.open()[-1]
@@ -72,9 +73,11 @@ def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, t
     assert "became 50 % cheaper" in messages[1]["text"]
     names = {one.name for one in tmp_path.iterdir() if one.name.startswith("report")}
     assert names == {
-        "report-2026-11-22.md", "report-2026-12-22.md", "report-diff-2026-12-22.md",
+        "report-2026-11-22.md",
+        "report-2026-12-22.md",
+        "report-diff-2026-12-22.md",
         "report-diff-2026-12-22.json",
-    }  # fmt: skip
+    }
 
 
 def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, reports):
@@ -86,9 +89,7 @@ def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, re
         assert (found["changed"], found["deliveries"]) == (False, [])
         assert len(server.got) == 1
         found = report_after(kept, made_from(reports), print, failed="exit code 1: no disk")
-    assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(
-        server.got[1][2]
-    )["text"]  # fmt: skip
+    assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(server.got[1][2])["text"]
 
 
 def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeypatch):
@@ -117,21 +118,22 @@ def running(code):
 @pytest.mark.parametrize(
     ("code", "error"),
     [
-        ("print('{\"headline\": null, \"changed\": null, \"deliveries\": [], \"error\": null}')",
-         None),
-        ("import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
-         ".write('{\"message\": \"broken\"}'); sys.exit(1)", "broken"),
+        ('print(\'{"headline": null, "changed": null, "deliveries": [], "error": null}\')', None),
+        (
+            "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
+            '.write(\'{"message": "broken"}\'); sys.exit(1)',
+            "broken",
+        ),
         ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
-        ("print('{\"schema\": \"advisor.report/1\"}')", "exit code 0"),
+        ('print(\'{"schema": "advisor.report/1"}\')', "exit code 0"),
     ],
-)  # fmt: skip
+)
 def test_whatever_becomes_of_the_report_the_run_has_ended_as_it_has(book, tmp_path, code, error, monkeypatch):
     _, run = added(book, tmp_path, ["https://example.com/hook"])
     monkeypatch.setattr(scheduled_reports, "ADVISOR", (sys.executable, "-c", code))
     execute(
-        book, run.number, follow=lambda _run: {}, report=report_in_process,
-        started=running("print('{}')"),
-    )  # fmt: skip
+        book, run.number, follow=lambda _run: {}, report=report_in_process, started=running("print('{}')")
+    )
     ended = book.runs.numbered(run.number)
     assert ended.state is RunState.DONE
     assert ended.report["sizing_report"]["error"] == error

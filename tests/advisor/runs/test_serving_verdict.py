@@ -11,16 +11,21 @@ from advisor.domain.verification import Verdict
 def criterion(lower, upper, limit, is_least=True):
     middle = (lower + upper) / 2
     return Criterion(
-        name="tpot_seconds", limit=limit, is_least=is_least, measured=middle, lower=lower,
-        upper=upper,
-    )  # fmt: skip
+        name="tpot_seconds", limit=limit, is_least=is_least, measured=middle, lower=lower, upper=upper
+    )
 
 
 @pytest.mark.parametrize(
     ("is_least", "limit", "verdict"),
-    [(True, 9, Verdict.PASS), (True, 11, Verdict.UNDECIDED), (True, 13, Verdict.MISSED),
-     (False, 13, Verdict.PASS), (False, 11, Verdict.UNDECIDED), (False, 9, Verdict.MISSED)],
-)  # fmt: skip
+    [
+        (True, 9, Verdict.PASS),
+        (True, 11, Verdict.UNDECIDED),
+        (True, 13, Verdict.MISSED),
+        (False, 13, Verdict.PASS),
+        (False, 11, Verdict.UNDECIDED),
+        (False, 9, Verdict.MISSED),
+    ],
+)
 def test_the_whole_interval_must_lie_on_the_good_side(is_least, limit, verdict):
     """From 10 to 12: targets are reached from below, limits kept from above."""
     assert criterion(10, 12, limit, is_least).verdict is verdict

@@ -24,7 +24,7 @@ from advisor.runs.started import (
     stop_sweep,
     sweep_document,
     sweep_of,
-)  # fmt: skip
+)
 from advisor.runs.store.records import Ending, RunState
 from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweep_questions import Allowed, NewSweep
@@ -32,9 +32,13 @@ from advisor.sweeps.trial.ownership import this_process
 from tests.processes import gone
 
 GRID = {
-    "networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3",
+    "networks": "googlenet",
+    "tasks": "inference",
+    "vcpus": 1,
+    "memory": "2GiB",
+    "disks": "gp3",
     "accelerator": "emulated:T4",
-}  # fmt: skip
+}
 
 
 class Nobody:
@@ -218,7 +222,7 @@ def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, url, tmp_pat
     process = subprocess.Popen(
         [sys.executable, "-c", RUNNER, str(one.run.number), waits],
         env={**os.environ, "ADVISOR_DATABASE_URL": url},
-    )  # fmt: skip
+    )
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None
         time.sleep(0.05)

@@ -107,9 +107,12 @@ def test_the_disk_of_the_instance_itself_has_its_own_latency_and_no_burst():
 def test_more_gpus_than_the_machine_has_are_refused_and_the_way_out_is_named():
     """An instance is verified with as many GPUs as its prediction counts on."""
     whole = VerifiedMachine(
-        instance=CATALOG.instance("g4dn.12xlarge"), is_here=False, accelerator=ON_ANY_GPU,
-        vcpus=48.0, memory_mib=196608.0,
-    )  # fmt: skip
+        instance=CATALOG.instance("g4dn.12xlarge"),
+        is_here=False,
+        accelerator=ON_ANY_GPU,
+        vcpus=48.0,
+        memory_mib=196608.0,
+    )
     with pytest.raises(UsageError, match=r"on 4 GPUs, and this machine has 1.*--max-gpus"):
         require_gpus(whole, 4, T4)
     require_gpus(whole, 4, T4 * 4)

@@ -28,9 +28,12 @@ class World:
 
     def daemon(self):
         return Daemon(
-            self.book, start=self.start, clock=lambda: self.now, say=self.said.append,
+            self.book,
+            start=self.start,
+            clock=lambda: self.now,
+            say=self.said.append,
             occupied=lambda: self.occupied,
-        )  # fmt: skip
+        )
 
     def add(self, name, cron, timezone="UTC", **changes):
         values = {"command": ("fit",), "folder": "/", **changes}

@@ -35,9 +35,8 @@ def test_what_is_no_key_has_no_id(text):
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("30m", 1800.0), ("12h", 43200.0), ("90d", 7_776_000.0), ("2W", 1_209_600.0),
-     ("1y", 31_536_000.0)],
-)  # fmt: skip
+    [("30m", 1800.0), ("12h", 43200.0), ("90d", 7_776_000.0), ("2W", 1_209_600.0), ("1y", 31_536_000.0)],
+)
 def test_a_lifetime_is_told_in_minutes_hours_days_weeks_or_years(text, seconds):
     assert parse_lifetime_seconds(text) == seconds
 

@@ -106,10 +106,18 @@ def test_a_prediction_is_the_command_lines(service, as_typed, task, model, words
 
 
 @settings(max_examples=10)
-@given(words=shared, what=st.sampled_from([
-    {"instance": ["g4dn.xlarge", "g5.xlarge"]}, {"gpu": "T4,V100", "baseline": "L4"}, {},
-    {"instance": ["g4dn.xlarge"]}, {"instance": ["g4dn.xlarge", "c5.xlarge"]},
-]))  # fmt: skip
+@given(
+    words=shared,
+    what=st.sampled_from(
+        [
+            {"instance": ["g4dn.xlarge", "g5.xlarge"]},
+            {"gpu": "T4,V100", "baseline": "L4"},
+            {},
+            {"instance": ["g4dn.xlarge"]},
+            {"instance": ["g4dn.xlarge", "c5.xlarge"]},
+        ]
+    ),
+)
 def test_a_comparison_is_the_command_lines(service, as_typed, words, what):
     asked = {**QUESTION, **words, **what}
     code, document, _ = as_typed("compare", asked)
@@ -119,17 +127,16 @@ def test_a_comparison_is_the_command_lines(service, as_typed, words, what):
 @pytest.mark.parametrize(
     ("path", "typed"),
     [
-        ("/v1/memory?model=resnet50&batch_size=64&gpu=T4,L4",
-         ["memory", "--model", "resnet50", "--batch-size", "64", "--gpu", "T4,L4"]),
+        (
+            "/v1/memory?model=resnet50&batch_size=64&gpu=T4,L4",
+            ["memory", "--model", "resnet50", "--batch-size", "64", "--gpu", "T4,L4"],
+        ),
         ("/v1/networks?search=densenet", ["networks", "densenet"]),
-        ("/v1/gpus?gpu=24GiB..&sort_by=memory_mib",
-         ["gpus", "--gpu", "24GiB..", "--sort-by", "memory_mib"]),
-        ("/v1/catalog/g4dn.xlarge?market=spot",
-         ["catalog", "show", "g4dn.xlarge", "--market", "spot"]),
-        ("/v1/catalog?cloud=aws&gpu=T4&limit=1000", ["catalog", "list", "--cloud", "aws",
-                                                     "--gpu", "T4"]),
+        ("/v1/gpus?gpu=24GiB..&sort_by=memory_mib", ["gpus", "--gpu", "24GiB..", "--sort-by", "memory_mib"]),
+        ("/v1/catalog/g4dn.xlarge?market=spot", ["catalog", "show", "g4dn.xlarge", "--market", "spot"]),
+        ("/v1/catalog?cloud=aws&gpu=T4&limit=1000", ["catalog", "list", "--cloud", "aws", "--gpu", "T4"]),
     ],
-)  # fmt: skip
+)
 def test_what_is_known_is_told_alike(service, capsys, path, typed):
     assert run([*typed, "-o", "json"]) == 0
     assert service.get(path).json() == json.loads(capsys.readouterr().out)
@@ -164,11 +171,13 @@ def test_a_question_that_nothing_meets_is_answered_with_what_to_relax(service):
     ("path", "name"),
     [
         ("/v1/recommend?task=inference&model=googlenet&explain=true", "Recommendation"),
-        ("/v1/predict?task=inference&model=googlenet&instance=g4dn.xlarge&vcpus=8"
-         '&curve={"vcpus":[2,4],"memory":["8GiB"],"disk":["gp3:500GiB"]}', "Prediction"),
+        (
+            "/v1/predict?task=inference&model=googlenet&instance=g4dn.xlarge&vcpus=8"
+            '&curve={"vcpus":[2,4],"memory":["8GiB"],"disk":["gp3:500GiB"]}',
+            "Prediction",
+        ),
         ("/v1/compare?task=inference&model=googlenet&gpu=T4,L4", "Comparison"),
-        ("/v1/compare?task=inference&model=googlenet&instance=g4dn.xlarge&instance=c5.xlarge",
-         "Comparison"),
+        ("/v1/compare?task=inference&model=googlenet&instance=g4dn.xlarge&instance=c5.xlarge", "Comparison"),
         ("/v1/memory?model=resnet50", "MemoryAnswer"),
         ("/v1/catalog?limit=1000", "Catalog"),
         ("/v1/catalog/p4d.24xlarge", "InstanceType"),
@@ -176,7 +185,7 @@ def test_a_question_that_nothing_meets_is_answered_with_what_to_relax(service):
         ("/v1/networks", "Networks"),
         ("/v1/gpus?cloud=any", "Gpus"),
     ],
-)  # fmt: skip
+)
 def test_every_document_keeps_its_schema(service, path, name):
     answer = service.get(path)
     assert answer.status_code == 200, answer.text

@@ -34,8 +34,11 @@ def test_a_line_tells_when_who_and_what():
     line = line_of({"event": "request", "key": "0123", "name": "ci", "status": 201, "subject": None}, MOMENT)
     assert json.loads(line) == {
         "at": "2026-11-21T00:00:00.000+00:00",
-        "event": "request", "key": "0123", "name": "ci", "status": 201,
-    }  # fmt: skip
+        "event": "request",
+        "key": "0123",
+        "name": "ci",
+        "status": 201,
+    }
 
 
 def test_there_is_no_field_for_a_body_or_a_secret():

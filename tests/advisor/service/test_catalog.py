@@ -43,9 +43,8 @@ def test_a_cursor_of_another_question_is_refused(service, refused):
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1/catalog?gpu=T4", "/v1/catalog/g5.xlarge", "/v1/networks", "/v1/gpus",
-             "/openapi.json"]
-)  # fmt: skip
+    "path", ["/v1/catalog?gpu=T4", "/v1/catalog/g5.xlarge", "/v1/networks", "/v1/gpus", "/openapi.json"]
+)
 def test_what_has_not_changed_is_not_sent_again(service, path):
     answer = service.get(path)
     etag = answer.headers["etag"]

@@ -49,10 +49,8 @@ class TestWithoutKeys:
         is_problem(answer, 401, "unauthorized")
 
     @pytest.mark.parametrize(
-        "name",
-        ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP",
-         "Via"],
-    )  # fmt: skip
+        "name", ["Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-IP", "Via"]
+    )
     def test_what_a_proxy_forwards_is_no_local_request(self, serve, name):
         answer = serve().get("/v1/things", headers={name: "192.0.2.7"})
         assert "keys add" in is_problem(answer, 403, "forwarded")["way_out"]
@@ -65,9 +63,17 @@ class TestWithoutKeys:
 
     @pytest.mark.parametrize(
         "host",
-        ["evil.example", "127.0.0.1.evil.example", "localhost.evil:8765", "", "[::2]",
-         "localhost:8765@evil.example", "[::1].evil.example", "[::1"],
-    )  # fmt: skip
+        [
+            "evil.example",
+            "127.0.0.1.evil.example",
+            "localhost.evil:8765",
+            "",
+            "[::2]",
+            "localhost:8765@evil.example",
+            "[::1].evil.example",
+            "[::1",
+        ],
+    )
     def test_a_name_that_was_bound_to_us_by_a_stranger_is_refused(self, serve, host):
         is_problem(serve().get("/v1/things", headers={"Host": host}), 421, "unknown-host")
 
@@ -149,9 +155,7 @@ class TestWithKeys:
     def test_a_browser_that_opens_a_page_is_sent_to_the_login(self, serve, key_of):
         key_of("read")
         answer = serve().get("/?a=1&b=2", headers={"Accept": "text/html"}, follow_redirects=False)
-        assert (answer.status_code, answer.headers["Location"]) == (
-            303, "/login?next=%2F%3Fa%3D1%26b%3D2",
-        )  # fmt: skip
+        assert (answer.status_code, answer.headers["Location"]) == (303, "/login?next=%2F%3Fa%3D1%26b%3D2")
 
     def test_metrics_are_open_on_loopback_alone_and_not_through_a_proxy(self, serve, key_of):
         key_of("read")
@@ -301,9 +305,7 @@ class TestAuditLog:
         client.get("/v1/things", headers={"Authorization": "Bearer hunter2"})
         lesser, stranger = audit()
         assert (lesser["event"], lesser["status"], lesser["scope"]) == ("refused", 403, "measure")
-        assert (stranger["status"], stranger["reason"]) == (
-            401, "this is no key of this service",
-        )  # fmt: skip
+        assert (stranger["status"], stranger["reason"]) == (401, "this is no key of this service")
         assert "hunter2" not in default_audit_log().read_text()
 
     def test_strangers_cannot_fill_the_disk(self, serve):

@@ -78,16 +78,36 @@ def test_the_service_does_what_its_description_says(service, key, tmp_path):
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(CHECKS)
     command = [
-        SCHEMATHESIS, "--config-file", settings, "run", f"http://127.0.0.1:{service.port}/openapi.json",
-        "--header", f"Authorization: Bearer {key}", "--phases", "examples,fuzzing",
-        "--max-examples", "6", "--seed", "8", "--generation-deterministic",
-        "--exclude-checks", "positive_data_acceptance", "--exclude-path-regex", "events|import",
-        "--request-timeout", "60", "--no-color",
-    ]  # fmt: skip
+        SCHEMATHESIS,
+        "--config-file",
+        settings,
+        "run",
+        f"http://127.0.0.1:{service.port}/openapi.json",
+        "--header",
+        f"Authorization: Bearer {key}",
+        "--phases",
+        "examples,fuzzing",
+        "--max-examples",
+        "6",
+        "--seed",
+        "8",
+        "--generation-deterministic",
+        "--exclude-checks",
+        "positive_data_acceptance",
+        "--exclude-path-regex",
+        "events|import",
+        "--request-timeout",
+        "60",
+        "--no-color",
+    ]
     done = subprocess.run(
-        [str(word) for word in command], env=service.environment, cwd=service.folder,
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [str(word) for word in command],
+        env=service.environment,
+        cwd=service.folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-6000:]
     assert defects_in(service.log) == []
 

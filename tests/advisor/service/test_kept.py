@@ -40,9 +40,13 @@ def test_the_same_question_is_computed_once_however_it_is_asked(service, counted
 
 @pytest.mark.parametrize(
     ("path", "more"),
-    [("recommend", {}), ("predict", {"instance": "g5.xlarge"}), ("memory", {}),
-     ("compare", {"gpu": "T4,L4"})],
-)  # fmt: skip
+    [
+        ("recommend", {}),
+        ("predict", {"instance": "g5.xlarge"}),
+        ("memory", {}),
+        ("compare", {"gpu": "T4,L4"}),
+    ],
+)
 def test_a_link_has_an_etag_that_spares_its_answer(service, path, more):
     words = {"task": "inference", "model": "googlenet"} if path != "memory" else {"model": "vgg16"}
     first = service.get(f"/v1/{path}", params=words | more)
@@ -74,9 +78,13 @@ def test_training_on_several_nodes_is_answered(service, nodes):
 def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(service):
     """A question that took a minute of CPU."""
     words = {
-        "task": "training", "model": "vgg16", "epochs": 90, "max_hours": 0.001, "cloud": "any",
+        "task": "training",
+        "model": "vgg16",
+        "epochs": 90,
+        "max_hours": 0.001,
+        "cloud": "any",
         "market": "any",
-    }  # fmt: skip
+    }
     told = service.post("/v1/recommend", json=words).json()
     assert told["relax_stopped"] == "relaxing_stopped"
     assert [change["option"] for way in told["relax"] for change in way["changes"]] == ["--max-hours"]
@@ -100,8 +108,15 @@ def test_a_key_that_may_measure_keeps_no_machine_busy(serve, key_of, cron, statu
 
 def test_a_search_that_nobody_waits_for_ends_before_its_first_answer(context):
     """Over all clouds and nodes it takes seconds, in which no page would be answered."""
-    wide = {"task": "training", "model": "vgg16", "target_throughput": 1e7, "cloud": "any",
-            "market": "any", "max_nodes": 64, "pareto": True}  # fmt: skip
+    wide = {
+        "task": "training",
+        "model": "vgg16",
+        "target_throughput": 1e7,
+        "cloud": "any",
+        "market": "any",
+        "max_nodes": 64,
+        "pareto": True,
+    }
     wanted = STILL_WANTED.set(lambda: False)
     try:
         with pytest.raises(SpentError):

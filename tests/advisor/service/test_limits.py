@@ -22,8 +22,7 @@ def visit(client="192.0.2.1", leaves=None):
         await (leaves or asyncio.Event()).wait()
         return {"type": "http.disconnect"}
 
-    one = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [],
-                    "client": (client, 5)})  # fmt: skip
+    one = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [], "client": (client, 5)})
     one.receive = receive
     return one
 

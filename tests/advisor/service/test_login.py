@@ -106,20 +106,24 @@ def test_logins_are_written_down_without_the_key(client, key_of):
     client.post("/logout", headers=OWN)
     text = default_audit_log().read_text()
     lines = [json.loads(line) for line in text.splitlines()]
-    assert [(line["event"], line["name"]) for line in lines] == [
-        ("login", "grafana"), ("logout", "grafana"),
-    ]  # fmt: skip
+    assert [(line["event"], line["name"]) for line in lines] == [("login", "grafana"), ("logout", "grafana")]
     assert mine["Authorization"].split("_", 2)[2] not in text
 
 
 @pytest.mark.parametrize(
     ("text", "path"),
     [
-        ("/", "/"), ("/compare?a=b&c=%20d", "/compare?a=b&c=%20d"), ("", "/"),
-        ("https://evil.example", "/"), ("//evil.example", "/"), ("/\\evil.example", "/"),
-        ("javascript:alert(1)", "/"), ("/\n/evil.example", "/"), ("/login?next=/", "/"),
+        ("/", "/"),
+        ("/compare?a=b&c=%20d", "/compare?a=b&c=%20d"),
+        ("", "/"),
+        ("https://evil.example", "/"),
+        ("//evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("/\n/evil.example", "/"),
+        ("/login?next=/", "/"),
     ],
-)  # fmt: skip
+)
 def test_after_the_login_the_way_stays_here(text, path):
     assert local_path(text) == path
 

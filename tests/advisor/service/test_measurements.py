@@ -147,8 +147,7 @@ def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     store = open_store()
     engine = sql.create_engine(f"sqlite:///{store.name}")
     with engine.begin() as connection:
-        connection.execute(MEASUREMENTS.update().where(MEASUREMENTS.c.number == 1)
-                           .values(payload="{"))  # fmt: skip
+        connection.execute(MEASUREMENTS.update().where(MEASUREMENTS.c.number == 1).values(payload="{"))
     engine.dispose()
     listed = client.get("/v1/measurements").json()
     assert (len(listed["measurements"]), len(listed["damaged"])) == (1, 1)

@@ -19,13 +19,29 @@ from benchmarks.service_fuzz import NO_TORCH, Asker
 
 MARK = "qzwtmark"
 FORMS = (
-    f"/tmp/{MARK}/x", f"../../../{MARK}", f"~/{MARK}", f"\\\\192.0.2.1\\{MARK}\\x",
-    f"//192.0.2.1/{MARK}", f"file:///tmp/{MARK}", f"http://127.0.0.1:9/{MARK}", f"C:\\{MARK}",
-    f"{MARK}.py:build", f"/tmp/{MARK}.py:build", f"{MARK}.net:build", f"os:{MARK}",
-    f"$(touch /tmp/{MARK})", f"; touch /tmp/{MARK}", f"--out=/tmp/{MARK}", f"@/tmp/{MARK}",
-    f"sqlite:////tmp/{MARK}", f"{MARK}\x00.json", f"%2e%2e%2f{MARK}", f"emulated:{MARK}",
-    f"s3://{MARK}/x", f"{MARK}",
-)  # fmt: skip
+    f"/tmp/{MARK}/x",
+    f"../../../{MARK}",
+    f"~/{MARK}",
+    f"\\\\192.0.2.1\\{MARK}\\x",
+    f"//192.0.2.1/{MARK}",
+    f"file:///tmp/{MARK}",
+    f"http://127.0.0.1:9/{MARK}",
+    f"C:\\{MARK}",
+    f"{MARK}.py:build",
+    f"/tmp/{MARK}.py:build",
+    f"{MARK}.net:build",
+    f"os:{MARK}",
+    f"$(touch /tmp/{MARK})",
+    f"; touch /tmp/{MARK}",
+    f"--out=/tmp/{MARK}",
+    f"@/tmp/{MARK}",
+    f"sqlite:////tmp/{MARK}",
+    f"{MARK}\x00.json",
+    f"%2e%2e%2f{MARK}",
+    f"emulated:{MARK}",
+    f"s3://{MARK}/x",
+    f"{MARK}",
+)
 HOOK = """
 import os, sys
 _WATCHED = ("open", "os.", "subprocess.", "socket.", "import", "exec", "compile", "shutil.",

@@ -37,14 +37,11 @@ ASK = "/v1/recommend"
         ({"model": "gogglenet"}, "unanswerable", "model", "did you mean googlenet"),
         ({"region": "us-eats-1"}, "unanswerable", "region", "did you mean us-east-1"),
         ({"max_hours": 3}, "unanswerable", "max_hours", "with epochs or samples"),
-        (
-            {"task": "training", "max_latency_ms": 3}, "unanswerable", "max_latency_ms",
-            "max_latency_ms goes",
-        ),
+        ({"task": "training", "max_latency_ms": 3}, "unanswerable", "max_latency_ms", "max_latency_ms goes"),
         ({"cloud": "AWS"}, "unanswerable", "cloud", "did you mean aws?"),
         ({"disk": "gp3:1GiB"}, "unanswerable", "disk", "disk gp3:1GiB cannot hold"),
     ],
-)  # fmt: skip
+)
 def test_a_wrong_word_is_named_with_what_would_be_right(refused, words, kind, field, said):
     problem = refused(422, ASK, QUESTION | words)
     assert problem["type"] == f"urn:advisor:problem:{kind}"
@@ -60,7 +57,10 @@ def test_a_word_that_is_missing_is_named(refused):
 @pytest.mark.parametrize(
     ("content", "status"),
     [
-        (b"{", 400), (b"", 400), (b"nonsense", 400), (b"\xff\xfe", 400),
+        (b"{", 400),
+        (b"", 400),
+        (b"nonsense", 400),
+        (b"\xff\xfe", 400),
         (b'{"task": "inference", "model": "googlenet", "max_price": NaN}', 400),
         (b'{"task": "inference", "model": "googlenet", "max_price": Infinity}', 400),
         (b'{"task": "inference", "model": "googlenet", "max_price": 1e999}', 400),
@@ -68,10 +68,13 @@ def test_a_word_that_is_missing_is_named(refused):
         (b'{"task": "inference", "model": "a\\u0000b"}', 422),
         (b'{"max_price": ' + b"9" * 5000 + b"}", 400),
         (b"[" * 5000, 400),
-        (b"[]", 422), (b'"text"', 422), (b"7", 422), (b"null", 422),
+        (b"[]", 422),
+        (b'"text"', 422),
+        (b"7", 422),
+        (b"null", 422),
         (b'{"task": "inference", "model": "googlenet", "max_price": 1e308}', 200),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_question_is_refused_cleanly(service, content, status):
     answer = service.post(ASK, content=content, headers={"Content-Type": "application/json"})
     assert answer.status_code == status, answer.text
@@ -92,12 +95,20 @@ def test_a_body_may_not_be_endless(refused):
 @pytest.mark.parametrize(
     "words",
     [
-        {"model": "/etc/passwd"}, {"model": "net.py:build"}, {"model": "../net.py"},
-        {"dataset": "/etc"}, {"dataset": "."}, {"anchor": "/etc/passwd"}, {"anchors": ["x"]},
-        {"model_file": "/etc/passwd"}, {"performance_model": "/etc/passwd"}, {"export": "x"},
-        {"live": True}, {"input_size": 9},
+        {"model": "/etc/passwd"},
+        {"model": "net.py:build"},
+        {"model": "../net.py"},
+        {"dataset": "/etc"},
+        {"dataset": "."},
+        {"anchor": "/etc/passwd"},
+        {"anchors": ["x"]},
+        {"model_file": "/etc/passwd"},
+        {"performance_model": "/etc/passwd"},
+        {"export": "x"},
+        {"live": True},
+        {"input_size": 9},
     ],
-)  # fmt: skip
+)
 def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, words):
     def opened(*_, **__):
         raise AssertionError("opened")
@@ -174,8 +185,6 @@ def test_a_client_is_told_what_to_install_but_not_where_the_service_lies():
 
 
 def test_request_ids_are_echoed_where_they_are_ids(service):
-    assert service.get("/healthz", headers={"X-Request-Id": "mine-7"}).headers[
-        "x-request-id"
-    ] == "mine-7"  # fmt: skip
+    assert service.get("/healthz", headers={"X-Request-Id": "mine-7"}).headers["x-request-id"] == "mine-7"
     own = service.get("/healthz", headers={"X-Request-Id": "no id\t!"}).headers["x-request-id"]
     assert re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]+", own)

@@ -11,10 +11,7 @@ from advisor.service.app import create_app
 from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 
-WEEKLY = {
-    "cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly",
-    "sweep": {"preset": "small"},
-}  # fmt: skip
+WEEKLY = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 
 
 @pytest.fixture
@@ -23,9 +20,7 @@ def client():
         yield client
 
 
-GRID = {
-    "networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3",
-}  # fmt: skip
+GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
 
 
 def told(*arguments):
@@ -129,8 +124,11 @@ def test_what_cannot_be_kept_is_refused_by_name(client, changes, said):
 def test_a_data_folder_that_cannot_be_made_is_told(tmp_path, monkeypatch):
     """Read-only, while the store lies elsewhere; runs of the schedule would have no folder."""
     (tmp_path / "file").touch()
-    settings = Settings(rate_limit=0.0, database_url=f"sqlite:///{tmp_path}/store.sqlite",
-                        audit_log=str(tmp_path / "audit.jsonl"))  # fmt: skip
+    settings = Settings(
+        rate_limit=0.0,
+        database_url=f"sqlite:///{tmp_path}/store.sqlite",
+        audit_log=str(tmp_path / "audit.jsonl"),
+    )
     with TestClient(create_app(settings), base_url="http://localhost") as client:
         monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "file"))
         answer = client.post("/v1/schedules", json=WEEKLY)

@@ -66,8 +66,10 @@ def test_a_port_that_is_taken_is_one_line_and_exit_2():
     with Served() as service:
         second = subprocess.run(
             [sys.executable, "-m", "advisor", "serve", "--port", str(service.port)],
-            env=service.environment, capture_output=True, text=True,
-        )  # fmt: skip
+            env=service.environment,
+            capture_output=True,
+            text=True,
+        )
     assert second.returncode == 2
     (line,) = second.stderr.splitlines()
     assert line.startswith(f"advisor: port {service.port} is taken")
@@ -83,8 +85,10 @@ def test_a_damaged_model_is_one_line_and_exit_1(tmp_path, workers):
         port = str(free.getsockname()[1])
     ended = subprocess.run(
         [sys.executable, "-m", "advisor", "serve", "--port", port, "--workers", str(workers)],
-        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)}, capture_output=True, text=True,
-    )  # fmt: skip
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
     assert ended.returncode == 1
     last = ended.stderr.splitlines()[-1]
     assert "fit it again" in last

@@ -76,6 +76,8 @@ def test_folders_of_killed_servers_go_at_the_next_start(tmp_path, monkeypatch):
     lock = server._lock_of(alive)
     with server._metrics_folder(2) as own:
         assert {path.name for path in tmp_path.iterdir()} == {
-            "advisor-metrics-alive", "other", Path(own).name,
-        }  # fmt: skip
+            "advisor-metrics-alive",
+            "other",
+            Path(own).name,
+        }
     os.close(lock)

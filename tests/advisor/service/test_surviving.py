@@ -11,10 +11,16 @@ from benchmarks.service_kills import Series, made_photographs
 from tests.processes import gone
 
 SWEEP = {
-    "networks": "googlenet", "tasks": "preprocessing", "vcpus": [0.5, 1, 2], "memory": "1GiB",
-    "disks": "unlimited", "accelerator": "cpu", "data": "photos", "iterations": 8,
+    "networks": "googlenet",
+    "tasks": "preprocessing",
+    "vcpus": [0.5, 1, 2],
+    "memory": "1GiB",
+    "disks": "unlimited",
+    "accelerator": "cpu",
+    "data": "photos",
+    "iterations": 8,
     "executor": "process",
-}  # fmt: skip
+}
 
 
 def events_of(server, path, last_id=None):

@@ -19,13 +19,23 @@ from advisor.service.settings import Settings
 from advisor.sweeps.trial.ownership import this_process
 
 GRID = {
-    "networks": "googlenet", "tasks": "inference", "vcpus": [0.5, 1], "memory": "2GiB",
-    "disks": "gp3", "accelerator": "emulated:T4",
-}  # fmt: skip
+    "networks": "googlenet",
+    "tasks": "inference",
+    "vcpus": [0.5, 1],
+    "memory": "2GiB",
+    "disks": "gp3",
+    "accelerator": "emulated:T4",
+}
 FLAGS = [
-    "--networks=googlenet", "--tasks=inference", "--vcpus=0.5,1", "--memory=2GiB", "--disks=gp3",
-    "--accelerator=emulated:T4", "-o", "json",
-]  # fmt: skip
+    "--networks=googlenet",
+    "--tasks=inference",
+    "--vcpus=0.5,1",
+    "--memory=2GiB",
+    "--disks=gp3",
+    "--accelerator=emulated:T4",
+    "-o",
+    "json",
+]
 SCHEMAS = files("advisor.render") / "schemas"
 
 

@@ -105,8 +105,14 @@ class Bed:
         """An account without a past; moto's own `reset` takes half a second."""
         for region in REGIONS:
             backend = ec2_backends[ACCOUNT][region]
-            for made in (backend.reservations, backend.tags, backend.volumes, backend.enis,
-                         backend.key_pairs, backend.launch_templates):  # fmt: skip
+            for made in (
+                backend.reservations,
+                backend.tags,
+                backend.volumes,
+                backend.enis,
+                backend.key_pairs,
+                backend.launch_templates,
+            ):
                 made.clear()
             for groups in backend.groups.values():
                 for name in [one.id for one in groups.values() if one.name != "default"]:
@@ -132,9 +138,10 @@ class Bed:
             # A request's host is lost on its way to moto, so that the path has to name the bucket;
             # and so is a body that comes in chunks.
             config = Config(
-                retries={"total_max_attempts": 1}, s3={"addressing_style": "path"},
+                retries={"total_max_attempts": 1},
+                s3={"addressing_style": "path"},
                 request_checksum_calculation="when_required",
-            )  # fmt: skip
+            )
             client = _CLIENTS[service, region] = _SESSION.client(service, region_name=region, config=config)
         events = client.meta.events
         events.unregister("before-send", unique_id="bed")
@@ -154,9 +161,11 @@ class Bed:
 
     def _sent(self, request: Any) -> AWSResponse:
         builder = EnvironBuilder(
-            path=request.url, method=request.method, data=request.body or b"",
+            path=request.url,
+            method=request.method,
+            data=request.body or b"",
             headers={key: _text(value) for key, value in request.headers.items()},
-        )  # fmt: skip
+        )
         told: list[Any] = []
 
         def start(status: str, headers: list[tuple[str, str]]) -> None:

@@ -22,9 +22,12 @@ BOTH = (Market.SPOT, Market.ON_DEMAND)
 
 def a_sweep(**changes: Any) -> Sweep:
     values: dict[str, Any] = {
-        "id": "s1", "owner": "ada", "budget_usd": 5.0, "hours": 6.0,
+        "id": "s1",
+        "owner": "ada",
+        "budget_usd": 5.0,
+        "hours": 6.0,
         "volumes": (Volume(type="gp3", size_gib=100), Volume(type="st1", size_gib=500)),
-    }  # fmt: skip
+    }
     return Sweep(**{**values, **changes})
 
 
@@ -32,9 +35,11 @@ def a_wish(*types: str, markets: Sequence[Market] = BOTH, **changes: Any) -> Ins
     catalog = load_catalog()
     named = tuple(catalog.instance(name, "aws") for name in types or ("g4dn.xlarge",))
     return InstanceRequirements(
-        types=named, markets=tuple(markets),
-        price_of=changes.pop("price_of", lambda name, _region: PRICES.get(name)), **changes,
-    )  # fmt: skip
+        types=named,
+        markets=tuple(markets),
+        price_of=changes.pop("price_of", lambda name, _region: PRICES.get(name)),
+        **changes,
+    )
 
 
 def looked(bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wish: Any) -> Preflight:

@@ -22,16 +22,32 @@ from tests.infra.aws.faults import Crashed
 from tests.infra.aws.wire import Request
 
 REQUEST_CODES = [one for one in error_codes() if "." not in one]
-STATE_CODES = ["Server.SpotInstanceTermination", "Client.InstanceInitiatedShutdown",
-               "Client.VolumeLimitExceeded", "Server.InternalError",
-               "Server.InsufficientInstanceCapacity"]  # fmt: skip
+STATE_CODES = [
+    "Server.SpotInstanceTermination",
+    "Client.InstanceInitiatedShutdown",
+    "Client.VolumeLimitExceeded",
+    "Server.InternalError",
+    "Server.InsufficientInstanceCapacity",
+]
 _OF_ANY_REQUEST = [code for code, (kind, _) in error_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)]
-_ON_THE_WIRE = [faults.LOST_REQUEST, faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.SLOW,
-                faults.DONE_ALL_THE_SAME]  # fmt: skip
+_ON_THE_WIRE = [
+    faults.LOST_REQUEST,
+    faults.LOST_REPLY,
+    faults.CUT,
+    faults.GARBAGE,
+    faults.SLOW,
+    faults.DONE_ALL_THE_SAME,
+]
 _DONE_NOT_TOLD = [faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.DONE_ALL_THE_SAME]
 _NEXT_ONES = [code for code, (_, reaction) in error_codes().items() if str(reaction).startswith("next_")]
-_ENDS = [faults.CRASH_BEFORE, faults.CRASH_AFTER, faults.CRASH_BEFORE, faults.CRASH_AFTER,
-         faults.CTRL_C_BEFORE, faults.CTRL_C_AFTER]  # fmt: skip
+_ENDS = [
+    faults.CRASH_BEFORE,
+    faults.CRASH_AFTER,
+    faults.CRASH_BEFORE,
+    faults.CRASH_AFTER,
+    faults.CTRL_C_BEFORE,
+    faults.CTRL_C_AFTER,
+]
 _DONE, _GAVE_UP, _CUT_OFF, _KILLED = "done", "gave up", "interrupted", "killed"
 
 
@@ -137,9 +153,12 @@ class Launch:
         slot = a_slot(self.found, id=self.sweep_id, budget_usd=self.budget_usd, hours=3.0)
         try:
             provision(
-                self.bed.aws(self.seed + number), slot, Fallbacks(self.found.options),
-                self.boots.work(minutes, self.seed + number), queue=timedelta(minutes=4),
-            )  # fmt: skip
+                self.bed.aws(self.seed + number),
+                slot,
+                Fallbacks(self.found.options),
+                self.boots.work(minutes, self.seed + number),
+                queue=timedelta(minutes=4),
+            )
         except Crashed:
             return _KILLED
         except KeyboardInterrupt:

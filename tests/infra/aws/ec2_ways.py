@@ -95,8 +95,11 @@ class Ec2Ways:
     def _is_out(self, request: Request) -> bool:
         spot = any(key.startswith("InstanceMarketOptions") for key in request.values)
         subnet = request.values["NetworkInterface.1.SubnetId"]
-        offer = (request.values["InstanceType"], self.zone_of(request.region, subnet),
-                 "spot" if spot else "on-demand")  # fmt: skip
+        offer = (
+            request.values["InstanceType"],
+            self.zone_of(request.region, subnet),
+            "spot" if spot else "on-demand",
+        )
         return any(all(part in ("", own) for part, own in zip(one, offer, strict=True)) for one in self.out)
 
     def zone_of(self, region: str, subnet: str) -> str:

@@ -17,8 +17,12 @@ from tests.infra.aws.wire import Answer, App, Environ, Request, call, read_reque
 
 # What may happen to a request, beside being refused with a code of EC2's.
 LOST_REQUEST, LOST_REPLY, CUT, GARBAGE, SLOW = (
-    "lost request", "lost reply", "cut answer", "garbage", "slow answer",
-)  # fmt: skip
+    "lost request",
+    "lost reply",
+    "cut answer",
+    "garbage",
+    "slow answer",
+)
 CRASH_BEFORE, CRASH_AFTER = "crash before", "crash after"
 CTRL_C_BEFORE, CTRL_C_AFTER = "ctrl-c before", "ctrl-c after"
 DONE_ALL_THE_SAME = "refused, and done"

@@ -16,10 +16,13 @@ OURS = {"aws:ResourceTag/advisor:managed": "true"}
 _ENDING = {
     "ec2:TerminateInstances": "instance",
     "ec2:CancelSpotInstanceRequests": "spot-instances-request",
-    "ec2:DeleteSecurityGroup": "security-group", "ec2:DeleteVolume": "volume",
-    "ec2:DeleteNetworkInterface": "network-interface", "ec2:DeleteKeyPair": "key-pair",
-    "ec2:DeleteLaunchTemplate": "launch-template", "ec2:GetConsoleOutput": "instance",
-}  # fmt: skip
+    "ec2:DeleteSecurityGroup": "security-group",
+    "ec2:DeleteVolume": "volume",
+    "ec2:DeleteNetworkInterface": "network-interface",
+    "ec2:DeleteKeyPair": "key-pair",
+    "ec2:DeleteLaunchTemplate": "launch-template",
+    "ec2:GetConsoleOutput": "instance",
+}
 
 
 @dataclass(frozen=True)

@@ -76,11 +76,13 @@ class SpotRequests:
         for instance in instances:
             self.made.append(
                 SpotRequest(
-                    id=f"sir-{len(self.made):08d}", region=request.region, instance=instance,
+                    id=f"sir-{len(self.made):08d}",
+                    region=request.region,
+                    instance=instance,
                     is_persistent=kind == "persistent",
                     tags=dict(_tags_for(request.values, "spot-instances-request")),
                 )
-            )  # fmt: skip
+            )
 
     def open(self) -> list[SpotRequest]:
         """Those that have an instance, or would launch another."""

@@ -77,24 +77,30 @@ def specified(kind, told):
 def an_instance(region, told=None, **more):
     told = worn() if told is None else told
     answer = client_of("ec2", region).run_instances(
-        ImageId=IMAGE, MinCount=1, MaxCount=1, InstanceType="g4dn.xlarge",
-        TagSpecifications=specified("instance", told) if told else [], **more,
-    )  # fmt: skip
+        ImageId=IMAGE,
+        MinCount=1,
+        MaxCount=1,
+        InstanceType="g4dn.xlarge",
+        TagSpecifications=specified("instance", told) if told else [],
+        **more,
+    )
     return answer["Instances"][0]["InstanceId"]
 
 
 def a_volume(region, told=None):
     return client_of("ec2", region).create_volume(
-        AvailabilityZone=f"{region}a", Size=10,
+        AvailabilityZone=f"{region}a",
+        Size=10,
         TagSpecifications=specified("volume", worn() if told is None else told),
-    )["VolumeId"]  # fmt: skip
+    )["VolumeId"]
 
 
 def a_group(region, told=None, name="advisor-s1"):
     return client_of("ec2", region).create_security_group(
-        GroupName=name, Description="nothing comes in",
+        GroupName=name,
+        Description="nothing comes in",
         TagSpecifications=specified("security-group", worn() if told is None else told),
-    )["GroupId"]  # fmt: skip
+    )["GroupId"]
 
 
 def a_key(region, told=None, name="advisor-s1"):
@@ -105,27 +111,25 @@ def a_key(region, told=None, name="advisor-s1"):
 
 def a_template(region, told=None, name="advisor-s1"):
     return client_of("ec2", region).create_launch_template(
-        LaunchTemplateName=name, LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
+        LaunchTemplateName=name,
+        LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
         TagSpecifications=specified("launch-template", worn() if told is None else told),
-    )["LaunchTemplate"]["LaunchTemplateId"]  # fmt: skip
+    )["LaunchTemplate"]["LaunchTemplateId"]
 
 
 def an_interface(region, told=None):
     ec2 = client_of("ec2", region)
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
     return ec2.create_network_interface(
-        SubnetId=subnet,
-        TagSpecifications=specified("network-interface", worn() if told is None else told),
-    )["NetworkInterface"]["NetworkInterfaceId"]  # fmt: skip
+        SubnetId=subnet, TagSpecifications=specified("network-interface", worn() if told is None else told)
+    )["NetworkInterface"]["NetworkInterfaceId"]
 
 
 def a_spot_request(region, told=None):
     return client_of("ec2", region).request_spot_instances(
         LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"},
-        TagSpecifications=specified(
-            "spot-instances-request", worn() if told is None else told
-        ),
-    )["SpotInstanceRequests"][0]["SpotInstanceRequestId"]  # fmt: skip
+        TagSpecifications=specified("spot-instances-request", worn() if told is None else told),
+    )["SpotInstanceRequests"][0]["SpotInstanceRequestId"]
 
 
 MAKERS = {

@@ -41,9 +41,7 @@ class Series:
         self.most_minutes_over = max(self.most_minutes_over, one.minutes_over)
         self.faults += one.faults
         boots = one.boots
-        self.failed_boots += Counter(
-            with_log=len(boots.with_log), without_way_to_s3=len(boots.without_way)
-        )  # fmt: skip
+        self.failed_boots += Counter(with_log=len(boots.with_log), without_way_to_s3=len(boots.without_way))
         self.fates.update(one.fates)
         self.ends.update(one.ends)
         if one.wrong:

@@ -60,9 +60,13 @@ def test_no_budget_buys_more_than_the_hours_allowed() -> None:
 def test_a_burstable_type_costs_its_surplus_credits_too() -> None:
     """It is launched as unlimited: a t3.xlarge that computes all the time is $0.20/h dearer."""
     known = LaunchOption(
-        instance_type="m5.xlarge", region="us-east-1", zone="us-east-1a", subnet="",
-        market=Market.ON_DEMAND, usd_per_hour=0.1664,
-    )  # fmt: skip
+        instance_type="m5.xlarge",
+        region="us-east-1",
+        zone="us-east-1a",
+        subnet="",
+        market=Market.ON_DEMAND,
+        usd_per_hour=0.1664,
+    )
     burstable = replace(known, instance_type="t3.xlarge")
     more = usd_per_hour(burstable, a_sweep()) - usd_per_hour(known, a_sweep())
     assert more == pytest.approx(0.2)

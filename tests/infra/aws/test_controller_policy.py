@@ -19,8 +19,7 @@ from tests.infra.live.conftest import without_real_aws
 
 pytestmark = pytest.mark.night  # records a dozen sweeps
 POLICY = policy("controller", account=ACCOUNT, bucket="results")
-SWEEP = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--sweep-id",
-         "nightly")  # fmt: skip
+SWEEP = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD", "--sweep-id", "nightly")
 OURS = {"aws:ResourceTag/advisor:managed": "true"}
 
 

@@ -22,9 +22,12 @@ def test_a_plain_image_serves() -> None:
 
 @pytest.mark.parametrize(
     "row",
-    [{"PlatformDetails": "Windows"}, {"PlatformDetails": "Red Hat Enterprise Linux"},
-     {"ProductCodes": [{"ProductCodeId": "x", "ProductCodeType": "marketplace"}]}],
-)  # fmt: skip
+    [
+        {"PlatformDetails": "Windows"},
+        {"PlatformDetails": "Red Hat Enterprise Linux"},
+        {"ProductCodes": [{"ProductCodeId": "x", "ProductCodeType": "marketplace"}]},
+    ],
+)
 def test_an_image_that_costs_by_itself_would_pass_the_budget(row: dict[str, object]) -> None:
     assert "which no budget counts" in told(row, named=True)
 

@@ -72,8 +72,11 @@ def test_no_action_is_a_pattern_and_none_stands_twice(name):
 
 @pytest.mark.parametrize("name", ["controller", "reaper"])
 def test_what_changes_or_ends_things_is_held_to_our_tags(name):
-    changing = {one for one in allowed_actions(policy(name, bucket=BUCKET)) if one.startswith(
-        ("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))}  # fmt: skip
+    changing = {
+        one
+        for one in allowed_actions(policy(name, bucket=BUCKET))
+        if one.startswith(("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))
+    }
     for one in policy(name, bucket=BUCKET)["Statement"]:
         if changing & set(one["Action"] if isinstance(one["Action"], list) else [one["Action"]]):
             held = one["Condition"]["StringEquals"]
@@ -97,17 +100,29 @@ def test_a_guest_may_do_exactly_what_it_does(account, monkeypatch, tmp_path):
     seen = []
     for parameter in ("", "/advisor/database"):
         job = Job(
-            sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1", arguments=(),
+            sweep_id="s1",
+            region="us-east-1",
+            bucket=BUCKET,
+            prefix="sweeps/s1",
+            arguments=(),
             database_parameter=parameter,
-        )  # fmt: skip
+        )
         box = ResultBucket(aws(), "us-east-1", BUCKET, job.prefix)
         box.put("job.json", job_to_json(job).encode())
         with serving() as service, recorded_calls(monkeypatch) as now:
-            run_job(job.url, "us-east-1", datetime.now(UTC) + timedelta(hours=1), Guest(
-                aws=aws(), metadata=Metadata(service.address), folder=tmp_path,
-                mount=lambda _: volume_ids(aws(), "us-east-1", "i-0") and {},
-                advisor=("true",), poll_seconds=0.05,
-            ))  # fmt: skip
+            run_job(
+                job.url,
+                "us-east-1",
+                datetime.now(UTC) + timedelta(hours=1),
+                Guest(
+                    aws=aws(),
+                    metadata=Metadata(service.address),
+                    folder=tmp_path,
+                    mount=lambda _: volume_ids(aws(), "us-east-1", "i-0") and {},
+                    advisor=("true",),
+                    poll_seconds=0.05,
+                ),
+            )
             Sender(box).send([measurement()])
         seen += now
     assert actions(seen) == allowed_actions(policy("guest", bucket=BUCKET))
@@ -118,11 +133,13 @@ def test_a_guest_writes_only_where_its_policy_lets_it(account):
     from advisor.infra.aws.guest.job import STATES_FOLDER as GUESTS
     from advisor.runs.cloud.exchange import MEASUREMENTS_FOLDER as MEASUREMENTS
 
-    (sending,) = [one for one in policy("guest", bucket=BUCKET)["Statement"]
-                  if one["Action"] == "s3:PutObject"]  # fmt: skip
+    (sending,) = [
+        one for one in policy("guest", bucket=BUCKET)["Statement"] if one["Action"] == "s3:PutObject"
+    ]
     assert [one.rpartition("sweeps/*/")[2] for one in sending["Resource"]] == [
-        f"{MEASUREMENTS}*", f"{GUESTS}*",
-    ]  # fmt: skip
+        f"{MEASUREMENTS}*",
+        f"{GUESTS}*",
+    ]
 
 
 def test_the_controller_may_do_exactly_what_its_code_asks(account):

@@ -80,8 +80,14 @@ def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str
     assert made(bed) == []
 
 
-HELD = {"TerminateInstances", "DeleteSecurityGroup", "CreateTags", "DeleteVolume",
-        "DeleteNetworkInterface", "CancelSpotInstanceRequests"}  # fmt: skip
+HELD = {
+    "TerminateInstances",
+    "DeleteSecurityGroup",
+    "CreateTags",
+    "DeleteVolume",
+    "DeleteNetworkInterface",
+    "CancelSpotInstanceRequests",
+}
 
 
 def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
@@ -107,8 +113,14 @@ def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
 def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) -> None:
     """Roles of IAM Identity Center have a path, which the session's name leaves out."""
     aws, path = bed.aws(), "/aws-reserved/sso.amazonaws.com/"
-    aws.ask("us-east-1", "create_role", service="iam", RoleName="Deployer", Path=path,
-            AssumeRolePolicyDocument="{}")  # fmt: skip
+    aws.ask(
+        "us-east-1",
+        "create_role",
+        service="iam",
+        RoleName="Deployer",
+        Path=path,
+        AssumeRolePolicyDocument="{}",
+    )
     session = "arn:aws:sts::123456789012:assumed-role/Deployer/ada"
     assert principal_of(aws, "us-east-1", session) == (f"arn:aws:iam::123456789012:role{path}Deployer")
     unknown = session.replace("Deployer", "Nobody")
@@ -119,10 +131,20 @@ def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) ->
 
 @pytest.mark.parametrize(
     "operation",
-    ["DescribeSubnets", "DescribeImages", "DescribeInstanceTypeOfferings", "DescribeRegions",
-     "DescribeInstances", "DescribeVolumes", "DescribeSecurityGroups", "DescribeKeyPairs",
-     "DescribeNetworkInterfaces", "DescribeLaunchTemplates", "DescribeSpotInstanceRequests"],
-)  # fmt: skip
+    [
+        "DescribeSubnets",
+        "DescribeImages",
+        "DescribeInstanceTypeOfferings",
+        "DescribeRegions",
+        "DescribeInstances",
+        "DescribeVolumes",
+        "DescribeSecurityGroups",
+        "DescribeKeyPairs",
+        "DescribeNetworkInterfaces",
+        "DescribeLaunchTemplates",
+        "DescribeSpotInstanceRequests",
+    ],
+)
 def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
     """What is not seen cannot be ended."""
     bed.ways.denied = {operation}
@@ -217,13 +239,12 @@ TO_S3 = {"DestinationPrefixListId": "pl-1", "GatewayId": "vpce-1", **ACTIVE}
         ([OUT], True, True),
         ([OUT | {"State": "blackhole"}], False, False),
         ([{"DestinationCidrBlock": "0.0.0.0/0", "NatGatewayId": "nat-1", **ACTIVE}], True, True),
-        ([{"DestinationCidrBlock": "10.0.0.0/8", "TransitGatewayId": "tgw-1", **ACTIVE}],
-         False, False),
+        ([{"DestinationCidrBlock": "10.0.0.0/8", "TransitGatewayId": "tgw-1", **ACTIVE}], False, False),
         ([TO_S3], False, True),
         ([{"DestinationCidrBlock": "172.31.0.0/16", "GatewayId": "local", **ACTIVE}], False, False),
         ([], False, False),
     ],
-)  # fmt: skip
+)
 def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> None:
     """An image with all packages needs no more than its bucket."""
     table = {"Routes": routes}

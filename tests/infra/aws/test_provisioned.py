@@ -24,9 +24,12 @@ def provisioned(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Pro
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or (lambda _: "")
     return provision(
-        bed.aws(), a_slot(found, **sweep), Fallbacks(found.options), Minutes(bed.clock, minutes),
+        bed.aws(),
+        a_slot(found, **sweep),
+        Fallbacks(found.options),
+        Minutes(bed.clock, minutes),
         queue=timedelta(minutes=1),
-    )  # fmt: skip
+    )
 
 
 def test_work_that_is_done_ends_everything(bed: Bed) -> None:
@@ -147,9 +150,8 @@ def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         provision(
-            bed.aws(), a_slot(found), Fallbacks(found.options), Interrupted(bed.clock, 60),
-            queue=timedelta(),
-        )  # fmt: skip
+            bed.aws(), a_slot(found), Fallbacks(found.options), Interrupted(bed.clock, 60), queue=timedelta()
+        )
     assert bed.left() == []
 
 
@@ -204,9 +206,8 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
             return super().reported(machine)
 
     done = provision(
-        bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30),
-        queue=timedelta(minutes=1),
-    )  # fmt: skip
+        bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30), queue=timedelta(minutes=1)
+    )
     assert done.instances == 2
     assert max(machines) == 1
     assert bed.left() == []

@@ -91,9 +91,19 @@ def test_every_volume_carries_the_tags(bed: Bed) -> None:
 
 @pytest.mark.parametrize(
     "fault",
-    [LOST_REPLY, LOST_REQUEST, CUT, GARBAGE, DONE_ALL_THE_SAME, "RequestLimitExceeded",
-     "ServerInternal", "InternalError", "Unavailable", "ServiceUnavailable"],
-)  # fmt: skip
+    [
+        LOST_REPLY,
+        LOST_REQUEST,
+        CUT,
+        GARBAGE,
+        DONE_ALL_THE_SAME,
+        "RequestLimitExceeded",
+        "ServerInternal",
+        "InternalError",
+        "Unavailable",
+        "ServiceUnavailable",
+    ],
+)
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, times: int) -> None:
     """The same request with the same token is asked again; EC2 dedupes."""

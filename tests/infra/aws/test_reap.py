@@ -164,9 +164,13 @@ def test_throttled_requests_are_asked_again():
             make(region)
     busy = ["RequestLimitExceeded", "InternalError", "", "ServiceUnavailable"]
     operations = (
-        "describe_instances", "describe_volumes", "terminate_instances", "delete_volume",
-        "delete_security_group", "delete_key_pair",
-    )  # fmt: skip
+        "describe_instances",
+        "describe_volumes",
+        "terminate_instances",
+        "delete_volume",
+        "delete_security_group",
+        "delete_key_pair",
+    )
     faults = {region: {name: list(busy) for name in operations} for region in REGIONS}
     assert is_clean(reap(aws(faults), now=NOW, regions=REGIONS))
     assert not left()

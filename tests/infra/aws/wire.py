@@ -14,9 +14,13 @@ SPACE = "http://ec2.amazonaws.com/doc/2016-11-15/"
 _SCOPE = re.compile(r"Credential=[^/]*/\d+/([^/]+)/([^/]+)/")
 # What EC2 answers 5xx to; all else that it refuses is a 400.
 _STATUS = {
-    "RequestLimitExceeded": 503, "ServerInternal": 500, "InternalError": 500,
-    "Unavailable": 503, "ServiceUnavailable": 503, "DryRunOperation": 412,
-}  # fmt: skip
+    "RequestLimitExceeded": 503,
+    "ServerInternal": 500,
+    "InternalError": 500,
+    "Unavailable": 503,
+    "ServiceUnavailable": 503,
+    "DryRunOperation": 412,
+}
 
 Environ = dict[str, Any]
 App = Callable[[Environ, Callable[..., Any]], Iterable[bytes]]

@@ -39,9 +39,12 @@ def resolved(name, **changes):
     told = {key: one.get("Default", "") for key, one in document["Parameters"].items()}
     told |= given(name) | changes
     names = {
-        **told, "AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": "123456789012",
+        **told,
+        "AWS::Partition": "aws",
+        "AWS::Region": REGION,
+        "AWS::AccountId": "123456789012",
         "AWS::StackName": "advisor",
-    }  # fmt: skip
+    }
     if "Subnets" in names:
         names["Subnets"] = names["Subnets"].split(",")
     for key, one in document["Resources"].items():

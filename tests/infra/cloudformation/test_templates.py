@@ -25,10 +25,16 @@ from tests.infra.cloudformation.resolving import ARGUMENTS, REGION, as_requests_
 
 BUCKET = "advisor-test"
 KNOWN_TO_MOTO = {
-    "AWS::EC2::SecurityGroup", "AWS::ECS::Cluster", "AWS::ECS::TaskDefinition",
-    "AWS::Events::Rule", "AWS::IAM::InstanceProfile", "AWS::IAM::Role", "AWS::Logs::LogGroup",
-    "AWS::S3::Bucket", "AWS::SNS::Topic",
-}  # fmt: skip
+    "AWS::EC2::SecurityGroup",
+    "AWS::ECS::Cluster",
+    "AWS::ECS::TaskDefinition",
+    "AWS::Events::Rule",
+    "AWS::IAM::InstanceProfile",
+    "AWS::IAM::Role",
+    "AWS::Logs::LogGroup",
+    "AWS::S3::Bucket",
+    "AWS::SNS::Topic",
+}
 
 
 @pytest.fixture
@@ -52,9 +58,11 @@ def _created(name):
     stacks = client_of("cloudformation")
     parameters = [{"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()]
     stacks.create_stack(
-        StackName="advisor", TemplateBody=json.dumps(template(name)), Parameters=parameters,
+        StackName="advisor",
+        TemplateBody=json.dumps(template(name)),
+        Parameters=parameters,
         Capabilities=["CAPABILITY_NAMED_IAM"],
-    )  # fmt: skip
+    )
     (stack,) = stacks.describe_stacks(StackName="advisor")["Stacks"]
     assert stack["StackStatus"] == "CREATE_COMPLETE"
     rows = stacks.describe_stack_resources(StackName="advisor")["StackResources"]
@@ -74,8 +82,7 @@ def test_cfn_lint_finds_nothing(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_moto_creates_all_that_it_knows(name, account):
     resources = created(name)
-    known = {key for key, one in template(name)["Resources"].items()
-             if one["Type"] in KNOWN_TO_MOTO}  # fmt: skip
+    known = {key for key, one in template(name)["Resources"].items() if one["Type"] in KNOWN_TO_MOTO}
     assert known <= set(resources)
 
 
@@ -165,9 +172,10 @@ def test_the_budget_is_one_that_is_taken(account):
     asked["BudgetLimit"] = {**asked["BudgetLimit"], "Amount": str(asked["BudgetLimit"]["Amount"])}
     budgets = client_of("budgets")
     budgets.create_budget(
-        AccountId="123456789012", Budget=asked,
+        AccountId="123456789012",
+        Budget=asked,
         NotificationsWithSubscribers=told["NotificationsWithSubscribers"],
-    )  # fmt: skip
+    )
     (made,) = budgets.describe_budgets(AccountId="123456789012")["Budgets"]
     assert made["CostFilters"] == {"TagKeyValue": ["user:advisor:managed$true"]}
 

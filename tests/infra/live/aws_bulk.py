@@ -24,32 +24,63 @@ ABOUT = (
     ("OfferCode", "AmazonEC2"),
 )
 PLAIN = {
-    "SKU": "2223B6PCG6QAUYY6", "OfferTermCode": "JRTCKXETXF",
-    "RateCode": "2223B6PCG6QAUYY6.JRTCKXETXF.6YS6EN2CT7", "TermType": "OnDemand",
+    "SKU": "2223B6PCG6QAUYY6",
+    "OfferTermCode": "JRTCKXETXF",
+    "RateCode": "2223B6PCG6QAUYY6.JRTCKXETXF.6YS6EN2CT7",
+    "TermType": "OnDemand",
     "PriceDescription": "$0.526 per On Demand Linux g4dn.xlarge, hourly",
-    "EffectiveDate": "2026-11-01", "StartingRange": "0", "EndingRange": "Inf", "Unit": "Hrs",
-    "PricePerUnit": "0.5260000000", "Currency": "USD", "LeaseContractLength": "",
-    "PurchaseOption": "", "OfferingClass": "", "Product Family": "Compute Instance",
-    "serviceCode": "AmazonEC2", "Location": "US East (N. Virginia)",
-    "Location Type": "AWS Region", "Instance Type": "g4dn.xlarge", "Current Generation": "Yes",
-    "vCPU": "4", "Memory": "16 GiB", "Volume API Name": "", "Tenancy": "Shared",
-    "Operating System": "Linux", "License Model": "No License required", "usageType": "",
-    "CapacityStatus": "Used", "Pre Installed S/W": "NA", "Region Code": "us-east-1",
+    "EffectiveDate": "2026-11-01",
+    "StartingRange": "0",
+    "EndingRange": "Inf",
+    "Unit": "Hrs",
+    "PricePerUnit": "0.5260000000",
+    "Currency": "USD",
+    "LeaseContractLength": "",
+    "PurchaseOption": "",
+    "OfferingClass": "",
+    "Product Family": "Compute Instance",
+    "serviceCode": "AmazonEC2",
+    "Location": "US East (N. Virginia)",
+    "Location Type": "AWS Region",
+    "Instance Type": "g4dn.xlarge",
+    "Current Generation": "Yes",
+    "vCPU": "4",
+    "Memory": "16 GiB",
+    "Volume API Name": "",
+    "Tenancy": "Shared",
+    "Operating System": "Linux",
+    "License Model": "No License required",
+    "usageType": "",
+    "CapacityStatus": "Used",
+    "Pre Installed S/W": "NA",
+    "Region Code": "us-east-1",
     "MarketOption": "OnDemand",
-}  # fmt: skip
+}
 # Rows of a type that are not its price, each by what it differs in.
 OTHERS = (
-    {"Operating System": "Windows"}, {"Tenancy": "Dedicated"}, {"CapacityStatus": "UnusedCapacityRe"
-     "servation"}, {"Pre Installed S/W": "SQL Web"}, {"Location Type": "AWS Local Zone"},
+    {"Operating System": "Windows"},
+    {"Tenancy": "Dedicated"},
+    {"CapacityStatus": "UnusedCapacityReservation"},
+    {"Pre Installed S/W": "SQL Web"},
+    {"Location Type": "AWS Local Zone"},
     {"TermType": "Reserved", "LeaseContractLength": "1yr", "PurchaseOption": "No Upfront"},
-    {"MarketOption": "CapacityBlock", "PricePerUnit": "0.0000000000"}, {"Unit": "Quantity"},
-    {"Region Code": "us-west-2"}, {"Currency": "CNY"},
-)  # fmt: skip
+    {"MarketOption": "CapacityBlock", "PricePerUnit": "0.0000000000"},
+    {"Unit": "Quantity"},
+    {"Region Code": "us-west-2"},
+    {"Currency": "CNY"},
+)
 STORAGE = {
-    "Product Family": "Storage", "Instance Type": "", "Volume API Name": "gp3", "Unit": "GB-Mo",
-    "Operating System": "", "Tenancy": "", "CapacityStatus": "", "Pre Installed S/W": "",
-    "PricePerUnit": "0.0800000000", "MarketOption": "",
-}  # fmt: skip
+    "Product Family": "Storage",
+    "Instance Type": "",
+    "Volume API Name": "gp3",
+    "Unit": "GB-Mo",
+    "Operating System": "",
+    "Tenancy": "",
+    "CapacityStatus": "",
+    "Pre Installed S/W": "",
+    "PricePerUnit": "0.0800000000",
+    "MarketOption": "",
+}
 
 
 def line(cells: Iterable[str]) -> bytes:

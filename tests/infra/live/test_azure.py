@@ -46,9 +46,8 @@ def test_one_answer_has_both_markets_and_leaves_windows_and_low_priority_out(lis
     (now,) = prices.quotes((A100,), "westeurope", Market.ON_DEMAND, TODAY)
     (spot,) = prices.quotes((A100,), "westeurope", Market.SPOT, TODAY)
     assert now == Quote(
-        instance_type=A100, region="westeurope", market=Market.ON_DEMAND, usd_per_hour=4.775,
-        as_of=TODAY,
-    )  # fmt: skip
+        instance_type=A100, region="westeurope", market=Market.ON_DEMAND, usd_per_hour=4.775, as_of=TODAY
+    )
     assert isinstance(spot, Quote)
     assert spot.usd_per_hour == 0.88
     assert len(listed.asked) == 1
@@ -174,11 +173,15 @@ def test_nobody_there_is_told(monkeypatch) -> None:
 
 
 anything = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
     | st.sampled_from([A100, "Virtual Machines", "Consumption", "westeurope", "USD", "1 Hour"]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),
     max_leaves=5,
-)  # fmt: skip
+)
 
 
 @given(

@@ -36,8 +36,12 @@ N2_SKUS = [
 def ask(
     listed: Listed, *names: str, market: Market = Market.ON_DEMAND, key: str = KEY
 ) -> list[Quote | NoQuote]:
-    source = WebList(service="Google's price list", url=listed.url + GCP,
-                     headers={KEY_HEADER: key}, credentials_hint="set ADVISOR_GCP_KEY")  # fmt: skip
+    source = WebList(
+        service="Google's price list",
+        url=listed.url + GCP,
+        headers={KEY_HEADER: key},
+        credentials_hint="set ADVISOR_GCP_KEY",
+    )
     return list(GcpPrices(source, MACHINES.get).quotes(names, "us-central1", market, TODAY))
 
 
@@ -58,12 +62,16 @@ def test_spot_is_told_apart_and_the_list_is_fetched_once_over_pages(listed) -> N
     listed.skus = [
         *N2_SKUS,
         sku("Spot Preemptible N2 Instance Core running in Americas", 0.01499, usage="Preemptible"),
-        sku("Spot Preemptible N2 Instance Ram running in Americas", 0.00201, usage="Preemptible",
-            unit="GiBy.h"),
+        sku(
+            "Spot Preemptible N2 Instance Ram running in Americas",
+            0.00201,
+            usage="Preemptible",
+            unit="GiBy.h",
+        ),
         sku("N2 Custom Instance Core running in Americas", 0.5),
         sku("Commitment v1: N2 Cpu in Americas for 1 Year", 0.01, usage="Commit1Yr"),
         sku("N2 Instance Core running in EMEA", 0.04, "europe-west4"),
-    ]  # fmt: skip
+    ]
     listed.page = 2
     (now,) = ask(listed, N2)
     assert len(listed.asked) == 4
@@ -127,16 +135,29 @@ TIERS = [
         ([sku(CORE, 0.03), sku(CORE, 0.04), RAM], "several prices of N2 Instance Core"),
         ([sku(CORE, 0.03, tieredRates=[]), RAM], "is no price"),
         ([sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "x"}}]), RAM], "is no price"),
-        ([sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "1", "currencyCode": "CNY"}}]),
-          RAM], "is no price"),
-        ([sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "9" * 5000, "nanos": 0,
-          "currencyCode": "USD"}}]), RAM], "is no price"),
+        (
+            [sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "1", "currencyCode": "CNY"}}]), RAM],
+            "is no price",
+        ),
+        (
+            [
+                sku(
+                    CORE,
+                    0.03,
+                    tieredRates=[{"unitPrice": {"units": "9" * 5000, "nanos": 0, "currencyCode": "USD"}}],
+                ),
+                RAM,
+            ],
+            "is no price",
+        ),
         ([without("pricingInfo"), RAM], "is no price"),
         ([without("serviceRegions"), RAM], "no on-demand price of N2 Instance Core"),
-        ([{**without("pricingInfo"), "pricingInfo": [{"effectiveTime": "2027-01-01T00:00:00Z"}]},
-          RAM], "is no price"),
+        (
+            [{**without("pricingInfo"), "pricingInfo": [{"effectiveTime": "2027-01-01T00:00:00Z"}]}, RAM],
+            "is no price",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_lie_is_refused_with_its_reason(skus, why: str, listed) -> None:
     listed.skus = skus
     (answer,) = ask(listed, N2)

@@ -111,8 +111,10 @@ def as_head(monkeypatch, document):
     from ray.autoscaler._private.aws import utils
 
     iam = boto3.client("iam")
-    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
-             "Principal": {"AWS": "*"}}]}  # fmt: skip
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
+    }
     iam.create_role(RoleName="head", AssumeRolePolicyDocument=json.dumps(trust))
     statements = [
         {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"} for one in document["Statement"]

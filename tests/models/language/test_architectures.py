@@ -10,13 +10,52 @@ from advisor.models.zoo.torchvision_operators import import_torchvision
 # Class of the configuration, and what is made smaller so that it builds in a moment.
 FEW = {"num_hidden_layers": 4}
 WITH_FEW_LAYERS = (
-    "Llama", "Mistral", "Mixtral", "Qwen2", "Qwen2Moe", "Qwen3", "Qwen3Moe", "Gemma", "Gemma2",
-    "Phi", "Phi3", "Phimoe", "DeepseekV3", "GptOss", "Falcon", "OPT", "GPTNeoX", "Starcoder2",
-    "Cohere", "Cohere2", "StableLm", "Olmo", "Olmo2", "Olmoe", "Glm", "Glm4", "Glm4Moe", "Granite",
-    "SmolLM3", "Ernie4_5", "Ernie4_5_Moe", "GlmMoeDsa", "GraniteMoe", "GraniteMoeShared", "Exaone4",
-    "SeedOss", "Arcee", "Apertus", "Olmo3", "FlexOlmo", "Helium", "MiniMaxM2", "Llama4Text",
-    "Gemma3Text", "Ministral3",
-)  # fmt: skip
+    "Llama",
+    "Mistral",
+    "Mixtral",
+    "Qwen2",
+    "Qwen2Moe",
+    "Qwen3",
+    "Qwen3Moe",
+    "Gemma",
+    "Gemma2",
+    "Phi",
+    "Phi3",
+    "Phimoe",
+    "DeepseekV3",
+    "GptOss",
+    "Falcon",
+    "OPT",
+    "GPTNeoX",
+    "Starcoder2",
+    "Cohere",
+    "Cohere2",
+    "StableLm",
+    "Olmo",
+    "Olmo2",
+    "Olmoe",
+    "Glm",
+    "Glm4",
+    "Glm4Moe",
+    "Granite",
+    "SmolLM3",
+    "Ernie4_5",
+    "Ernie4_5_Moe",
+    "GlmMoeDsa",
+    "GraniteMoe",
+    "GraniteMoeShared",
+    "Exaone4",
+    "SeedOss",
+    "Arcee",
+    "Apertus",
+    "Olmo3",
+    "FlexOlmo",
+    "Helium",
+    "MiniMaxM2",
+    "Llama4Text",
+    "Gemma3Text",
+    "Ministral3",
+)
 ARCHITECTURES = (
     *((name, FEW) for name in WITH_FEW_LAYERS),
     ("DeepseekV2", FEW | {"num_experts_per_tok": 6}),
@@ -32,9 +71,20 @@ ARCHITECTURES = (
 # Models that see, whose towers and projections count; with all their layers, as towers' positions
 # and norms are left out.
 SEEING = (
-    "Gemma3", "Qwen2VL", "Qwen2_5_VL", "Qwen3VL", "Qwen3VLMoe", "Mistral3", "Llava", "LlavaNext",
-    "Idefics3", "SmolVLM", "InternVL", "PaliGemma", "Llama4",
-)  # fmt: skip
+    "Gemma3",
+    "Qwen2VL",
+    "Qwen2_5_VL",
+    "Qwen3VL",
+    "Qwen3VLMoe",
+    "Mistral3",
+    "Llava",
+    "LlavaNext",
+    "Idefics3",
+    "SmolVLM",
+    "InternVL",
+    "PaliGemma",
+    "Llama4",
+)
 
 
 # transformers takes seconds to import, which each process that only collects tests would spend.

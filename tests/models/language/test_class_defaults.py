@@ -14,13 +14,12 @@ from tests.rows import assert_each
 
 KINDS = tuple(class_defaults())
 COVERED = tuple(
-    kind for kind, values in class_defaults().items()
+    kind
+    for kind, values in class_defaults().items()
     if (kind in FAMILIES or "text_config" in values) and kind not in UNCOVERED
-)  # fmt: skip
+)
 # None of them is a class's own, so that their short form keeps them.
-SIZES = {
-    "num_hidden_layers": 12, "hidden_size": 1536, "intermediate_size": 5120, "vocab_size": 77_824,
-}  # fmt: skip
+SIZES = {"num_hidden_layers": 12, "hidden_size": 1536, "intermediate_size": 5120, "vocab_size": 77_824}
 # transformers takes seconds to import, so that one process writes all configurations: the whole,
 # and the short form without all that equals the class.
 WRITER = """
@@ -28,7 +27,7 @@ import json, sys
 from advisor.models.zoo.torchvision_operators import import_torchvision
 import_torchvision()
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-from advisor.infra.language_models.class_defaults import class_defaults
+from advisor.infra.build.language_models.class_defaults import class_defaults
 
 def plain(values):
     return json.loads(json.dumps(values, default=str))
@@ -77,14 +76,16 @@ def written():
     pytest.importorskip("torch")
     ran = subprocess.run(
         [sys.executable, "-c", WRITER, json.dumps(SIZES), json.dumps(COVERED)],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(ran.stdout)
 
 
 @pytest.mark.slow
 def test_the_table_is_what_the_classes_of_transformers_take(written):
-    """Renewed by `python -m advisor.infra.language_models.class_defaults`."""
+    """Renewed by `python -m advisor.infra.build.language_models.class_defaults`."""
     assert written["table"] == class_defaults()
 
 
@@ -115,33 +116,50 @@ def test_a_configuration_that_says_nothing_is_its_class(kind, tmp_path):
 
 
 GEMMA_3 = {
-    "model_type": "gemma3", "torch_dtype": "bfloat16",
+    "model_type": "gemma3",
+    "torch_dtype": "bfloat16",
     "text_config": {
-        "hidden_size": 2560, "intermediate_size": 10240, "model_type": "gemma3_text",
-        "num_hidden_layers": 34, "sliding_window": 1024,
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "model_type": "gemma3_text",
+        "num_hidden_layers": 34,
+        "sliding_window": 1024,
     },
     "vision_config": {
-        "hidden_size": 1152, "intermediate_size": 4304, "model_type": "siglip_vision_model",
-        "num_hidden_layers": 27, "patch_size": 14,
+        "hidden_size": 1152,
+        "intermediate_size": 4304,
+        "model_type": "siglip_vision_model",
+        "num_hidden_layers": 27,
+        "patch_size": 14,
     },
-}  # fmt: skip
+}
 LLAVA = {
-    "model_type": "llava", "torch_dtype": "float16",
+    "model_type": "llava",
+    "torch_dtype": "float16",
     "text_config": {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064},
     "vision_config": {
-        "hidden_size": 1024, "intermediate_size": 4096, "model_type": "clip_vision_model",
-        "num_attention_heads": 16, "num_hidden_layers": 24, "patch_size": 14,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "model_type": "clip_vision_model",
+        "num_attention_heads": 16,
+        "num_hidden_layers": 24,
+        "patch_size": 14,
     },
-}  # fmt: skip
+}
 PIXTRAL = {
-    "model_type": "llava", "torch_dtype": "bfloat16",
+    "model_type": "llava",
+    "torch_dtype": "bfloat16",
     "text_config": {
-        "hidden_size": 5120, "head_dim": 128, "max_position_embeddings": 1024000,
-        "model_type": "mistral", "num_hidden_layers": 40, "sliding_window": None,
+        "hidden_size": 5120,
+        "head_dim": 128,
+        "max_position_embeddings": 1024000,
+        "model_type": "mistral",
+        "num_hidden_layers": 40,
+        "sliding_window": None,
         "vocab_size": 131072,
     },
     "vision_config": {"head_dim": 64, "model_type": "pixtral", "image_size": 1024},
-}  # fmt: skip
+}
 BLOOM = {"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112}
 PUBLISHED = (
     (GEMMA_3, 4.30e9, 4, 131_072),

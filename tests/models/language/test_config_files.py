@@ -14,20 +14,38 @@ from advisor.models.language.memory import kv_bytes
 from tests.rows import assert_each
 
 LLAMA = {
-    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
-    "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
-    "vocab_size": 128256, "max_position_embeddings": 131072, "tie_word_embeddings": False,
+    "model_type": "llama",
+    "hidden_size": 4096,
+    "intermediate_size": 14336,
+    "num_hidden_layers": 32,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "vocab_size": 128256,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
-}  # fmt: skip
+}
 DEEPSEEK = {
-    "model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432,
-    "moe_intermediate_size": 2048, "n_routed_experts": 256, "n_shared_experts": 1,
-    "num_experts_per_tok": 8, "first_k_dense_replace": 3, "num_hidden_layers": 61,
-    "num_attention_heads": 128, "num_key_value_heads": 128, "kv_lora_rank": 512,
-    "q_lora_rank": 1536, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
-    "vocab_size": 129280, "max_position_embeddings": 163840,
+    "model_type": "deepseek_v3",
+    "hidden_size": 7168,
+    "intermediate_size": 18432,
+    "moe_intermediate_size": 2048,
+    "n_routed_experts": 256,
+    "n_shared_experts": 1,
+    "num_experts_per_tok": 8,
+    "first_k_dense_replace": 3,
+    "num_hidden_layers": 61,
+    "num_attention_heads": 128,
+    "num_key_value_heads": 128,
+    "kv_lora_rank": 512,
+    "q_lora_rank": 1536,
+    "qk_rope_head_dim": 64,
+    "qk_nope_head_dim": 128,
+    "v_head_dim": 128,
+    "vocab_size": 129280,
+    "max_position_embeddings": 163840,
     "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -63,21 +81,40 @@ def test_deepseek_is_read_with_its_format(read):
 def test_old_names_of_keys_are_read(read):
     """GPT-2, Falcon with one KV head, OPT's learned positions, MPT's parts."""
     gpt2 = {
-        "model_type": "gpt2", "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+        "model_type": "gpt2",
+        "n_embd": 768,
+        "n_head": 12,
+        "n_layer": 12,
+        "n_positions": 1024,
         "vocab_size": 50257,
-    }  # fmt: skip
+    }
     falcon = {
-        "model_type": "falcon", "hidden_size": 4544, "num_attention_heads": 71, "vocab_size": 65024,
-        "num_hidden_layers": 32, "multi_query": True, "new_decoder_architecture": False,
-    }  # fmt: skip
+        "model_type": "falcon",
+        "hidden_size": 4544,
+        "num_attention_heads": 71,
+        "vocab_size": 65024,
+        "num_hidden_layers": 32,
+        "multi_query": True,
+        "new_decoder_architecture": False,
+    }
     opt = {
-        "model_type": "opt", "hidden_size": 768, "ffn_dim": 3072, "num_hidden_layers": 12,
-        "num_attention_heads": 12, "vocab_size": 50272, "max_position_embeddings": 2048,
-    }  # fmt: skip
+        "model_type": "opt",
+        "hidden_size": 768,
+        "ffn_dim": 3072,
+        "num_hidden_layers": 12,
+        "num_attention_heads": 12,
+        "vocab_size": 50272,
+        "max_position_embeddings": 2048,
+    }
     mpt = {
-        "model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "vocab_size": 50432,
-        "max_seq_len": 2048, "attn_config": {"alibi": True},
-    }  # fmt: skip
+        "model_type": "mpt",
+        "d_model": 4096,
+        "n_heads": 32,
+        "n_layers": 32,
+        "vocab_size": 50432,
+        "max_seq_len": 2048,
+        "attn_config": {"alibi": True},
+    }
     cases = ((gpt2, 124.4e6, 12), (falcon, 6.92e9, 1), (opt, 125.2e6, 12), (mpt, 6.65e9, 32))
 
     def check(config, weights, kv_heads):
@@ -91,30 +128,43 @@ def test_old_names_of_keys_are_read(read):
 def written_as_config(model):
     """The model's sizes by the names that most configurations have."""
     config = {
-        "model_type": model.family, "num_hidden_layers": model.layers, "hidden_size": model.hidden,
-        "num_attention_heads": model.heads, "num_key_value_heads": model.kv_heads,
-        "head_dim": model.head_dim, "intermediate_size": model.ffn, "vocab_size": model.vocab,
-        "tie_word_embeddings": model.tied, "max_position_embeddings": model.max_context,
-        "multi_query": model.kv_heads == 1, "new_decoder_architecture": model.kv_heads > 1,
-    }  # fmt: skip
+        "model_type": model.family,
+        "num_hidden_layers": model.layers,
+        "hidden_size": model.hidden,
+        "num_attention_heads": model.heads,
+        "num_key_value_heads": model.kv_heads,
+        "head_dim": model.head_dim,
+        "intermediate_size": model.ffn,
+        "vocab_size": model.vocab,
+        "tie_word_embeddings": model.tied,
+        "max_position_embeddings": model.max_context,
+        "multi_query": model.kv_heads == 1,
+        "new_decoder_architecture": model.kv_heads > 1,
+    }
     if model.moe:
         config |= {
-            "num_experts": model.experts, "num_experts_per_tok": model.experts_per_token,
-            "moe_intermediate_size": model.expert_ffn, "intermediate_size_mlp": model.ffn,
-            "n_shared_experts": int(model.shared_experts), "decoder_sparse_step": model.expert_step,
+            "num_experts": model.experts,
+            "num_experts_per_tok": model.experts_per_token,
+            "moe_intermediate_size": model.expert_ffn,
+            "intermediate_size_mlp": model.ffn,
+            "n_shared_experts": int(model.shared_experts),
+            "decoder_sparse_step": model.expert_step,
             "first_k_dense_replace": model.dense_layers,
-        }  # fmt: skip
+        }
     if model.latent:
         config |= {
-            "kv_lora_rank": model.latent.kv_lora, "q_lora_rank": model.latent.q_lora,
-            "qk_rope_head_dim": model.latent.rope, "qk_nope_head_dim": model.latent.nope,
+            "kv_lora_rank": model.latent.kv_lora,
+            "q_lora_rank": model.latent.q_lora,
+            "qk_rope_head_dim": model.latent.rope,
+            "qk_nope_head_dim": model.latent.nope,
             "v_head_dim": model.latent.v,
-        }  # fmt: skip
+        }
     if model.indexer:
         config |= {
-            "index_n_heads": model.indexer.heads, "index_head_dim": model.indexer.head_dim,
+            "index_n_heads": model.indexer.heads,
+            "index_head_dim": model.indexer.head_dim,
             "index_topk": model.indexer.top_k,
-        }  # fmt: skip
+        }
     config["sliding_window"] = model.window
     if model.window:
         full = ["full_attention"] * model.full_layers
@@ -144,9 +194,7 @@ def test_windows_are_read_where_they_hold(read):
     """Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the
     context."""
     mistral = LLAMA | {"model_type": "mistral", "sliding_window": 4096}
-    gemma = LLAMA | {
-        "model_type": "gemma3_text", "sliding_window": 1024, "sliding_window_pattern": 6,
-    }  # fmt: skip
+    gemma = LLAMA | {"model_type": "gemma3_text", "sliding_window": 1024, "sliding_window_pattern": 6}
     listed = mistral | {"layer_types": ["full_attention", "sliding_attention"] * 16}
     qwen = LLAMA | {"model_type": "qwen2", "sliding_window": 4096, "max_window_layers": 28}
     cases = (
@@ -172,18 +220,31 @@ def test_windows_are_read_where_they_hold(read):
 def test_the_text_part_of_models_that_see_is_read_with_the_tower(read):
     """Qwen3-VL-2B: 2.13 thousand million weights are published, 1.72 of them the text's."""
     text = {
-        "model_type": "qwen3_vl_text", "hidden_size": 2048, "intermediate_size": 6144,
-        "num_hidden_layers": 28, "num_attention_heads": 16, "num_key_value_heads": 8,
-        "head_dim": 128, "vocab_size": 151936, "max_position_embeddings": 262144,
-    }  # fmt: skip
+        "model_type": "qwen3_vl_text",
+        "hidden_size": 2048,
+        "intermediate_size": 6144,
+        "num_hidden_layers": 28,
+        "num_attention_heads": 16,
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "vocab_size": 151936,
+        "max_position_embeddings": 262144,
+    }
     vision = {
-        "depth": 24, "hidden_size": 1024, "intermediate_size": 4096, "patch_size": 16,
-        "spatial_merge_size": 2, "deepstack_visual_indexes": [5, 11, 17], "out_hidden_size": 2048,
-    }  # fmt: skip
+        "depth": 24,
+        "hidden_size": 1024,
+        "intermediate_size": 4096,
+        "patch_size": 16,
+        "spatial_merge_size": 2,
+        "deepstack_visual_indexes": [5, 11, 17],
+        "out_hidden_size": 2048,
+    }
     config = {
-        "model_type": "qwen3_vl", "text_config": text, "vision_config": vision,
+        "model_type": "qwen3_vl",
+        "text_config": text,
+        "vision_config": vision,
         "tie_word_embeddings": True,
-    }  # fmt: skip
+    }
     assert read(config).parameters == pytest.approx(2.1275e9, rel=0.003)
 
 
@@ -192,27 +253,49 @@ def test_formats_are_read_by_module(read):
     kimi = DEEPSEEK | {
         "quantization_config": {
             "quant_method": "compressed-tensors",
-            "config_groups": {
-                "group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}
-            },
+            "config_groups": {"group_0": {"weights": {"num_bits": 4, "type": "int", "group_size": 32}}},
             "ignore": [
-                "lm_head", "re:.*self_attn.*", "re:.*shared_experts.*",
+                "lm_head",
+                "re:.*self_attn.*",
+                "re:.*shared_experts.*",
                 "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
             ],
         }
-    }  # fmt: skip
+    }
     cases = (
         ({"quant_method": "awq", "bits": 4, "group_size": 128}, "int4-awq", 4.15625, ()),
         ({"quant_method": "gptq", "bits": 4, "group_size": -1}, "int4-awq", 4.0, ()),
-        ({"quant_method": "modelopt", "quant_algo": "NVFP4",
-          "exclude_modules": ["lm_head", "model.layers.*.self_attn*"]},
-         "nvfp4", 4.5, ("attention",)),
-        ({"quant_method": "mxfp4", "modules_to_not_convert": [
-            "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens",
-            "lm_head"]}, "mxfp4", 4.25, ("attention",)),
-        ({"quant_method": "fp8", "modules_to_not_convert": ["model.layers.0.self_attn.q_proj"]},
-         "fp8", 8.0, ()),
-    )  # fmt: skip
+        (
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "NVFP4",
+                "exclude_modules": ["lm_head", "model.layers.*.self_attn*"],
+            },
+            "nvfp4",
+            4.5,
+            ("attention",),
+        ),
+        (
+            {
+                "quant_method": "mxfp4",
+                "modules_to_not_convert": [
+                    "model.layers.*.self_attn",
+                    "model.layers.*.mlp.router",
+                    "model.embed_tokens",
+                    "lm_head",
+                ],
+            },
+            "mxfp4",
+            4.25,
+            ("attention",),
+        ),
+        (
+            {"quant_method": "fp8", "modules_to_not_convert": ["model.layers.0.self_attn.q_proj"]},
+            "fp8",
+            8.0,
+            (),
+        ),
+    )
 
     def check(quantization, precision, bits, sixteen):
         model = read(LLAMA | {"quantization_config": quantization})
@@ -226,11 +309,14 @@ def test_formats_are_read_by_module(read):
 
 
 QWEN_MOE = LLAMA | {
-    "model_type": "qwen3_moe", "num_experts": 64, "num_experts_per_tok": 4,
+    "model_type": "qwen3_moe",
+    "num_experts": 64,
+    "num_experts_per_tok": 4,
     "moe_intermediate_size": 1024,
-}  # fmt: skip
+}
 MIXED = {
-    "quant_algo": "MIXED_PRECISION", "kv_cache_quant_algo": "FP8",
+    "quant_algo": "MIXED_PRECISION",
+    "kv_cache_quant_algo": "FP8",
     "quantized_layers": {
         f"model.layers.{layer}.{name}": format_
         for layer in range(32)
@@ -239,22 +325,18 @@ MIXED = {
             ("mlp.experts", {"quant_algo": "W4A16_NVFP4", "group_size": 16}),
         )
     },
-}  # fmt: skip
+}
 MODELOPT = {"producer": {"name": "modelopt", "version": "0.23.0"}}
 AWQ = {"zero_point": True, "q_group_size": 128, "w_bit": 4, "version": "GEMM"}
 GPTQ = {"bits": 4, "group_size": 32, "desc_act": True, "model_file_base_name": "model"}
 BESIDE = (
-    ("hf_quant_config.json", {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8", 8.0,
-     "fp8"),
-    ("hf_quant_config.json", {"quant_algo": "NVFP4", "kv_cache_quant_algo": None}, "nvfp4", 4.5,
-     None),
-    ("hf_quant_config.json", {"quant_algo": "W4A16_AWQ", "group_size": 128}, "int4-awq", 4.15625,
-     None),
-    ("hf_quant_config.json", {"quant_algo": None, "kv_cache_quant_algo": "FP8"}, "bf16", 16.0,
-     "fp8"),
+    ("hf_quant_config.json", {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8", 8.0, "fp8"),
+    ("hf_quant_config.json", {"quant_algo": "NVFP4", "kv_cache_quant_algo": None}, "nvfp4", 4.5, None),
+    ("hf_quant_config.json", {"quant_algo": "W4A16_AWQ", "group_size": 128}, "int4-awq", 4.15625, None),
+    ("hf_quant_config.json", {"quant_algo": None, "kv_cache_quant_algo": "FP8"}, "bf16", 16.0, "fp8"),
     ("quantize_config.json", GPTQ, "int4-awq", 4.625, None),
     ("quant_config.json", AWQ, "int4-awq", 4.15625, None),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(("name", "content", "precision", "bits", "kv"), BESIDE)
@@ -283,11 +365,13 @@ def test_modules_of_different_formats_have_the_mean_of_their_bits(read, tmp_path
             "weights": {"num_bits": 4, "type": "float", "group_size": 16},
             "targets": ["re:.*mlp.experts.*"],
         },
-    }  # fmt: skip
+    }
     grouped = {
-        "quant_method": "modelopt", "quant_algo": "MIXED_PRECISION", "config_groups": groups,
+        "quant_method": "modelopt",
+        "quant_algo": "MIXED_PRECISION",
+        "config_groups": groups,
         "kv_cache_scheme": {"num_bits": 8, "type": "float", "dynamic": False},
-    }  # fmt: skip
+    }
     assert read(QWEN_MOE | {"quantization_config": grouped}) == model
 
 
@@ -300,8 +384,11 @@ def test_formats_beside_that_no_engine_serves_are_refused_by_name(read, tmp_path
 
 
 OTHER_FILES = (
-    ({"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.1-8B"},
-     "an adapter's settings", "its base model, meta-llama/Llama-3.1-8B"),
+    (
+        {"peft_type": "LORA", "base_model_name_or_path": "meta-llama/Llama-3.1-8B"},
+        "an adapter's settings",
+        "its base model, meta-llama/Llama-3.1-8B",
+    ),
     ({"do_sample": True, "temperature": 0.6}, "its settings for generating", "--model"),
     ({"bos_token_id": 1, "eos_token_id": 2}, "its settings for generating", "config.json beside"),
     ({"tokenizer_class": "LlamaTokenizer", "model_max_length": 4096}, "tokenizer's settings", ""),
@@ -313,7 +400,7 @@ OTHER_FILES = (
     (MODELOPT | {"quantization": {"quant_algo": "FP8"}}, "the format of its weights alone", ""),
     (GPTQ, "the format of its weights alone", "config.json beside"),
     ({"hidden_size": 4096}, "it has no model_type", "config.json beside"),
-)  # fmt: skip
+)
 
 
 def test_other_files_of_a_model_are_named_with_the_way_out(read):
@@ -359,9 +446,12 @@ def test_a_model_is_called_as_its_checkpoint_never_as_a_makers_folder(tmp_path):
 
 
 GRANITE = LLAMA | {
-    "model_type": "granitemoehybrid", "layer_types": ["attention"] * 32, "num_local_experts": 0,
-    "shared_intermediate_size": 8192, "mamba_d_state": 256,
-}  # fmt: skip
+    "model_type": "granitemoehybrid",
+    "layer_types": ["attention"] * 32,
+    "num_local_experts": 0,
+    "shared_intermediate_size": 8192,
+    "mamba_d_state": 256,
+}
 
 
 def test_granite_whose_layers_all_have_attention_is_dense(read):
@@ -438,8 +528,17 @@ def test_impossible_sizes_are_refused_with_the_key(read):
 def test_what_is_no_json_of_a_model_is_refused(read, tmp_path):
     """Text, lists, depth, numbers beyond a double, bytes, too much, a folder without it."""
     deep = b"[" * 100_000 + b"]" * 100_000
-    for content in (b"", b"hello", b"[]", b"null", b"\xff\xfe", deep, b'{"a": 1e999}',
-                    b'{"a":' * 5000 + b"1" + b"}" * 5000, b" " * 5 * 2**20):  # fmt: skip
+    for content in (
+        b"",
+        b"hello",
+        b"[]",
+        b"null",
+        b"\xff\xfe",
+        deep,
+        b'{"a": 1e999}',
+        b'{"a":' * 5000 + b"1" + b"}" * 5000,
+        b" " * 5 * 2**20,
+    ):
         with pytest.raises(UsageError, match=r"no config\.json"):
             read(content)
     with pytest.raises(UsageError, match="cannot be read"):
@@ -456,9 +555,18 @@ json_values = st.recursive(
     max_leaves=6,
 )
 OTHER_KEYS = (
-    "layer_types", "sliding_window", "vision_config", "text_config", "attn_config", "num_experts",
-    "head_dim", "index_topk", "ffn_config", "expansion_ratio", "dtype",
-)  # fmt: skip
+    "layer_types",
+    "sliding_window",
+    "vision_config",
+    "text_config",
+    "attn_config",
+    "num_experts",
+    "head_dim",
+    "index_topk",
+    "ffn_config",
+    "expansion_ratio",
+    "dtype",
+)
 
 
 @given(st.sampled_from((LLAMA, DEEPSEEK)), st.data())

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.domain.generation import LlmMethod
 from advisor.errors import DataError
-from advisor.infra.language_sources.rows import read_table
-from advisor.infra.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.infra.build.language_sources.rows import read_table
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning import (
     Checkpointing,
@@ -32,18 +32,27 @@ from advisor.models.language.finetuning.work import work_of
 from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.memory import card_gib
 
-MODELS = ("meta-llama/Llama-3.1-8B", "Qwen/Qwen3-30B-A3B", "Qwen/Qwen2.5-7B",
-          "meta-llama/Llama-3.2-1B", "deepseek-ai/DeepSeek-V3")  # fmt: skip
+MODELS = (
+    "meta-llama/Llama-3.1-8B",
+    "Qwen/Qwen3-30B-A3B",
+    "Qwen/Qwen2.5-7B",
+    "meta-llama/Llama-3.2-1B",
+    "deepseek-ai/DeepSeek-V3",
+)
 GPUS = ("H100-SXM5-80GB", "A100-SXM4-80GB", "L4", "A10G", "L40S", "B200-SXM-180GB")
 
 
 def tuning(model="meta-llama/Llama-3.1-8B", gpu="H100-SXM5-80GB", **changes):
     """LoRA of 2,048 tokens on one GPU, four sequences at once, everything checkpointed."""
     usual = FineTuning(
-        model=bundled_language_models().find(model), method=LlmMethod.LORA, sequence=2048,
-        micro_batch=4, gpu=bundled_gpu_facts()[gpu], checkpointing=Checkpointing.FULL,
+        model=bundled_language_models().find(model),
+        method=LlmMethod.LORA,
+        sequence=2048,
+        micro_batch=4,
+        gpu=bundled_gpu_facts()[gpu],
+        checkpointing=Checkpointing.FULL,
         sharding=Sharding.NONE,
-    )  # fmt: skip
+    )
     return usual._replace(**changes)
 
 
@@ -68,21 +77,33 @@ def of_peak(tuning, tokens_per_second):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(bundled_language_models().names()), st.sampled_from(tuple(LlmMethod)),
-    st.sampled_from(tuple(Checkpointing)), st.sampled_from((1, 2, 8)), st.integers(16, 32768),
-    st.integers(1, 64), st.floats(0.55, 0.99),
-)  # fmt: skip
+    st.sampled_from(bundled_language_models().names()),
+    st.sampled_from(tuple(LlmMethod)),
+    st.sampled_from(tuple(Checkpointing)),
+    st.sampled_from((1, 2, 8)),
+    st.integers(16, 32768),
+    st.integers(1, 64),
+    st.floats(0.55, 0.99),
+)
 def test_no_gpu_tunes_faster_than_it_computes_and_reads(
     model, method, checkpointing, gpus, sequence, micro_batch, confidence
 ):
     """On every GPU of the catalogue, by all three bounds: 6 operations of a weight that a token
     uses, 4 where it is frozen, within the 16-bit peak; weights are read forwards and backwards."""
     tunings = [
-        tuning(model, gpu, method=method, gpus=gpus, sequence=sequence, micro_batch=micro_batch,
-               checkpointing=checkpointing, link="nvlink" if gpus > 1 else "none",
-               sharding=Sharding.ALL if gpus > 1 else Sharding.NONE)
+        tuning(
+            model,
+            gpu,
+            method=method,
+            gpus=gpus,
+            sequence=sequence,
+            micro_batch=micro_batch,
+            checkpointing=checkpointing,
+            link="nvlink" if gpus > 1 else "none",
+            sharding=Sharding.ALL if gpus > 1 else Sharding.NONE,
+        )
         for gpu in bundled_gpu_facts()
-    ]  # fmt: skip
+    ]
     rates = bundled_finetuning_predictor().tokens_per_second(tunings, confidence)
     used = tunings[0].model.active_parameters
     weight = 0.5 if method == LlmMethod.QLORA else 2.0
@@ -103,8 +124,15 @@ checkpointing = st.sampled_from(tuple(Checkpointing))
 def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(
     model, sharding, checkpointing, sequence, micro_batch
 ):
-    one = tuning(model, gpus=4, link="nvlink", sharding=sharding, checkpointing=checkpointing,
-                 sequence=sequence, micro_batch=micro_batch)  # fmt: skip
+    one = tuning(
+        model,
+        gpus=4,
+        link="nvlink",
+        sharding=sharding,
+        checkpointing=checkpointing,
+        sequence=sequence,
+        micro_batch=micro_batch,
+    )
     full, lora, qlora = (
         finetuning_memory(one._replace(method=method)).total_gib
         for method in (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
@@ -116,8 +144,15 @@ def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_1
 def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(
     model, method, sharding, checkpointing, sequence
 ):
-    one = tuning(model, method=method, sharding=sharding, checkpointing=checkpointing,
-                 sequence=sequence, gpus=2, link="nvlink")  # fmt: skip
+    one = tuning(
+        model,
+        method=method,
+        sharding=sharding,
+        checkpointing=checkpointing,
+        sequence=sequence,
+        gpus=2,
+        link="nvlink",
+    )
     small, long, wide = (
         finetuning_memory(each).total_gib
         for each in (one, one._replace(sequence=2 * sequence), one._replace(micro_batch=8))
@@ -137,23 +172,39 @@ def test_sharding_and_checkpointing_save_memory_and_more_gpus_do(model, method, 
     assert finetuning_memory(again).total_gib < sizes[1]
 
 
-@given(models, st.sampled_from(tuple(LlmMethod)), st.sampled_from(("H100-SXM5-80GB",
-       "B200-SXM-180GB", "A100-SXM4-80GB")), st.sampled_from((512, 2048, 8192)))  # fmt: skip
+@given(
+    models,
+    st.sampled_from(tuple(LlmMethod)),
+    st.sampled_from(("H100-SXM5-80GB", "B200-SXM-180GB", "A100-SXM4-80GB")),
+    st.sampled_from((512, 2048, 8192)),
+)
 def test_more_gpus_of_a_host_with_nvlink_never_do_less_together(model, method, gpu, sequence):
     rates = []
     for gpus in (1, 2, 4, 8):
-        found = bundled_finetuning_predictor().settled([
-            tuning(model, gpu, method=method, gpus=gpus, link="nvlink" if gpus > 1 else "none",
-                   sequence=sequence, micro_batch=None, checkpointing=None, sharding=None)
-        ])[0]  # fmt: skip
+        found = bundled_finetuning_predictor().settled(
+            [
+                tuning(
+                    model,
+                    gpu,
+                    method=method,
+                    gpus=gpus,
+                    link="nvlink" if gpus > 1 else "none",
+                    sequence=sequence,
+                    micro_batch=None,
+                    checkpointing=None,
+                    sharding=None,
+                )
+            ]
+        )[0]
         rates.append(0.0 if found is None else median(found.tuning)[0])
     assert rates == sorted(rates)
 
 
 @given(models, st.sampled_from(GPUS), st.sampled_from(tuple(LlmMethod)), st.integers(256, 8192))
 def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
-    one = tuning(model, gpu, method=method, sequence=sequence, micro_batch=None,
-                 checkpointing=None, sharding=None)  # fmt: skip
+    one = tuning(
+        model, gpu, method=method, sequence=sequence, micro_batch=None, checkpointing=None, sharding=None
+    )
     found = bundled_finetuning_predictor().settled([one])[0]
     room = card_gib(one.gpu.name, one.gpu.memory_gib)
     if found is None:
@@ -166,11 +217,16 @@ def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
 def test_a_run_too_large_for_its_card_is_never_said_to_fit():
     """Known ones: full tuning of 8B on one 80 GB card, LoRA of 70B in 16 bits on one, LoRA of 7B on
     a 16 GB card with 8,192 tokens and everything kept."""
-    assert bundled_finetuning_predictor().settled([
-        tuning(method=LlmMethod.FULL, micro_batch=None),
-        tuning("meta-llama/Llama-3.1-70B", micro_batch=None),
-        tuning(gpu="T4", sequence=8192, micro_batch=1, checkpointing=Checkpointing.NONE),
-    ]) == [None] * 3  # fmt: skip
+    assert (
+        bundled_finetuning_predictor().settled(
+            [
+                tuning(method=LlmMethod.FULL, micro_batch=None),
+                tuning("meta-llama/Llama-3.1-70B", micro_batch=None),
+                tuning(gpu="T4", sequence=8192, micro_batch=1, checkpointing=Checkpointing.NONE),
+            ]
+        )
+        == [None] * 3
+    )
 
 
 def test_measured_peaks_of_memory_lie_within_the_bounds(rows):

@@ -341,9 +341,18 @@ def test_smaller_formats_never_take_more_room(name, precision):
 def test_a_model_counts_its_own_weights():
     """By hand: two layers of 8 heads of 16, 4 KV heads, width 128, network of 256, 1,000 words."""
     model = LanguageModel(
-        name="tiny", family="llama", layers=2, hidden=128, heads=8, kv_heads=4, head_dim=16,
-        ffn=256, gated=True, vocab=1000, tied=False,
-    )  # fmt: skip
+        name="tiny",
+        family="llama",
+        layers=2,
+        hidden=128,
+        heads=8,
+        kv_heads=4,
+        head_dim=16,
+        ffn=256,
+        gated=True,
+        vocab=1000,
+        tied=False,
+    )
     layer = 128 * 128 * 2 + 2 * 128 * 64 + 3 * 128 * 256 + 2 * 128
     assert model.parameters == 2 * layer + 2 * 1000 * 128 + 128
     assert model.active_parameters == model.parameters - 1000 * 128 - 5 * 128

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.infra.language_sources.training_rows import TRAINING_PATH
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.ready import Loader, load_seconds, ready_seconds
 
 rates = st.floats(50, 20000)

@@ -67,10 +67,19 @@ def test_formats_run_where_they_do():
 def test_formats_without_units_are_weight_only():
     """fp8 computes in 16 bits before Ada, 4-bit floats before Blackwell, 4-bit integers always."""
     cases = (
-        (FP8, T4, True), (FP8, A100, True), (FP8, A10G, True), (FP8, L4, False),
-        (FP8, H100, False), (NVFP4, H100, True), (NVFP4, B200, False), (NVFP4, PRO_6000, False),
-        (MXFP4, H100, True), (MXFP4, B200, False), (INT4, B200, True), (BF16, T4, False),
-    )  # fmt: skip
+        (FP8, T4, True),
+        (FP8, A100, True),
+        (FP8, A10G, True),
+        (FP8, L4, False),
+        (FP8, H100, False),
+        (NVFP4, H100, True),
+        (NVFP4, B200, False),
+        (NVFP4, PRO_6000, False),
+        (MXFP4, H100, True),
+        (MXFP4, B200, False),
+        (INT4, B200, True),
+        (BF16, T4, False),
+    )
 
     def check(precision, card, expected):
         assert weight_only(precision, card) is expected

@@ -51,9 +51,11 @@ def test_what_the_page_cache_serves_is_not_in_doubt():
 
 
 @given(
-    rate=st.floats(5, 5000), low=st.floats(0.05, 1), high=st.floats(1, 20),
+    rate=st.floats(5, 5000),
+    low=st.floats(0.05, 1),
+    high=st.floats(1, 20),
     confidence=st.sampled_from([0.6, 0.8, 0.9]),
-)  # fmt: skip
+)
 def test_doubt_never_narrows_and_rows_agree_however_they_are_asked(rate, low, high, confidence):
     known, assumed = predicted(machine(rate), machine(rate, low, high), confidence=confidence)
     assert assumed.lower <= known.lower * (1 + 1e-12)

@@ -35,13 +35,16 @@ machines = st.builds(
     physical_cores=st.sampled_from((0.5, 1.0, 4.0, 48.0)),
     memory_mib=st.floats(500, 500_000),
     disk=st.builds(
-        DiskRate, type=st.just("any"), read_mib_per_second=maybe, read_iops=maybe,
+        DiskRate,
+        type=st.just("any"),
+        read_mib_per_second=maybe,
+        read_iops=maybe,
         read_latency_seconds=st.one_of(st.none(), st.floats(1e-5, 1e-2)),
     ),
     cpu=cpus,
     gpu=st.sampled_from((None, *map(paced_gpu, ("T4", "L4", "A100", "H100-SXM5-80GB")))),
     host_to_gpu_gb_per_second=st.one_of(st.none(), st.floats(1.0, 50.0)),
-)  # fmt: skip
+)
 workloads = st.builds(
     Workload,
     network=st.sampled_from(("alexnet", "resnet50", "vgg16")),
@@ -88,9 +91,14 @@ def test_no_machines_give_empty_columns():
 def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
     """A data sheet of an unheard-of vendor gets a wide interval and says so, not a refusal."""
     strange = Gpu(
-        name="Unheard-of 1", vendor="Nobody", architecture="new", compute_capability=None,
-        memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0,
-    )  # fmt: skip
+        name="Unheard-of 1",
+        vendor="Nobody",
+        architecture="new",
+        compute_capability=None,
+        memory_mib=16384,
+        memory_gb_per_second=500.0,
+        fp32_tflops=20.0,
+    )
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     table = [
         Resources(vcpus=96, physical_cores=96, memory_mib=5e5, disk=ANY.disk, gpu=gpu)

@@ -56,9 +56,12 @@ def trained(draw):
 def predicted(cpu=MEASURED, vcpus=2.0, network="resnet50", task=Task.INFERENCE, **changes):
     workload = Workload(network=network, task=task, batch_size=8, dataset=IMAGENET)
     has = Resources(
-        vcpus=vcpus, physical_cores=vcpus, memory_mib=65536, cpu=cpu,
+        vcpus=vcpus,
+        physical_cores=vcpus,
+        memory_mib=65536,
+        cpu=cpu,
         disk=DiskRate(type="memory", read_mib_per_second=None, read_iops=None),
-    )  # fmt: skip
+    )
     return MODEL.predict([(workload, replace(has, **changes))])[0]
 
 
@@ -168,9 +171,15 @@ def test_what_no_machine_of_this_kind_ran_is_modelled():
 
 @pytest.mark.parametrize(
     ("model", "width"),
-    [("Intel Xeon E5-2680 v2", 0.5), ("Intel Xeon E5-2686 v4", 1.0), ("AMD EPYC 7R32", 1.0),
-     ("AMD EPYC 9R14", 1.0), ("Intel Xeon Platinum 8488C", 2.0), ("Neoverse-N1", 0.5)],
-)  # fmt: skip
+    [
+        ("Intel Xeon E5-2680 v2", 0.5),
+        ("Intel Xeon E5-2686 v4", 1.0),
+        ("AMD EPYC 7R32", 1.0),
+        ("AMD EPYC 9R14", 1.0),
+        ("Intel Xeon Platinum 8488C", 2.0),
+        ("Neoverse-N1", 0.5),
+    ],
+)
 def test_units_are_as_wide_as_their_makers_say(model, width):
     assert relative_width(model) == width
 

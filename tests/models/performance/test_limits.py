@@ -21,8 +21,7 @@ pytestmark = pytest.mark.vector
 
 GPUS = [gpu_of_row(row) for row in csv.DictReader(io.StringIO(read_data_sheets()))]
 # What Winograd's way with tiles of 4x4 saves of a convolution's products.
-WINOGRAD = np.array([4.0 if kind in ("conv_3x3", "conv_kxk", "conv_grouped") else 1.0
-                     for kind in KINDS])  # fmt: skip
+WINOGRAD = np.array([4.0 if kind in ("conv_3x3", "conv_kxk", "conv_grouped") else 1.0 for kind in KINDS])
 PRODUCTS = np.array([kind.startswith(("conv", "linear", "attention")) for kind in KINDS])
 
 
@@ -39,18 +38,25 @@ def most_flops_per_second(gpu: Gpu, precision: Precision) -> float:
 def machine(gpu: Gpu, gpus: int) -> Resources:
     """One on which nothing else holds its GPUs back."""
     return Resources(
-        vcpus=192, physical_cores=96, memory_mib=2**21, gpu=gpu, gpu_count=gpus,
+        vcpus=192,
+        physical_cores=96,
+        memory_mib=2**21,
+        gpu=gpu,
+        gpu_count=gpus,
         disk=DiskRate(type="nvme", read_mib_per_second=7000, read_iops=10**6),
         host_to_gpu_gb_per_second=50,
-    )  # fmt: skip
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.sampled_from(bundled_networks().names), st.sampled_from((Task.INFERENCE, Task.TRAINING)),
-    st.sampled_from(list(Precision)), st.integers(1, 1024), st.sampled_from((1, 8)),
+    st.sampled_from(bundled_networks().names),
+    st.sampled_from((Task.INFERENCE, Task.TRAINING)),
+    st.sampled_from(list(Precision)),
+    st.integers(1, 1024),
+    st.sampled_from((1, 8)),
     st.floats(0.55, 0.99),
-)  # fmt: skip
+)
 def test_no_gpu_runs_a_network_faster_than_it_computes_and_reads(
     network: str, task: Task, precision: Precision, batch: int, gpus: int, confidence: float
 ) -> None:

@@ -42,8 +42,16 @@ PROFILE = MemoryProfile(
         "inference/fp32": (Point(1, 0.0, 5.0, 22.0), Point(64, 0.0, 320.0, 340.0)),
     },
 )
-NAMES = ("resnet50", "vgg16", "googlenet", "deeplabv3_resnet50", "yolov3", "bert_base_squad",
-         "lstm_ptb_large", "timm/nasnetalarge")  # fmt: skip
+NAMES = (
+    "resnet50",
+    "vgg16",
+    "googlenet",
+    "deeplabv3_resnet50",
+    "yolov3",
+    "bert_base_squad",
+    "lstm_ptb_large",
+    "timm/nasnetalarge",
+)
 # Between replayed batches both sides of a comparison are rounded.
 _EQUAL = 1.001
 batches = st.integers(1, 4096)
@@ -120,9 +128,11 @@ def test_more_rows_never_take_less_and_bounds_stand_in_order(name, batch, precis
 
 
 @given(
-    st.sampled_from(sorted(bundled_memory())), st.sampled_from(list(Precision)),
-    st.integers(1, 300), st.floats(1_000, 200_000),
-)  # fmt: skip
+    st.sampled_from(sorted(bundled_memory())),
+    st.sampled_from(list(Precision)),
+    st.integers(1, 300),
+    st.floats(1_000, 200_000),
+)
 def test_no_network_needs_more_for_less_work(key, precision, batch, card):
     """Inference no more than training, 16 bits of weights no more than 32, a batch no more than a
     larger one: medians, bounds and chances alike."""
@@ -233,10 +243,14 @@ def facts(scale: float) -> dict[str, float]:
 
 def test_a_row_tells_the_steps_that_were_replayed():
     key = ("torchvision", "net", "3x224x224")
-    table = MemoryTable(table_of([
-        facts_row(key, 9.0, 8.0, {"training": facts(1.0)}),
-        facts_row(("timm", "net", "seq:128"), 7.0, 7.0, {"inference": facts(3.0)}),
-    ]))  # fmt: skip
+    table = MemoryTable(
+        table_of(
+            [
+                facts_row(key, 9.0, 8.0, {"training": facts(1.0)}),
+                facts_row(("timm", "net", "seq:128"), 7.0, 7.0, {"inference": facts(3.0)}),
+            ]
+        )
+    )
     images, words = table[key], table["timm", "net", "seq:128"]
     assert (images.weights_mib, images.trained_mib, words.weights_mib) == (9.0, 8.0, 7.0)
     assert (images.takes_images, words.takes_images) == (True, False)

@@ -223,9 +223,21 @@ def test_rows_hold_no_impossible_numbers(table: NetworkTable) -> None:
 
 # How a file with a network is written, by the name that it is called.
 FILES = (
-    "{}.py", "{}.py:build", "{}.py:other", "./{}.py", "./{}", "models/{}.py:build", "/nets/{}.py",
-    "~/{}.py:build", "nets\\{}", "{}.pth", "{}.onnx", "{}.ipynb", "runs/{}.ckpt", " {}.py ",
-)  # fmt: skip
+    "{}.py",
+    "{}.py:build",
+    "{}.py:other",
+    "./{}.py",
+    "./{}",
+    "models/{}.py:build",
+    "/nets/{}.py",
+    "~/{}.py:build",
+    "nets\\{}",
+    "{}.pth",
+    "{}.onnx",
+    "{}.ipynb",
+    "runs/{}.ckpt",
+    " {}.py ",
+)
 
 
 def test_no_known_network_answers_for_a_file_that_is_called_like_it(table: NetworkTable) -> None:

@@ -99,9 +99,14 @@ def test_the_predictor_promises_no_rate_above_the_measured_one(path):
     """Four nodes with a T4 of the emulated pace each: all of them, and one after the other."""
     row, model = measured(path), load_model()
     node = Node(
-        vcpus=16, physical_cores=8, memory_mib=65_536, disk=DiskRate(type="any"),
-        gpu=paced_gpu("T4"), nodes=row.nodes, gbit_per_second=row.gbit_per_second,
-    )  # fmt: skip
+        vcpus=16,
+        physical_cores=8,
+        memory_mib=65_536,
+        disk=DiskRate(type="any"),
+        gpu=paced_gpu("T4"),
+        nodes=row.nodes,
+        gbit_per_second=row.gbit_per_second,
+    )
     asked = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
     for rows in ((), tuple(ROWS)):
         (told,) = changed(model, scaling_rows=rows).predict([(asked, node)])
@@ -116,9 +121,14 @@ def test_nodes_share_nothing_but_gradients():
     """With a network beyond any, each keeps its own rate."""
     model, gpu = load_model(), paced_gpu("T4")
     node = Node(
-        vcpus=16, physical_cores=8, memory_mib=65_536, disk=DiskRate(type="any"), gpu=gpu,
-        nodes=8, gbit_per_second=1e9,
-    )  # fmt: skip
+        vcpus=16,
+        physical_cores=8,
+        memory_mib=65_536,
+        disk=DiskRate(type="any"),
+        gpu=gpu,
+        nodes=8,
+        gbit_per_second=1e9,
+    )
     asked = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     (many,) = model.predict([(asked, node)])
     (one,) = model.predict([(asked, replace(node, nodes=1))])

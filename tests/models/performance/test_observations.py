@@ -22,12 +22,26 @@ from advisor.models.performance.observations import (
 )
 
 ROW = {
-    "source": "someone", "network": "resnet50", "task": "training", "stack": "eager",
-    "framework": "pytorch-2.1", "memory_format": "", "variant": "", "precision": "fp32",
-    "tf32": "conv", "gpu": "T4", "gpu_count": "1", "batch_size": "32", "input": "3x224x224",
-    "step_seconds": "0.3", "sigma": "", "peak_memory_mib": "", "host": "", "fit": "1",
+    "source": "someone",
+    "network": "resnet50",
+    "task": "training",
+    "stack": "eager",
+    "framework": "pytorch-2.1",
+    "memory_format": "",
+    "variant": "",
+    "precision": "fp32",
+    "tf32": "conv",
+    "gpu": "T4",
+    "gpu_count": "1",
+    "batch_size": "32",
+    "input": "3x224x224",
+    "step_seconds": "0.3",
+    "sigma": "",
+    "peak_memory_mib": "",
+    "host": "",
+    "fit": "1",
     "licence": "MIT",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -69,9 +83,8 @@ def test_unknown_names_are_counted_and_left_out(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"fit": "0"}, {"step_seconds": ""}, {"gpu_count": "2"}, {"precision": "int8"},
-     {"source": "paddleclas"}],
-)  # fmt: skip
+    [{"fit": "0"}, {"step_seconds": ""}, {"gpu_count": "2"}, {"precision": "int8"}, {"source": "paddleclas"}],
+)
 def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
     rows, unknown = read(tmp_path, change)
     assert rows == []
@@ -93,9 +106,13 @@ def test_a_row_says_how_it_ran(tmp_path):
 
 @pytest.mark.parametrize(
     ("change", "unfused"),
-    [({}, False), ({"framework": "pytorch-1.12"}, True), ({"variant": "attention=eager"}, True),
-     ({"stack": "mxnet", "framework": "mxnet-1.2"}, True)],
-)  # fmt: skip
+    [
+        ({}, False),
+        ({"framework": "pytorch-1.12"}, True),
+        ({"variant": "attention=eager"}, True),
+        ({"stack": "mxnet", "framework": "mxnet-1.2"}, True),
+    ],
+)
 def test_old_software_has_no_fused_attention(change, unfused):
     assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
 
@@ -103,9 +120,11 @@ def test_old_software_has_no_fused_attention(change, unfused):
 def test_a_user_asks_without_a_source_or_a_host(tmp_path):
     """Whatever a publisher did in its step, a prediction is of a whole step in PyTorch."""
     rows, _ = read(
-        tmp_path, {"source": "pytorch-gpu-benchmark", "host": "h"}, {"stack": "compile"},
+        tmp_path,
+        {"source": "pytorch-gpu-benchmark", "host": "h"},
+        {"stack": "compile"},
         {"stack": "torchscript"},
-    )  # fmt: skip
+    )
     assert rows[0].cell.step.conditions.copies_input
     hows = [question_conditions(row.cell.step.conditions) for row in rows]
     assert [one.stack for one in hows] == ["eager", "compile", "eager"]

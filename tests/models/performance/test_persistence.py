@@ -41,9 +41,13 @@ def test_what_was_measured_of_gpus_is_kept_and_told_again(tmp_path):
     )
     step = Observation(workload=workload, gpu=gpu, seconds=0.1, sigma=0.05, origin="trial a")
     layer = ProbedLayer(
-        name="linear.deep", backward=True, precision="amp", seconds=0.004, gpu=gpu,
+        name="linear.deep",
+        backward=True,
+        precision="amp",
+        seconds=0.004,
+        gpu=gpu,
         sizes={"batch": 64, "channels_in": 4096, "channels": 4096},
-    )  # fmt: skip
+    )
     model = with_gpu(load_model(), GpuObservations((step,), (layer,)), load_model().step_times)
     save_model(model, tmp_path / "own.json")
     read = load_model(tmp_path / "own.json")

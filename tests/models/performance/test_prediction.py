@@ -82,9 +82,12 @@ def test_better_resources_never_slow_a_workload(network, task, vcpus):
 
 @settings(max_examples=15)
 @given(
-    networks, st.sampled_from(("T4", "L4", None)), st.floats(1.0, 400.0), st.floats(1.0, 1.5),
+    networks,
+    st.sampled_from(("T4", "L4", None)),
+    st.floats(1.0, 400.0),
+    st.floats(1.0, 1.5),
     st.sampled_from(("x86_64", "aarch64")),
-)  # fmt: skip
+)
 def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, architecture):
     """By more than what held-out trials of different stages differ by (3 % of the rate): what the
     accelerator is unsure of must not hide behind a disk that is about as slow."""

@@ -58,9 +58,7 @@ def fingerprint_of_the_true_card(noise=0.05):
     for name, precision, backward in itertools.product(SIZES, ("fp32", "amp"), (False, True)):
         way = "backward" if backward else "forward"
         seconds = 0.01 if "lstm" in name else timed(name, precision, backward, SIZES[name])
-        figures[f"operations.{precision}.{name}.{way}.time"] = {
-            "value": 1e3 * seconds, "unit": "ms",
-        }  # fmt: skip
+        figures[f"operations.{precision}.{name}.{way}.time"] = {"value": 1e3 * seconds, "unit": "ms"}
     for precision in ("fp32", "tf32", "fp16", "bf16"):
         each = dict.fromkeys(("batch", "channels_in", "channels"), GEMM)
         rate = 2 * GEMM**3 / timed("gemm", precision, False, each) / 1e12
@@ -132,10 +130,13 @@ def test_layers_as_short_as_their_launch_are_left_out():
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sizes": None}, {"sizes": {}}, {"figures": None}, {"operations_device": 7},
+        {"sizes": None},
+        {"sizes": {}},
+        {"figures": None},
+        {"operations_device": 7},
         {"sizes": {"operations.conv3x3.wide": {"batch": 0}}},
     ],
-)  # fmt: skip
+)
 def test_a_fingerprint_of_before_or_a_damaged_one_tells_nothing(changes):
     damaged = {**FINGERPRINT, **changes}
     if "operations_device" in changes:

@@ -58,8 +58,10 @@ def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, re
 
 def test_several_gpus_starve_sooner_on_the_same_vcpus():
     asked = workload(task=Task.INFERENCE, batch_size=64)
-    one, eight = (predict(asked, machine("A10G", 8) if n == 1 else
-                          replace(machine("A10G", 8), gpu_count=n)) for n in (1, 8))  # fmt: skip
+    one, eight = (
+        predict(asked, machine("A10G", 8) if n == 1 else replace(machine("A10G", 8), gpu_count=n))
+        for n in (1, 8)
+    )
     assert eight.utilization[Stage.ACCELERATOR] < one.utilization[Stage.ACCELERATOR]
     assert eight.bottleneck is not Stage.ACCELERATOR
 
@@ -95,9 +97,17 @@ def test_cards_that_cannot_reach_each_other_are_kept_apart():
 
 def row(gpus, efficiency, gpu="T4"):
     return ScalingRow(
-        source="s", system="m", gpu=gpu, network="n", task=Task.TRAINING, batch_size=32,
-        gpus=gpus, parameters=25_000_000, one_gpu_step_seconds=0.1, efficiency=efficiency,
-    )  # fmt: skip
+        source="s",
+        system="m",
+        gpu=gpu,
+        network="n",
+        task=Task.TRAINING,
+        batch_size=32,
+        gpus=gpus,
+        parameters=25_000_000,
+        one_gpu_step_seconds=0.1,
+        efficiency=efficiency,
+    )
 
 
 @given(st.floats(0, 0.5))
@@ -137,10 +147,16 @@ def test_each_gpu_takes_ram_for_a_process_of_its_own():
 def measured_on(gpu, ranks, efficiency):
     """A node of a user's own, of which so many GPUs were measured together."""
     return ScalingObservation(
-        gpu=paced_gpu(gpu), backend="nccl", ranks=ranks, nodes=1, gbit_per_second=None,
-        gradient_bytes=1e8, one_step_seconds=0.2, step_seconds=0.2 / efficiency,
+        gpu=paced_gpu(gpu),
+        backend="nccl",
+        ranks=ranks,
+        nodes=1,
+        gbit_per_second=None,
+        gradient_bytes=1e8,
+        one_step_seconds=0.2,
+        step_seconds=0.2 / efficiency,
         all_reduce_seconds=0.05,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("efficiency", [0.6, 0.8, 0.99, 1.02])

@@ -13,7 +13,7 @@ from benchmarks.truth.asking import Asked
 from benchmarks.truth.gains import pairs_of
 from benchmarks.truth.rows import Row, read_rows
 
-ROWS = Path(__file__).parents[3] / "infra/performance_sources/observations.csv.gz"
+ROWS = Path(__file__).parents[3] / "infra/build/performance_sources/observations.csv.gz"
 MODEL = load_model()
 
 

@@ -24,7 +24,7 @@ from advisor.models.performance.stalls import (
     stalled_runs,
 )
 
-ROWS = Path("infra/performance_sources/stalls.csv")
+ROWS = Path("infra/build/performance_sources/stalls.csv")
 PARAMETERS = load_model().pipeline.parameters
 
 

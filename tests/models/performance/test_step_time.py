@@ -123,9 +123,14 @@ def test_pytorchs_defaults_decide_the_unit():
 def test_what_a_sheet_does_not_tell_is_taken_as_usual():
     """A card without multiprocessors, clock or watts still has a time, and owes nobody power."""
     bare = Gpu(
-        name="Unheard-of 1", vendor="Nobody", architecture="new", compute_capability=None,
-        memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0,
-    )  # fmt: skip
+        name="Unheard-of 1",
+        vendor="Nobody",
+        architecture="new",
+        compute_capability=None,
+        memory_mib=16384,
+        memory_gb_per_second=500.0,
+        fp32_tflops=20.0,
+    )
     assert multiprocessors(bare) == pytest.approx(20e3 / (2 * 1.6 * 128))
     assert power_ratio(bare) == 0
     columns, theta = in_columns([step("resnet50", Conditions(bare, "training", "amp"), 8)])
@@ -141,11 +146,13 @@ def test_cards_of_few_watts_owe_power_and_full_ones_do_not():
 def test_copies_and_optimizers_take_their_time():
     card = paced_gpu("T4")
     usual = Conditions(card, "training", "fp32")
-    columns, theta = in_columns([
-        step("alexnet", usual._replace(optimizer=False), 32),
-        step("alexnet", usual, 32),
-        step("alexnet", usual._replace(copies_input=True), 32),
-    ])  # fmt: skip
+    columns, theta = in_columns(
+        [
+            step("alexnet", usual._replace(optimizer=False), 32),
+            step("alexnet", usual, 32),
+            step("alexnet", usual._replace(copies_input=True), 32),
+        ]
+    )
     bare, whole, copying = log_seconds(columns, theta)
     assert bare < whole < copying
 

@@ -28,9 +28,15 @@ UNMEASURED = next(
     and Task.TRAINING in TABLE[name].kernels
 )
 STRANGE = Gpu(
-    name="Unheard-of 1", vendor="Nobody", architecture="Newest", compute_capability="15.0",
-    memory_mib=16384, memory_gb_per_second=500.0, fp32_tflops=20.0, fp16_tflops=80.0,
-)  # fmt: skip
+    name="Unheard-of 1",
+    vendor="Nobody",
+    architecture="Newest",
+    compute_capability="15.0",
+    memory_mib=16384,
+    memory_gb_per_second=500.0,
+    fp32_tflops=20.0,
+    fp16_tflops=80.0,
+)
 CELLS = (
     ("resnet50", "T4", Precision.FP32),
     ("resnet50", "L4", Precision.AMP),
@@ -137,8 +143,9 @@ def test_trials_of_several_networks_are_taken_at_once():
     """Each moves its own network, and all of them together the card."""
     trials = [
         trial(one := work(network, batch=batch), "A10", 1.3 * seconds(one, "A10"))
-        for network in ("resnet50", "vgg16", "vit_b_16") for batch in (16, 64)
-    ]  # fmt: skip
+        for network in ("resnet50", "vgg16", "vit_b_16")
+        for batch in (16, 64)
+    ]
     after = told(*trials)
     for one in trials:
         assert seconds(one.workload, "A10", after) == pytest.approx(one.seconds, rel=0.05)
@@ -274,8 +281,10 @@ def test_names_tell_chips_and_cards():
     assert is_same_card(paced_gpu("T4"), paced_gpu("T4"))
     assert not is_same_card(paced_gpu("A100-SXM4-40GB"), paced_gpu("A100-SXM4-80GB"))
     assert [arithmetic_of(one) for one in (Precision.FP32, Precision.AMP, Precision.BF16)] == [
-        "fp32", "amp", "amp",
-    ]  # fmt: skip
+        "fp32",
+        "amp",
+        "amp",
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,12 @@ def rows():
     cells, families = [], []
     for gpu in GPUS:
         for network in NETWORKS:
-            for task, precision in (("inference", "amp"), ("training", "amp"), ("training", "fp32"),
-                                    ("inference", "fp32")):  # fmt: skip
+            for task, precision in (
+                ("inference", "amp"),
+                ("training", "amp"),
+                ("training", "fp32"),
+                ("inference", "fp32"),
+            ):
                 for batch in (64.0, 256.0):
                     facts = table[network]
                     how = Conditions(paced_gpu(gpu), task, precision)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.models.search import Run, Table, propose, replay
-from advisor.models.search.engine import chance_of_working
-from advisor.models.search.tables import encoded
+from advisor.infra.build.search import Run, Table, propose, replay
+from advisor.infra.build.search.engine import chance_of_working
+from advisor.infra.build.search.tables import encoded
 
 pytestmark = pytest.mark.vector
 

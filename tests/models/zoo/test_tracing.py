@@ -29,7 +29,8 @@ def build():
     )
 """
 READS_VALUES = SMALL.replace(
-    "def build():", "class Net(torch.nn.Module):\n"
+    "def build():",
+    "class Net(torch.nn.Module):\n"
     "    def __init__(self):\n        super().__init__()\n"
     "        self.inner = torch.nn.Linear(8, 8)\n"
     "    def forward(self, x):\n"
@@ -38,7 +39,7 @@ READS_VALUES = SMALL.replace(
     "        return x\n"
     "def values():\n    return Net()\n"
     "def build():",
-)  # fmt: skip
+)
 
 
 def own(tmp_path, text, name="build"):
@@ -116,9 +117,12 @@ def test_a_network_that_cannot_run_is_a_usage_error(tmp_path):
 
 
 def test_shared_weights_are_counted_once(tmp_path):
-    shared = SMALL.replace("def build():", "def tied():\n"
+    shared = SMALL.replace(
+        "def build():",
+        "def tied():\n"
         "    one = torch.nn.Linear(99, 99)\n    return torch.nn.Sequential(one, one)\n"
-        "def build():").replace("(3, 16, 16)", "(99,)")  # fmt: skip
+        "def build():",
+    ).replace("(3, 16, 16)", "(99,)")
     profile = traced(own(tmp_path, shared, "tied"), TRAINING)
     assert profile.weights_mib * MIB == pytest.approx(4 * (99 * 99 + 99), rel=0.02)
 

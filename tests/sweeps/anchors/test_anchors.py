@@ -36,9 +36,8 @@ from advisor.sweeps.formats.serialization import measurement_to_dict
 from advisor.sweeps.quality.rates import rate_interval
 
 SYNTHETIC = DatasetProfile(
-    name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224,
-    height=224,
-)  # fmt: skip
+    name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224, height=224
+)
 
 SHEETS = {name: paced_gpu(name) for name in ("T4", "L4")}
 
@@ -66,13 +65,19 @@ def a_run(**changes):
 def a_document(*runs, what=None, device=None, **changes):
     document = {
         "schema": "advisor.anchor/1",
-        "what": {"kind": "network", "name": "net.py:build", "unit": "image",
-                 "input_shape": [3, 224, 224], "samples_per_row": 1} | (what or {}),
+        "what": {
+            "kind": "network",
+            "name": "net.py:build",
+            "unit": "image",
+            "input_shape": [3, 224, 224],
+            "samples_per_row": 1,
+        }
+        | (what or {}),
         "device": {"kind": "cuda", "gpu": "Tesla T4", "threads": 4} | (device or {}),
         "machine": {"versions": {"torch": "2.13.0"}},
         "runs": list(runs) or [a_run()],
         "warnings": [],
-    }  # fmt: skip
+    }
     return document | changes
 
 
@@ -97,7 +102,7 @@ def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **cha
         "step_seconds": (0.125,) * 6,
         "environment": {**PLAIN, "gpu_peak_reserved_mib": 700.0},
         "reason": "" if status is Status.OK else "it ended badly",
-    }  # fmt: skip
+    }
     return Measurement(**{**values, **changes})
 
 
@@ -126,9 +131,7 @@ def test_runs_of_one_step_are_one_row_with_the_spread_between_them(written):
 
 def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
     found = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
-    assert [(one.workload.batch_size, one.seconds) for one in found.observations] == [
-        (8, 0.1), (32, 0.25),
-    ]  # fmt: skip
+    assert [(one.workload.batch_size, one.seconds) for one in found.observations] == [(8, 0.1), (32, 0.25)]
     one = found.observations[0]
     of = one.workload
     assert (of.network, of.task, of.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
@@ -150,8 +153,10 @@ def test_how_it_ran_is_the_measurements_own():
     row = replace(row, trial=replace(row.trial, workload=planned), environment=facts)
     found = observed(row, "", sheet).workload
     assert (found.stack, found.memory_format, found.tf32) == (
-        Stack.COMPILE, MemoryFormat.CHANNELS_LAST, Tf32.OFF,
-    )  # fmt: skip
+        Stack.COMPILE,
+        MemoryFormat.CHANNELS_LAST,
+        Tf32.OFF,
+    )
     fast = replace(row, environment={**facts, "float32_matmul_precision": "high"})
     assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
 

@@ -82,9 +82,8 @@ def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.02)):
         found = measure_network(
-            own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False,
-            batches={Task.INFERENCE: 2},
-        )  # fmt: skip
+            own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False, batches={Task.INFERENCE: 2}
+        )
     validate(found)
     (run,) = found["runs"]
     assert min(run["step_seconds"]) >= 0.0199
@@ -107,9 +106,8 @@ def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other
 @pytest.mark.slow
 def test_tokens_are_counted_where_a_row_holds_several():
     found = measure_network(
-        "lstm_ptb_small", minutes=0.05, device="cpu", tasks=(Task.INFERENCE,),
-        precision=Precision.BF16,
-    )  # fmt: skip
+        "lstm_ptb_small", minutes=0.05, device="cpu", tasks=(Task.INFERENCE,), precision=Precision.BF16
+    )
     validate(found)
     first = found["runs"][0]
     assert first["samples_per_second"] * min(first["step_seconds"]) <= 20 * first["batch_size"]

@@ -34,9 +34,12 @@ def object_store() -> Iterator[str]:
 def client(url: str):
     """Of boto3, as whoever put the data there."""
     return boto3.client(
-        "s3", endpoint_url=url, region_name="us-east-1", aws_access_key_id="testing",
+        "s3",
+        endpoint_url=url,
+        region_name="us-east-1",
+        aws_access_key_id="testing",
         aws_secret_access_key="testing",
-    )  # fmt: skip
+    )
 
 
 def put(url: str, files: dict[str, bytes], bucket: str = BUCKET) -> None:

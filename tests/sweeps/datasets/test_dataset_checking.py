@@ -39,8 +39,12 @@ def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     told = capsys.readouterr()
     document = json.loads(told.out)
     assert document["samples"] == 70
-    causes = ("0000003.jpg", "it is empty"), ("0000005.jpg", "truncated"), (
-        "0000066.jpg", "its format is not known"), ("0000069.jpg", "exceeds limit")  # fmt: skip
+    causes = (
+        ("0000003.jpg", "it is empty"),
+        ("0000005.jpg", "truncated"),
+        ("0000066.jpg", "its format is not known"),
+        ("0000069.jpg", "exceeds limit"),
+    )
     for line, (name, why) in zip(document["broken"], causes, strict=True):
         assert name in line
         assert why in line

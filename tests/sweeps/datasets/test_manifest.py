@@ -20,9 +20,8 @@ from tests.sweeps.datasets.test_datasets import picture
 JPEG = frozenset({".jpg", ".jpeg"})
 # Of files; "a.jpg" beneath "a" sorts otherwise than as one text.
 NAMES = st.text(
-    st.characters(blacklist_characters="/\0\n", blacklist_categories=("Cs",)), min_size=1,
-    max_size=20,
-).filter(lambda name: name not in (".", ".."))  # fmt: skip
+    st.characters(blacklist_characters="/\0\n", blacklist_categories=("Cs",)), min_size=1, max_size=20
+).filter(lambda name: name not in (".", ".."))
 
 
 def settle(folder: Path) -> None:
@@ -44,9 +43,7 @@ def images(tmp_path):
 
 def test_it_lists_images_with_their_classes_in_a_fixed_order(images):
     manifest = manifest_of(images, JPEG)
-    assert [str(path.relative_to(images)) for path in manifest] == [
-        "ants/c.jpg", "cats/a.JPEG", "cats/b.jpg",
-    ]  # fmt: skip
+    assert [str(path.relative_to(images)) for path in manifest] == ["ants/c.jpg", "cats/a.JPEG", "cats/b.jpg"]
     assert [manifest.label(index) for index in range(3)] == [0, 1, 1]
     assert manifest.total_bytes == sum(path.stat().st_size for path in manifest)
     assert manifest[-1] == manifest[2]

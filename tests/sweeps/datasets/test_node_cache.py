@@ -119,9 +119,11 @@ def test_what_changed_in_the_middle_of_a_fill_is_brought_anew(cache, store_url):
     object_store.client(store_url).delete_object(Bucket=object_store.BUCKET, Key="changing/2.jpg")
     with cached_data(address) as cached:
         assert content_of(cached.path) == {
-            "0.jpg": keys["changing/0.jpg"], "1.jpg": b"x" * 1000, "3.jpg": keys["changing/3.jpg"],
+            "0.jpg": keys["changing/0.jpg"],
+            "1.jpg": b"x" * 1000,
+            "3.jpg": keys["changing/3.jpg"],
             "new.jpg": b"n",
-        }  # fmt: skip
+        }
         assert cached.fetched_bytes <= 2001  # the last of the first fill may be missing
 
 
@@ -252,8 +254,14 @@ def test_a_prefix_without_files_is_named(cache):
 
 
 def test_a_profile_is_read_without_the_data(cache, store_url):
-    profile = {"name": "p", "samples": 3, "bytes_per_sample": 9.0, "storage_format": "tar",
-               "width": 5, "height": 4}  # fmt: skip
+    profile = {
+        "name": "p",
+        "samples": 3,
+        "bytes_per_sample": 9.0,
+        "storage_format": "tar",
+        "width": 5,
+        "height": 4,
+    }
     text = json.dumps({"profile": profile}).encode()
     object_store.put(store_url, {"told/profile.json": text, "told/a.tar": b"x"})
     assert remote_profile(f"s3://{object_store.BUCKET}/told").samples == 3

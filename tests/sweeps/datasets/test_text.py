@@ -46,9 +46,7 @@ def test_no_two_ranks_are_spelled_alike():
 def test_a_users_text_is_numbered_by_frequency(tmp_path):
     (tmp_path / "mine.txt").write_text("a b a\n\n  a c \n", encoding="utf-8")
     corpus = read_corpus(tmp_path)
-    assert [corpus.words[token] for token in corpus.tokens] == [
-        "a", "b", "a", "<eos>", "a", "c", "<eos>",
-    ]  # fmt: skip
+    assert [corpus.words[token] for token in corpus.tokens] == ["a", "b", "a", "<eos>", "a", "c", "<eos>"]
     assert corpus.words[0] == "a"
     assert profile_folder(tmp_path).samples == 7
 

@@ -212,10 +212,7 @@ def test_a_lease_says_on_which_node_its_trial_was_placed(store):
         def execute(self, trials):
             for one in trials:
                 waiting = store.leases.held()[one.trial_id].label
-                forward(
-                    Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7",
-                          pid=1)
-                )  # fmt: skip
+                forward(Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7", pid=1))
                 assert store.leases.held()[one.trial_id].label == f"{waiting}, on gpu-7"
                 yield measurement(trial=one)
 

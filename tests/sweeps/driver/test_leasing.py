@@ -27,5 +27,6 @@ def test_no_trouble_of_any_kind_ends_the_heartbeat():
         assert leases.renewed.wait(timeout=30)
     assert leases.given_back == [owner]
     assert [one["facts"]["reason"] for one in told if one["event"] == "heartbeat_failed"] == [
-        "no file descriptor", "a defect",
-    ]  # fmt: skip
+        "no file descriptor",
+        "a defect",
+    ]

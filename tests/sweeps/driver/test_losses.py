@@ -135,8 +135,11 @@ def wait_for(store, count):
 def started(url, patience_seconds):
     return subprocess.Popen(
         [sys.executable, "-c", _DRIVER, str(url), str(patience_seconds)],
-        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def by_way_of(relay, url):
@@ -205,11 +208,30 @@ def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
 def machine(name, url, images):
     """`advisor sweep run` as on a machine of its own."""
     command = [
-        sys.executable, "-m", "advisor", "sweep", "run", "--networks", "googlenet",
-        "--tasks", "preprocessing", "--vcpus", "0.5", "--memory", "1GiB,1100MiB,1200MiB",
-        "--disks", "unlimited", "--accelerator", "cpu", "--iterations", "3", "--data", str(images),
-        "--executor", "process",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "advisor",
+        "sweep",
+        "run",
+        "--networks",
+        "googlenet",
+        "--tasks",
+        "preprocessing",
+        "--vcpus",
+        "0.5",
+        "--memory",
+        "1GiB,1100MiB,1200MiB",
+        "--disks",
+        "unlimited",
+        "--accelerator",
+        "cpu",
+        "--iterations",
+        "3",
+        "--data",
+        str(images),
+        "--executor",
+        "process",
+    ]
     env = {**os.environ, "ADVISOR_DATABASE_URL": url, "ADVISOR_SWEEP_LOCK": f"losses-{name}"}
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as running:
         try:

@@ -74,5 +74,6 @@ def test_progress_tells_the_beginning_each_trial_and_the_end(store):
     assert [(p.done, p.total, p.skipped) for p in told if p.measurement] == [(1, 2, 1), (2, 2, 1)]
     assert [p.started for p in told if p.started] == TRIALS[1:]
     assert [(p.done, p.started, p.measurement) for p in (told[0], told[-1])] == [
-        (0, None, None), (2, None, None),
-    ]  # fmt: skip
+        (0, None, None),
+        (2, None, None),
+    ]

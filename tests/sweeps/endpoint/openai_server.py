@@ -271,10 +271,19 @@ def _status(status, extra="", why=""):
 
 
 _BEHAVIOURS = {
-    "hang": _hang, "drips": _drips, "half": _half, "closes": _closes, "hangs_up": _hangs_up,
-    "huge": _huge, "page": _page, "garbage": _garbage, "other_json": _other_json,
-    "no_http": _no_http, "error_event": _error_event, "empty": _empty,
+    "hang": _hang,
+    "drips": _drips,
+    "half": _half,
+    "closes": _closes,
+    "hangs_up": _hangs_up,
+    "huge": _huge,
+    "page": _page,
+    "garbage": _garbage,
+    "other_json": _other_json,
+    "no_http": _no_http,
+    "error_event": _error_event,
+    "empty": _empty,
     "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),
     "no_template": _status(400, why="provide a chat template"),
     **{str(status): _status(status) for status in (400, 403, 429, 500, 503)},
-}  # fmt: skip
+}

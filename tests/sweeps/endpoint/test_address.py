@@ -44,9 +44,14 @@ def test_a_password_in_a_url_is_refused_and_not_repeated():
 
 @pytest.mark.parametrize(
     ("url", "expected"),
-    [("http://127.0.0.1:1", True), ("http://[::1]:1", True), ("http://localhost", True),
-     ("http://10.0.0.1", False), ("https://example.com", False)],
-)  # fmt: skip
+    [
+        ("http://127.0.0.1:1", True),
+        ("http://[::1]:1", True),
+        ("http://localhost", True),
+        ("http://10.0.0.1", False),
+        ("https://example.com", False),
+    ],
+)
 def test_the_loopback_is_this_machine(url, expected):
     """Only there this machine's driver knows the GPU that serves."""
     assert address_of(url).is_loopback is expected

@@ -35,13 +35,17 @@ def document():
         wanted = Wanted(model="org/model", lengths=Lengths(60, 10), loads=loads, seconds=2.0)
         session = measured(address, None, wanted, lambda _: None)
     deployment = deployment_document(
-        gpu="L4", count=4, tensor_parallel=2, link=None, precision="fp8", kv_precision=None,
-        is_here=False,
-    )  # fmt: skip
+        gpu="L4", count=4, tensor_parallel=2, link=None, precision="fp8", kv_precision=None, is_here=False
+    )
     return anchor_document(
-        session=session, address=address, model="org/model", seed=1, lengths=(60, 10),
-        deployment=deployment, engine={"name": "vllm", "version": "0.20.1"},
-    )  # fmt: skip
+        session=session,
+        address=address,
+        model="org/model",
+        seed=1,
+        lengths=(60, 10),
+        deployment=deployment,
+        engine={"name": "vllm", "version": "0.20.1"},
+    )
 
 
 def read(document, tmp_path, **more):
@@ -77,9 +81,7 @@ def test_a_p99_is_known_from_a_hundred_answers_on(document, tmp_path):
         first[name] |= {"count": 100, "p99": 0.5}
         second[name] |= {"count": 99}
     (tail,) = read(changed, tmp_path).tails
-    assert (str(tail.load), tail.ttft_p99_seconds, tail.tpot_p99_seconds) == (
-        "concurrency 4", 0.5, 0.5
-    )  # fmt: skip
+    assert (str(tail.load), tail.ttft_p99_seconds, tail.tpot_p99_seconds) == ("concurrency 4", 0.5, 0.5)
 
 
 def test_the_deployment_is_what_was_measured_and_gaps_are_the_questions(document, tmp_path):
@@ -153,8 +155,17 @@ def test_other_files_are_told_from_it(tmp_path):
             read_serving_anchor(path, str, str, precision="bf16", kv_precision="bf16")
 
 
-_DAMAGE = st.one_of(st.none(), st.just({}), st.just([]), st.just("x"), st.just(-1), st.just(0),
-                    st.just(10**400), st.floats(), st.booleans())  # fmt: skip
+_DAMAGE = st.one_of(
+    st.none(),
+    st.just({}),
+    st.just([]),
+    st.just("x"),
+    st.just(-1),
+    st.just(0),
+    st.just(10**400),
+    st.floats(),
+    st.booleans(),
+)
 
 
 @given(st.data())
@@ -163,8 +174,7 @@ def test_a_damaged_file_is_refused_and_never_breaks(document, tmp_path_factory, 
     broken = copy.deepcopy(document)
     place = broken
     while True:
-        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else
-                                        list(range(len(place)))))  # fmt: skip
+        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
         inner = place[key]
         if not inner or not isinstance(inner, (dict, list)) or data.draw(st.booleans()):
             place[key] = data.draw(_DAMAGE)

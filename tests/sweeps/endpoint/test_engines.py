@@ -107,8 +107,11 @@ def test_an_engine_that_ends_says_its_last_words(tmp_path):
 
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
     """And the error says after how long."""
-    command = [sys.executable, "-c", f"import time, os; open({str(tmp_path / 'pids')!r}, 'w')"
-               ".write(str(os.getpid())); time.sleep(1000)"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-c",
+        f"import time, os; open({str(tmp_path / 'pids')!r}, 'w').write(str(os.getpid())); time.sleep(1000)",
+    ]
     with (
         pytest.raises(MeasuringError, match="did not serve within 2 s"),
         running_engine(command, free_port(), patience_seconds=2, report=lambda _: None),
@@ -131,9 +134,12 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
             time.sleep(1000)
     """)
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-        text=True, cwd=Path(__file__).parents[3],
-    ) as parent:  # fmt: skip
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=Path(__file__).parents[3],
+    ) as parent:
         for line in parent.stdout:
             if line.strip() == "serving":
                 break
@@ -166,10 +172,23 @@ def test_vllm_is_told_formats_parts_and_no_prefix_cache(programs):
         settings(precision="fp8", kv_precision="fp8", tensor_parallel=2, arguments=("--x", "1")),
     )
     assert command == [
-        str(programs / "vllm"), "serve", "org/model", "--host", "127.0.0.1", "--port", "4000",
-        "--tensor-parallel-size", "2", "--no-enable-prefix-caching", "--quantization", "fp8",
-        "--kv-cache-dtype", "fp8", "--x", "1",
-    ]  # fmt: skip
+        str(programs / "vllm"),
+        "serve",
+        "org/model",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "4000",
+        "--tensor-parallel-size",
+        "2",
+        "--no-enable-prefix-caching",
+        "--quantization",
+        "fp8",
+        "--kv-cache-dtype",
+        "fp8",
+        "--x",
+        "1",
+    ]
     assert "bfloat16" in engine_command(StartedEngine.VLLM, settings(precision="bf16"))
 
 

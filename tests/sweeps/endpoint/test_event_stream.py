@@ -45,13 +45,23 @@ def test_an_event_that_never_ends_is_refused(stream):
     assert caught.value.fault is Fault.TOO_LARGE
 
 
-@given(st.one_of(st.binary(max_size=60), st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["choices", "usage", "delta", "text", "error", "prompt_tokens"]),
-        inner, max_size=4),
-    max_leaves=12,
-).map(lambda value: json.dumps(value).encode())))  # fmt: skip
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["choices", "usage", "delta", "text", "error", "prompt_tokens"]),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ).map(lambda value: json.dumps(value).encode()),
+    )
+)
 def test_no_event_breaks_the_reader(event):
     """Whatever a server sends is a piece or a fault of the server."""
     assert _what_it_is(event) in (Piece, Fault.GARBAGE, Fault.SERVER_ERROR)
@@ -87,8 +97,7 @@ def test_tokens_count_and_frames_do_not(choice, has_text):
 
 def test_counts_are_the_servers_and_nonsense_is_none():
     """A count that no server can mean is not taken."""
-    usage = {"prompt_tokens": 12, "completion_tokens": -1, "prompt_tokens_details": {
-        "cached_tokens": True}}  # fmt: skip
+    usage = {"prompt_tokens": 12, "completion_tokens": -1, "prompt_tokens_details": {"cached_tokens": True}}
     piece = piece_of(json.dumps({"choices": [], "usage": usage}).encode())
     assert (piece.input_tokens, piece.output_tokens, piece.cached_tokens) == (12, None, None)
 

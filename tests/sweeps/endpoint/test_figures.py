@@ -13,9 +13,16 @@ def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):
     """A request whose answer has so many tokens, streamed one by one."""
     pieces = [start + ttft + tpot * n for n in range(tokens)]
     return RequestRecord(
-        load=0, slot=slot, started_seconds=start, asked_tokens=tokens, status=status,
-        ended_seconds=pieces[-1], piece_seconds=pieces, input_tokens=100, output_tokens=tokens,
-    )  # fmt: skip
+        load=0,
+        slot=slot,
+        started_seconds=start,
+        asked_tokens=tokens,
+        status=status,
+        ended_seconds=pieces[-1],
+        piece_seconds=pieces,
+        input_tokens=100,
+        output_tokens=tokens,
+    )
 
 
 def driven(requests, *, concurrency=1, rate=None, begin=0.0, end=30.0):

@@ -20,8 +20,10 @@ def endpoint(tmp_path_factory):
     model = tmp_path_factory.mktemp("llama") / "tiny.gguf"
     with subprocess.Popen(
         [sys.executable, "-m", "tests.sweeps.endpoint.tiny_gguf", str(model)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    ) as process:  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
         yield process.stdout.readline().strip()
         process.stdin.close()
         process.terminate()
@@ -30,11 +32,27 @@ def endpoint(tmp_path_factory):
 def test_its_server_is_measured_without_a_failed_request(endpoint, tmp_path, capfd):
     """Both kinds of load and the lengths asked for, though it ends each connection after an
     answer; what it calls itself stands in the anchor."""
-    code = run([
-        "measure", "--endpoint", endpoint, "--model", "meta-llama/Llama-3.1-8B",
-        "--input-tokens", "64", "--output-tokens", "16", "--concurrency", "1,4", "--rate", "4",
-        "--minutes", "0.2", "--out", str(tmp_path / "anchor.json"),
-    ])  # fmt: skip
+    code = run(
+        [
+            "measure",
+            "--endpoint",
+            endpoint,
+            "--model",
+            "meta-llama/Llama-3.1-8B",
+            "--input-tokens",
+            "64",
+            "--output-tokens",
+            "16",
+            "--concurrency",
+            "1,4",
+            "--rate",
+            "4",
+            "--minutes",
+            "0.2",
+            "--out",
+            str(tmp_path / "anchor.json"),
+        ]
+    )
     assert code == 0, capfd.readouterr().err
     document = json.loads((tmp_path / "anchor.json").read_text())
     jsonschema.validate(document, SCHEMA)

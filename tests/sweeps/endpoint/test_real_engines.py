@@ -40,12 +40,31 @@ def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypat
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; left out, half of the memory
-    code = run([
-        "measure", "--engine", engine, "--model", str(model), "--precision", "bf16",
-        "--input-tokens", "64", "--output-tokens", "16", "--concurrency", "1,4", "--rate", "2",
-        "--minutes", "0.6", "--out", str(tmp_path / "anchor.json"), "--",
-        *(words_of_vllm() if is_vllm else ()),
-    ])  # fmt: skip
+    code = run(
+        [
+            "measure",
+            "--engine",
+            engine,
+            "--model",
+            str(model),
+            "--precision",
+            "bf16",
+            "--input-tokens",
+            "64",
+            "--output-tokens",
+            "16",
+            "--concurrency",
+            "1,4",
+            "--rate",
+            "2",
+            "--minutes",
+            "0.6",
+            "--out",
+            str(tmp_path / "anchor.json"),
+            "--",
+            *(words_of_vllm() if is_vllm else ()),
+        ]
+    )
     told = capfd.readouterr().err
     assert code == 0, told
     document = json.loads((tmp_path / "anchor.json").read_text())

@@ -51,10 +51,16 @@ def _shapes(tokens):
     narrow = KV_HEADS * WIDTH // HEADS
     for layer in range(LAYERS):
         for name, *shape in (
-            ("attn_norm", WIDTH), ("attn_q", WIDTH, WIDTH), ("attn_k", narrow, WIDTH),
-            ("attn_v", narrow, WIDTH), ("attn_output", WIDTH, WIDTH), ("ffn_norm", WIDTH),
-            ("ffn_gate", INNER, WIDTH), ("ffn_up", INNER, WIDTH), ("ffn_down", WIDTH, INNER),
-        ):  # fmt: skip
+            ("attn_norm", WIDTH),
+            ("attn_q", WIDTH, WIDTH),
+            ("attn_k", narrow, WIDTH),
+            ("attn_v", narrow, WIDTH),
+            ("attn_output", WIDTH, WIDTH),
+            ("ffn_norm", WIDTH),
+            ("ffn_gate", INNER, WIDTH),
+            ("ffn_up", INNER, WIDTH),
+            ("ffn_down", WIDTH, INNER),
+        ):
             yield f"blk.{layer}.{name}.weight", tuple(shape)
 
 

@@ -43,11 +43,20 @@ def save_tiny_llama(folder):
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)
-    model = LlamaForCausalLM(LlamaConfig(
-        vocab_size=len(letters), hidden_size=128, intermediate_size=128, num_hidden_layers=2,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=8192,
-        bos_token_id=None, eos_token_id=None, pad_token_id=0,
-    ))  # fmt: skip
+    model = LlamaForCausalLM(
+        LlamaConfig(
+            vocab_size=len(letters),
+            hidden_size=128,
+            intermediate_size=128,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            num_key_value_heads=2,
+            max_position_embeddings=8192,
+            bos_token_id=None,
+            eos_token_id=None,
+            pad_token_id=0,
+        )
+    )
     model.generation_config.eos_token_id = None
     model.save_pretrained(folder)
     return folder

@@ -58,11 +58,18 @@ def on(accelerator, vcpus=1.0, mounted=None, memory_gib=1, **more):
 @pytest.mark.parametrize(
     ("asked", "taken_at_once"),
     [
-        (on("cuda:T4"), 1), (on("cuda:L4"), 1), (on("cpu"), 3), (on("cuda"), 2),
-        (on("cpu", mounted="gp3"), 1), (on("cuda:L4", mounted="gp3"), 0), (on("cuda:H100"), 0),
-        (on("cpu", vcpus=5.0), 0), (on("cpu", memory_gib=16), 3), (on("cpu", memory_gib=32), 0),
+        (on("cuda:T4"), 1),
+        (on("cuda:L4"), 1),
+        (on("cpu"), 3),
+        (on("cuda"), 2),
+        (on("cpu", mounted="gp3"), 1),
+        (on("cuda:L4", mounted="gp3"), 0),
+        (on("cuda:H100"), 0),
+        (on("cpu", vcpus=5.0), 0),
+        (on("cpu", memory_gib=16), 3),
+        (on("cpu", memory_gib=32), 0),
     ],
-)  # fmt: skip
+)
 def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(asked, taken_at_once):
     assert slots(needs_of(asked), CLUSTER) == taken_at_once
 
@@ -102,9 +109,7 @@ def test_the_needs_are_options_of_a_task_that_leave_ray_nothing_to_guess():
     assert options["num_cpus"] == 1
     assert options["memory"] == 2 * GIB
     assert options["num_gpus"] == 1
-    assert set(options["resources"]) == {
-        "advisor_trial", "accelerator_type:T4", "advisor_disk:gp3",
-    }  # fmt: skip
+    assert set(options["resources"]) == {"advisor_trial", "accelerator_type:T4", "advisor_disk:gp3"}
 
 
 @st.composite
@@ -122,12 +127,15 @@ def machines_with_trials(draw):
     cpus = sum(len(core.cpus) for core in machine.cores)
     trials = st.builds(
         lambda gpu, vcpus, memory, folder: trial(
-            accelerator="cuda" if gpu else "cpu", dataset_path=folder,
+            accelerator="cuda" if gpu else "cpu",
+            dataset_path=folder,
             resources=resources(vcpus=vcpus, memory_mib=memory),
         ),
-        st.booleans(), st.sampled_from([0.5, 1.0, 2.0, float(cpus)]).filter(lambda n: n <= cpus),
-        st.sampled_from([100.5, 1024.0, 4096.5]), st.sampled_from(["", "/tmp"]),
-    )  # fmt: skip
+        st.booleans(),
+        st.sampled_from([0.5, 1.0, 2.0, float(cpus)]).filter(lambda n: n <= cpus),
+        st.sampled_from([100.5, 1024.0, 4096.5]),
+        st.sampled_from(["", "/tmp"]),
+    )
     return machine, draw(st.lists(trials, max_size=8))
 
 
@@ -143,10 +151,15 @@ def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(dra
                 continue
             left |= {name: left[name] - amount for name, amount in needs}
             place = placed(
-                one.resources.vcpus, memory_mib=one.resources.memory_mib,
-                on_gpu=one.accelerator.is_gpu, disk="8:0" if one.dataset_path else "",
-                shares_disk=stays_in_memory(one), node=machine, folder=folder, patience_seconds=0.0,
-            )  # fmt: skip
+                one.resources.vcpus,
+                memory_mib=one.resources.memory_mib,
+                on_gpu=one.accelerator.is_gpu,
+                disk="8:0" if one.dataset_path else "",
+                shares_disk=stays_in_memory(one),
+                node=machine,
+                folder=folder,
+                patience_seconds=0.0,
+            )
             held.enter_context(place)
 
 

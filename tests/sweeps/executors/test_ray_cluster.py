@@ -153,9 +153,7 @@ def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
         has = facts["memory"] / 2**20
         assert memory <= has
         for what, amount, most in (("memory", memory, has), *((cpu, 1.0, 1.0) for cpu in facts["cpus"])):
-            changes[facts["node"], what, most] += [
-                (facts["began"], amount), (facts["released"], -amount),
-            ]  # fmt: skip
+            changes[facts["node"], what, most] += [(facts["began"], amount), (facts["released"], -amount)]
     for (_, _, most), given in changes.items():
         assert max(itertools.accumulate(amount for _, amount in sorted(given))) <= most
     assert len({node for node, _, _ in changes}) == 2
@@ -191,9 +189,11 @@ with closing(RayExecutor(measure=measured_at_once)) as executor:
 
 def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(ray_cluster):
     told = subprocess.check_output(
-        [sys.executable, "-c", _OWN], cwd=ROOT, text=True,
+        [sys.executable, "-c", _OWN],
+        cwd=ROOT,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_cluster.address},
-    )  # fmt: skip
+    )
     assert told.strip().splitlines()[-1] not in {node.node_id for node in ray_cluster.worker_nodes}
 
 

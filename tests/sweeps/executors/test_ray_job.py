@@ -43,14 +43,29 @@ class Head:
         """`ray job submit`, on a terminal that is closed later or until the job has begun."""
         environment = json.dumps({"env_vars": {"ADVISOR_DATABASE_URL": self.url}})
         command = [
-            PROGRAMS / "ray", "job", "submit", "--address", self.address, "--submission-id", name,
-            "--runtime-env-json", environment, *(() if terminal else ("--no-wait",)),
-            "--", "advisor", "sweep", *words,
-        ]  # fmt: skip
+            PROGRAMS / "ray",
+            "job",
+            "submit",
+            "--address",
+            self.address,
+            "--submission-id",
+            name,
+            "--runtime-env-json",
+            environment,
+            *(() if terminal else ("--no-wait",)),
+            "--",
+            "advisor",
+            "sweep",
+            *words,
+        ]
         return subprocess.Popen(
-            command, stdin=terminal, stdout=terminal, stderr=terminal,
-            start_new_session=bool(terminal), preexec_fn=_take_terminal if terminal else None,
-        )  # fmt: skip
+            command,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
+            start_new_session=bool(terminal),
+            preexec_fn=_take_terminal if terminal else None,
+        )
 
     def state(self, name):
         with urlopen(f"{self.address}/api/jobs/{name}") as answer:
@@ -97,9 +112,14 @@ def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
     folder = tmp_path_factory.mktemp("r")  # a socket's name has 107 bytes
     ports = free_ports(2)
     options = (
-        "--head", f"--port={ports[0]}", "--include-dashboard=true", "--dashboard-host=127.0.0.1",
-        f"--dashboard-port={ports[1]}", "--num-cpus=2", '--resources={"advisor_trial": 2}',
-    )  # fmt: skip
+        "--head",
+        f"--port={ports[0]}",
+        "--include-dashboard=true",
+        "--dashboard-host=127.0.0.1",
+        f"--dashboard-port={ports[1]}",
+        "--num-cpus=2",
+        '--resources={"advisor_trial": 2}',
+    )
     url = owned._replace(username=user, password=None).render_as_string()
     with started_node(folder, *options):
         yield Head(ports[1], url)
@@ -120,9 +140,12 @@ def free_ports(count):
 def advisor(head, *words):
     """A command of another process, of one who reaches the database only."""
     return subprocess.run(
-        [PROGRAMS / "advisor", "sweep", *words], capture_output=True, text=True, check=False,
+        [PROGRAMS / "advisor", "sweep", *words],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "ADVISOR_DATABASE_URL": head.url},
-    )  # fmt: skip
+    )
 
 
 def rows_of(store, at_least):
@@ -138,10 +161,26 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
     images.mkdir()
     write_samples(images, range(40), seed=0)
     sweep = (
-        "run", "--ray-address", "auto", "--networks", "googlenet", "--tasks", "preprocessing",
-        "--vcpus", "0.5", "--memory", MEMORY, "--disks", "unlimited", "--accelerator", "cpu",
-        "--iterations", "3", "--data", str(images),
-    )  # fmt: skip
+        "run",
+        "--ray-address",
+        "auto",
+        "--networks",
+        "googlenet",
+        "--tasks",
+        "preprocessing",
+        "--vcpus",
+        "0.5",
+        "--memory",
+        MEMORY,
+        "--disks",
+        "unlimited",
+        "--accelerator",
+        "cpu",
+        "--iterations",
+        "3",
+        "--data",
+        str(images),
+    )
     with terminal_closed_later() as terminal:
         submitting = head.submit(*sweep, name="sweep-1", terminal=terminal)
         with closing(SqlStore(head.url)) as store:

@@ -41,12 +41,16 @@ def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_p
     write_samples(tmp_path, range(16), seed=0)
     trials = [
         trial(
-            dataset_path=str(tmp_path), dataset=profile_folder(tmp_path), batch_size=4,
-            task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.02,
+            dataset_path=str(tmp_path),
+            dataset=profile_folder(tmp_path),
+            batch_size=4,
+            task=Task.INFERENCE,
+            accelerator="emulated:T4",
+            emulated_step_seconds=0.02,
             resources=resources(memory_mib=1024.0 + number),
         )
         for number in range(4)
-    ]  # fmt: skip
+    ]
     with closing(RayExecutor(slots=2)) as executor:
         rows = list(executor.execute(trials))
     assert {row.status for row in rows} <= {Status.OK, Status.CONTAMINATED}
@@ -68,10 +72,7 @@ def test_trials_of_the_whole_machine_follow_each_other_in_many_slots_and_none_fa
     from advisor.sweeps.executors.ray.executor import RayExecutor
 
     everything = float(len(allowed_cpus()))
-    trials = [
-        trial(resources=resources(vcpus=everything, memory_mib=64.0 + number))
-        for number in range(8)
-    ]  # fmt: skip
+    trials = [trial(resources=resources(vcpus=everything, memory_mib=64.0 + number)) for number in range(8)]
     with closing(RayExecutor(slots=8, measure=measured_alone)) as executor:
         rows = list(executor.execute(trials))
     assert [row.reason for row in rows] == [""] * 8
@@ -81,8 +82,9 @@ def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_pat
     everything, begun = float(len(allowed_cpus())), tmp_path / "begun"
     holder = subprocess.Popen(
         [sys.executable, "-c", _HOLDER, str(tmp_path), str(everything), str(begun)],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
     while not begun.exists():
         time.sleep(0.05)
     holder.send_signal(signal.SIGKILL)

@@ -75,9 +75,28 @@ def test_other_trials_stay_apart_and_a_missing_file_is_told(tmp_path):
 
 
 ODD = st.sampled_from(
-    [None, True, -1, 1.5, 10**400, -(10**30), 1e308, 5e-324, 2**63, "", "x", "\0", "\ud800", [],
-     [[1]], {}, [None], ["x"], [1e308, 1e308]]
-)  # fmt: skip
+    [
+        None,
+        True,
+        -1,
+        1.5,
+        10**400,
+        -(10**30),
+        1e308,
+        5e-324,
+        2**63,
+        "",
+        "x",
+        "\0",
+        "\ud800",
+        [],
+        [[1]],
+        {},
+        [None],
+        ["x"],
+        [1e308, 1e308],
+    ]
+)
 
 
 def places_in(document, place=()):

@@ -159,11 +159,13 @@ _OF_A_GPU = {
     "nvmlDeviceGetMaxMigDeviceCount": lambda gpu: 7 if gpu.slices else 0,
     "nvmlDeviceGetMigDeviceHandleByIndex": lambda gpu, n: dict(enumerate(gpu.slices)).get(n),
     "nvmlDeviceGetAttributes_v2": lambda gpu: {
-        "multiprocessorCount": gpu.sms, "memorySizeMB": int(gpu.total_mib)
+        "multiprocessorCount": gpu.sms,
+        "memorySizeMB": int(gpu.total_mib),
     },
     "nvmlDeviceGetPciInfo_v3": lambda gpu: {"busId": gpu.bus_id},
     "nvmlDeviceGetMemoryInfo": lambda gpu: {
-        "total": int(gpu.total_mib * MIB), "used": int(sum(mib for _, mib in gpu.processes) * MIB)
+        "total": int(gpu.total_mib * MIB),
+        "used": int(sum(mib for _, mib in gpu.processes) * MIB),
     },
     "nvmlDeviceGetPowerManagementLimit": lambda gpu: 70_000,
     "nvmlDeviceGetMaxClockInfo": lambda gpu, kind: 1590 if kind == _SM_CLOCK else 5001,
@@ -176,8 +178,9 @@ _OF_A_GPU = {
     "nvmlDeviceGetPowerUsage": lambda gpu: 68_500,
     "nvmlDeviceGetTemperature": lambda gpu, sensor: 71,
     "nvmlDeviceGetUtilizationRates": lambda gpu: {
-        "gpu": gpu.busy.pop(0) if len(gpu.busy) > 1 else gpu.busy[0], "memory": 40
+        "gpu": gpu.busy.pop(0) if len(gpu.busy) > 1 else gpu.busy[0],
+        "memory": 40,
     },
     "nvmlDeviceGetCurrentClocksEventReasons": lambda gpu: gpu.now(gpu.bits),
     "nvmlDeviceGetCurrentClocksThrottleReasons": lambda gpu: gpu.now(gpu.bits),
-}  # fmt: skip
+}

@@ -13,8 +13,9 @@ from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 def a_cut_gpu():
     whole = GpuStandIn(uuid="GPU-a1", name="NVIDIA A100-SXM4-40GB", total_mib=40960.0, sms=108)
     name = "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
-    whole.slices = [GpuStandIn(uuid=f"MIG-{n}", name=name, total_mib=4864.0, sms=14, whole=whole)
-                    for n in range(2)]  # fmt: skip
+    whole.slices = [
+        GpuStandIn(uuid=f"MIG-{n}", name=name, total_mib=4864.0, sms=14, whole=whole) for n in range(2)
+    ]
     return whole
 
 
@@ -49,8 +50,13 @@ def test_a_slice_has_its_own_size_and_the_facts_of_the_card(monkeypatch):
     nvml_with(monkeypatch, a_cut_gpu())
     facts = gpu_facts("MIG-1")
     assert (facts["name"], facts["mig_mode"]) == ("NVIDIA A100-SXM4-40GB", "Enabled")
-    assert facts["mig"] == {"uuid": "MIG-1", "name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
-                            "profile": "1g.5gb", "memory_mib": 4864.0, "sm_count": 14}  # fmt: skip
+    assert facts["mig"] == {
+        "uuid": "MIG-1",
+        "name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+        "profile": "1g.5gb",
+        "memory_mib": 4864.0,
+        "sm_count": 14,
+    }
     assert len(facts["mig_slices"]) == 2
 
 

@@ -125,8 +125,10 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
     )
     both = cgroups / "cpu,cpuacct"
     assert v1_groups(proc) == {
-        "blkio": cgroups / "blkio/box", "memory": cgroups / "memory/mine",
-        "cpu": both, "cpuacct": both,
-    }  # fmt: skip
+        "blkio": cgroups / "blkio/box",
+        "memory": cgroups / "memory/mine",
+        "cpu": both,
+        "cpuacct": both,
+    }
     unified = v2_group(proc)
     assert (unified.directory, unified.mount_point) == (cgroups / "unified/mine", cgroups / "unified")

@@ -35,9 +35,13 @@ MemAvailable:   24111956 kB
 def document(**parts: Any) -> dict[str, Any]:
     """A document as small as the schema allows."""
     machine = {
-        "cpu_model": "A CPU", "architecture": "x86_64", "cpus": 4, "physical_cores": 2,
-        "memory_mib": 8192.0, "versions": {"numpy": "2.4.6"},
-    }  # fmt: skip
+        "cpu_model": "A CPU",
+        "architecture": "x86_64",
+        "cpus": 4,
+        "physical_cores": 2,
+        "memory_mib": 8192.0,
+        "versions": {"numpy": "2.4.6"},
+    }
     return {
         "schema": SCHEMA,
         "started_at": "2026-11-21T03:00:00+00:00",
@@ -81,6 +85,4 @@ def operations_part() -> dict[str, Any]:
     pooled = {"time": measured(0.5, "ms"), "traffic": measured(200.0)}
     pooling = {"shape": "64x64", "forward": pooled, "backward": pooled}
     layers = {"conv3x3": {"wide": layer, "deep": skipped("CUDA out of memory")}, "pooling": {"wide": pooling}}
-    return {
-        "device": "cuda", "batch": 64, "launch": measured(4.0, "us"), "fp32": layers, "amp": layers,
-    }  # fmt: skip
+    return {"device": "cuda", "batch": 64, "launch": measured(4.0, "us"), "fp32": layers, "amp": layers}

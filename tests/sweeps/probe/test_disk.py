@@ -32,8 +32,10 @@ def test_the_scratch_file_never_has_a_name_and_holds_random_bytes(tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_told():
-    with pytest.raises(MeasuringError, match=r"cannot write to '/proc'|only 0 MiB"), \
-            scratch_file(Path("/proc"), 16 * MIB, 1.0):  # fmt: skip
+    with (
+        pytest.raises(MeasuringError, match=r"cannot write to '/proc'|only 0 MiB"),
+        scratch_file(Path("/proc"), 16 * MIB, 1.0),
+    ):
         pass
 
 
@@ -42,8 +44,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path, monkeypat
         f_bavail, f_frsize = 8, MIB
 
     monkeypatch.setattr(reading.os, "statvfs", lambda _: Full)
-    with pytest.raises(MeasuringError, match="only 8 MiB are free"), \
-            scratch_file(tmp_path, 16 * MIB, 1.0):  # fmt: skip
+    with pytest.raises(MeasuringError, match="only 8 MiB are free"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
 
 
@@ -52,8 +53,7 @@ def test_a_quota_that_ends_the_writing_is_told(tmp_path, monkeypatch):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
     monkeypatch.setattr(reading.os, "write", refuse)
-    with pytest.raises(MeasuringError, match="ran out of space"), \
-            scratch_file(tmp_path, 16 * MIB, 1.0):  # fmt: skip
+    with pytest.raises(MeasuringError, match="ran out of space"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
 
 

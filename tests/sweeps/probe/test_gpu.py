@@ -53,8 +53,7 @@ def test_a_slice_that_the_driver_does_not_list_stands_for_itself():
 
 
 def test_a_gpu_that_somebody_uses_is_told():
-    states = [{"utilization_percent": 0.0}, {"utilization_percent": None},
-              {"utilization_percent": 97.0}]  # fmt: skip
+    states = [{"utilization_percent": 0.0}, {"utilization_percent": None}, {"utilization_percent": 97.0}]
     (warning,) = gpu.busy_gpus(states)
     assert "GPU 2 was 97 % busy" in warning
 
@@ -104,10 +103,15 @@ def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsa
 
 
 def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
-    small = {"conv3x3": layers._convolution(4, 4, 8, 3), "lstm": layers._lstm(8),
-             "depthwise": layers._convolution(4, 4, 8, 3, groups=4), "linear": layers._linear(8, 4),
-             "batch_norm": layers._normalisation(4, 8), "pooling": layers._pooling(4, 8),
-             "elementwise": layers._elementwise(4, 8)}  # fmt: skip
+    small = {
+        "conv3x3": layers._convolution(4, 4, 8, 3),
+        "lstm": layers._lstm(8),
+        "depthwise": layers._convolution(4, 4, 8, 3, groups=4),
+        "linear": layers._linear(8, 4),
+        "batch_norm": layers._normalisation(4, 8),
+        "pooling": layers._pooling(4, 8),
+        "elementwise": layers._elementwise(4, 8),
+    }
     monkeypatch.setattr(operations, "LAYERS", {name: {"wide": one} for name, one in small.items()})
     monkeypatch.setattr(operations, "SIZES", ("wide",))
     found = operations.probe(_session(tmp_path, 60.0))

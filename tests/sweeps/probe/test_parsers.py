@@ -51,10 +51,14 @@ def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
         place = tmp_path / slot
         place.mkdir()
         files = {
-            "class": code, "vendor": "0x10de", "device": "0x1eb8",
-            "current_link_speed": "2.5 GT/s PCIe", "max_link_speed": "8.0 GT/s PCIe",
-            "current_link_width": "8", "max_link_width": "255",
-        }  # fmt: skip
+            "class": code,
+            "vendor": "0x10de",
+            "device": "0x1eb8",
+            "current_link_speed": "2.5 GT/s PCIe",
+            "max_link_speed": "8.0 GT/s PCIe",
+            "current_link_width": "8",
+            "max_link_width": "255",
+        }
         for name, text in files.items():
             (place / name).write_text(text + "\n")
     (card,) = pci.accelerators(tmp_path)

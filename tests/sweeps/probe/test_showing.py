@@ -74,12 +74,15 @@ def test_a_fingerprint_has_the_sizes_of_what_was_timed():
     product = measured(65.0, "TFLOP/s") | {"sizes": {"size": 8192}}
     operations = operations_part()
     operations["amp"]["conv3x3"]["wide"]["sizes"] = {"batch": 64, "side": 56}
-    parts = {"gemm": {"cpu_threads": 4, "cuda": {"fp16": product, "bf16": skipped("no units")}},
-             "operations": operations}  # fmt: skip
+    parts = {
+        "gemm": {"cpu_threads": 4, "cuda": {"fp16": product, "bf16": skipped("no units")}},
+        "operations": operations,
+    }
     found = fingerprint(document(**parts))
     assert found["sizes"] == {
-        "gemm.cuda.fp16": {"size": 8192}, "operations.conv3x3.wide": {"batch": 64, "side": 56},
-    }  # fmt: skip
+        "gemm.cuda.fp16": {"size": 8192},
+        "operations.conv3x3.wide": {"batch": 64, "side": 56},
+    }
     assert found["operations_device"] == "cuda"
     bare = fingerprint(document(gemm=skipped("no torch"), operations=skipped("no torch")))
     assert (bare["sizes"], bare["operations_device"]) == ({}, None)

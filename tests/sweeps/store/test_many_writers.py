@@ -34,8 +34,10 @@ def started(url, number, own, shared):
     command = [sys.executable, "-m", "tests.sweeps.store.writer", url]
     return subprocess.Popen(
         [*command, str(number), str(own), str(shared)],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 def ended(writer):

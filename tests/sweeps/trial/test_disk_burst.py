@@ -38,7 +38,7 @@ def found(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
         ("gp3", 500, "g5.xlarge", 124, 1_000, (83.4, 3_000), True),
         ("st1", 2048, "g5.xlarge", 90, None, (80.0, 80), True),
     ],
-)  # fmt: skip
+)
 def test_what_lasts_and_what_was_lent(disk, size_gib, instance, mib_per_second, iops, baseline, is_lent):
     burst = found(disk, size_gib, instance, mib_per_second, iops)
     rates = burst["baseline_mib_per_second"], burst["baseline_iops"]
@@ -87,16 +87,19 @@ def test_a_mounted_disk_is_looked_up_where_it_lies(source, tmp_path, monkeypatch
         "advisor.sweeps.trial.disk_burst.describe_disk", lambda _folder: {"device_gib": 100.0}
     )
     one = trial(
-        dataset_path=str(tmp_path), resources=resources(disk=DISKS.volume_rate("gp2", 500)),
+        dataset_path=str(tmp_path),
+        resources=resources(disk=DISKS.volume_rate("gp2", 500)),
         plan={**TIME_BOX, "disk_source": source},
-    )  # fmt: skip
+    )
     stage = {"seconds": 1.0, "mib_per_second": 128.0, "operations": 900}
     row = with_disk_burst(
         measurement(
-            trial=one, read_bytes=50 * 2**20, wall_seconds=2.0,
+            trial=one,
+            read_bytes=50 * 2**20,
+            wall_seconds=2.0,
             environment={"read_operations": 400, "stage_runs": {"storage": stage}},
         )
-    )  # fmt: skip
+    )
     if source == "throttled":
         assert "disk_burst" not in row.environment
     else:

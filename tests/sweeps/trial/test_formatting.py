@@ -14,9 +14,8 @@ def test_what_is_usual_goes_without_saying():
 def test_trials_that_differ_in_a_setting_have_other_names():
     plain = trial(accelerator="cuda")
     workload = replace(
-        plain.workload, precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST,
-        stack=Stack.COMPILE,
-    )  # fmt: skip
+        plain.workload, precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST, stack=Stack.COMPILE
+    )
     searching = replace(plain, workload=workload, plan={**TIME_BOX, "cudnn_benchmark": True})
     assert steps_text(searching) == "cuda amp channels_last compile cudnn_benchmark"
     assert steps_text(searching) in trial_name(searching)

@@ -42,9 +42,13 @@ def test_a_line_says_when_what_which_trial_and_where(tmp_path):
     assert line.pop("node")
     assert line.pop("pid")
     assert line == {
-        "level": "warning", "event": "attempt_ended", "trial_id": "abc",
-        "attempt": 1, "seconds": 2.5, "reason": "full",
-    }  # fmt: skip
+        "level": "warning",
+        "event": "attempt_ended",
+        "trial_id": "abc",
+        "attempt": 1,
+        "seconds": 2.5,
+        "reason": "full",
+    }
 
 
 def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):

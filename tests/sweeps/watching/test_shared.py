@@ -110,9 +110,13 @@ def test_a_pace_is_positive_whatever_the_order(seconds):
 
 def snapshot(**changes):
     values = {
-        "at": NOON, "database": "db", "total": 5, "counts": {"ok": 2}, "running": (held(),),
+        "at": NOON,
+        "database": "db",
+        "total": 5,
+        "counts": {"ok": 2},
+        "running": (held(),),
         "pace": pace_of(after(0, 10, 20)),
-    }  # fmt: skip
+    }
     return Snapshot(**{**values, **changes})
 
 

@@ -13,8 +13,11 @@ from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_
 from tests.sweeps.builders import measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in (1, 2)]
-SPOILED = {"status": "contaminated", "started_at": "2026-07-20T09:59:00+00:00",
-           "environment": {"other_cores": 0.7}}  # fmt: skip
+SPOILED = {
+    "status": "contaminated",
+    "started_at": "2026-07-20T09:59:00+00:00",
+    "environment": {"other_cores": 0.7},
+}
 
 
 class Attempting:
@@ -35,8 +38,12 @@ def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_pa
     story = story_of(log_lines(tmp_path / "l"), TRIALS[1].trial_id[:8])
     assert {line["trial_id"] for line in story} == {TRIALS[1].trial_id}
     assert [line["event"] for line in story] == [
-        "attempt_began", "attempt_ended", "attempt_began", "attempt_ended", "stored",
-    ]  # fmt: skip
+        "attempt_began",
+        "attempt_ended",
+        "attempt_began",
+        "attempt_ended",
+        "stored",
+    ]
     assert [line.get("status") for line in story][1::2] == ["contaminated", "ok"]
 
 
@@ -66,11 +73,24 @@ def test_older_files_come_first(tmp_path):
 
 def test_the_text_says_when_how_long_after_the_first_what_and_with_which_facts():
     story = [
-        {"time": "2026-07-20T10:00:00.000Z", "event": "attempt_began", "trial_id": "a",
-         "level": "info", "node": "n", "pid": 1, "attempt": 1},
-        {"time": "2026-07-20T10:00:12.340Z", "event": "limits_on", "cpus": [0, 1],
-         "limited_by": "cgroup-v2", "read_iops": None, "memory_mib": 1024.0},
-    ]  # fmt: skip
+        {
+            "time": "2026-07-20T10:00:00.000Z",
+            "event": "attempt_began",
+            "trial_id": "a",
+            "level": "info",
+            "node": "n",
+            "pid": 1,
+            "attempt": 1,
+        },
+        {
+            "time": "2026-07-20T10:00:12.340Z",
+            "event": "limits_on",
+            "cpus": [0, 1],
+            "limited_by": "cgroup-v2",
+            "read_iops": None,
+            "memory_mib": 1024.0,
+        },
+    ]
     assert story_text(story) == [
         "2026-07-20 10:00:00      +0.0 s  attempt begun: attempt 1",
         "2026-07-20 10:00:12     +12.3 s  limits switched on: cpus 0 1, limited by cgroup-v2, "
@@ -82,9 +102,12 @@ def test_a_row_tells_a_story_too():
     row = measurement(attempts=(SPOILED,), environment={"steady": True})
     events = [(line["event"], line.get("status")) for line in row_story(row)]
     assert events == [
-        ("planned", None), ("attempt_ended", "contaminated"), ("steady", None),
-        ("attempt_ended", "ok"), ("stored", None),
-    ]  # fmt: skip
+        ("planned", None),
+        ("attempt_ended", "contaminated"),
+        ("steady", None),
+        ("attempt_ended", "ok"),
+        ("stored", None),
+    ]
     assert all(story_text(row_story(row)))
 
 

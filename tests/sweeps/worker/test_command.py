@@ -12,9 +12,11 @@ import pytest
 )
 def test_it_says_what_it_reads(words, code, says):
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "advisor.sweeps.worker", *words], stdin=subprocess.DEVNULL,
-        capture_output=True, text=True,
-    )  # fmt: skip
+        [sys.executable, "-P", "-m", "advisor.sweeps.worker", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == code
     assert says in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -190,9 +190,8 @@ def test_a_loss_that_is_not_finite_names_the_way_out(gpu):
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.AMP, Precision.BF16])
 def test_every_task_and_precision_takes_steps_on_a_gpu_in_channels_last(gpu, task, precision):
     engine = TorchEngine(
-        Network(), device="cuda", task=task, precision=precision,
-        memory_format=MemoryFormat.CHANNELS_LAST,
-    )  # fmt: skip
+        Network(), device="cuda", task=task, precision=precision, memory_format=MemoryFormat.CHANNELS_LAST
+    )
     one = StepRunner(engine)
     for _, batch in zip(range(3), loaded(gpu), strict=False):
         one.submit(*batch)

@@ -24,7 +24,6 @@ def test_every_shuffled_epoch_has_each_sample_once_in_another_order() -> None:
 def test_the_order_that_is_told_is_the_one_in_which_a_loader_reads(order) -> None:
     """Of a large data set only what comes first is dropped from the page cache."""
     loader = make_loader(
-        range(50), pixels=8, batch_size=4, workers=0, prefetch_factor=None, pin_memory=False,
-        order=order,
-    )  # fmt: skip
+        range(50), pixels=8, batch_size=4, workers=0, prefetch_factor=None, pin_memory=False, order=order
+    )
     assert list(islice(sample_order(50, order), 60)) == list(islice(loader.sampler, 60))

@@ -14,19 +14,27 @@ from advisor.sweeps.worker.measuring import measure
 from tests.sweeps.builders import resources, trial
 
 MADE = DatasetProfile(
-    name="made-in-memory", samples=1_000_000, bytes_per_sample=1e4, storage_format="synthetic",
-    width=1, height=1,
-)  # fmt: skip
+    name="made-in-memory",
+    samples=1_000_000,
+    bytes_per_sample=1e4,
+    storage_format="synthetic",
+    width=1,
+    height=1,
+)
 BRIEF = {"measure_seconds": 0.1, "min_steps": 4, "max_seconds": 0.5}
 JOB = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
 
 
 def a_trial(accelerator="cpu", plan=BRIEF, **changes):
     values = {
-        "network": "cifar10_cnn", "task": Task.INFERENCE, "batch_size": 2, "dataset": MADE,
-        "accelerator": accelerator, "plan": plan,
+        "network": "cifar10_cnn",
+        "task": Task.INFERENCE,
+        "batch_size": 2,
+        "dataset": MADE,
+        "accelerator": accelerator,
+        "plan": plan,
         "emulated_step_seconds": 0.01 if accelerator.startswith("emulated") else None,
-    }  # fmt: skip
+    }
     return trial(**{**values, **changes})
 
 
@@ -113,9 +121,8 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
     monkeypatch.setattr("advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
     plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
     one = trial(
-        task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path),
-        dataset_path=str(tmp_path),
-    )  # fmt: skip
+        task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path), dataset_path=str(tmp_path)
+    )
     row = measure(one, JOB, None)
     first, filled = dropped[:2]
     assert len(first) == 8

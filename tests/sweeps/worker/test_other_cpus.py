@@ -29,9 +29,12 @@ print(json.dumps(environments))
 @pytest.fixture(scope="module")
 def environments():
     process = subprocess.run(
-        [sys.executable, "-W", "error", "-c", STEPS], env={**os.environ, **WITHOUT_AVX512},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", "-c", STEPS],
+        env={**os.environ, **WITHOUT_AVX512},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert process.returncode == 0, process.stderr[-2000:]
     return json.loads(process.stdout)
 

@@ -38,10 +38,12 @@ def images(tmp_path_factory):
 def two(images, **changes):
     """A trial of two processes."""
     return trial(
-        dataset_path=str(images), dataset=replace(PROFILE, samples=200),
+        dataset_path=str(images),
+        dataset=replace(PROFILE, samples=200),
         resources=resources(vcpus=2.0, physical_cores=2.0, memory_mib=4096.0, gpu_count=2),
-        plan={**TIME_BOX, "measure_seconds": 1.0}, **changes,
-    )  # fmt: skip
+        plan={**TIME_BOX, "measure_seconds": 1.0},
+        **changes,
+    )
 
 
 @given(paces, st.integers(20, 60))
@@ -70,10 +72,7 @@ def test_what_one_process_did_before_or_after_the_others_does_not_count():
 @pytest.mark.slow
 def test_two_emulated_gpus_side_by_side_are_one_machine(images):
     """No more than both together give; every common step has a batch of each."""
-    one = two(
-        images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5,
-        batch_size=4,
-    )  # fmt: skip
+    one = two(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4)
     row = run_attempt(one)
     assert row.status in GOOD, row.reason
     assert one.samples_per_step == 8
@@ -99,12 +98,9 @@ def test_two_processes_train_one_network_and_the_first_is_measured_alone_too(ima
 def test_where_the_plan_has_time_for_one_step_each_there_is_one_of_all(images):
     """A step of the slower process may not end while the faster one still runs."""
     one = replace(
-        two(
-            images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5,
-            batch_size=4,
-        ),
+        two(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4),
         plan={**TIME_BOX, "min_steps": 1, "measure_seconds": 0.1, "max_seconds": 0.1},
-    )  # fmt: skip
+    )
     row = run_attempt(one)
     assert row.status in GOOD, row.reason
     assert row.step_seconds

@@ -96,9 +96,8 @@ def tiny(monkeypatch):
 
 def on(images, **changes):
     return trial(
-        dataset_path=str(images), dataset=profile_folder(images), task=Task.INFERENCE,
-        batch_size=4, **changes,
-    )  # fmt: skip
+        dataset_path=str(images), dataset=profile_folder(images), task=Task.INFERENCE, batch_size=4, **changes
+    )
 
 
 EMULATED = {"accelerator": "emulated:T4", "emulated_step_seconds": 0.04}
@@ -157,9 +156,8 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
             raise OSError("no such device")
 
     one = trial(
-        task=Task.INFERENCE, accelerator="cuda", batch_size=4,
-        plan={**TIME_BOX, "measure_seconds": 60.0},
-    )  # fmt: skip
+        task=Task.INFERENCE, accelerator="cuda", batch_size=4, plan={**TIME_BOX, "measure_seconds": 60.0}
+    )
     begun = gpu.clock()
     results = stage_results(one, JOB, tiny, runner_of(one, tiny), Broken(4))
     run = results.runs[Stage.ACCELERATOR]
@@ -215,12 +213,11 @@ def measured_with(between, folder):
     ("between", "failures"),
     [
         ("shutil.rmtree({folder!r})", {"storage", "host"}),
-        ("[os.truncate(os.path.join({folder!r}, name), 9) for name in os.listdir({folder!r})]",
-         {"host"}),
+        ("[os.truncate(os.path.join({folder!r}, name), 9) for name in os.listdir({folder!r})]", {"host"}),
         ("os.kill(os.getpid(), 9)", {"worker"}),
         ("sys.exit('an end that nobody foresaw')", {"worker"}),
     ],
-)  # fmt: skip
+)
 def test_what_goes_wrong_in_a_stage_costs_no_more_than_that_stage(between, failures, images, tmp_path):
     folder = tmp_path / "images"
     shutil.copytree(images, folder)

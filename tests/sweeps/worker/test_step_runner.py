@@ -182,8 +182,11 @@ def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
             return super().forward(images)
 
     engine = TorchEngine(
-        Linear(Recording(3, 4, 3)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32,
+        Linear(Recording(3, 4, 3)),
+        device="cpu",
+        task=Task.INFERENCE,
+        precision=Precision.FP32,
         memory_format=memory_format,
-    )  # fmt: skip
+    )
     StepRunner(engine, depth=0).submit(torch.rand(2, 3, 8, 8), None)
     assert set(seen) == {memory_format is MemoryFormat.CHANNELS_LAST}

@@ -72,10 +72,15 @@ def _by_median_price(
     rejected = [*found.rejected, *catalog.unpriced(place_query(request, accelerated=True))]
     if not found.ways:
         return FineTuningRecommendation(
-            request=request, ranked=(), nearest=None, rejected=by_price(rejected),
-            offers_considered=found.considered, assumptions=tuning_assumptions(request, None),
-            warnings=(), today=today,
-        )  # fmt: skip
+            request=request,
+            ranked=(),
+            nearest=None,
+            rejected=by_price(rejected),
+            offers_considered=found.considered,
+            assumptions=tuning_assumptions(request, None),
+            warnings=(),
+            today=today,
+        )
     table = TuningTable.of(request, found.ways)
     rows = ranked_rows(table)
     shown = tuple(table.candidate(at, predictor) for at in rows[: request.max_results].tolist())
@@ -137,26 +142,34 @@ def _shortfall(table: TuningTable, at: int, reason: str) -> Message:
     if reason == "too_slow":
         return Message(
             "p{p:.3g} is {lower:,g} tokens/s, below {target:target}",
-            code=reason, p=100 * (1 - request.confidence),
-            lower=floor_rate(float(table.rates[0, at])), target=request.target_tokens_per_second,
-        )  # fmt: skip
+            code=reason,
+            p=100 * (1 - request.confidence),
+            lower=floor_rate(float(table.rates[0, at])),
+            target=request.target_tokens_per_second,
+        )
     if reason == "too_long":
         return Message(
             "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
-            code=reason, upper=ceil_significant(float(table.hours[0, at])),
-            limit=request.max_hours, median=float(table.hours[1, at]),
-        )  # fmt: skip
+            code=reason,
+            upper=ceil_significant(float(table.hours[0, at])),
+            limit=request.max_hours,
+            median=float(table.hours[1, at]),
+        )
     if reason == "over_max_cost":
         return Message(
             "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}",
-            code=reason, upper=ceil_significant(float(table.run_usd[0, at])),
-            limit=request.max_run_usd, median=float(table.run_usd[1, at]),
-        )  # fmt: skip
+            code=reason,
+            upper=ceil_significant(float(table.run_usd[0, at])),
+            limit=request.max_run_usd,
+            median=float(table.run_usd[1, at]),
+        )
     if reason == "over_max_price":
         return Message(
             "{usd:usd}/h is above {limit:usd}/h",
-            code=reason, usd=float(table.usd[at]), limit=request.max_usd_per_hour,
-        )  # fmt: skip
+            code=reason,
+            usd=float(table.usd[at]),
+            limit=request.max_usd_per_hour,
+        )
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
@@ -172,12 +185,12 @@ def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> 
     if request.method == LlmMethod.FULL:
         yield Message("AdamW with 32-bit weights, gradients and moments")
     else:
-        yield Message("adapters of rank {rank} on every matrix, AdamW in 32 bits",
-                      rank=ADAPTER_RANK)  # fmt: skip
+        yield Message("adapters of rank {rank} on every matrix, AdamW in 32 bits", rank=ADAPTER_RANK)
     yield Message(
         "sequences packed to {sequence:,} tokens, {count} or more in an optimizer step",
-        sequence=request.sequence, count=STEP_SEQUENCES,
-    )  # fmt: skip
+        sequence=request.sequence,
+        count=STEP_SEQUENCES,
+    )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
     yield Message("start-up, evaluation and checkpoints are not counted")

@@ -20,6 +20,7 @@ def _described(candidate: FineTuningCandidate, request: FineTuningRequest) -> Me
         "{hours:hours}, at {usd:usd}/h",
         name=spec_name(candidate.spec, request),
         lower=floor_rate(candidate.tokens_per_second.lower),
-        median=candidate.tokens_per_second.median, hours=candidate.hours.upper,
+        median=candidate.tokens_per_second.median,
+        hours=candidate.hours.upper,
         usd=candidate.spec.total_usd_per_hour,
-    )  # fmt: skip
+    )

@@ -29,9 +29,11 @@ def tuning_relaxations(
         return ()
     request = answer.request
     return cheapest_relaxations(
-        request, list(_constraints(request)), _Asking(preparations, effort or Effort()),
+        request,
+        list(_constraints(request)),
+        _Asking(preparations, effort or Effort()),
         lambda relaxed: recommend_tuning(relaxed, preparations, today=today).chosen,
-    )  # fmt: skip
+    )
 
 
 class _Asking(NamedTuple):

@@ -48,9 +48,13 @@ def predict_tuning(
     way = notes if isinstance(notes, Rejected) else finder.way(offer, notes)
     if isinstance(way, Rejected):
         raise UsageError(
-            "{name} cannot tune {model}: {why}", name=name, model=model.name, why=way.detail,
-            field="instance", code=CANNOT_RUN,
-        )  # fmt: skip
+            "{name} cannot tune {model}: {why}",
+            name=name,
+            model=model.name,
+            why=way.detail,
+            field="instance",
+            code=CANNOT_RUN,
+        )
     chosen = TuningTable.of(request, [way]).candidate(0, preparations.predictor)
     chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
     return TuningPrediction(
@@ -62,9 +66,12 @@ def predict_tuning(
 
 
 def tuning_memory_of(
-    request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
-    predictor: FineTuningPredictor, cards: Sequence[Gpu],
-) -> TuningMemoryAnswer:  # fmt: skip
+    request: FineTuningRequest,
+    catalog: Catalog,
+    model: LanguageModel,
+    predictor: FineTuningPredictor,
+    cards: Sequence[Gpu],
+) -> TuningMemoryAnswer:
     """The memory of a run on each card, over as few of them as hold it."""
     require_sequence(request, model)
     known = Cards(catalog)
@@ -87,12 +94,19 @@ def _on_card(
         if settled is not None:
             tuning = settled.tuning
             return TunedMemory(
-                gpu=card.name, gpu_memory_gib=card.memory_gib, gpus=tuning.gpus,
+                gpu=card.name,
+                gpu_memory_gib=card.memory_gib,
+                gpus=tuning.gpus,
                 micro_batch=int(tuning.micro_batch or 1),
-                checkpointing=tuning.checkpointing != "none", use=memory_use(settled),
-            )  # fmt: skip
+                checkpointing=tuning.checkpointing != "none",
+                use=memory_use(settled),
+            )
     return TunedMemory(
-        gpu=card.name, gpu_memory_gib=card.memory_gib, gpus=tunings[-1].gpus,
-        micro_batch=request.micro_batch or 1, checkpointing=True, use=None,
+        gpu=card.name,
+        gpu_memory_gib=card.memory_gib,
+        gpus=tunings[-1].gpus,
+        micro_batch=request.micro_batch or 1,
+        checkpointing=True,
+        use=None,
         why_not=why or misfit_message(tunings[-1]),
-    )  # fmt: skip
+    )

@@ -45,11 +45,16 @@ class TuningTable(Struct, frozen=True, kw_only=True):
         disks[:] = [way.disk for way in ways]
         usd = [way.offer.price.usd_per_hour + way.disk.usd_per_hour for way in ways]
         return cls(
-            request=request, ways=ways, kind=np.array(kind), option=np.arange(len(ways)),
-            names=np.array([name for _, name in numbers], dtype=object), disk=disks,
-            usd=np.array(usd), rates=np.array([way.rates for way in ways]).T,
+            request=request,
+            ways=ways,
+            kind=np.array(kind),
+            option=np.arange(len(ways)),
+            names=np.array([name for _, name in numbers], dtype=object),
+            disk=disks,
+            usd=np.array(usd),
+            rates=np.array([way.rates for way in ways]).T,
             calibrated=np.array([way.calibrated for way in ways]),
-        )  # fmt: skip
+        )
 
     def __len__(self) -> int:
         return len(self.ways)
@@ -114,10 +119,15 @@ class TuningTable(Struct, frozen=True, kw_only=True):
         """Some of the rows."""
         at = np.arange(len(self))[rows]
         return replace(
-            self, ways=[self.ways[one] for one in at.tolist()], kind=self.kind[at],
-            option=np.arange(len(at)), disk=self.disk[at], usd=self.usd[at],
-            rates=self.rates[:, at], calibrated=self.calibrated[at],
-        )  # fmt: skip
+            self,
+            ways=[self.ways[one] for one in at.tolist()],
+            kind=self.kind[at],
+            option=np.arange(len(at)),
+            disk=self.disk[at],
+            usd=self.usd[at],
+            rates=self.rates[:, at],
+            calibrated=self.calibrated[at],
+        )
 
     def candidate(self, at: int, predictor: FineTuningPredictor) -> FineTuningCandidate:
         """A row as a record."""

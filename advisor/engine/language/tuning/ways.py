@@ -65,9 +65,8 @@ class Found(NamedTuple):
 
 
 def tuning_ways(
-    request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
-    predictor: FineTuningPredictor,
-) -> Found:  # fmt: skip
+    request: FineTuningRequest, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor
+) -> Found:
     """The way to tune on each offer."""
     finder = Finder(request, catalog, model, predictor)
     judged = list(offers_judged(request, catalog))
@@ -89,9 +88,12 @@ class Finder:
     """Finds ways for one request; what offers share is predicted once, all of it together."""
 
     def __init__(
-        self, request: FineTuningRequest, catalog: Catalog, model: LanguageModel,
+        self,
+        request: FineTuningRequest,
+        catalog: Catalog,
+        model: LanguageModel,
         predictor: FineTuningPredictor,
-    ) -> None:  # fmt: skip
+    ) -> None:
         require_sequence(request, model)
         self._request, self._catalog, self._model = request, catalog, model
         self._predictor, self._cards = predictor, Cards(catalog)
@@ -123,10 +125,15 @@ class Finder:
             return rejected_offer(offer, "gpu_memory", self._misfit(keys[-1]))
         needed = 1024 * (_BASE_GIB + _PROCESS_GIB * keys[-1][1])
         if needed > offer.instance.memory_mib:
-            return rejected_offer(offer, "memory", Message(
-                "needs {needed:mib} of RAM, has {available:mib}",
-                needed=needed, available=offer.instance.memory_mib,
-            ))  # fmt: skip
+            return rejected_offer(
+                offer,
+                "memory",
+                Message(
+                    "needs {needed:mib} of RAM, has {available:mib}",
+                    needed=needed,
+                    available=offer.instance.memory_mib,
+                ),
+            )
         disks = disks_by_price(self._request, self._catalog, offer, self._stored_gib())
         if isinstance(disks, Rejected):
             return disks
@@ -175,9 +182,12 @@ def require_sequence(request: FineTuningRequest, model: LanguageModel) -> None:
     if most is not None and request.sequence > most:
         raise UsageError(
             "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
-            model=model.name, most=most, asked=request.sequence, field="sequence",
+            model=model.name,
+            most=most,
+            asked=request.sequence,
+            field="sequence",
             hint=Message("ask for {field} {most} or less", field=FieldName("sequence"), most=most),
-        )  # fmt: skip
+        )
 
 
 def unsupported_message(tuning: FineTuning) -> Message:
@@ -196,10 +206,13 @@ def misfit_message(tuning: FineTuning) -> Message:
     if tuning.gpus == 1:
         return Message(
             "tuning takes up to {needed:.1f} of the {available:.1f} GiB of {gpu}",
-            needed=memory.upper_gib, available=tuning.gpu.memory_gib, gpu=tuning.gpu.name,
-        )  # fmt: skip
+            needed=memory.upper_gib,
+            available=tuning.gpu.memory_gib,
+            gpu=tuning.gpu.name,
+        )
     return Message(
-        "tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} "
-        "GiB",
-        needed=memory.upper_gib, gpus=tuning.gpus, available=tuning.gpu.memory_gib,
-    )  # fmt: skip
+        "tuning takes up to {needed:.1f} GiB of each of {gpus} GPUs, which have {available:.1f} GiB",
+        needed=memory.upper_gib,
+        gpus=tuning.gpus,
+        available=tuning.gpu.memory_gib,
+    )

@@ -65,15 +65,15 @@ def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
         ("workloads:\n  - task: {a: b}", "line 2: task takes a value"),
         ("workloads:\n  - gpu: [T4, [L4]]", "line 2: gpu takes a value"),
         ("workloads:\n  - {name: a}\n  - {name: a}", "line 3: a second workload 'a'.*line 2"),
-        ("workloads:\n  - name: \"a\\x1b[31m\"", "line 2: name has characters"),
-        ("workloads:\n  - name: \"a\\u202Eb\"", "line 2: name has characters"),
+        ('workloads:\n  - name: "a\\x1b[31m"', "line 2: name has characters"),
+        ('workloads:\n  - name: "a\\u202Eb"', "line 2: name has characters"),
         (f"workloads:\n  - name: {'x' * 501}", "line 2: name has 501 characters"),
         ("workloads:\n  - task: [", "line 2: no YAML|line 3: no YAML"),
         ("a: !!python/object:os.system x", "key of a plan"),
         ("&a [*a]", "line 1: a plan must be written as"),
         ("[" * 1200, "no YAML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_is_told_with_its_line(text, told):
     with pytest.raises(UsageError, match=told):
         plan(text)

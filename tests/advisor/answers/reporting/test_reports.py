@@ -49,12 +49,9 @@ TEAM = (
     question("Thumbnails", "inference", "googlenet", 500, gpu=SOME_GPUS),
     question("Nightly training", "training", "resnet50", 200, precision="amp", gpu=SOME_GPUS),
     question("Too much", "inference", "vgg16", 1e6, gpu="T4"),
-    question(
-        "Decoding", "preprocessing", "resnet50", 900,
-        vcpus="8", memory="16GiB",
-    ),
+    question("Decoding", "preprocessing", "resnet50", 900, vcpus="8", memory="16GiB"),
     question("As cheap as can be", "training", "vgg16", gpu=SOME_GPUS),
-)  # fmt: skip
+)
 
 
 @cache
@@ -97,15 +94,19 @@ def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
 
 @pytest.mark.slow
 def test_processes_share_the_work_and_change_no_bit():
-    many = [
-        question(f"{task} {target}", task, "resnet50", target, gpu=SOME_GPUS, confidence=sure)
-        for task in ("inference", "training")
-        for sure in (0.9, 0.8)
-        for target in (50, 90)
-    ] + [question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=str(vcpus),
-                  memory="16GiB") for vcpus in (4, 8)] + [
-        question(f"r{at}", "training", "vgg16", gpu=at) for at in ("T4", "L4")
-    ]  # fmt: skip
+    many = (
+        [
+            question(f"{task} {target}", task, "resnet50", target, gpu=SOME_GPUS, confidence=sure)
+            for task in ("inference", "training")
+            for sure in (0.9, 0.8)
+            for target in (50, 90)
+        ]
+        + [
+            question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=str(vcpus), memory="16GiB")
+            for vcpus in (4, 8)
+        ]
+        + [question(f"r{at}", "training", "vgg16", gpu=at) for at in ("T4", "L4")]
+    )
     origin, seen = Origin("advisor report"), []
     asked = Report("many", DAY, origin)
     shared = report(context(), many, asked, step=seen.append, processes=2)
@@ -174,8 +175,7 @@ def test_measured_points_are_only_of_this_network_and_task():
     assert {(row["network"], row["task"]) for row in one["measured"]} == {("googlenet", "inference")}
     for curve in one["curves"].values():
         assert set(curve["measured"]) <= ids
-    vcpus = [row["vcpus"] for row in one["measured"]
-             if row["trial_id"] in one["curves"]["vcpus"]["measured"]]  # fmt: skip
+    vcpus = [row["vcpus"] for row in one["measured"] if row["trial_id"] in one["curves"]["vcpus"]["measured"]]
     assert len(vcpus) == len(set(vcpus)) > 1
 
 
@@ -192,8 +192,7 @@ def test_what_the_user_measured_is_drawn_too():
 
 def test_totals_are_the_sums_of_what_is_answered():
     document = golden_report()
-    specs = [one["answer"]["spec"] for one in document["workloads"]
-             if one["answer"]["status"] == "answered"]  # fmt: skip
+    specs = [one["answer"]["spec"] for one in document["workloads"] if one["answer"]["status"] == "answered"]
     assert document["totals"]["usd_per_hour"] == sum(spec["usd_per_hour"] for spec in specs)
     assert document["totals"]["answered"] == len(specs) == 4
 

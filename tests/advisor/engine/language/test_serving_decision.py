@@ -129,9 +129,13 @@ def test_t4_computes_a_bf16_model_in_fp16() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "kv_precision"),
-    [({}, "fp16"), ({"precision": LlmPrecision.INT4_AWQ}, "fp16"),
-     ({"gpus": ("L4",)}, "bf16"), ({"gpus": ("L4",), "engine": LlmEngine.LLAMA_CPP}, "fp16")],
-)  # fmt: skip
+    [
+        ({}, "fp16"),
+        ({"precision": LlmPrecision.INT4_AWQ}, "fp16"),
+        ({"gpus": ("L4",)}, "bf16"),
+        ({"gpus": ("L4",), "engine": LlmEngine.LLAMA_CPP}, "fp16"),
+    ],
+)
 def test_a_kv_cache_has_the_16_bits_that_the_engine_computes_in(
     changed: dict[str, Any], kv_precision: str
 ) -> None:

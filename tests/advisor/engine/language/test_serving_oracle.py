@@ -148,14 +148,15 @@ def requests(draw: st.DrawFn) -> GenerationRequest:
         model=draw(st.sampled_from(MODELS)),
         input_tokens=draw(st.sampled_from((100.0, 1020.0, 4000.0))),
         output_tokens=draw(st.sampled_from((16.0, 240.0, 1000.0))),
-        cloud=cloud, region=region,
+        cloud=cloud,
+        region=region,
         max_ttft_ms=draw(maybe(40, 3000)),
         max_tpot_ms=draw(maybe(3, 80)),
         max_e2e_seconds=draw(maybe(0.5, 60)),
         max_usd_per_hour=draw(maybe(0.5, 150)),
         max_count=draw(st.integers(1, 4)) if target != "none" else 1,
         **targets,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)])

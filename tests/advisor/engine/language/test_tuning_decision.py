@@ -54,11 +54,15 @@ def test_without_a_target_the_cheapest_run_is_first() -> None:
 
 @pytest.mark.parametrize(
     ("changed", "said"),
-    [({"gpus": ("H100",), "target_tokens_per_second": 60_000}, ()),
-     ({"gpus": ("V100",), "method": LlmMethod.QLORA, "max_gpus": 1}, ("V100", "one GPU", "qlora")),
-     ({"gpus": ("H100",), "model": "Qwen/Qwen2.5-14B", "target_tokens_per_second": 20_000},
-      ("Qwen2.5-14B",))],
-)  # fmt: skip
+    [
+        ({"gpus": ("H100",), "target_tokens_per_second": 60_000}, ()),
+        ({"gpus": ("V100",), "method": LlmMethod.QLORA, "max_gpus": 1}, ("V100", "one GPU", "qlora")),
+        (
+            {"gpus": ("H100",), "model": "Qwen/Qwen2.5-14B", "target_tokens_per_second": 20_000},
+            ("Qwen2.5-14B",),
+        ),
+    ],
+)
 def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said: tuple[str, ...]) -> None:
     """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
     found = answer(**changed)
@@ -94,8 +98,13 @@ def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
     """The parts are there one by one, and the card is larger than they are together."""
     for one in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
         memory, gpu = one.memory, one.spec.offer.instance.gpu_memory_mib
-        parts = (memory.weights_gib, memory.gradients_gib, memory.optimizer_gib,
-                 memory.activations_gib, memory.overhead_gib)  # fmt: skip
+        parts = (
+            memory.weights_gib,
+            memory.gradients_gib,
+            memory.optimizer_gib,
+            memory.activations_gib,
+            memory.overhead_gib,
+        )
         assert memory.free_gib > 0
         assert gpu is not None
         assert sum(parts) < gpu / 1024

@@ -67,9 +67,14 @@ class BruteForce:
             if usd < most_usd:
                 instance = instance_of(self.world, cloud, name)
                 yield from points_of(
-                    self.world, self.request, self.model, instance, region, usd,
+                    self.world,
+                    self.request,
+                    self.model,
+                    instance,
+                    region,
+                    usd,
                     lambda disks, usd=usd: self._thinned(disks, most_usd - usd),
-                )  # fmt: skip
+                )
 
     def _thinned(self, disks, most_usd):
         """Those below a price; of too many the cheapest and fastest of each type, and some more."""

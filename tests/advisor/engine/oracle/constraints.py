@@ -27,10 +27,17 @@ from .points import BATCHES
 
 NVIDIA = ("T4", "A10G", "A100", "V100")
 DISKS = {
-    "aws": ("gp3", "gp3:300GiB", "gp3:400GiB:9000iops:400MiB/s", "gp2:1000GiB",
-            "io2:200GiB:20000iops", "st1:2000GiB", "instance_store"),
+    "aws": (
+        "gp3",
+        "gp3:300GiB",
+        "gp3:400GiB:9000iops:400MiB/s",
+        "gp2:1000GiB",
+        "io2:200GiB:20000iops",
+        "st1:2000GiB",
+        "instance_store",
+    ),
     "gcp": ("pd-ssd", "pd-balanced:500GiB", "pd-standard:4000GiB", "gp3"),
-}  # fmt: skip
+}
 
 
 class Limit(NamedTuple):

@@ -9,9 +9,7 @@ ECC_SHARE = 0.93  # docs/reference/catalog.md: "24GiB.." keeps a card that shows
 
 def instance_of(world, cloud, name):
     """The record of a type; None where facts are missing."""
-    return None if world.catalog.partial_type(name, cloud).missing else (
-        world.catalog.instance(name, cloud)
-    )  # fmt: skip
+    return None if world.catalog.partial_type(name, cloud).missing else (world.catalog.instance(name, cloud))
 
 
 def asked_for(world, request):

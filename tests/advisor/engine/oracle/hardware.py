@@ -20,9 +20,15 @@ QUOTAS = {
     "trn": ("L-2C3B7624", "L-5480EFD2"),
 }
 _KINDS = {
-    "g": "g", "gr": "g", "vt": "g", "p": "p", "x": "x", "inf": "inf", "trn": "trn",
+    "g": "g",
+    "gr": "g",
+    "vt": "g",
+    "p": "p",
+    "x": "x",
+    "inf": "inf",
+    "trn": "trn",
     **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), "standard"),
-}  # fmt: skip
+}
 
 
 def quota_of(instance, market):

@@ -55,11 +55,14 @@ def workloads(request):
     sizes = (request.batch_size,) if request.batch_size else sizes
     return [
         Workload(
-            network=request.network, task=request.task, batch_size=size,
-            precision=request.precision, dataset=request.dataset,
+            network=request.network,
+            task=request.task,
+            batch_size=size,
+            precision=request.precision,
+            dataset=request.dataset,
         )
         for size in sizes
-    ]  # fmt: skip
+    ]
 
 
 def fits_gpu(world, request, model, instance, workload):

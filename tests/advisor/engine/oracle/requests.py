@@ -63,16 +63,28 @@ def real_questions(draw, place, networks):
 def _few_gpus(random):
     cloud, region = random.choice([("aws", "us-east-1"), ("aws", "us-east-1"), ("gcp", None)])
     gpus = (random.choice(("T4", "L4") if cloud == "gcp" else ("T4", "L4", "A10G", "V100")),)
-    return {"cloud": cloud, "region": region, "gpus": gpus, "min_gpu_memory_mib": None,
-            "max_gpu_memory_mib": None, "compute_capability": ANY, "disk_types": (),
-            "disk": None}  # fmt: skip
+    return {
+        "cloud": cloud,
+        "region": region,
+        "gpus": gpus,
+        "min_gpu_memory_mib": None,
+        "max_gpu_memory_mib": None,
+        "compute_capability": ANY,
+        "disk_types": (),
+        "disk": None,
+    }
 
 
 def _few_cpus(random):
     """CPUs of one size, and what GPUs there are of it."""
     vcpus, gib = random.choice([(4, 8), (8, 16), (16, 64), (48, 96), (64, 256)])
     return {
-        **_few_gpus(random), "cloud": "aws", "region": "us-east-1", "gpus": (),
-        "vcpus": Range(vcpus, vcpus), "memory_mib": Range(1024 * gib, 1024 * gib),
-        "precision": Precision.FP32, "accelerated_only": False,
-    }  # fmt: skip
+        **_few_gpus(random),
+        "cloud": "aws",
+        "region": "us-east-1",
+        "gpus": (),
+        "vcpus": Range(vcpus, vcpus),
+        "memory_mib": Range(1024 * gib, 1024 * gib),
+        "precision": Precision.FP32,
+        "accelerated_only": False,
+    }

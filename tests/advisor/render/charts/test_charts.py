@@ -128,8 +128,9 @@ def test_what_colour_tells_is_told_in_grey_too():
 def test_a_bar_is_never_longer_than_all_of_its_stage():
     def bar(share):
         stage = {"stage": "host", "utilization": share, "samples_per_second": 1.0}
-        return re.sub(r"<text.*?</text>", "", unquote(
-            stages_picture({"stage": "host", "stages": [stage]}, T).src))  # fmt: skip
+        return re.sub(
+            r"<text.*?</text>", "", unquote(stages_picture({"stage": "host", "stages": [stage]}, T).src)
+        )
 
     assert bar(7.5) == bar(1.0)
     assert bar(0.5) != bar(1.0)

@@ -87,9 +87,13 @@ def test_another_pick_has_its_reasons(old, new):
     before, after = swapped(section)
     section["recommendation"]["alternatives"] = section["recommendation"]["alternatives"][1:]
     section["recommendation"]["rejected"].append(
-        {"instance_type": before["instance_type"], "reason": "not_offered", "detail": "sold out",
-         "usd_per_hour": None}
-    )  # fmt: skip
+        {
+            "instance_type": before["instance_type"],
+            "reason": "not_offered",
+            "detail": "sold out",
+            "usd_per_hour": None,
+        }
+    )
     pick = compared(old, new)["workloads"][0]["pick"]
     assert pick["changed"]
     kinds = [(one["kind"], one.get("now"), one.get("then")) for one in pick["reasons"]]

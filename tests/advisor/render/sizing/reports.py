@@ -39,8 +39,7 @@ def mixed_report():
     workloads = [report["workloads"][0], *sections]
     predictor = SOURCES.performance_model()
     stands_on = {**report["reproducibility"], "language_predictors": [predictor]}
-    return {**report, "workloads": workloads, "totals": totals(workloads),
-            "reproducibility": stands_on}  # fmt: skip
+    return {**report, "workloads": workloads, "totals": totals(workloads), "reproducibility": stands_on}
 
 
 def validator():

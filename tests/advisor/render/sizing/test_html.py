@@ -19,9 +19,15 @@ from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import golden_report
 
 HOSTILE = (
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{ 7*7 }} {% raw %}",
-    "=HYPERLINK(\"http://x\")", "训练 🎉 \u202e", "x" * 300, "a&amp;b <!-- -->", "</style><b>",
-)  # fmt: skip
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7*7 }} {% raw %}",
+    '=HYPERLINK("http://x")',
+    "训练 🎉 \u202e",
+    "x" * 300,
+    "a&amp;b <!-- -->",
+    "</style><b>",
+)
 X = "{http://www.w3.org/1999/xhtml}"
 
 
@@ -165,9 +171,16 @@ def test_no_name_harms_it(document, language):
 
 
 _BARE = {
-    "complete": False, "costs": None, "curves": None, "measured": [], "sensitivity": [],
-    "gpu_memory": None, "regions": [], "evidence": [], "data_ages": [],
-}  # fmt: skip
+    "complete": False,
+    "costs": None,
+    "curves": None,
+    "measured": [],
+    "sensitivity": [],
+    "gpu_memory": None,
+    "regions": [],
+    "evidence": [],
+    "data_ages": [],
+}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -177,9 +190,13 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
     answer = {**saved["answer"], "status": "nothing_fits", "spec": None}
     whole = {**saved["recommendation"], "recommendation": None, "alternatives": [], "rejected": []}
     nothing = {
-        **saved, "answer": answer, "recommendation": whole,
-        "price_throughput": [], "break_even": [], "bottleneck": None,
-    }  # fmt: skip
+        **saved,
+        "answer": answer,
+        "recommendation": whole,
+        "price_throughput": [],
+        "break_even": [],
+        "bottleneck": None,
+    }
     tree = _tree(report_html({**document, "workloads": [saved, nothing]}, language))
     t = report_texts(language)
     words = _words(tree)

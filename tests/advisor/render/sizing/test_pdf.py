@@ -83,9 +83,11 @@ def test_another_process_makes_the_same_bytes(made):
         "sys.stdout.buffer.write(t.report_pdf(t._short(t.golden_report()), 'zh-CN'))"
     )
     told = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
         env={**os.environ, "PYTHONHASHSEED": "7"},
-    )  # fmt: skip
+    )
     assert told.stdout == made
 
 
@@ -98,9 +100,11 @@ def _in_a_world_without(fonts, tmp_path, text):
     )
     code = f"from advisor.render.pdf import require_fonts; require_fonts({text!r})"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
         env={**os.environ, "FONTCONFIG_FILE": str(config)},
-    )  # fmt: skip
+    )
     return done.stderr
 
 

@@ -15,12 +15,28 @@ from advisor.render.sizing.workbook import report_workbook, sheets_of
 from tests.advisor.render.sizing.reports import golden_report, mixed_report
 
 HOSTILE = (
-    '=HYPERLINK("http://evil.example","x")', "+1+1", "-2+3", "@SUM(A1)", "\t=1+1",
-    "<script>alert(1)</script>", "报告 📈", "x" * 40_000, "\x00\x07_x0041_\ufffe\ud800",
-    "{=1}", "https://evil.example", "mailto:a@b.c", "' OR 1=1", "1e5", "\uff1d1+1",
-)  # fmt: skip
-DRAWN = {"USD/hour": "total_usd_per_hour", "Lower samples/s": "lower",
-         "Median samples/s": "median", "Upper samples/s": "upper"}  # fmt: skip
+    '=HYPERLINK("http://evil.example","x")',
+    "+1+1",
+    "-2+3",
+    "@SUM(A1)",
+    "\t=1+1",
+    "<script>alert(1)</script>",
+    "报告 📈",
+    "x" * 40_000,
+    "\x00\x07_x0041_\ufffe\ud800",
+    "{=1}",
+    "https://evil.example",
+    "mailto:a@b.c",
+    "' OR 1=1",
+    "1e5",
+    "\uff1d1+1",
+)
+DRAWN = {
+    "USD/hour": "total_usd_per_hour",
+    "Lower samples/s": "lower",
+    "Median samples/s": "median",
+    "Upper samples/s": "upper",
+}
 HEAD = 5  # the line of the headings
 
 
@@ -60,9 +76,8 @@ def rows(page):
 
 def formula_cells(book):
     return [
-        (page, cell) for page in book for line in page.iter_rows() for cell in line
-        if cell.data_type == "f"
-    ]  # fmt: skip
+        (page, cell) for page in book for line in page.iter_rows() for cell in line if cell.data_type == "f"
+    ]
 
 
 class Engine:
@@ -83,8 +98,7 @@ class Engine:
         text = re.sub(r"SUMIF\((.+?),(.+?),(.+?)\)", lambda one: self.sumif(page, one), formula)
         text = re.sub(r"SUM\((.+?)\)", lambda one: repr(self.sum(page, one[1])), text)
         text = re.sub(r"hours_per_month", lambda _: repr(self.hours()), text)
-        text = re.sub(r"\$[A-Z]+\d+", lambda one: repr(self.value(page, one[0].replace("$", ""))),
-                      text)  # fmt: skip
+        text = re.sub(r"\$[A-Z]+\d+", lambda one: repr(self.value(page, one[0].replace("$", ""))), text)
         assert re.fullmatch(r"=[0-9.e+*/() -]+", text), text
         return eval(text[1:])  # numbers and signs alone, as the line above has seen
 
@@ -105,9 +119,7 @@ class Engine:
         keys, wanted, sums = (text.replace("$", "") for text in one.groups())
         pairs = zip(self.cells(page, keys), self.cells(page, sums), strict=True)
         key = page[wanted].value
-        return repr(math.fsum(
-            self.value(page, cell.coordinate) for name, cell in pairs if name.value == key
-        ))  # fmt: skip
+        return repr(math.fsum(self.value(page, cell.coordinate) for name, cell in pairs if name.value == key))
 
 
 def test_the_same_document_gives_the_same_bytes(report, content):
@@ -134,8 +146,7 @@ def test_the_sums_are_those_of_the_document(report, content):
     line = next(one for one in page.iter_rows(min_row=HEAD) if one[0].value == "Total")
     heads = [one.value for one in page[HEAD]]
     totals = dict(zip(heads, [one.value for one in line], strict=True))
-    specs = [one["answer"]["spec"] for one in report["workloads"]
-             if one["answer"]["status"] == "answered"]  # fmt: skip
+    specs = [one["answer"]["spec"] for one in report["workloads"] if one["answer"]["status"] == "answered"]
     assert totals["USD/hour"] == pytest.approx(sum(one["usd_per_hour"] for one in specs))
     assert totals["USD/hour"] == pytest.approx(report["totals"]["usd_per_hour"], rel=1e-14)
     assert totals["USD/month"] == pytest.approx(report["totals"]["usd_per_month"], rel=1e-14)
@@ -146,8 +157,11 @@ def test_a_buyer_changes_the_hours_of_a_month(report, content):
     """200 hours in the one cell: every month and sum follows."""
     engine = Engine(content, cells={("Totals", "B3"): 200})
     page = engine.book["Totals"]
-    months = [cell for page_, cell in formula_cells(engine.book) if page_.title == "Totals"
-              and page[f"{cell.column_letter}{HEAD}"].value == "USD/month"]  # fmt: skip
+    months = [
+        cell
+        for page_, cell in formula_cells(engine.book)
+        if page_.title == "Totals" and page[f"{cell.column_letter}{HEAD}"].value == "USD/month"
+    ]
     total = engine.value(page, months[-1].coordinate)
     assert total == pytest.approx(200 * report["totals"]["usd_per_hour"])
     costs = engine.book["Costs"]
@@ -173,8 +187,9 @@ def test_every_number_of_the_charts_is_there(report, content):
             assert cells[heading] == pytest.approx(row[name], rel=1e-14)
         assert cells["On the front"] is row["on_front"]
     for name, title in (("vcpus", "Over vCPUs"), ("memory", "Over memory"), ("disk", "Over disks")):
-        points = [row for one in report["workloads"] if one["curves"]
-                  for row in one["curves"][name]["points"]]  # fmt: skip
+        points = [
+            row for one in report["workloads"] if one["curves"] for row in one["curves"][name]["points"]
+        ]
         assert [one["Median samples/s"] for one in rows(book[title])] == pytest.approx(
             [one["median"] for one in points], rel=1e-14
         )
@@ -223,8 +238,13 @@ def test_a_report_without_any_answer_has_no_sums(report):
     changed = copy.deepcopy(report)
     unmet = [one for one in changed["workloads"] if one["answer"]["status"] != "answered"]
     changed["workloads"] = unmet
-    changed["totals"] |= {"usd_per_hour": None, "usd_per_month": None, "instances": 0,
-                          "usd_per_hour_by_market": {}, "usd_per_hour_by_region": {}}  # fmt: skip
+    changed["totals"] |= {
+        "usd_per_hour": None,
+        "usd_per_month": None,
+        "instances": 0,
+        "usd_per_hour_by_market": {},
+        "usd_per_hour_by_region": {},
+    }
     (line,) = rows(opened(report_workbook(changed))["Totals"])
     assert line["Status"] == "nothing_fits"
     assert line["USD/hour"] is None

@@ -179,9 +179,13 @@ def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch,
 
     def run(budget):
         return run_adaptive(
-            adaptive_sweep(grid(), parse_budget(budget)), store, executor="process",
-            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None,
-        )  # fmt: skip
+            adaptive_sweep(grid(), parse_budget(budget)),
+            store,
+            executor="process",
+            ray_address=None,
+            on_progress=lambda _: None,
+            on_batch=lambda _: None,
+        )
 
     assert len(run("7trials").done) == 7
     assert len(run("10trials").done) == 10
@@ -202,9 +206,14 @@ def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_p
         fake.truth = {name: replace(row, started_at=begun) for name, row in truth.items()}
         fake.given.clear()
         standing = run_adaptive(
-            adaptive_sweep(grid(), parse_budget("7trials")), store, executor="process",
-            ray_address=None, on_progress=lambda _: None, on_batch=lambda _: None, since=since,
-        )  # fmt: skip
+            adaptive_sweep(grid(), parse_budget("7trials")),
+            store,
+            executor="process",
+            ray_address=None,
+            on_progress=lambda _: None,
+            on_batch=lambda _: None,
+            since=since,
+        )
         assert len(standing.done) == 7
         return len(fake.given)
 
@@ -220,9 +229,12 @@ def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
     standing = run_adaptive(
         adaptive_sweep(grid(), parse_budget("1h")),
         open_store(f"sqlite:///{tmp_path / 'm.sqlite'}"),
-        executor="process", ray_address=None, on_progress=lambda _: None,
-        on_batch=lambda _: None, clock=lambda: next(ticks),
-    )  # fmt: skip
+        executor="process",
+        ray_address=None,
+        on_progress=lambda _: None,
+        on_batch=lambda _: None,
+        clock=lambda: next(ticks),
+    )
     assert 6 <= len(standing.done) <= 8
     assert "60 min" in standing.stopped
 
@@ -258,9 +270,11 @@ def test_a_sweep_on_a_real_gpu_learns_its_rates_and_goes_on_after_a_kill(truth):
     for row in truth.values():
         step = row.trial.emulated_step_seconds
         real = replace(
-            row, trial=on_a_real_gpu(row.trial), environment=facts,
+            row,
+            trial=on_a_real_gpu(row.trial),
+            environment=facts,
             stage_rates={"accelerator": row.trial.samples_per_step / step},
-        )  # fmt: skip
+        )
         rows[real.trial.trial_id] = real
     trials = [row.trial for row in rows.values()]
     whole, standing, _ = played(adaptive_sweep(trials, parse_budget("18trials")), rows)

@@ -20,13 +20,16 @@ USER, PASSWORD = "ann@example.com", "a secret of ann's"
 
 def parcel(**changes):
     values = {
-        "kind": "report", "title": "Sizing report", "text": "g4dn.xlarge, $0.558 an hour.\n",
-        "day": "2026-11-21", "document": {"schema": "advisor.report/1"},
+        "kind": "report",
+        "title": "Sizing report",
+        "text": "g4dn.xlarge, $0.558 an hour.\n",
+        "day": "2026-11-21",
+        "document": {"schema": "advisor.report/1"},
         "files": (
             Attachment("report.md", "text/markdown; charset=utf-8", "# 报告 📈\n".encode()),
             Attachment("report.xlsx", "application/zip", b"PK\x03\x04\xff"),
         ),
-    }  # fmt: skip
+    }
     return Message(**(values | changes))
 
 
@@ -37,14 +40,17 @@ def certificate(folder):
     now = datetime.datetime.now(datetime.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     made = (
-        x509.CertificateBuilder().subject_name(name).issuer_name(name)
-        .public_key(key.public_key()).serial_number(1)
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .sign(key, hashes.SHA256())
-    )  # fmt: skip
+    )
     path = folder / "server.pem"
     secret = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
@@ -139,9 +145,15 @@ def postbox(answers=(), certificate_path=None, *, needs_login=False):
     box = Postbox(answers)
     words = {"tls_context": tls(certificate_path)} if certificate_path else {}
     controller = AnyPort(
-        box, hostname="127.0.0.1", port=0, authenticator=box.login, auth_required=needs_login,
-        auth_require_tls=bool(certificate_path), ready_timeout=20, **words,
-    )  # fmt: skip
+        box,
+        hostname="127.0.0.1",
+        port=0,
+        authenticator=box.login,
+        auth_required=needs_login,
+        auth_require_tls=bool(certificate_path),
+        ready_timeout=20,
+        **words,
+    )
     controller.start()
     box.port = controller.port
     try:

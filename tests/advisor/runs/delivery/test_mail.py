@@ -125,9 +125,13 @@ def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
 def test_a_server_that_never_answers_is_left_in_time():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         target = MailTarget(
-            host="127.0.0.1", port=silent.getsockname()[1], tls_at_once=False,
-            to=("bob@example.com",), sender="ann@example.com", timeout_seconds=0.2,
-        )  # fmt: skip
+            host="127.0.0.1",
+            port=silent.getsockname()[1],
+            tls_at_once=False,
+            to=("bob@example.com",),
+            sender="ann@example.com",
+            timeout_seconds=0.2,
+        )
         with pytest.raises(TransientDeliveryError, match="timed out"):
             target.send(parcel())
 

@@ -82,9 +82,7 @@ def test_a_folder_that_is_not_there_is_known_before_the_work(tmp_path):
 
 
 def test_one_that_fails_keeps_no_other_back(tmp_path):
-    targets = [
-        parse_target(f"file:{tmp_path}/gone/report.md"), parse_target(f"file:{tmp_path}/here.md")
-    ]  # fmt: skip
+    targets = [parse_target(f"file:{tmp_path}/gone/report.md"), parse_target(f"file:{tmp_path}/here.md")]
     lost, arrived = deliver(parcel(), targets, sleep=pytest.fail)
     assert "cannot write" in lost.error
     assert arrived.arrived
@@ -110,8 +108,10 @@ def test_other_words_are_refused_with_the_way_out(text):
         checked_words([text])
 
 
-@given(st.sampled_from(["", "file:", "s3://", "https://", "smtp://", "smtps://h?to=", "env:"]),
-       st.text(max_size=60))  # fmt: skip
+@given(
+    st.sampled_from(["", "file:", "s3://", "https://", "smtp://", "smtps://h?to=", "env:"]),
+    st.text(max_size=60),
+)
 def test_no_words_do_more_than_be_refused(start, text):
     """Whatever stands there is a target or a `UsageError`, and has a label of one line."""
     try:

@@ -115,8 +115,9 @@ def test_a_part_is_the_answer_alone(page):
     assert part.all("div")[0]["data-said"].startswith("g4dn.2xlarge at $0.752 an hour")
 
 
-@pytest.mark.parametrize("form", ["json", "csv", "md", "yaml", "terraform", "skypilot", "dstack",
-                                  "ray", "awscli"])  # fmt: skip
+@pytest.mark.parametrize(
+    "form", ["json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli"]
+)
 def test_every_format_is_a_link_away(page, client, form):
     link = next(one for one in page(QUESTION).all("a") if f"format={form}" in one["href"])
     response = client.get(link["href"])

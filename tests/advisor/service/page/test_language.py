@@ -4,16 +4,25 @@ from urllib.parse import urlencode
 
 import pytest
 
-ASKED = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8",
-         "allow_extrapolation": "true"}  # fmt: skip
+ASKED = {
+    "task": "generation",
+    "model": "meta-llama/Llama-3.1-8B",
+    "users": "8",
+    "allow_extrapolation": "true",
+}
 
 
 def test_an_answer_has_its_facts_its_chart_and_its_files(service):
     page = service.get("/language", params=ASKED)
     assert page.status_code == 200
-    for said in ("TTFT (time to the first token)", "Latency against throughput",
-                 "Price against throughput", 'class="picture wide-only"', "in flight: TTFT",
-                 "format=compose"):  # fmt: skip
+    for said in (
+        "TTFT (time to the first token)",
+        "Latency against throughput",
+        "Price against throughput",
+        'class="picture wide-only"',
+        "in flight: TTFT",
+        "format=compose",
+    ):
         assert said in page.text
     assert "format=ray" not in page.text
 
@@ -25,8 +34,7 @@ def test_the_page_speaks_chinese(service):
 
 
 def test_fine_tuning_is_asked_in_the_same_form(service):
-    words = {"task": "finetuning", "model": ASKED["model"], "tokens": "1e8",
-             "allow_extrapolation": "true"}  # fmt: skip
+    words = {"task": "finetuning", "model": ASKED["model"], "tokens": "1e8", "allow_extrapolation": "true"}
     page = service.get("/language", params=words)
     assert page.status_code == 200
     assert "GiB activations" in page.text
@@ -67,9 +75,12 @@ def test_an_answer_leads_to_its_types_side_by_side(page):
 
 @pytest.mark.parametrize(
     ("words", "field"),
-    [("instance=g5.xlarge", "instance"), ("instance=g5.xlarg,g6.xlarge", "instance"),
-     ("instance=g5.xlarge,g6.xlarge&users=none", "users")],
-)  # fmt: skip
+    [
+        ("instance=g5.xlarge", "instance"),
+        ("instance=g5.xlarg,g6.xlarge", "instance"),
+        ("instance=g5.xlarge,g6.xlarge&users=none", "users"),
+    ],
+)
 def test_what_cannot_be_compared_is_told_at_its_field(page, words, field):
     found = page(f"/language/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
     assert found.all("input", name=field)[0]["aria-invalid"] == "true"

@@ -15,8 +15,21 @@ from advisor.units import format_rate
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 PACKAGE = TEMPLATES.parent
 # Keys that are made of a value: `t("task." + ..)`.
-MADE = ("status.", "cache.", "export.", "field.", "close.", "chart.", "theme.", "why.",
-        "sweep.state.", "what_if.x.", "what_if.curve.", "usual.", "price_kind.")  # fmt: skip
+MADE = (
+    "status.",
+    "cache.",
+    "export.",
+    "field.",
+    "close.",
+    "chart.",
+    "theme.",
+    "why.",
+    "sweep.state.",
+    "what_if.x.",
+    "what_if.curve.",
+    "usual.",
+    "price_kind.",
+)
 
 
 def test_every_key_is_used():

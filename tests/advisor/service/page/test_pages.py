@@ -136,8 +136,16 @@ def test_a_sweep_that_is_wrong_keeps_its_form(client):
 def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
     """The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it."""
     asked = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
-    job = {"id": "x", "state": "done", "runs": False, "reason": "", "planned_trials": 2,
-           "asked_at": None, "ended_at": None, "asked": asked}  # fmt: skip
+    job = {
+        "id": "x",
+        "state": "done",
+        "runs": False,
+        "reason": "",
+        "planned_trials": 2,
+        "asked_at": None,
+        "ended_at": None,
+        "asked": asked,
+    }
     (shown,) = list_view([job], page_texts("en"))["jobs"]
     assert shown["what"] == "googlenet, 0.5,1, gp3"
 

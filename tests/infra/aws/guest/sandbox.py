@@ -16,8 +16,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-HARMLESS = ("bash", "sh", "mkdir", "chmod", "date", "tar", "gzip", "sha256sum", "cat", "sleep",
-            "rm", "timeout", "head")  # fmt: skip
+HARMLESS = (
+    "bash",
+    "sh",
+    "mkdir",
+    "chmod",
+    "date",
+    "tar",
+    "gzip",
+    "sha256sum",
+    "cat",
+    "sleep",
+    "rm",
+    "timeout",
+    "head",
+)
 # Whatever is asked of these is noted, and nothing is done.
 RECORDED = ("shutdown", "systemd-run", "systemctl", "poweroff", "apt-get")
 _RECORDER = """#!/bin/sh
@@ -84,9 +97,13 @@ class Sandbox:
         path.write_text(script)
         with (self.folder / "said").open("wb") as said:
             process = subprocess.Popen(
-                [str(self.programs / "bash"), str(path)], env=self.environment, stdout=said,
-                stderr=subprocess.STDOUT, cwd=self.folder, start_new_session=True,
-            )  # fmt: skip
+                [str(self.programs / "bash"), str(path)],
+                env=self.environment,
+                stdout=said,
+                stderr=subprocess.STDOUT,
+                cwd=self.folder,
+                start_new_session=True,
+            )
         try:
             yield process
         finally:

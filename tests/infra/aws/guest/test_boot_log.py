@@ -20,9 +20,7 @@ from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.guest.sandbox import sandbox
 
 BUCKET, INSTANCE = "advisor-test", "i-0123456789abcdef0"
-JOB = Job(
-    sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1/g4dn.xlarge", arguments=()
-)  # fmt: skip
+JOB = Job(sweep_id="s1", region="us-east-1", bucket=BUCKET, prefix="sweeps/s1/g4dn.xlarge", arguments=())
 KEY = f"{JOB.prefix}/guests/{INSTANCE}.boot.log"
 
 
@@ -33,9 +31,11 @@ def aws(monkeypatch):
     server.start()
     host, port = server.get_host_and_port()
     for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():  # fmt: skip
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
         monkeypatch.setenv(name, value)
     boto3.client("s3").create_bucket(Bucket=BUCKET)
     yield f"http://{host}:{port}"
@@ -46,16 +46,21 @@ def aws(monkeypatch):
 def role_credentials(document):
     """Those of a role with that policy, as the metadata service gives them."""
     iam = boto3.client("iam")
-    trust = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole",
-             "Principal": {"AWS": "*"}}]}  # fmt: skip
+    trust = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
+    }
     iam.create_role(RoleName="advisor-guest", AssumeRolePolicyDocument=json.dumps(trust))
     iam.put_role_policy(RoleName="advisor-guest", PolicyName="guest", PolicyDocument=json.dumps(document))
     arn = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/advisor-guest"
     given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=INSTANCE)["Credentials"]
     return json.dumps(
-        {"AccessKeyId": given["AccessKeyId"], "SecretAccessKey": given["SecretAccessKey"],
-         "Token": given["SessionToken"]}
-    )  # fmt: skip
+        {
+            "AccessKeyId": given["AccessKeyId"],
+            "SecretAccessKey": given["SecretAccessKey"],
+            "Token": given["SessionToken"],
+        }
+    )
 
 
 def failed_boot(tmp_path, endpoint, credentials):
@@ -64,16 +69,21 @@ def failed_boot(tmp_path, endpoint, credentials):
         role = "meta-data/iam/security-credentials/"
         service.told |= {role: "advisor-guest", f"{role}advisor-guest": credentials}
         box = sandbox(
-            tmp_path / "instance", AWS_ENDPOINT_URL=endpoint,
+            tmp_path / "instance",
+            AWS_ENDPOINT_URL=endpoint,
             AWS_EC2_METADATA_SERVICE_ENDPOINT=service.address,
-        )  # fmt: skip
+        )
         box.answer("python3.13", 0, pip=1)
         now = datetime.now(UTC)
         script = user_data(
-            JOB, Software(b"", "0" * 64), expires_at=now + timedelta(hours=1), now=now,
-            root=str(box.folder / "root"), per_boot=str(box.folder / "per-boot"),
+            JOB,
+            Software(b"", "0" * 64),
+            expires_at=now + timedelta(hours=1),
+            now=now,
+            root=str(box.folder / "root"),
+            per_boot=str(box.folder / "per-boot"),
             boot_log=str(box.folder / "said"),
-        )  # fmt: skip
+        )
         script = script.replace("venv/bin/pip install", "echo no way to PyPI; venv/bin/pip install")
 
         @set_initial_no_auth_action_count(0)

@@ -51,11 +51,16 @@ def test_what_is_no_job_is_told(text):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"sweep_id": "s 1"}, {"sweep_id": "../s1"}, {"prefix": "sweeps/../../etc"},
-        {"prefix": "/"}, {"disks": {"/etc/passwd": "gp3"}}, {"disks": {"/dev/sdf": "../gp3"}},
-        {"engine": "--index-url=http://x"}, {"engine": "vllm @ http://x/vllm.whl"},
+        {"sweep_id": "s 1"},
+        {"sweep_id": "../s1"},
+        {"prefix": "sweeps/../../etc"},
+        {"prefix": "/"},
+        {"disks": {"/etc/passwd": "gp3"}},
+        {"disks": {"/dev/sdf": "../gp3"}},
+        {"engine": "--index-url=http://x"},
+        {"engine": "vllm @ http://x/vllm.whl"},
     ],
-)  # fmt: skip
+)
 def test_names_that_reach_elsewhere_are_refused(changes):
     usual = {"sweep_id": "s1", "region": "us-east-1", "bucket": "b-1", "prefix": "sweeps/s1"}
     with pytest.raises(DataError):
@@ -71,8 +76,14 @@ def test_what_names_no_object_is_told(url):
 @pytest.fixture
 def root(tmp_path):
     (tmp_path / "pyproject.toml").write_bytes((ROOT / "pyproject.toml").read_bytes())
-    for name in ("advisor/__main__.py", "advisor/data/x.csv", "sweeps/runner.py",
-                 "advisor/__pycache__/x.pyc", "infra/sources/big.csv", "other/file"):  # fmt: skip
+    for name in (
+        "advisor/__main__.py",
+        "advisor/data/x.csv",
+        "sweeps/runner.py",
+        "advisor/__pycache__/x.pyc",
+        "infra/sources/big.csv",
+        "other/file",
+    ):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
@@ -92,9 +103,12 @@ def test_the_same_files_give_the_same_archive(root):
 def test_it_has_the_packages_with_their_data_and_nothing_that_is_made_again(root):
     with tarfile.open(fileobj=io.BytesIO(packed_software(root).content)) as archive:
         assert set(archive.getnames()) == {
-            "advisor/__main__.py", "advisor/data/x.csv", "advisor/sweeps/runner.py",
-            "requirements.txt", "constraints.txt",
-        }  # fmt: skip
+            "advisor/__main__.py",
+            "advisor/data/x.csv",
+            "advisor/sweeps/runner.py",
+            "requirements.txt",
+            "constraints.txt",
+        }
 
 
 def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():

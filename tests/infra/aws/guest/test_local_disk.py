@@ -19,9 +19,11 @@ def a_machine(root, *models):
 
 def test_the_first_disk_of_its_own_is_mounted_and_no_volume(tmp_path):
     system = a_machine(
-        tmp_path, "Amazon Elastic Block Store", "Amazon EC2 NVMe Instance Storage",
+        tmp_path,
+        "Amazon Elastic Block Store",
         "Amazon EC2 NVMe Instance Storage",
-    )  # fmt: skip
+        "Amazon EC2 NVMe Instance Storage",
+    )
     programs = Programs()
     place = mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=system)
     assert place == tmp_path / "mnt/instance_store"

@@ -17,9 +17,13 @@ from advisor.infra.aws.guest.user_data import MOST_BYTES, user_data
 from tests.infra.aws.guest.sandbox import sandbox
 
 JOB = Job(
-    sweep_id="s1", region="us-east-1", bucket="advisor-test", prefix="sweeps/s1",
-    arguments=("--preset", "small"), disks={"/dev/sdf": "gp3"},
-)  # fmt: skip
+    sweep_id="s1",
+    region="us-east-1",
+    bucket="advisor-test",
+    prefix="sweeps/s1",
+    arguments=("--preset", "small"),
+    disks={"/dev/sdf": "gp3"},
+)
 SOFTWARE = Software(b"", "0" * 64)
 PER_BOOT = "per-boot/advisor-end"
 
@@ -32,9 +36,14 @@ def box(tmp_path):
 def script(box, lasts=timedelta(hours=1), now=None, job=JOB):
     now = now or datetime.now(UTC)
     return user_data(
-        job, SOFTWARE, expires_at=now + lasts, now=now, root=str(box.folder / "root"),
-        per_boot=str(box.folder / "per-boot"), boot_log=str(box.folder / "said"),
-    )  # fmt: skip
+        job,
+        SOFTWARE,
+        expires_at=now + lasts,
+        now=now,
+        root=str(box.folder / "root"),
+        per_boot=str(box.folder / "per-boot"),
+        boot_log=str(box.folder / "said"),
+    )
 
 
 def timers(box):
@@ -183,9 +192,13 @@ def test_a_killed_script_ends_the_machine_too(box):
 
 def test_it_holds_no_secret_and_its_parameters_are_quoted(box):
     nasty = Job(
-        sweep_id="s1", region="us-east-1", bucket="b'; reboot; '", prefix="sweeps/s1",
-        arguments=(), database_parameter="/advisor/database",
-    )  # fmt: skip
+        sweep_id="s1",
+        region="us-east-1",
+        bucket="b'; reboot; '",
+        prefix="sweeps/s1",
+        arguments=(),
+        database_parameter="/advisor/database",
+    )
     text = script(box, job=nasty)
     assert "/advisor/database" not in text
     box.run(text)

@@ -60,9 +60,13 @@ class Programs:
 
 def mounted(system, run, disks=None, ids=None):
     return mount_volumes(
-        disks or {"/dev/sdf": "gp3", "/dev/sdg": "st1"}, IDS if ids is None else ids,
-        sleep=lambda _: None, run=run, mounts=system / "mnt", system=system,
-    )  # fmt: skip
+        disks or {"/dev/sdf": "gp3", "/dev/sdg": "st1"},
+        IDS if ids is None else ids,
+        sleep=lambda _: None,
+        run=run,
+        mounts=system / "mnt",
+        system=system,
+    )
 
 
 def test_a_device_is_known_by_its_serial_number_and_not_by_its_order(system):

@@ -34,10 +34,25 @@ ROOT = Path(__file__).resolve().parents[4]
 STEPS = 200
 # Three trials, each of some seconds.
 SWEEP = (
-    "--networks", "alexnet", "--tasks", "preprocessing", "--vcpus", "1", "--memory",
-    "1GiB,2GiB,3GiB", "--disks", "unlimited", "--accelerator", "cpu", "--executor", "process",
-    "--batch-sizes", "8", "--iterations", str(STEPS),
-)  # fmt: skip
+    "--networks",
+    "alexnet",
+    "--tasks",
+    "preprocessing",
+    "--vcpus",
+    "1",
+    "--memory",
+    "1GiB,2GiB,3GiB",
+    "--disks",
+    "unlimited",
+    "--accelerator",
+    "cpu",
+    "--executor",
+    "process",
+    "--batch-sizes",
+    "8",
+    "--iterations",
+    str(STEPS),
+)
 NOTICE = "meta-data/spot/instance-action"
 
 
@@ -48,9 +63,11 @@ def cloud(monkeypatch) -> Iterator[dict[str, str]]:
     server.start()
     host, port = server.get_host_and_port()
     told = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": REGION,
-    }  # fmt: skip
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_SECRET_ACCESS_KEY": "testing",
+        "AWS_DEFAULT_REGION": REGION,
+    }
     for name, value in told.items():
         monkeypatch.setenv(name, value)
     boto3.client("s3").create_bucket(Bucket=BUCKET)
@@ -89,9 +106,11 @@ class Account:
         self.service.told["meta-data/instance-id"] = f"i-{self.instances:017x}"
         self.service.told.pop(NOTICE, None)
         box = sandbox(
-            self.folder / f"instance{self.instances}", **self.cloud, OMP_NUM_THREADS="1",
+            self.folder / f"instance{self.instances}",
+            **self.cloud,
+            OMP_NUM_THREADS="1",
             AWS_EC2_METADATA_SERVICE_ENDPOINT=self.service.address,
-        )  # fmt: skip
+        )
         arguments = (*SWEEP, "--data", self.data)
         job = Job(sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=arguments)
         software = packed_software(ROOT)
@@ -99,9 +118,13 @@ class Account:
         self.result_bucket.put("job.json", job_to_json(job).encode())
         now = datetime.now(UTC)
         return box, user_data(
-            job, software, expires_at=now + lasts, now=now, root=str(box.folder / "root"),
+            job,
+            software,
+            expires_at=now + lasts,
+            now=now,
+            root=str(box.folder / "root"),
             per_boot=str(box.folder / "per-boot"),
-        )  # fmt: skip
+        )
 
     @contextmanager
     def measuring(self, rows=0, **changes) -> Iterator[Sandbox]:

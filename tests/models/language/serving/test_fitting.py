@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.infra.language_sources.rows import read_serving
+from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.serving import bundled_serving_predictor
@@ -67,10 +67,14 @@ def test_rows_that_the_form_does_not_cover_are_left_out() -> None:
 
 @pytest.mark.parametrize(
     ("engine", "version", "minor", "era"),
-    [("vllm", "0.17.1rc2", "0.17", "2026"), ("vllm", "0.4.3", "0.4", "2024"),
-     ("trtllm", "1.0.0rc3", "1.0rc", "2025"), ("trtllm", "0.9.0", "0.9", "2024"),
-     ("nobody's", "7.1.0", "7.1", "")],
-)  # fmt: skip
+    [
+        ("vllm", "0.17.1rc2", "0.17", "2026"),
+        ("vllm", "0.4.3", "0.4", "2024"),
+        ("trtllm", "1.0.0rc3", "1.0rc", "2025"),
+        ("trtllm", "0.9.0", "0.9", "2024"),
+        ("nobody's", "7.1.0", "7.1", ""),
+    ],
+)
 def test_a_version_has_a_year(engine: str, version: str, minor: str, era: str) -> None:
     """Rows of one year share what their engines had learnt."""
     assert minor_version(version) == minor

@@ -15,30 +15,53 @@ from advisor.models.language.memory import kv_bytes_per_token
 from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
 from advisor.models.language.serving.predictor import ServingRates
 
-MODELS = ("Qwen/Qwen2.5-0.5B", "google/gemma-2-9b", "meta-llama/Llama-3.1-8B",
-          "meta-llama/Llama-3.3-70B-Instruct", "Qwen/Qwen3-30B-A3B", "openai/gpt-oss-120b",
-          "deepseek-ai/DeepSeek-R1")  # fmt: skip
-CARDS = ("T4", "L4", "A10G", "L40S", "RTX 4090", "A100-SXM4-80GB", "H100-SXM5-80GB",
-         "H200-SXM-141GB", "B200-SXM-180GB")  # fmt: skip
+MODELS = (
+    "Qwen/Qwen2.5-0.5B",
+    "google/gemma-2-9b",
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.3-70B-Instruct",
+    "Qwen/Qwen3-30B-A3B",
+    "openai/gpt-oss-120b",
+    "deepseek-ai/DeepSeek-R1",
+)
+CARDS = (
+    "T4",
+    "L4",
+    "A10G",
+    "L40S",
+    "RTX 4090",
+    "A100-SXM4-80GB",
+    "H100-SXM5-80GB",
+    "H200-SXM-141GB",
+    "B200-SXM-180GB",
+)
 LEAST_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5, "int4-awq": 0.5}
 
 
 def deployed(
-    model: str, card: str, gpus: int = 1, precision: str = "bf16", engine: str = "vllm",
-    link: str = "nvlink",
-) -> Deployment:  # fmt: skip
+    model: str, card: str, gpus: int = 1, precision: str = "bf16", engine: str = "vllm", link: str = "nvlink"
+) -> Deployment:
     return Deployment(
-        bundled_language_models().find(model), precision, "bf16", engine, bundled_gpu_facts()[card],
-        gpus, "none" if gpus == 1 else link,
-    )  # fmt: skip
+        bundled_language_models().find(model),
+        precision,
+        "bf16",
+        engine,
+        bundled_gpu_facts()[card],
+        gpus,
+        "none" if gpus == 1 else link,
+    )
 
 
 LENGTHS = st.integers(1, 8) | st.floats(1, 120_000)
 DEPLOYMENTS = st.builds(
-    deployed, st.sampled_from(MODELS), st.sampled_from(CARDS), st.sampled_from([1, 2, 4, 8]),
-    st.sampled_from(sorted(LEAST_BYTES)), st.sampled_from(["vllm", "sglang", "trtllm"]),
+    deployed,
+    st.sampled_from(MODELS),
+    st.sampled_from(CARDS),
+    st.sampled_from([1, 2, 4, 8]),
+    st.sampled_from(sorted(LEAST_BYTES)),
+    st.sampled_from(["vllm", "sglang", "trtllm"]),
     st.sampled_from(["nvlink", "pcie"]),
-)  # fmt: skip
+)
 TRAFFICS = st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0) | st.floats(0, 0.95))
 
 
@@ -123,9 +146,14 @@ def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus() -> None:
     shipped = bundled_serving_predictor()
     mean = np.where([name.partition("/")[0] == "prompt" for name in shipped.names], -5, 0.0)
     wild = ServingPredictor(
-        shipped.names, shipped.mean + mean, shipped.covariance, shipped.widths, shipped.versions,
-        shipped.models, shipped.gpus,
-    )  # fmt: skip
+        shipped.names,
+        shipped.mean + mean,
+        shipped.covariance,
+        shipped.widths,
+        shipped.versions,
+        shipped.models,
+        shipped.gpus,
+    )
     for output in (1, 2, 30, 1000):
         deployment, traffic = deployed(MODELS[2], "H100-SXM5-80GB"), Traffic(4000, output)
         require_possible(deployment, traffic, wild.closed_loop([deployment], traffic, [64]))
@@ -136,11 +164,13 @@ SHORT = (1, 2, 3, 4, 10)
 
 @pytest.mark.parametrize(
     ("model", "card", "gpus", "users"),
-    [("meta-llama/Llama-3.3-70B-Instruct", "H200-SXM-141GB", 8, 32),
-     ("meta-llama/Llama-3.1-8B", "L4", 1, 16),
-     ("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB", 1, 100),
-     ("Qwen/Qwen3-30B-A3B", "H100-SXM5-80GB", 2, 64)],
-)  # fmt: skip
+    [
+        ("meta-llama/Llama-3.3-70B-Instruct", "H200-SXM-141GB", 8, 32),
+        ("meta-llama/Llama-3.1-8B", "L4", 1, 16),
+        ("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB", 1, 100),
+        ("Qwen/Qwen3-30B-A3B", "H100-SXM5-80GB", 2, 64),
+    ],
+)
 def test_users_who_mostly_read_prompts_get_one_rate(
     predictor: ServingPredictor, model: str, card: str, gpus: int, users: int
 ) -> None:
@@ -149,8 +179,7 @@ def test_users_who_mostly_read_prompts_get_one_rate(
     waited for before the first token, so that this wait rises as answers shorten."""
     deployment = deployed(model, card, gpus)
     each = [predictor.closed_loop([deployment], Traffic(3100, n), [users]) for n in SHORT]
-    rates = [float(one.output_tokens_per_second.median[0]) / n
-             for one, n in zip(each, SHORT, strict=True)]  # fmt: skip
+    rates = [float(one.output_tokens_per_second.median[0]) / n for one, n in zip(each, SHORT, strict=True)]
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] > 0.9 * rates[0]
     first = [float(one.ttft_seconds.median[0]) for one in each]
@@ -173,9 +202,14 @@ def test_a_step_reads_only_so_many_tokens(predictor: ServingPredictor) -> None:
 
 @pytest.mark.parametrize("share", [0.5, 0.8, 0.9])
 @pytest.mark.parametrize("output", [1, 16])
-@pytest.mark.parametrize(("model", "card"), [("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB"),
-                                             ("meta-llama/Llama-3.1-8B", "L40S"),
-                                             ("Qwen/Qwen2.5-0.5B", "T4")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("model", "card"),
+    [
+        ("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB"),
+        ("meta-llama/Llama-3.1-8B", "L40S"),
+        ("Qwen/Qwen2.5-0.5B", "T4"),
+    ],
+)
 def test_time_to_first_token_leaves_room_for_a_queue(
     predictor: ServingPredictor, model: str, card: str, output: int, share: float
 ) -> None:
@@ -195,9 +229,11 @@ def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor: ServingP
     token takes as long before one token as before sixteen, and longer at a higher rate."""
     deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
     loads = (2.0, 5.0, 6.5)
-    first = np.array([
-        predictor.under_load([deployment] * 3, Traffic(4000, n), loads).ttft_seconds.upper
-        for n in (1, 2, 4, 16)
-    ])  # fmt: skip
+    first = np.array(
+        [
+            predictor.under_load([deployment] * 3, Traffic(4000, n), loads).ttft_seconds.upper
+            for n in (1, 2, 4, 16)
+        ]
+    )
     assert np.allclose(first, first[0], rtol=0.05)
     assert (np.diff(first) > 0).all()

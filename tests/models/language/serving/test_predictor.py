@@ -15,20 +15,29 @@ from advisor.models.language.serving import BINDS, ServingPredictor, bundled_ser
 from advisor.models.language.serving.rates import MOST_SEQUENCES, sequences_held
 from advisor.models.language.serving.work import Floats
 
-NAMES = ("meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.1-70B", "Qwen/Qwen3-30B-A3B",
-         "deepseek-ai/DeepSeek-R1", "openai/gpt-oss-120b")  # fmt: skip
+NAMES = (
+    "meta-llama/Llama-3.1-8B",
+    "meta-llama/Llama-3.1-70B",
+    "Qwen/Qwen3-30B-A3B",
+    "deepseek-ai/DeepSeek-R1",
+    "openai/gpt-oss-120b",
+)
 CARDS = ("H100-SXM5-80GB", "H200-SXM-141GB", "B200-SXM-180GB", "A100-SXM4-80GB", "L40S")
 TRAFFIC = Traffic(1000, 200)
 
 
 def deployed(
-    name: str = NAMES[0], card: str = CARDS[0], gpus: int = 1, engine: str = "vllm",
-    precision: str = "bf16",
-) -> Deployment:  # fmt: skip
+    name: str = NAMES[0], card: str = CARDS[0], gpus: int = 1, engine: str = "vllm", precision: str = "bf16"
+) -> Deployment:
     return Deployment(
-        bundled_language_models().find(name), precision, "bf16", engine, bundled_gpu_facts()[card],
-        gpus, "none" if gpus == 1 else "nvlink",
-    )  # fmt: skip
+        bundled_language_models().find(name),
+        precision,
+        "bf16",
+        engine,
+        bundled_gpu_facts()[card],
+        gpus,
+        "none" if gpus == 1 else "nvlink",
+    )
 
 
 def seconds(deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC) -> Floats:
@@ -39,17 +48,23 @@ def seconds(deployments: list[Deployment], concurrency: float, traffic: Traffic 
 
 
 DEPLOYMENTS = st.builds(
-    deployed, st.sampled_from(NAMES), st.sampled_from(CARDS), st.sampled_from([4, 8]),
-    st.sampled_from(["vllm", "sglang", "trtllm"]), st.sampled_from(["bf16", "fp8"]),
-)  # fmt: skip
+    deployed,
+    st.sampled_from(NAMES),
+    st.sampled_from(CARDS),
+    st.sampled_from([4, 8]),
+    st.sampled_from(["vllm", "sglang", "trtllm"]),
+    st.sampled_from(["bf16", "fp8"]),
+)
 TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(0.0))
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    DEPLOYMENTS, st.builds(Traffic, st.floats(16, 8000), st.floats(1, 2000), st.just(0.0)),
-    st.floats(1, 500), st.floats(1.1, 4),
-)  # fmt: skip
+    DEPLOYMENTS,
+    st.builds(Traffic, st.floats(16, 8000), st.floats(1, 2000), st.just(0.0)),
+    st.floats(1, 500),
+    st.floats(1.1, 4),
+)
 def test_more_bandwidth_is_never_slower(
     deployment: Deployment, traffic: Traffic, concurrency: float, times: float
 ) -> None:
@@ -132,8 +147,7 @@ def test_pcie_gains_less_than_nvlink() -> None:
 
 def test_fewer_bits_are_faster_where_weights_bind() -> None:
     """One sequence reads all weights: FP8 has half of the bytes."""
-    wide, narrow = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=4,
-                                                                precision="fp8")], 1)  # fmt: skip
+    wide, narrow = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=4, precision="fp8")], 1)
     assert narrow < wide
 
 

@@ -29,11 +29,13 @@ def test_a_single_peak_may_all_grow_with_the_batch_and_may_not_shrink():
 
 
 def test_a_larger_batch_never_needs_less():
-    memory = peaks_of([
-        anchor(batch_size=8, peak_mib=2000.0),
-        anchor(batch_size=16, peak_mib=1500.0),
-        anchor(batch_size=8, peak_mib=1900.0),
-    ])  # fmt: skip
+    memory = peaks_of(
+        [
+            anchor(batch_size=8, peak_mib=2000.0),
+            anchor(batch_size=16, peak_mib=1500.0),
+            anchor(batch_size=8, peak_mib=1900.0),
+        ]
+    )
     sizes = [needed(memory, batch) for batch in (1, 8, 9, 16, 17, 300)]
     assert sizes == sorted(sizes)
 

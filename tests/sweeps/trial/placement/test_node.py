@@ -14,9 +14,7 @@ def test_threads_of_a_core_and_its_numa_node_come_from_sysfs(tmp_path):
         (topology / "physical_package_id").write_text(f"{cpu % 4 // 2}\n")
         (topology / "thread_siblings_list").write_text(f"{cpu % 4},{cpu % 4 + 4}\n")
         (tmp_path / f"cpu{cpu}" / f"node{cpu % 4 // 2}").mkdir()
-    assert cores_of([1, 2, 5, 7], tmp_path) == (
-        Core(1, (1, 5), 0), Core(2, (2,), 1), Core(3, (7,), 1),
-    )  # fmt: skip
+    assert cores_of([1, 2, 5, 7], tmp_path) == (Core(1, (1, 5), 0), Core(2, (2,), 1), Core(3, (7,), 1))
 
 
 def test_each_cpu_is_a_core_of_its_own_where_sysfs_is_silent(tmp_path):
@@ -33,9 +31,17 @@ def test_a_trial_may_have_the_gpus_and_slices_that_are_visible_each_on_its_numa_
     assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in every)
     assert read_node(with_gpus=False).gpus == ()
     for variable, left in {
-        "1": ["GPU-b2"], "MIG-5c89": ["MIG-5c89"], "1,0": ["GPU-b2", "GPU-a1"], "GPU-b": ["GPU-b2"],
-        "": [], "3": [], "0,-1,1": ["GPU-a1"], "0,0,1": ["GPU-a1"], "GPU-": [], "GPU-c3": [],
-    }.items():  # fmt: skip
+        "1": ["GPU-b2"],
+        "MIG-5c89": ["MIG-5c89"],
+        "1,0": ["GPU-b2", "GPU-a1"],
+        "GPU-b": ["GPU-b2"],
+        "": [],
+        "3": [],
+        "0,-1,1": ["GPU-a1"],
+        "0,0,1": ["GPU-a1"],
+        "GPU-": [],
+        "GPU-c3": [],
+    }.items():
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", variable)
         assert read_node().gpus == tuple(GpuDevice(uuid, 1) for uuid in left)
 

@@ -38,8 +38,10 @@ for _ in range(int(sys.argv[2])):
 def taker(folder, times, seconds):
     return subprocess.Popen(
         [sys.executable, "-c", _TAKER, str(folder), str(times), str(seconds)],
-        stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4],
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=Path(__file__).parents[4],
+    )
 
 
 def take(folder, vcpus, **options):

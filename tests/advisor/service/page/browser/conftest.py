@@ -8,8 +8,14 @@ import pytest
 
 from tests.advisor.service.page.browser.serving import Served
 
-_ARGUMENTS = ("--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking",
-              "--disable-component-update", "--disable-sync")  # fmt: skip
+_ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 # Before tests have homes of their own: Chromium finds its fonts in the user's.
 _HOME = os.environ.get("HOME", "/root")

@@ -39,9 +39,13 @@ class Served:
     def command(self, *words):
         """What it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", "advisor.cli.main", *words], env=self.env, capture_output=True,
-            text=True, check=True, timeout=60,
-        )  # fmt: skip
+            [sys.executable, "-m", "advisor.cli.main", *words],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
         return done.stdout + done.stderr
 
     def new_key(self, name, scope="read"):

@@ -12,8 +12,18 @@ SPECS = "/compare?task=inference&model=googlenet&spec=g5.xlarge gp3:500GiB,g6.xl
 GENERATION = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_ttft_ms=2000"
 TUNING = "/language?task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8"
 BESIDE = "/language/compare?model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge,g5.xlarge"
-PAGES = (QUESTION, "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8", "/compare",
-         SPECS, GENERATION, TUNING, BESIDE, "/measurements", "/sweeps", "/login")  # fmt: skip
+PAGES = (
+    QUESTION,
+    "/predict?task=training&model=resnet50&instance=g5.xlarge&vcpus=8",
+    "/compare",
+    SPECS,
+    GENERATION,
+    TUNING,
+    BESIDE,
+    "/measurements",
+    "/sweeps",
+    "/login",
+)
 REFUSED = "/?task=inference&model=googlenet&target_throughput=abc"
 NONE = "/?task=inference&model=googlenet&target_throughput=90000&gpu=T4"
 NONE_SERVES = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8&max_price=0.1"

@@ -1,0 +1,1 @@
+"""Makes what ships: the catalogue, network cards, measured rows and fits. Not in the wheel."""

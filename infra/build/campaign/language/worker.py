@@ -1,0 +1,144 @@
+"""Steps of plain transformers with random weights, in a process of its own.
+
+`python -m advisor.infra.build.campaign.language.worker`: the first line in is the job, each further one
+a cell;
+a line out for each. Needs torch and transformers. A cell is one batch: the pass over its prompts
+gives the first tokens, and each step after it is timed by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+_LEAST_STEPS = 8
+_LEAST_PASSES = 2
+# Of a cell's seconds, those for its prompts.
+_PROMPT_SHARE = 0.3
+
+
+class Bench:
+    """A model on a device, and what its passes take. `job` has config, device and graphs."""
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import torch
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        self._torch, self._job = torch, job
+        self._is_cuda = job["device"] == "cuda"
+        torch.manual_seed(0)
+        given = {k: v for k, v in job["config"].items() if k not in ("architectures", "model_type")}
+        config = AutoConfig.for_model(job["config"]["model_type"], **given)
+        builder: Any = AutoModelForCausalLM  # carries no types
+        with torch.device(job["device"]):
+            self._model = builder.from_config(config, dtype=torch.bfloat16)
+        self._model.eval()
+        self._config = config
+
+    def facts(self) -> dict[str, Any]:
+        """What ran."""
+        import transformers
+
+        device = self._torch.cuda.get_device_name(0) if self._is_cuda else ""
+        return {
+            "gpu": device,
+            "torch": str(self._torch.__version__),
+            "engine_version": transformers.__version__,
+        }
+
+    def measured(self, cell: dict[str, Any]) -> dict[str, Any]:
+        """Raw seconds of passes over the prompts and of steps after them."""
+        from transformers import StaticCache
+
+        torch, batch = self._torch, cell["concurrency"]
+        prompt = torch.randint(
+            0, self._config.vocab_size, (batch, cell["input_tokens"]), device=self._job["device"]
+        )
+        cache: Any = None
+        length = cell["input_tokens"] + cell["output_tokens"] + 8
+
+        def fill() -> None:
+            nonlocal cache
+            cache = StaticCache(config=self._config, max_cache_len=length)
+            self._pass(prompt, cache)
+
+        with torch.inference_mode():
+            fill()  # allocates, and chooses kernels
+            seconds = cell["seconds"] * _PROMPT_SHARE
+            passes = self._timed(fill, _LEAST_PASSES, 10**6, seconds)
+            token = prompt[:, :1].clone()
+            step = self._step(token, cache)
+            left = cell["output_tokens"]
+            seconds = cell["seconds"] - seconds
+            steps = self._timed(step, min(_LEAST_STEPS, left), left, seconds)
+        return {"status": "ok", "prompt_seconds": passes, "step_seconds": steps}
+
+    def _step(self, token: Any, cache: Any) -> Callable[[], None]:
+        """One token more of every sequence; captured once, where graphs are used."""
+
+        def step() -> None:
+            self._pass(token, cache)
+
+        for _ in range(2):
+            step()
+        if not (self._job["graphs"] and self._is_cuda):
+            return step
+        self._torch.cuda.synchronize()
+        graph = self._torch.cuda.CUDAGraph()
+        with self._torch.cuda.graph(graph):
+            step()
+        replay: Callable[[], None] = graph.replay
+        return replay
+
+    def _pass(self, tokens: Any, cache: Any) -> None:
+        self._model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
+
+    def _timed(self, work: Callable[[], None], least: int, most: int, seconds: float) -> list[float]:
+        """Seconds of each call, until the time is over."""
+        taken: list[float] = []
+        while len(taken) < most and (len(taken) < least or sum(taken) < seconds):
+            self._wait()
+            begun = time.perf_counter()
+            work()
+            self._wait()
+            taken.append(time.perf_counter() - begun)
+        return taken
+
+    def _wait(self) -> None:
+        if self._is_cuda:
+            self._torch.cuda.synchronize()
+
+    def answered(self, cell: dict[str, Any]) -> dict[str, Any]:
+        """The measurement, or that memory did not suffice."""
+        try:
+            return self.measured(cell)
+        except (self._torch.OutOfMemoryError, MemoryError) as error:
+            return {"status": "out_of_memory", "reason": str(error)[:200]}
+        finally:
+            if self._is_cuda:
+                self._torch.cuda.empty_cache()
+
+
+def main() -> None:
+    """Answer cells until the input ends."""
+    from advisor.models.zoo.torchvision_operators import import_torchvision
+
+    with suppress(ImportError):  # transformers imports it where it is installed: it must load
+        import_torchvision()
+    bench = Bench(json.loads(sys.stdin.readline()))
+    _send({"ready": bench.facts()})
+    for line in sys.stdin:
+        _send(bench.answered(json.loads(line)))
+
+
+def _send(answer: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""Alibaba: types and prices in CNY, of 2024, and disks, whose prices are estimated."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+from advisor.catalog.instances import NETWORK_COLUMNS, NETWORKS_FILE
+from advisor.infra.build.catalog import disks
+from advisor.infra.build.catalog.hosts import cloud_part, host, no_gpu, sheet_gib
+from advisor.infra.build.catalog.provenance import LIST_DAYS, SPOT_DAYS, Source
+from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
+from advisor.infra.build.catalog.wide import Basis, CloudPart, price_row, wide_prices
+
+Row = Mapping[str, str]
+HOURS_PER_MONTH = 730
+_MB_IN_MIB = 1e6 / 2**20
+# 'A10*1/6' and 'T4/4' are shares of a card.
+_SHARE = re.compile(r"(?:\*1)?(?:/(\d+))?$")
+# How the API names processors: 8269CY is Intel's, 9T24 AMD's; only Alibaba's own begins otherwise.
+_MAKERS = (("8", "Intel"), ("6", "Intel"), ("9", "AMD"), ("YiTian", "Alibaba"))
+
+SOURCE = Source(
+    "alibaba-60cef47f",
+    "2024-10-09",
+    "Apache-2.0",
+    "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY)",
+    "Alibaba types and prices",
+    LIST_DAYS,
+    "prices of Alibaba after 2024-10 are not known offline",
+)
+SPOT_SOURCE = Source(
+    "alibaba-spot-60cef47f",
+    SOURCE.as_of,
+    SOURCE.licence,
+    "cloudpilot-ai/priceserver@60cef47f (Alibaba Cloud price list in CNY; spot)",
+    "Alibaba spot prices",
+    SPOT_DAYS,
+    SOURCE.note,
+)
+GPU_TYPES = Source(
+    "alibaba-gpu-types",
+    "2026-01-15",
+    "CC BY-SA 4.0",
+    "SpareCores' sparecores-data 0.3.4 (Alibaba's API)",
+    "Alibaba GPU types",
+)
+DISK_RULES = Source(
+    "alibaba-disk-rules", "2021-07-19", "MIT", "AlibabaCloudDocs/ecs@41c0f515", "Alibaba disk types"
+)
+DISK_PRICES = Source(
+    "alibaba-disks",
+    "2021-07-19",
+    "MIT; plain facts",
+    "AlibabaCloudDocs/ecs@322eaab8 (an example for Hangzhou); half of what ClickHouse of Alibaba "
+    "charges for two copies",
+    "Alibaba disk prices (estimated)",
+    note="prices of Alibaba's disks are estimated: no list of them by region is known offline",
+)
+NETWORKS = Source(
+    "alibaba-networks",
+    "2021-07-19",
+    "MIT",
+    "AlibabaCloudDocs/ecs@322eaab8",
+    "Alibaba networks between instances",
+)
+LIST = Basis("ali", "list", "CNY", SOURCE.id)
+SPOT = Basis("alispot", "observed", "CNY", SPOT_SOURCE.id)
+_BASES = {"on-demand": LIST, "spot": SPOT}
+# What PolarDB charges for the same disks a month, turned to hours by Hangzhou's ratio of both
+# (0.2336 / 0.153), over the estimate: 0.98 to 1.05 on the mainland; abroad 0.63 to 1.21 for PL1
+# and 1.20 to 2.47 for PL0. Wider, since the one list is of 2021.
+_BOUNDS = {"cloud_essd_pl0": (0.9, 2.5), "cloud_essd_pl1": (0.6, 1.25)}
+_MAINLAND, _MAINLAND_BOUNDS = "cn-", (0.85, 1.15)
+_ABROAD = ("cn-hongkong",)
+
+
+def build() -> CloudPart:
+    """Everything of Alibaba; what the list says costs 0 has no known price."""
+    prices = wide_prices(read_source("catalog/alibaba_prices.csv"), ("instance_type", "market"))
+    rows = []
+    for key, cells in prices.items():
+        name, market = key.split("/")
+        rows.append(price_row(name, market, cells, _BASES[market].id))
+    plain = read_source("catalog/alibaba_instance_types.csv")
+    types = [_type(row) for row in plain if row["gpus"] == "0"]
+    return cloud_part(
+        *("alibaba", SOURCE, types, rows, (LIST, SPOT)),
+        apart=[_gpu_type(row) for row in read_source("sparecores/alibaba_gpu_types.csv")],
+        more=[*disks.disk_tables("alibaba", _disk_rules(), _disk_prices()), _networks()],
+        sources=(SPOT_SOURCE, GPU_TYPES, DISK_RULES, DISK_PRICES, NETWORKS),
+    )
+
+
+def _networks() -> OutputTable:
+    """Baselines of types with GPUs, by one card each."""
+    rows = read_source("catalog/alibaba_networks.csv")
+    cells = [(row["instance_type"], number(row["gbit_per_second"]), "1", NETWORKS.id) for row in rows]
+    return table(NETWORKS_FILE.format("alibaba"), NETWORK_COLUMNS, cells)
+
+
+def _type(row: Row) -> dict[str, str]:
+    name = row["instance_type"]
+    return host("alibaba", name, (_family(name),), row["vcpus"], row["memory_gib"]) | no_gpu()
+
+
+def _gpu_type(row: Row) -> Row:
+    """A type with a GPU or another accelerator; cards that no file names keep Alibaba's word."""
+    name, model = row["instance_type"], row["cpu_model"]
+    facts = host("alibaba", name, (_family(name),), row["vcpus"], row["memory_gib"])
+    makers = (maker for start, maker in _MAKERS if model.startswith(start))
+    facts["cpu_manufacturer"] = next(makers, "")
+    if facts["cpu_manufacturer"] == "Alibaba":
+        facts |= {"cpu_architecture": "arm64", "physical_cores": facts["vcpus"]}
+    facts |= {"instance_store_gb": row["local_storage_gb"], "source": GPU_TYPES.id}
+    return facts | _card(row)
+
+
+def _card(row: Row) -> dict[str, str]:
+    whole = _SHARE.sub("", row["gpu_model"])
+    parts = int(_SHARE.search(row["gpu_model"])[1] or 1)  # type: ignore[index]
+    memory = row["gpu_memory_mib"] and str(int(row["gpu_memory_mib"]) * parts)
+    card = _cards().get((whole, memory))
+    if card is None:
+        # Of a card that is known the rest is a share of a size that nobody tells.
+        known = any(model == whole for model, _ in _cards())
+        return {
+            "gpu_vendor": "NVIDIA",
+            "gpu_name": whole,
+            "gpu_count": "" if known else row["gpu_count"],
+            "gpu_memory_mib": row["gpu_memory_mib"],
+        }
+    if card["vendor"] == "accelerator":
+        return {"accelerator": whole} | no_gpu()
+    sheet = card["sheet"]
+    told = str(round(sheet_gib()[sheet] * 1024 / parts)) if sheet else row["gpu_memory_mib"]
+    return {
+        "gpu_vendor": card["vendor"],
+        "gpu_name": sheet or whole,
+        "gpu_count": row["gpu_count"],
+        "gpu_fraction": number(str(1 / parts)),
+        "gpu_memory_mib": told,
+    }
+
+
+def _family(name: str) -> str:
+    return re.split(r"[-.]", name.removeprefix("ecs."))[0]
+
+
+@cache
+def _cards() -> dict[tuple[str, str], dict[str, str]]:
+    rows = read_source("catalog/alibaba_cards.csv")
+    return {(row["gpu_model"], row["gpu_memory_mib"]): row for row in rows}
+
+
+def _disk_prices() -> list[tuple[str, ...]]:
+    """What a GiB costs a month; IOPS and MiB/s come with it."""
+    rows: list[tuple[str, ...]] = []
+    for row in read_source("catalog/alibaba_disk_prices.csv"):
+        region, kind = row["region"], row["disk_type"]
+        mainland = region.startswith(_MAINLAND) and region not in _ABROAD
+        low, high = _MAINLAND_BOUNDS if mainland else _BOUNDS[kind]
+        usd = number(str(float(row["price_per_gib_hour_payg"]) * HOURS_PER_MONTH))
+        told = (region, kind, usd, "0:0", "0", DISK_PRICES.id)
+        rows.append((*told, "estimated", f"{low:g}", f"{high:g}"))
+    return rows
+
+
+def _disk_rules() -> list[dict[str, str]]:
+    """Alibaba states rates in MB/s of 10**6 bytes."""
+    rules = []
+    for row in read_source("catalog/alibaba_disk_rules.csv"):
+        own = {name: row[name] for name in disks.RULE_COLUMNS if name in row}
+        for name in ("base", "per_gib", "cap"):
+            own[f"mib_s_{name}"] = number(str(float(row[f"mb_s_{name}"]) * _MB_IN_MIB))
+        own["typical_read_latency_ms"] = row["typical_latency_ms"]
+        rules.append(dict.fromkeys(disks.RULE_COLUMNS, "") | own)
+    return rules

@@ -1,0 +1,142 @@
+"""On-demand prices that no list has, from what its kin cost in that region.
+
+A region's price over that of us-east-1 hardly differs between the sizes of a family, and little
+between newer families of one line (c7gd, c8gd: class, maker of the processor, what is in the name
+beside). In ap-south-1 Graviton and AMD cost 30 to 40 % less than Intel: the maker matters. Bare
+metal costs what the type with as many vCPUs costs. Accelerated types are no kin of older ones: each
+card has its own ratios. How wrong each of these is, is measured where there is a list, with the
+type or family left out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from advisor.infra.build.catalog.aws.families import BARE_METAL, family, generation, kinds
+from advisor.infra.build.catalog.aws.lists import Dollars
+from advisor.infra.build.catalog.tables import read_source
+
+HOME = "us-east-1"
+# From here on AWS prices families of a class alike; older ones keep ratios of their own time.
+NEWER = 7
+# Bare metal asked for alone costs at most this over the type with as many vCPUs; more is another
+# machine (m8gb.metal-24xl).
+_DEDICATED = 1.2
+
+# What a price can be estimated from, best first.
+WAYS = SAME_SIZE, SAME_FAMILY, SAME_LINE, SAME_CLASS, OLDER = (
+    *("metal", "family", "line", "class", "older"),
+)
+
+
+class Estimate(NamedTuple):
+    """A price, which of `WAYS` led to it, and the type whose listed price it is, if any."""
+
+    usd: float
+    way: str
+    twin: str = ""
+
+
+class Estimates:
+    """Estimates from what is `listed`; `types`: rows of the source by name."""
+
+    def __init__(self, listed: Dollars, types: Mapping[str, Mapping[str, str]]) -> None:
+        self._listed = listed
+        self._kinds = kinds({name: row["cpu_manufacturer"] for name, row in types.items()})
+        self._vcpus = {name: row["vcpus"] for name, row in types.items()}
+        cards = {row["family"] for row in read_source("catalog/aws_accelerators.csv")}
+        cards |= {family(name) for name, row in types.items() if row["gpu_name"]}
+        self._accelerated = frozenset(cards)
+        self._sizes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+        for name, cells in listed.items():
+            if HOME in cells and BARE_METAL not in name and name in types:
+                for region, usd in cells.items():
+                    self._sizes[family(name), region][name] = usd / cells[HOME]
+        self._ratios = {key: statistics.median(of.values()) for key, of in self._sizes.items()}
+        self._twins = {
+            (family(name), row["vcpus"]): name for name, row in types.items() if BARE_METAL not in name
+        }
+
+    def estimate(self, name: str, region: str) -> Estimate | None:
+        """What a type costs in a region that lists no price of it; None: nothing is alike."""
+        if BARE_METAL in name:
+            return self._of_metal(name, region)
+        home = self._listed.get(name, {}).get(HOME)
+        sizes = self._sizes.get((family(name), region))
+        if home is None:
+            return None
+        if sizes:
+            return Estimate(home * self._ratios[family(name), region], SAME_FAMILY)
+        for way, ratios in self._kin(family(name), region):
+            if ratios:
+                return Estimate(home * statistics.median(ratios), way)
+        return None
+
+    def unlike(self, dedicated: Mapping[str, float]) -> set[str]:
+        """Bare-metal types that are other machines than their twins; what they cost alone."""
+        return {
+            name
+            for name, usd in dedicated.items()
+            for twin in [self._twin(name)]
+            if twin and usd > _DEDICATED * self._listed.get(twin, {}).get(HOME, usd)
+        }
+
+    def left_out(self) -> Iterator[tuple[str, float]]:
+        """Way, and the listed price over the estimate made without it: each bare-metal type, each
+        size of a family, each newer family by every way that there is."""
+        for name, cells in self._listed.items():
+            twin = self._listed.get(self._twin(name) or "", {})
+            if BARE_METAL in name:
+                yield from ((SAME_SIZE, usd / twin[at]) for at, usd in cells.items() if at in twin)
+        for (_, region), sizes in self._sizes.items():
+            if region != HOME and len(sizes) > 1:
+                yield from ((SAME_FAMILY, ratio) for ratio in _over_the_others(sizes))
+        for (name, region), ratio in self._ratios.items():
+            if region != HOME and generation(name) >= NEWER:
+                kin = self._kin(name, region)
+                yield from ((way, ratio / statistics.median(of)) for way, of in kin if of)
+
+    def _of_metal(self, name: str, region: str) -> Estimate | None:
+        """What the type with as many vCPUs is listed or estimated at."""
+        twin = self._twin(name)
+        if twin is None:
+            return None
+        usd = self._listed.get(twin, {}).get(region)
+        return Estimate(usd, SAME_SIZE, twin) if usd else self.estimate(twin, region)
+
+    def _twin(self, name: str) -> str | None:
+        return self._twins.get((family(name), self._vcpus.get(name, "")))
+
+    def _kin(self, name: str, region: str) -> Iterable[tuple[str, list[float]]]:
+        """The region's ratios of other families: of newer ones of the same line, of newer ones of
+        the class, of the last generation before them."""
+        own = self._kinds.get(name)
+        if own is None:
+            return
+        kin = {
+            other: self._ratios[other, region]
+            for other, kind in self._kinds.items()
+            if other != name and kind[:2] == own[:2] and (other, region) in self._ratios
+        }
+        newer = [other for other in kin if generation(other) >= NEWER]
+        yield SAME_LINE, [kin[other] for other in newer if self._kinds[other] == own]
+        yield SAME_CLASS, [kin[other] for other in newer]
+        if name not in self._accelerated:
+            older = [other for other in kin if generation(other) < NEWER]
+            last = max(map(generation, older), default=0)
+            yield OLDER, [kin[other] for other in older if generation(other) == last]
+
+
+def _over_the_others(sizes: Mapping[str, float]) -> Iterator[float]:
+    """Each ratio over the median of all but it."""
+    for name, ratio in sizes.items():
+        yield ratio / statistics.median(other for size, other in sizes.items() if size != name)
+
+
+def interval(ratios: Iterable[float]) -> tuple[float, float]:
+    """The factors between which 90 % of them lie, 1 within; rounded outwards."""
+    low, *_, high = statistics.quantiles(ratios, n=20)
+    return min(1.0, int(low * 1000) / 1000), max(1.0, -int(-high * 1000 // 1) / 1000)

@@ -1,0 +1,98 @@
+"""AWS's published prices: for each offer, that of the newest list."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from msgspec import Struct
+
+from advisor.infra.build.catalog.aws import sources
+from advisor.infra.build.catalog.aws.families import BARE_METAL, family
+from advisor.infra.build.catalog.tables import read_source
+from advisor.infra.build.catalog.wide import Basis, Cell, wide_prices
+
+# Type -> region -> US dollars an hour.
+Dollars = Mapping[str, Mapping[str, float]]
+Cells = dict[str, dict[str, Cell]]
+
+# Lists round; what differs by more has changed since.
+_CHANGED = 0.002
+
+
+class PriceList(Struct, frozen=True):
+    """One published list."""
+
+    prices: Mapping[str, Mapping[str, str]]
+    basis: Basis
+
+
+class Newest(Struct, frozen=True):
+    """The newest published price of each offer; `changed` are the families whose prices an older
+    list has otherwise: where only that one knows them, they are unknown."""
+
+    cells: Cells
+    changed: frozenset[str]
+
+
+def on_demand_lists() -> tuple[PriceList, ...]:
+    """Newest first. The newest asks for dedicated machines where it prices bare metal, which costs
+    6 to 10 % more: those prices are left out."""
+    newest, *older = (_read(path, basis) for path, basis in sources.ON_DEMAND.items())
+    shared = {name: cells for name, cells in newest.prices.items() if BARE_METAL not in name}
+    return PriceList(shared, newest.basis), *older
+
+
+def commitment_lists(market: str, changed: Collection[str]) -> tuple[PriceList, ...]:
+    """Nothing paid in advance; newest first. A commitment belongs to the on-demand price of its
+    day: those of families that have `changed` since the oldest list are left out of it."""
+    lists = (_read(path, basis) for path, basis in sources.COMMITMENTS[market].items())
+    return tuple(_without(changed, one) if one.basis == sources.OLDEST_COMMITMENTS else one for one in lists)
+
+
+def newest_prices(lists: Iterable[PriceList]) -> Newest:
+    """`lists` newest first."""
+    cells: Cells = {}
+    gone: set[str] = set()
+    for one in lists:
+        gone |= _changed_families(one.prices, cells)
+        for name, prices in _without(gone, one).prices.items():
+            for region, usd in prices.items():
+                if usd:
+                    cells.setdefault(name, {}).setdefault(region, Cell(usd, one.basis.id))
+    return Newest(cells, frozenset(gone))
+
+
+def dollars(cells: Mapping[str, Mapping[str, Cell]]) -> Dollars:
+    """The prices as numbers."""
+    return {name: {region: float(cell.price) for region, cell in row.items()} for name, row in cells.items()}
+
+
+def dedicated_prices() -> dict[str, float]:
+    """Bare-metal types -> what the newest list asks for them in us-east-1, machine to oneself."""
+    path, basis = next(iter(sources.ON_DEMAND.items()))
+    return {
+        name: float(usd)
+        for name, cells in _read(path, basis).prices.items()
+        for usd in cells.values()
+        if BARE_METAL in name and usd
+    }
+
+
+def _without(families: Collection[str], one: PriceList) -> PriceList:
+    kept = {name: cells for name, cells in one.prices.items() if family(name) not in families}
+    return PriceList(kept, one.basis)
+
+
+def _changed_families(older: Mapping[str, Mapping[str, str]], newer: Cells) -> set[str]:
+    return {
+        family(name)
+        for name, prices in older.items()
+        for region, usd in prices.items()
+        if usd
+        and region in newer.get(name, {})
+        and abs(float(usd) / float(newer[name][region].price) - 1) > _CHANGED
+    }
+
+
+def _read(path: str, basis: Basis) -> PriceList:
+    return PriceList(wide_prices(read_source(f"catalog/{path}.csv.gz"), ("instance_type",)), basis)

@@ -1,0 +1,24 @@
+"""Azure: sizes with list and spot prices, managed disks."""
+
+from __future__ import annotations
+
+from advisor.infra.build.catalog.azure import sizes, sources
+from advisor.infra.build.catalog.azure.disks import build_disks
+from advisor.infra.build.catalog.azure.prices import build_prices
+from advisor.infra.build.catalog.hosts import cloud_part
+from advisor.infra.build.catalog.wide import CloudPart
+
+
+def build() -> CloudPart:
+    """Everything of Azure."""
+    prices = build_prices()
+    named = dict.fromkeys(row.instance_type for row in prices)
+    told = sizes.told_gpu_sizes()
+    return cloud_part(
+        *("azure", sources.PRICES),
+        [sizes.cpu_size(size) for size in named if not sizes.is_gpu_size(size)],
+        *(prices, sources.BASES),
+        apart=[sizes.gpu_size(size, told.get(size)) for size in named if sizes.is_gpu_size(size)],
+        more=build_disks(named, prices),
+        sources=sources.SOURCES,
+    )

@@ -1,0 +1,75 @@
+"""Prices of Azure's sizes: two lists of one interface, a month apart, and spot."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+
+from advisor.infra.build.catalog.azure import sources
+from advisor.infra.build.catalog.tables import read_source
+from advisor.infra.build.catalog.wide import Cell, PriceRow, price_row, wide_prices
+
+Prices = Mapping[str, Mapping[str, str]]
+# Prices this near to each other are the same one, rounded otherwise.
+_SAME = 0.002
+# The list has slips: F2ams_v6 to F64ams_v6 cost a tenth in newzealandnorth of what they do anywhere
+# else. A price this many times off is not taken.
+_SLIP = 2.0
+
+
+def build_prices() -> list[PriceRow]:
+    """On-demand and spot prices by region."""
+    older = wide_prices(read_source("catalog/azure_prices.csv.gz"), ("instance_type", "market"))
+    newer = wide_prices(read_source("catalog/azure_gpu_prices.csv"), ("vm_size",))
+    on_demand = _of_market(older, "on-demand")
+    slips = slips_of(on_demand)
+    rows = [
+        PriceRow(size, "on-demand", _cells(on_demand.get(size, {}), newer.get(size, {})))
+        for size in sorted({*on_demand, *newer})
+    ]
+    spot = _of_market(older, "spot")
+    rows += [price_row(size, "spot", spot[size], sources.OBSERVED.id) for size in sorted(spot)]
+    return [kept for row in rows if (kept := _without(row, slips)).cells]
+
+
+def slips_of(prices: Prices) -> set[tuple[str, str]]:
+    """Pairs of a size and a region whose price is less than half, or more than twice, what the size
+    costs in the middle of all regions times how dear the region is."""
+    middle = {
+        size: statistics.median(float(usd) for usd in cells.values() if usd)
+        for size, cells in prices.items()
+        if any(cells.values())
+    }
+    ratios: dict[str, dict[str, float]] = defaultdict(dict)
+    for size, usual in middle.items():
+        for region, usd in prices[size].items():
+            if usd:
+                ratios[region][size] = float(usd) / usual
+    found = set()
+    for region, of_size in ratios.items():
+        dear = statistics.median(of_size.values())
+        off = (size for size, r in of_size.items() if not 1 / _SLIP <= r / dear <= _SLIP)
+        found |= {(size, region) for size in off}
+    return found
+
+
+def _without(row: PriceRow, slips: set[tuple[str, str]]) -> PriceRow:
+    name = row.instance_type
+    kept = {r: cell for r, cell in row.cells.items() if (name, r) not in slips}
+    return PriceRow(name, row.market, kept)
+
+
+def _of_market(prices: Prices, market: str) -> dict[str, Mapping[str, str]]:
+    end = f"/{market}"
+    return {key.removesuffix(end): cells for key, cells in prices.items() if key.endswith(end)}
+
+
+def _cells(older: Mapping[str, str], newer: Mapping[str, str]) -> dict[str, Cell]:
+    """The newer list, but for sizes of which it has the price with Windows: there it is dearer than
+    the older one, which is Linux alone."""
+    both = [(float(older[r]), float(newer[r])) for r in older if older[r] and newer.get(r)]
+    if any(abs(new / old - 1) > _SAME for old, new in both):
+        newer = {}
+    listed = {region: Cell(usd, sources.LIST.id) for region, usd in older.items() if usd}
+    return listed | {region: Cell(usd, sources.GPU_LIST.id) for region, usd in newer.items() if usd}

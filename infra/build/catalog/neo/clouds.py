@@ -1,0 +1,177 @@
+"""Neo-clouds in the bundle: types with the facts that are known, and prices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+
+from msgspec.structs import replace
+
+from advisor.infra.build.catalog.hosts import cloud_part, no_gpu, sheet_gib
+from advisor.infra.build.catalog.neo import sources
+from advisor.infra.build.catalog.neo.disks import assumed_facts, build_disks
+from advisor.infra.build.catalog.neo.prices import on_demand
+from advisor.infra.build.catalog.provenance import Source
+from advisor.infra.build.catalog.tables import number, read_source
+from advisor.infra.build.catalog.wide import Basis, CloudPart, PriceRow, price_row
+
+Row = Mapping[str, str]
+# Where the types of each come from.
+CLOUDS = {
+    "lambda": sources.LAMBDA,
+    "runpod": sources.OFFERINGS,
+    "nebius": sources.SHAPES,
+    "verda": sources.SHAPES,
+    "hyperstack": sources.SHAPES,
+    "jarvislabs": sources.SHAPES,
+    "oci": sources.OCI,
+    "digitalocean": sources.OFFERINGS,
+    "vultr": sources.OFFERINGS,
+    "ovh": sources.OVH,
+    "scaleway": sources.SHAPES,
+    "civo": sources.CIVO,
+    "paperspace": sources.PAPERSPACE,
+    "leafcloud": sources.EUROS,
+    "infomaniak": sources.EUROS,
+    "vast": sources.VAST,
+}
+_PRICE_SOURCES = {
+    one.id: one
+    for one in (
+        *(sources.LAMBDA, sources.HOURS, sources.OFFERINGS, sources.OCI, sources.CIVO),
+        *(sources.PAPERSPACE, sources.EUROS, sources.OVH_EUROS, sources.VAST),
+    )
+}
+_DISK_SOURCES = {"oci": (sources.OCI_DISKS,), "nebius": (sources.NEBIUS_DISKS,)}
+# Grace has no second threads.
+_ARM_CARDS = ("GH200", "GB200", "GB300")
+# Two tiers of one list: hosts of RunPod's own, and those of other people.
+_TIERS = {"runpod": ("secure", "community")}
+
+
+def build() -> list[CloudPart]:
+    """Every neo-cloud."""
+    return [_cloud(cloud, source) for cloud, source in CLOUDS.items()]
+
+
+def _cloud(cloud: str, source: Source) -> CloudPart:
+    types: dict[str, Row] = {}
+    left_out = []
+    prices: list[PriceRow] = []
+    bases: dict[str, Basis] = {}
+    for row in _rows(cloud):
+        card = _cards().get((cloud, row["card"]), {})
+        told = on_demand(row, card.get("priced_as", ""), row.get("tier") or "on-demand")
+        if told is None or (row["card"] and not card):
+            left_out.append(row["instance_type"])
+            continue
+        types[row["instance_type"]] = _type(row, card.get("sheet", ""))
+        prices += _price_rows(row, told.price, told.basis)
+        bases[told.basis.id] = told.basis
+    regions = sorted({region for row in prices for region in row.cells})
+    lists = {basis.source: _PRICE_SOURCES[basis.source] for basis in bases.values()}
+    part = cloud_part(
+        *(cloud, source, types.values(), prices, bases.values()),
+        more=build_disks(cloud, regions),
+        sources=(*lists.values(), *_DISK_SOURCES.get(cloud, ()), sources.ASSUMED),
+    )
+    note = f"{cloud}: left out, no dated price or no data sheet: {', '.join(left_out) or 'none'}"
+    if source is sources.OVH:
+        part = _with_types_apart(part)
+    return replace(part, as_of=max(one.as_of for one in lists.values()), notes=(note,))
+
+
+def _with_types_apart(part: CloudPart) -> CloudPart:
+    """Facts under a licence of their own stand in a file of their own."""
+    types, *others = part.tables
+    apart = replace(types, path=types.path.replace("catalog/", "sparecores/"))
+    return replace(part, tables=(replace(types, rows=()), apart, *others))
+
+
+def _rows(cloud: str) -> Iterator[dict[str, str]]:
+    """Types of a cloud as `neo_types.csv` has them, named, one for each tier."""
+    listed = read_source("catalog/neo_types.csv")
+    for row in _ovh(listed) if cloud == "ovh" else listed:
+        if row["cloud"] == cloud and cloud in _TIERS:
+            for tier in _TIERS[cloud]:
+                yield row | {"instance_type": f"{_name(row)}.{tier}", "tier": tier}
+        elif row["cloud"] == cloud:
+            yield row | {"instance_type": row["instance_type"] or _name(row)}
+
+
+def _name(row: Row) -> str:
+    """What one GPU of a card is called where the cloud names no type."""
+    card = _cards().get((row["cloud"], row["card"]), {})
+    return card.get("type_name") or f"1x-{card.get('priced_as', row['card'])}".replace(" ", "-")
+
+
+def _ovh(listed: Iterable[Row]) -> Iterator[dict[str, str]]:
+    """Types as SpareCores has them, and the prices of those that are listed by type, in euros."""
+    own = {row["instance_type"]: row for row in listed if row["cloud"] == "ovh"}
+    for row in read_source("sparecores/ovh_gpu_types.csv"):
+        price = own.get(row["instance_type"], {})
+        yield {
+            "cloud": "ovh",
+            "instance_type": row["instance_type"],
+            "card": row["gpu_model"],
+            "gpu_count": row["gpu_count"],
+            "vcpus": row["vcpus"],
+            "memory_gib": row["memory_gib"],
+            "local_disk_gb": row["local_storage_gb"],
+            "regions": "global",
+            "price_per_hour": price.get("price_per_hour", ""),
+            "currency": price.get("currency", ""),
+        }
+
+
+def _type(row: Row, sheet: str) -> Row:
+    """Columns of the types table; `assumed` names what nobody tells."""
+    arm = sheet.startswith(_ARM_CARDS)
+    assumed = assumed_facts(row["cloud"])
+    rests_on = [
+        name
+        for name, counts in (
+            ("threads_per_core", not arm and bool(row["vcpus"])),
+            ("local_disk_read_iops", bool(row.get("local_disk_gb"))),
+        )
+        if counts and name in assumed
+    ]
+    gpu = (
+        {
+            "gpu_vendor": "NVIDIA",
+            "gpu_name": sheet,
+            "gpu_count": row["gpu_count"],
+            "gpu_fraction": "1",
+            "gpu_memory_mib": str(round(sheet_gib()[sheet] * 1024)),
+        }
+        if sheet
+        else no_gpu()
+    )
+    vcpus, memory = row["vcpus"], row["memory_gib"]
+    return gpu | {
+        "instance_type": row["instance_type"],
+        "vcpus": vcpus,
+        "physical_cores": vcpus and str(int(vcpus) if arm else max(1, int(vcpus) // 2)),
+        "memory_mib": memory and str(round(float(memory) * 1024)),
+        "cpu_architecture": "arm64" if arm else "x86_64",
+        "instance_store_gb": row.get("local_disk_gb", ""),
+        "instance_store_nvme": "1" if row.get("local_disk_gb") else "0",
+        "burstable": "0",
+        "current": "1",
+        "assumed": " ".join(rests_on),
+    }
+
+
+def _price_rows(row: Row, price: str, basis: Basis) -> Iterator[PriceRow]:
+    regions = row["regions"].split()
+    yield price_row(row["instance_type"], "on-demand", dict.fromkeys(regions, price), basis.id)
+    if row["cloud"] == "oci" and row["spot_price_per_hour"]:  # half the price, as Oracle lists it
+        spot = dict.fromkeys(regions, number(row["spot_price_per_hour"]))
+        yield price_row(row["instance_type"], "spot", spot, basis.id)
+
+
+@cache
+def _cards() -> dict[tuple[str, str], dict[str, str]]:
+    """The data sheet of a card as a cloud names it, and how price lists call it."""
+    rows = read_source("catalog/neo_cards.csv")
+    return {(row["cloud"], row["card"]): row for row in rows}

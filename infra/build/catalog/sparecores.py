@@ -1,0 +1,163 @@
+"""What SpareCores measured on AWS servers (CC BY-SA 4.0), kept in files of its own.
+
+A size that was not measured takes those of a type with the same processor and as many vCPUs, where
+AWS names the processor, else its family's, and says so in a `basis` column.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from advisor.catalog.cpus import plain_cpu_name
+from advisor.infra.build.catalog.aws.families import family
+from advisor.infra.build.catalog.provenance import Source
+from advisor.infra.build.catalog.second_threads import measured_servers, second_thread_yields, usual_yield
+from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
+
+SERVERS_FILE = "sparecores/aws_servers.csv"
+CPU_FILE = "sparecores/cpu_models.csv"
+SOURCE = Source(
+    "sparecores-804d3c71",
+    "2026-06-11",
+    "CC BY-SA 4.0",
+    "SpareCores/sc-inspector-data@804d3c71 (measured)",
+    "CPU and GPU measurements",
+)
+
+SERVER_HEADER = (
+    "instance_type",
+    "cpu_model",
+    "single_thread_score",
+    "cpu_mark",
+    "cpu_basis",
+    "gpu_memory_mib",
+    "host_to_gpu_gb_per_second",
+    "gpu_basis",
+)
+CPU_HEADER = (
+    "cpu_model",
+    "second_thread_yield",
+    "basis",
+    "servers",
+    "mixed_marks_yield",
+    "integer_division_yield",
+)
+
+Row = Mapping[str, str]
+
+
+def build_sparecores(types: Sequence[Row]) -> list[OutputTable]:
+    """Per type: CPU model and scores, usable GPU memory, copy rate; per CPU model: yield."""
+    scores = [_renamed(row) for row in read_source("sparecores/aws_cpu_scores.csv")]
+    gpu_servers = [_renamed(row) for row in read_source("sparecores/aws_gpu_servers.csv")]
+    alike = {
+        row["instance_type"]: row["measured_type"] for row in read_source("sparecores/aws_same_processor.csv")
+    }
+    rows = []
+    for type_ in types:
+        cpu = _cpu_cells(type_["instance_type"], scores, alike)
+        gpu = _gpu_cells(type_, gpu_servers)
+        if any(cpu) or any(gpu):
+            rows.append((type_["instance_type"], *cpu, *gpu))
+    models = _cpu_models(scores, gpu_servers, {type_["instance_type"]: type_ for type_ in types})
+    return [table(SERVERS_FILE, SERVER_HEADER, rows), table(CPU_FILE, CPU_HEADER, models)]
+
+
+def _renamed(row: Row) -> dict[str, str]:
+    return dict(row) | {"cpu_model": plain_cpu_name(row["cpu_model"])}
+
+
+def _cpu_cells(name: str, scores: Sequence[Row], alike: Mapping[str, str]) -> tuple[str, str, str, str]:
+    for measured, basis in ((name, "measured"), (alike.get(name), "same processor and size")):
+        for row in scores:
+            if row["server"] == measured:
+                marks = row["passmark_singlethread"], row["passmark_cpu_mark"]
+                return row["cpu_model"], number(marks[0]), number(marks[1]), basis
+    kin = [row for row in scores if family(row["server"]) == family(name)]
+    if not kin:
+        return "", "", "", ""
+    model = _most_common(row["cpu_model"] for row in kin)
+    single = [float(r["passmark_singlethread"]) for r in kin if r["cpu_model"] == model]
+    # The multi-thread mark depends on the size, so a family has none.
+    return model, f"{statistics.median(single):.1f}", "", "family"
+
+
+def _gpu_cells(entry: Row, gpu_servers: Sequence[Row]) -> tuple[str, str, str]:
+    """Usable memory and copy rate; where only one of them was measured, the family fills in."""
+    name = entry["instance_type"]
+    if not entry["gpu_name"]:
+        return "", "", ""
+    own = next((row for row in gpu_servers if row["server"] == name), None)
+    # A fraction's memory is its own; sizes with whole GPUs share one card.
+    whole = float(entry["gpu_partition_size"] or 1) == 1
+    kin = [r for r in gpu_servers if family(r["server"]) == family(name)] if whole else []
+    family_rate = _median(row["h2d_gb_s"] for row in kin)
+    if own is None:
+        memory = _median(row["vram_mib_each"] for row in kin)
+        return memory, family_rate, "family" if memory else ""
+    if own["h2d_gb_s"] or not family_rate:
+        return own["vram_mib_each"], number(own["h2d_gb_s"]), "measured"
+    return own["vram_mib_each"], family_rate, "rate of family"
+
+
+def _cpu_models(
+    scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
+) -> list[tuple[str, ...]]:
+    """Per CPU model the yield of second threads, and the two figures that it was judged by."""
+    servers = measured_servers(scores, types)
+    mixed, division = second_thread_yields(servers), _division_yields(scores, gpu_servers, types)
+    usual = number(f"{usual_yield(mixed):.2f}")
+    counts = Counter(server.cpu for server in servers if server.threaded)
+    rows: list[tuple[str, ...]] = []
+    for model in sorted({row["cpu_model"] for row in (*scores, *gpu_servers)}):
+        own = (_share(mixed.get(model)), _share(division.get(model)))
+        if any(own):
+            rows.append((model, usual, "median of all", str(counts[model]), *own))
+        else:
+            rows.append((model, "0", "one thread a core", "0", *own))
+    return rows
+
+
+def _division_yields(
+    scores: Sequence[Row], gpu_servers: Sequence[Row], types: Mapping[str, Row]
+) -> dict[str, float]:
+    """What second threads add to integer division, per CPU model.
+
+    From the thread curve where one was measured; else from one thread and all threads, which
+    a falling turbo clock lowers. For comparison: one thread keeps a newer divider busy.
+    """
+    curves, ratios = defaultdict(list), defaultdict(list)
+    for row in gpu_servers:
+        gain = _curve_gain(row["stressng_curve"], int(float(row["cpu_cores"])), int(row["vcpus"]))
+        if gain is not None:
+            curves[row["cpu_model"]].append(gain)
+    for row in scores:
+        cores = int(types[row["server"]]["cores"]) if row["server"] in types else 0
+        if 0 < cores < int(row["vcpus"]):
+            one_thread = float(row["stressng_cpu_1thread"])
+            ratios[row["cpu_model"]].append(float(row["stressng_cpu_max"]) / one_thread / cores - 1)
+    return {model: statistics.median(gains) for model, gains in (ratios | curves).items()}
+
+
+def _curve_gain(curve: str, cores: int, vcpus: int) -> float | None:
+    """Throughput of all threads over that of one thread a core, less 1; None without both."""
+    points = dict(point.split(":") for point in curve.split("|") if point)
+    if cores >= vcpus or str(cores) not in points or str(vcpus) not in points:
+        return None
+    return float(points[str(vcpus)]) / float(points[str(cores)]) - 1
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else number(f"{value:.3f}")
+
+
+def _median(values: Iterable[str]) -> str:
+    existing = [float(value) for value in values if value]
+    return number(str(statistics.median(existing))) if existing else ""
+
+
+def _most_common(names: Iterable[str]) -> str:
+    counts = Counter(names)
+    return min(counts, key=lambda name: (-counts[name], name))

@@ -1,0 +1,159 @@
+"""What every provider's part of the build is made of: prices, sets of regions, checked figures."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec import Struct
+
+from advisor.catalog.prices import BASES_FILE
+from advisor.catalog.stored_prices import stored_prices
+from advisor.domain import PRICE_KINDS, Market
+from advisor.infra.build.catalog.provenance import Source
+from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table
+
+Row = Mapping[str, str]
+
+
+class Basis(Struct, frozen=True):
+    """How prices are known, their currency, and the id of their source.
+
+    The true price lies with 90 % between `low` and `high` times the one told: 1 and 1 for what a
+    seller lists. `terms` is what comes with it.
+    """
+
+    id: str
+    kind: str
+    currency: str
+    source: str
+    low: float = 1.0
+    high: float = 1.0
+    terms: str = ""
+
+    def __post_init__(self) -> None:
+        known = {row["currency"] for row in read_source("catalog/currencies.csv")}
+        if self.currency not in known:
+            raise ValueError(f"{self.id}: '{self.currency}' is no known currency")
+        if self.kind not in PRICE_KINDS:
+            raise ValueError(f"{self.id}: '{self.kind}' is no way to know a price")
+        if not 0 < self.low <= 1 <= self.high < math.inf:
+            raise ValueError(f"{self.id}: no price lies between {self.low} and {self.high} of it")
+
+
+class Cell(Struct, frozen=True):
+    """One price as it is written, in the currency of its basis, and the id of that basis."""
+
+    price: str
+    basis: str
+
+
+class PriceRow(Struct, frozen=True):
+    """One type on one market: a price a region, each on a basis of its own."""
+
+    instance_type: str
+    market: str
+    cells: Mapping[str, Cell]
+
+
+class PriceFile(Struct, frozen=True):
+    """Prices of one cloud on one market, as they are written."""
+
+    path: str
+    market: str
+    regions: tuple[str, ...]
+    offers: int
+    content: bytes
+
+
+class CloudPart(Struct, frozen=True):
+    """Everything of one cloud. `as_of` is the date of its list prices; `notes` are for whoever
+    builds."""
+
+    name: str
+    as_of: str
+    tables: tuple[OutputTable, ...]
+    prices: tuple[PriceRow, ...]
+    bases: tuple[Basis, ...]
+    sources: tuple[Source, ...]
+    notes: tuple[str, ...] = ()
+
+
+def basis_table(bases: Iterable[Basis]) -> OutputTable:
+    """The table that prices refer to."""
+    header = ("basis", "kind", "currency", "source", "low", "high", "terms")
+    rows = [
+        (one.id, one.kind, one.currency, one.source, f"{one.low:g}", f"{one.high:g}", one.terms)
+        for one in dict.fromkeys(bases)  # clouds may share one
+    ]
+    if len({row[0] for row in rows}) < len(rows):
+        raise ValueError("two bases have one id")
+    return table(BASES_FILE, header, rows)
+
+
+def price_cell(text: str, what: str) -> str:
+    """A price as short as it can be written; 0 is how sources say missing, never free.
+
+    `ValueError` for what is no price: negative, infinite, not a number.
+    """
+    if not text:
+        return ""
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise ValueError(f"{what}: {text} is no price")
+    return number(text) if value else ""
+
+
+def price_row(instance_type: str, market: str, prices: Row, basis: str) -> PriceRow:
+    """A row whose prices all stand on one basis; empty ones are left out."""
+    cells = {region: Cell(usd, basis) for region, usd in prices.items() if usd}
+    return PriceRow(instance_type, market, cells)
+
+
+def price_files(cloud: str, rows: Iterable[PriceRow]) -> list[PriceFile]:
+    """A file for each market; two prices for one offer are refused."""
+    by_market: dict[str, dict[str, dict[str, tuple[float, str]]]]
+    by_market = defaultdict(lambda: defaultdict(dict))
+    for row in rows:
+        kept = by_market[Market(row.market)][row.instance_type]
+        for region, cell in row.cells.items():
+            if region in kept:
+                what = f"{row.instance_type} in {region} ({row.market})"
+                raise ValueError(f"{cloud}: two prices for {what}")
+            if not 0 < float(cell.price) < math.inf:
+                raise ValueError(f"{cloud}: {cell.price} is no price of {row.instance_type}")
+            kept[region] = float(cell.price), cell.basis
+    return [_price_file(cloud, market, by_market[market]) for market in sorted(by_market)]
+
+
+def _price_file(cloud: str, market: str, cells: Mapping[str, Mapping[str, tuple[float, str]]]) -> PriceFile:
+    stored = stored_prices(market, cells)
+    return PriceFile(
+        path=f"catalog/{cloud}_prices_{market}",
+        market=market,
+        regions=tuple(stored.regions),
+        offers=sum(map(len, cells.values())),
+        content=stored.packed(),
+    )
+
+
+def region_sets(path: str, offered: Mapping[str, Iterable[str]]) -> tuple[OutputTable, dict[str, str]]:
+    """Types share few combinations of regions, so each is written once; and type -> its id."""
+    sets = {name: tuple(sorted(set(regions))) for name, regions in offered.items()}
+    ids = {regions: f"r{place:03d}" for place, regions in enumerate(sorted(set(sets.values())))}
+    rows = [(ids[regions], " ".join(regions)) for regions in ids]
+    named = {name: ids[regions] for name, regions in sets.items()}
+    return table(path, ("region_set", "regions"), rows), named
+
+
+def wide_prices(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str, str]]:
+    """A wide source table as '/'-joined keys -> region -> checked price."""
+    return {
+        "/".join(row[key] for key in keys): {
+            region: price_cell(cell, f"{row[keys[0]]} in {region}")
+            for region, cell in row.items()
+            if region not in keys
+        }
+        for row in rows
+    }

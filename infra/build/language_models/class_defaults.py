@@ -1,0 +1,75 @@
+"""`python -m advisor.infra.build.language_models.class_defaults`: writes class_defaults.json, what the
+configuration classes of the installed transformers take where a configuration is silent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from advisor.models.language.config_values import CLASS_DEFAULTS
+from advisor.models.language.families import FAMILIES
+
+# What is read of a configuration, by the names that the classes have for it.
+_KEYS = """
+    num_hidden_layers n_layer n_layers hidden_size n_embd d_model vocab_size tie_word_embeddings
+    max_position_embeddings n_positions max_seq_len num_attention_heads n_head n_heads head_dim
+    num_key_value_heads num_kv_heads kv_n_heads multi_query new_decoder_architecture
+    intermediate_size n_inner ffn_dim ffn_hidden_size expansion_ratio
+    num_experts num_local_experts n_routed_experts moe_num_experts num_experts_per_tok moe_k
+    moe_top_k moe_intermediate_size intermediate_size_mlp shared_expert_intermediate_size
+    shared_intermediate_size n_shared_experts moe_num_shared_experts first_k_dense_replace
+    moe_layer_start_index decoder_sparse_step interleave_moe_layer_step
+    kv_lora_rank q_lora_rank qk_rope_head_dim qk_nope_head_dim v_head_dim
+    index_n_heads index_head_dim index_topk
+    sliding_window attention_chunk_size use_sliding_window max_window_layers sliding_window_pattern
+    depth embed_dim mlp_ratio patch_size temporal_patch_size spatial_merge_size out_hidden_size
+    deepstack_visual_indexes
+""".split()  # noqa: SIM905
+_PARTS = ("text_config", "vision_config")
+
+
+def class_defaults() -> dict[str, dict[str, Any]]:
+    """Type of configuration -> the values of its class, of all architectures that are covered, of
+    what has one as its part, and of the towers of those."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    found: dict[str, dict[str, Any]] = {}
+    for kind in CONFIG_MAPPING.keys():  # noqa: SIM118  (it is no mapping to loop over)
+        parts = {name: part["model_type"] for name, part in _parts(CONFIG_MAPPING[kind]).items()}
+        if kind in FAMILIES or parts.get("text_config") in FAMILIES:
+            for name in (kind, *parts.values()):
+                found[name] = _values(CONFIG_MAPPING[name])
+    return dict(sorted(found.items()))
+
+
+def _parts(kind: Any) -> dict[str, dict[str, Any]]:
+    """Of each part its type, and what it is where the configuration has none at all."""
+    specs = {name: kind.sub_configs_defaults.get(name) for name in _PARTS}
+    return {
+        name: {"model_type": spec.model_type or spec.config_class.model_type}
+        | {key: value for key, value in (spec.init_kwargs or {}).items() if key in _KEYS}
+        for name, spec in specs.items()
+        if spec
+    }
+
+
+def _values(kind: Any) -> dict[str, Any]:
+    fields = kind.default_config_fields()
+    values = {key: fields[key] for key in _KEYS if fields.get(key) is not None}
+    layers = getattr(kind(), "layer_types", None) or []
+    if "sliding_window_pattern" not in values and len(set(layers)) > 1:
+        values["sliding_window_pattern"] = layers.index("full_attention") + 1
+    for name in ("attn_config", "ffn_config"):
+        if part := getattr(kind(), name, None):
+            values[name] = {key: getattr(part, key) for key in _KEYS if hasattr(part, key)}
+    return values | _parts(kind)
+
+
+def written(table: dict[str, dict[str, Any]]) -> str:
+    """The file of the table, a line for each class."""
+    lines = (f'"{kind}": {json.dumps(values)}' for kind, values in table.items())
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    CLASS_DEFAULTS.write_text(written(class_defaults()), encoding="utf-8")

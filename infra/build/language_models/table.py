@@ -1,0 +1,191 @@
+"""From the fetched and the added configurations to the lines of the bundled table."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from advisor.infra.build.language_models.corrections import (
+    CELLS,
+    CHUNKED,
+    COVERED,
+    FAMILY_OF_CLASS,
+    FAMILY_OF_NAME,
+    INDEXERS,
+    NO_CHECKPOINT,
+    NOT_COVERED,
+    PADDED_FOR,
+    PADDED_VOCABULARY,
+    REPLACED,
+    TOWERS,
+)
+from advisor.models.language.families import FAMILIES, UNCOVERED
+from advisor.models.language.language_model_table import COLUMNS, model_of_cells
+
+FETCHED = Path(__file__).with_name("model_configs.csv")
+ADDED = Path(__file__).with_name("added.csv")
+_MOST_APART = 0.015
+_SOURCES = (
+    ("aiconfigurator", "aiconfigurator"),
+    ("litgpt", "litgpt"),
+    ("llm-analysis", "llm-analysis"),
+    ("transformers", "transformers"),
+)
+Cells = Mapping[str, str]
+
+
+def lines(fetched: Path) -> list[dict[str, str]]:
+    """All lines of the table, sorted by name; `fetched` is model_configs.csv.
+
+    `ValueError` for an added model whose sizes do not make the number of weights that its maker
+    publishes, to 1.5 %.
+    """
+    found = {line["names"]: line for line in _fetched_lines(fetched)}
+    for line in _added_lines():
+        found[line["names"]] = line
+    return sorted(found.values(), key=lambda line: line["names"].casefold())
+
+
+def written(built: Iterable[Cells]) -> str:
+    """The file of these lines; no cell has a comma."""
+    rows = [",".join(line[name] for name in COLUMNS) for line in built]
+    return "\n".join([",".join(COLUMNS), *rows]) + "\n"
+
+
+def _fetched_lines(path: Path) -> Iterator[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            name = row["name"]
+            if row["kind"] not in ("llm", "vlm") or name in NO_CHECKPOINT + REPLACED:
+                continue
+            if "default)" in name or "?" in name:
+                continue
+            yield _line({**row, **CELLS.get(name, {})})
+
+
+def _line(row: Cells) -> dict[str, str]:
+    family = _family(row)
+    line = dict.fromkeys(COLUMNS, "")
+    line |= {"names": row["name"], "family": family, "source": _source(row["source"])}
+    covered = row["formula_ok"] == "True" or family in COVERED
+    if family in UNCOVERED or not covered or row["name"] in NOT_COVERED:
+        return line | {"uncovered": UNCOVERED.get(family, "sparse")}
+    line |= {
+        "layers": row["layers"],
+        "hidden": row["hidden"],
+        "heads": row["heads"],
+        "kv_heads": row["kv_heads"],
+        "head_dim": row["head_dim"],
+        "vocab": _vocabulary(row),
+        "tied": "01"[row["tied"] == "True"],
+        "max_context": row["max_context"],
+    }
+    return line | _experts(row) | _latent(row, family) | _window(row, family) | _format(row)
+
+
+def _family(row: Cells) -> str:
+    family = row["model_type"]
+    if family in FAMILY_OF_CLASS:
+        name = row["name"].rpartition("/")[2].casefold()
+        named = (of for start, of in FAMILY_OF_NAME.items() if name.startswith(start))
+        return next(named, FAMILY_OF_CLASS[family])
+    return family or "opt"  # the one checkpoint without a type is OPT's largest
+
+
+def _source(text: str) -> str:
+    return next(name for part, name in _SOURCES if part in text)
+
+
+def _vocabulary(row: Cells) -> str:
+    size = int(row["vocab"])
+    if _source(row["source"]) != "litgpt" or not row["name"].startswith(PADDED_FOR.get(size, ("",))):
+        return row["vocab"]
+    return str(PADDED_VOCABULARY.get(size, size))
+
+
+def _experts(row: Cells) -> dict[str, str]:
+    if not row["experts"]:
+        return {"ffn": row["ffn"]}
+    return {
+        "ffn": row["dense_ffn"].removesuffix(".0") or row["ffn"],
+        "experts": row["experts"],
+        "experts_per_token": row["experts_per_token"],
+        "shared_experts": row["shared_experts"].removesuffix(".0"),
+        "expert_ffn": row["moe_ffn"] or row["ffn"],
+        "dense_layers": row["first_dense"],
+        "expert_step": row["moe_step"].removesuffix(".0"),
+    }
+
+
+def _latent(row: Cells, family: str) -> dict[str, str]:
+    if not row["kv_lora_rank"]:
+        return {}
+    names = ("index_heads", "index_head_dim", "index_top_k")
+    sizes = INDEXERS.get(family)
+    indexer = dict(zip(names, sizes, strict=True)) if sizes else {}
+    return indexer | {
+        "kv_lora": row["kv_lora_rank"],
+        "q_lora": row["q_lora_rank"],
+        "rope": row["qk_rope_dim"],
+        "nope": row["qk_nope_dim"],
+        "v": row["v_head_dim"],
+    }
+
+
+def _window(row: Cells, family: str) -> dict[str, str]:
+    layers = int(row["layers"])
+    if family in CHUNKED:
+        chunk, share = CHUNKED[family]
+        return {"window": chunk, "window_layers": str(int(layers * share))}
+    window, context = int(row["window"] or 0), int(row["max_context"] or 0)
+    if not window or window >= context:
+        return {}
+    full = int(float(row["full_attn_layers"] or 0))
+    return {"window": str(window), "window_layers": str(layers - full)}
+
+
+def _format(row: Cells) -> dict[str, str]:
+    name, quant = row["name"], row["quant"]
+    cells = {"other_parameters": _other(row)}
+    if quant == "mxfp4":
+        return cells | {"own_precision": "mxfp4", "sixteen_bit": "attention"}
+    if quant == "compressed-tensors":
+        return cells | {
+            "own_precision": "int4-awq",
+            "own_bits": "4.5",
+            "sixteen_bit": "attention dense shared",
+        }
+    if name.endswith("-NVFP4"):
+        latent = "attention" if row["kv_lora_rank"] else ""
+        return cells | {"own_precision": "nvfp4", "sixteen_bit": latent}
+    if quant == "fp8" or "-FP8" in name:
+        return cells | {"own_precision": "fp8"}
+    return cells | {"own_precision": "bf16"}
+
+
+def _other(row: Cells) -> str:
+    """Weights of a tower or of learned positions, a whole number; empty where there are none."""
+    hidden, context = int(row["hidden"]), int(row["max_context"] or 0)
+    if row["name"] in TOWERS:
+        layers, width, ffn, mergers, patch = TOWERS[row["name"]]
+        blocks = layers * (4 * width * width + 2 * width * ffn) + 3 * patch * patch * width
+        merge = 4 * width
+        return str(blocks + (mergers * merge * (merge + hidden) if mergers else width * hidden))
+    known = FAMILIES.get(_family(row))
+    if known is None or known.positions is None:
+        return ""
+    return str((context + known.positions) * hidden)
+
+
+def _added_lines() -> Iterator[dict[str, str]]:
+    with ADDED.open(newline="", encoding="utf-8") as file:
+        for row in csv.DictReader(file):
+            line = dict.fromkeys(COLUMNS, "") | {"source": "published"}
+            line |= {name: cell for name, cell in row.items() if name in COLUMNS}
+            published = float(row["published"])
+            model = model_of_cells(row["names"].partition(";")[0], line)
+            apart = model.parameters / published - 1
+            if abs(apart) > _MOST_APART:
+                raise ValueError(f"{row['names']}: {model.parameters:.4g}, published {published:.4g}")
+            yield line

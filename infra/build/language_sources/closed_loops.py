@@ -1,0 +1,201 @@
+"""Closed loops: as many requests in flight, always, as the table says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+
+from advisor.infra.build.language_sources.naming import (
+    LeftOutError,
+    engine_named,
+    gpu_named,
+    model_named,
+    precision_named,
+)
+from advisor.infra.build.language_sources.rows import ServingRow
+
+_APACHE = "Apache-2.0"
+_MOST_GPUS_OF_A_HOST = 8
+# InferenceX draws each length evenly from 80 to 100 % of what it names.
+_MEAN_OF_DRAWN_LENGTHS = 0.9
+# Longer first tokens than these are time in the queue: the engine admits fewer than are in flight.
+_QUEUED_SECONDS = 10.0
+_QUEUED_SHARE, _SHORTEST_QUEUED_SECONDS = 0.6, 2.0
+# The prompts of ree2raz's regime `short` have at most 256 tokens; the others' are not stated.
+_REE2RAZ_INPUT_TOKENS = 128.0
+
+
+def inferencex(record: Mapping[str, str]) -> ServingRow:
+    """A row of InferenceX's, or of NVIDIA's own closed loops beside it."""
+    gpu, engine = gpu_named(record["system"]), engine_named(record["backend"])
+    model = model_named(record["model_path"])
+    precision = precision_named(record["precision"], model)
+    tensor, data, doubtful = _layout(record)
+    if tensor * data > _MOST_GPUS_OF_A_HOST:
+        raise LeftOutError("more GPUs than a host has: the layout was misread")
+    own_runs = record["origin"] == "nvidia_gap"
+    scale = 1.0 if own_runs else _MEAN_OF_DRAWN_LENGTHS
+    ttft, tpot = float(record["ttft_ms"]) / 1e3, float(record["tpot_ms"]) / 1e3
+    output = float(record["osl"]) * scale
+    doubts = ["layout-doubtful"] * doubtful + ["queued"] * _is_queued(ttft, tpot, output)
+    doubts += [flag for flag, stands in _UNSAID.items() if stands(record, model)]
+    return ServingRow(
+        source="nvidia-gap" if own_runs else "inferencex",
+        licence=_APACHE,
+        model=model,
+        gpu=gpu,
+        engine=engine,
+        engine_version=record["backend_version"],
+        date=record["measured"],
+        precision=precision,
+        kv_precision=_kv_precision(engine, precision, gpu, model),
+        kind="closed",
+        input_tokens=float(record["isl"]) * scale,
+        output_tokens=output,
+        tensor_parallel=tensor,
+        attention_dp=data,
+        expert_parallel=max(1, int(record["moe_ep_size"] or 1)),
+        # The concurrency of `nvidia_gap` is that of all replicas of a run.
+        concurrency=float(record["batch_size"]) * data,
+        ttft_seconds=ttft,
+        tpot_seconds=tpot,
+        fit=0 if doubts else 1,
+        flags=" ".join([*doubts, "kv-assumed", *["equal-lengths"] * own_runs]),
+    )
+
+
+def _is_speculative(record: Mapping[str, str], model: str) -> bool:
+    """DeepSeek's own drafts of the next tokens: a step of these runs takes half of what it takes
+    in runs of the days before that differ in nothing that is published."""
+    version = record["backend_version"]
+    return model == "deepseek-ai/DeepSeek-R1" and (
+        version == "1.2.0rc6.post3" or (version == "1.1.0rc2.post2" and record["measured"] >= "2026-01-14")
+    )
+
+
+def _is_of_vllm_0_12_on_h200(record: Mapping[str, str]) -> bool:
+    return (record["origin"], record["backend_version"], record["system"], record["backend"]) == (
+        "nvidia_gap",
+        "0.12.0",
+        "h200_sxm",
+        "vllm",
+    )
+
+
+def _has_cached_prompts(record: Mapping[str, str], model: str) -> bool:
+    """Prompts at up to the whole peak of the card, beside the steps: most were not computed."""
+    return _is_of_vllm_0_12_on_h200(record) and "8B" in model
+
+
+def _is_eager(record: Mapping[str, str], model: str) -> bool:
+    """A step takes as long with 4 sequences as with 28, three times as long as in SGLang: kernels
+    are launched one by one."""
+    return _is_of_vllm_0_12_on_h200(record) and "235B" in model
+
+
+# What the table does not say of some runs, and their figures do.
+_UNSAID: Mapping[str, Callable[[Mapping[str, str], str], bool]] = {
+    "speculative": _is_speculative,
+    "prompts-cached": _has_cached_prompts,
+    "eager": _is_eager,
+}
+
+
+def _layout(record: Mapping[str, str]) -> tuple[int, int, bool]:
+    """Tensor and attention-data parallelism; and whether the table contradicts itself."""
+    tensor = int(record["tp_size"])
+    if record["attention_dp_size"]:
+        return tensor, int(record["attention_dp_size"]), False
+    experts = max(1, int(record["moe_tp_size"] or 1)) * max(1, int(record["moe_ep_size"] or 1))
+    in_flight = record["concurrency"] or record["batch_size"]
+    return tensor, max(1, experts // tensor), experts > tensor or in_flight != record["batch_size"]
+
+
+def _is_queued(ttft: float, tpot: float, output: float) -> bool:
+    share = ttft / (ttft + output * tpot)
+    return ttft > _QUEUED_SECONDS or (share > _QUEUED_SHARE and ttft > _SHORTEST_QUEUED_SECONDS)
+
+
+def _kv_precision(engine: str, precision: str, gpu: str, model: str) -> str:
+    """The tables do not say it. TensorRT-LLM's checkpoints in 8 and 4 bits carry an FP8 cache. In
+    the other engines figures tell: on Blackwell, and for the 70B in vLLM, more sequences ran
+    without waiting than a cache of 16 bits holds, and gpt-oss read it faster than memory does."""
+    if engine == "trtllm":
+        return "fp8" if precision in ("fp8", "nvfp4") else "bf16"
+    small = precision in ("fp8", "nvfp4", "mxfp4")
+    shown = _is_blackwell(gpu) or (engine == "vllm" and "70B" in model)
+    return "fp8" if small and shown else "bf16"
+
+
+def _is_blackwell(gpu: str) -> bool:
+    return gpu.startswith(("B200", "B300", "GB200", "GB300"))
+
+
+def small_gpus(record: Mapping[str, str]) -> ServingRow:
+    """A10G, L4 and A100-40GB in two people's closed loops."""
+    return _llmperf(record) if record["source"].startswith("philschmid") else _ree2raz(record)
+
+
+def _llmperf(record: Mapping[str, str]) -> ServingRow:
+    """llmperf divides an answer's whole duration by its tokens, the first one included. The answers
+    of Yi were not streamed: only their whole duration is known."""
+    engine, _, version = record["engine"].partition(" ")
+    tokens, each = float(record["osl"]), float(record["itl_ms"]) / 1e3
+    rate, ttft = float(record["output_tok_s"]), float(record["ttft_ms"]) / 1e3
+    streamed = not record["model"].startswith("Yi")
+    return ServingRow(
+        source="philschmid-llmperf",
+        licence=_APACHE,
+        model=model_named(record["model"]),
+        gpu=gpu_named(record["gpu"]),
+        engine=engine_named(engine),
+        engine_version=version,
+        date="2024-06",
+        precision=precision_named(record["precision"]),
+        kind="closed",
+        input_tokens=float(record["isl"]),
+        output_tokens=tokens,
+        tensor_parallel=int(record["tp"]),
+        concurrency=_in_flight(rate, each),
+        ttft_seconds=ttft if streamed else math.nan,
+        tpot_seconds=(tokens * each - ttft) / (tokens - 1) if streamed else math.nan,
+        output_tokens_per_second=rate,
+        flags="" if streamed else "not-streamed",
+    )
+
+
+def _in_flight(tokens_per_second: float, seconds_per_token: float) -> float:
+    """The mean number in flight by Little's law, in whole ones: short runs begin and
+    end with fewer than their clients."""
+    return max(1.0, round(tokens_per_second * seconds_per_token))
+
+
+def _ree2raz(record: Mapping[str, str]) -> ServingRow:
+    if record["precision"] == "?":
+        raise LeftOutError("format not stated (its rates are those of the rows in AWQ)")
+    if record["regime"] != "short":
+        raise LeftOutError("prompt length not stated")
+    doubts = ["gpu-doubtful"] * ("/80GB" in record["gpu"])
+    gpu = gpu_named("A100-40GB" if "A100" in record["gpu"] else record["gpu"])
+    version = record["engine_version"].partition("-")[2].lstrip("v")
+    ttft, tpot = float(record["ttft_ms"]) / 1e3, float(record["itl_ms"]) / 1e3
+    tokens, rate = float(record["osl"]), float(record["output_tok_s"])
+    return ServingRow(
+        source="ree2raz",
+        licence=_APACHE,
+        model=model_named(record["model"]),
+        gpu=gpu,
+        engine="sglang" if "sglang" in record["engine"] else "vllm",
+        engine_version="" if version == "latest" else version,
+        date="2026",
+        precision=precision_named(record["precision"]),
+        kind="closed",
+        input_tokens=_REE2RAZ_INPUT_TOKENS,
+        output_tokens=tokens,
+        concurrency=_in_flight(rate, (ttft + (tokens - 1) * tpot) / tokens),
+        ttft_seconds=ttft,
+        tpot_seconds=tpot,
+        output_tokens_per_second=rate,
+        fit=0 if doubts else 1,
+        flags=" ".join([*doubts, "input-assumed"]),
+    )

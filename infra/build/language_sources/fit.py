@@ -1,0 +1,33 @@
+"""Fits the serving predictor that ships on the committed rows.
+
+`python -m advisor.infra.build.language_sources.fit`
+"""
+
+from __future__ import annotations
+
+import sys
+
+from advisor.infra.build.language_sources.rows import read_serving
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.serving.bundle import FOLDER, write_predictor
+from advisor.models.language.serving.fit import MeasuredValue
+from advisor.models.language.serving.fitting import fit_serving
+from advisor.models.language.serving.measured_rows import rows_of
+
+
+def committed_values() -> list[MeasuredValue]:
+    """The values of the committed rows that are fit to fit."""
+    rows = [row for row in read_serving() if row.fit]
+    return rows_of(rows, bundled_language_models(), bundled_gpu_facts())
+
+
+def main() -> None:
+    """Fit, calibrate and write the bundle."""
+    values = committed_values()
+    sys.stderr.write(f"{len(values)} values\n")
+    write_predictor(fit_serving(values), FOLDER)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""Makes advisor/data/language/finetuning.json: `python -m advisor.infra.build.language_tuning`.
+
+Fits the tuning rates on infra/build/language_sources/training.csv.gz, then refits without each model and
+without each GPU for the bounds: some 20 seconds.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from advisor.infra.build.language_sources.rows import read_table
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.finetuning.fit import Measured, balanced, fitted, gpu_of, left_out, model_of
+from advisor.models.language.finetuning.measured_rows import measured_rows
+from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
+from advisor.models.language.finetuning.stored import PATH, write_predictor
+from advisor.models.language.gpus import bundled_gpu_facts
+
+# Sources and licences of the rows: infra/build/language_sources/SOURCES.md.
+_TRAINED_ON = "{count} published runs of {sources}"
+
+
+def training_measured() -> list[Measured]:
+    """The committed rows that tell a rate."""
+    return measured_rows(read_table(TrainingRow, TRAINING_PATH), bundled_gpu_facts())
+
+
+def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
+    """The predictor of rows; its bounds come from models and GPUs that were left out."""
+    cards = [gpu_of(row.run) for row in rows]
+    standardised = {
+        MODEL: tuple(sorted(left_out(rows, model_of).standardised.tolist())),
+        GPU: balanced(left_out(rows, gpu_of).standardised, cards),
+    }
+    sources = ", ".join(sorted({row.run.source for row in rows}))
+    trained_on = _TRAINED_ON.format(count=len(rows), sources=sources)
+    return FineTuningPredictor(fitted(rows), standardised, trained_on=trained_on)
+
+
+def main() -> None:
+    """Write the file."""
+    predictor = calibrated(training_measured())
+    write_predictor(predictor)
+    sys.stdout.write(f"{len(predictor.belief.names)} parameters in {PATH}\n")
+
+
+if __name__ == "__main__":
+    main()

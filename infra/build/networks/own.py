@@ -1,0 +1,185 @@
+"""Networks that the advisor builds itself: the articles' and some that no library has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Struct
+
+from advisor.infra.build.networks.variants import Variant
+
+# Of the zoo, what torchvision and timm do not have.
+_OF_THE_ZOO = (
+    "cifar10_cnn",
+    "yolov3",
+    "lstm_ptb_small",
+    "lstm_ptb_medium",
+    "lstm_ptb_large",
+    "transformer_big",
+    "bert_base",
+    "bert_base_squad",
+)
+_YOLO_SIDES = (640, 320, 1280)
+
+
+class OfTheZoo(Struct, frozen=True):
+    """A network of `advisor.models.zoo` by its name."""
+
+    name: str
+
+    def build(self) -> Any:
+        """See `Subject`."""
+        return self._runnable().build()
+
+    def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
+        """See `Subject`."""
+        batch: tuple[Any, Any] = self._runnable().synthetic_batch(batch_size, device)
+        return batch
+
+    def forward(self, network: Any, inputs: Any) -> Any:
+        """See `Subject`."""
+        return self._runnable().forward(network, inputs)
+
+    def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
+        """See `Subject`."""
+        return self._runnable().training_loss(network, inputs, targets)
+
+    def _runnable(self) -> Any:
+        from advisor.models.zoo.opening import open_network
+
+        return open_network(self.name)
+
+
+class Plain(Struct, frozen=True):
+    """A module on one tensor, or several, trained by the mean of what it gives."""
+
+    make: Callable[[], Any]
+    sizes: tuple[tuple[int, ...], ...]
+    numbers: tuple[int, ...] = ()
+
+    def build(self) -> Any:
+        """See `Subject`."""
+        return self.make()
+
+    def synthetic_batch(self, batch_size: int, device: str = "cpu") -> tuple[Any, Any]:
+        """Floats, but whole numbers at the places in `numbers`."""
+        import torch
+
+        def tensor(place: int, sizes: tuple[int, ...]) -> Any:
+            kind = torch.int64 if place in self.numbers else torch.float32
+            return torch.zeros(batch_size, *sizes, dtype=kind, device=device)
+
+        return tuple(tensor(place, sizes) for place, sizes in enumerate(self.sizes)), None
+
+    def forward(self, network: Any, inputs: Any) -> Any:
+        """See `Subject`."""
+        return network(*inputs)
+
+    def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
+        """See the class."""
+        from advisor.models.zoo.kernels import tensors_in
+
+        del targets
+        return sum(entry.float().mean() for entry in tensors_in(network(*inputs)))
+
+
+def own_variants() -> list[Variant]:
+    """The articles' networks, YOLO's families, and common shapes of others."""
+    return [*map(_of_the_zoo, _OF_THE_ZOO), *_yolo(), *_others()]
+
+
+def _of_the_zoo(name: str) -> Variant:
+    from advisor.models.zoo.networks import network_info
+
+    info = network_info(name)
+    images = info.takes_images
+    shape = "x".join(map(str, info.input_shape)) if images else f"seq:{info.input_shape[-1]}"
+    return Variant(
+        library="advisor",
+        name=name,
+        input=shape,
+        sample="image" if images else "sequence",
+        data="image" if images else "tokens",
+        subject=lambda: OfTheZoo(name),
+    )
+
+
+def _yolo() -> list[Variant]:
+    from advisor.models.zoo.yolo_family import V5_SIZES, Yolo
+
+    def variant(version: int, size: str, side: int) -> Variant:
+        return Variant(
+            library="advisor",
+            name=f"yolov{version}{size}",
+            input=f"3x{side}x{side}",
+            sample="image",
+            data="image",
+            family=f"yolo_v{version}",
+            subject=lambda: Plain(lambda: Yolo(version, size), ((3, side, side),)),
+        )
+
+    return [variant(version, size, side) for version in (5, 8) for size in V5_SIZES for side in _YOLO_SIDES]
+
+
+def _others() -> list[Variant]:
+    from advisor.models.zoo import shapes_of_others as others
+
+    def variant(name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str) -> Variant:
+        return Variant(
+            library="advisor",
+            name=name,
+            input=shape,
+            sample=sample,
+            data=data,
+            aliases=aliases,
+            subject=lambda: subject,
+        )
+
+    variants = [
+        variant("unet", f"3x{side}x{side}", Plain(others.UNet, ((3, side, side),)), "image", "image", "u-net")
+        for side in (512, 256)
+    ]
+    variants.append(
+        variant(
+            "unet3d",
+            "1x128x128x128",
+            Plain(others.UNet3d, ((1, 128, 128, 128),)),
+            "sample",
+            "tensor",
+            "3d-unet",
+            "u-net-3d",
+            "nnunet",
+        )
+    )
+    variants.append(
+        variant(
+            "dlrm",
+            "13+26",
+            Plain(others.Dlrm, ((13,), (26,)), numbers=(1,)),
+            "sample",
+            "tensor",
+            "dlrm-mlperf",
+        )
+    )
+    variants.append(
+        variant("ncf", "2", Plain(others.Ncf, ((), ()), numbers=(0, 1)), "sample", "tensor", "neumf")
+    )
+    variants += [
+        variant("gnmt", f"seq:{n}", Plain(others.Gnmt, ((n,), (n,)), numbers=(0, 1)), "sequence", "tokens")
+        for n in (50, 25)
+    ]
+    variants.append(
+        variant("deepspeech2", "161x800", Plain(others.DeepSpeech2, ((1, 161, 800),)), "sequence", "tensor")
+    )
+    variants.append(
+        variant(
+            "resnet18_cifar",
+            "3x32x32",
+            Plain(others.resnet18_cifar, ((3, 32, 32),)),
+            "image",
+            "image",
+            "resnet18-cifar10",
+        )
+    )
+    return variants

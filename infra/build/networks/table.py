@@ -1,0 +1,194 @@
+"""Writes networks.csv and operations.npy from captured facts; `advisor.models.performance` reads
+them."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.infra.build.networks.variants import Variant
+from advisor.models.network_columns import MEMORY_COLUMNS
+from advisor.models.performance.network_table import COLUMNS, NETWORKS, OPERATION, OPERATIONS
+
+_DIGITS = 5
+# Endings of a class's name that say what it is used for, not how it is built.
+_USE = re.compile(r"(For[A-Z]\w*|LMHeadModel|MTModel|(2D)?(Condition)?Model|Distilled|CPE|Diff|Enc)$")
+_FAMILIES = {
+    "AST": "ast",
+    "AlexNet": "alexnet",
+    "AutoencoderKL": "vae",
+    "Bart": "bart",
+    "BioGpt": "biogpt",
+    "CLIP": "clip",
+    "CLIPText": "clip_text",
+    "ConditionalDetr": "detr",
+    "ConvNeXt": "convnext",
+    "ConvNext": "convnext",
+    "Data2VecVision": "beit",
+    "DebertaV2": "deberta_v3",
+    "DeepLabV3": "deeplab_v3",
+    "DeiT": "vit",
+    "DenseNet": "densenet",
+    "DiTTransformer": "dit",
+    "Dinov2": "vit",
+    "DistilBert": "distilbert",
+    "EfficientNet": "efficientnet",
+    "FCN": "fcn",
+    "FCOS": "fcos",
+    "FasterRCNN": "faster_rcnn",
+    "FluxTransformer": "mmdit",
+    "GPTNeoX": "pythia",
+    "GoogLeNet": "googlenet",
+    "KeypointRCNN": "keypoint_rcnn",
+    "LRASPP": "lraspp",
+    "LanguageModel": "lstm",
+    "Longformer": "longformer",
+    "M2M100": "m2m100",
+    "MBart": "bart",
+    "MNASNet": "mnasnet",
+    "MViT": "mvit",
+    "Mask2Former": "mask2former",
+    "MaskFormer": "maskformer",
+    "MaskRCNN": "mask_rcnn",
+    "MobileNetV2": "mobilenet_v2",
+    "MobileNetV2ForSemanticSegmentation": "deeplab_v3",
+    "MobileNetV3": "mobilenet_v3",
+    "MobileViT": "mobilevit",
+    "ModernBert": "modernbert",
+    "OPT": "opt",
+    "OwlViT": "owlvit",
+    "PixArtTransformer": "dit",
+    "Pretraining": "bert",
+    "QuestionAnswering": "bert",
+    "RAFT": "raft",
+    "RTDetr": "rt_detr",
+    "RegNet": "regnet",
+    "ResNet": "resnet",
+    "RetinaNet": "retinanet",
+    "S3D": "s3d",
+    "SD3Transformer": "mmdit",
+    "SSD": "ssd",
+    "Seq2Seq": "seq2seq",
+    "ShuffleNetV2": "shufflenet_v2",
+    "SqueezeBert": "squeezebert",
+    "SqueezeNet": "squeezenet",
+    "Swin": "swin",
+    "SwinTransformer": "swin",
+    "SwinTransformer3d": "swin_3d",
+    "SwinTransformerV2": "swin_v2",
+    "Swinv2": "swin_v2",
+    "UNet": "unet",
+    "UNet2DConditionModel": "stable_diffusion",
+    "VGG": "vgg",
+    "ViT": "vit",
+    "ViTMAE": "vit",
+    "ViTMSN": "vit",
+    "VideoMAE": "videomae",
+    "VisionTransformer": "vit",
+    "Wav2Vec2": "wav2vec2",
+    "XLMRoberta": "roberta",
+    "YoloV3": "yolo_v3",
+}
+
+
+def family_of(class_name: str) -> str:
+    """`vit` of VisionTransformer, `bert` of BertModel; words in small letters of any other."""
+    plain = _USE.sub("", class_name) or class_name
+    for existing in (class_name, plain):
+        if existing in _FAMILIES:
+            return _FAMILIES[existing]
+    return re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", plain).lower()
+
+
+def write_table(variants: Sequence[Variant], facts: Mapping[str, Mapping[str, Any]], folder: Path) -> int:
+    """Write both files for the variants that have facts; how many they are.
+
+    A variant without facts keeps the line that it has in the table that lies there, if any.
+    """
+    before = _before(folder)
+    blocks: dict[bytes, int] = {}
+    arrays: list[NDArray[Any]] = []
+    lines: list[list[Any]] = []
+    taken = 0
+    for variant in variants:
+        result = _line(variant, facts.get(variant.key), before)
+        if result is None:
+            continue
+        line, steps = result
+        for place, rows in zip((0, 2), steps, strict=True):
+            raw = rows.tobytes()
+            if raw not in blocks:
+                blocks[raw] = taken
+                arrays.append(rows)
+                taken += len(rows)
+            line[COLUMNS.index("inference_first") + place] = blocks[raw] if len(rows) else 0
+        lines.append(line)
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / NETWORKS).open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerows([COLUMNS, *lines])
+    np.save(folder / OPERATIONS, np.concatenate(arrays), allow_pickle=False)
+    return len(lines)
+
+
+def _line(
+    variant: Variant, facts: Mapping[str, Any] | None, before: Mapping[str, Any]
+) -> tuple[list[Any], tuple[NDArray[Any], NDArray[Any]]] | None:
+    """Cells of a variant, and its rows of inference and of training."""
+    aliases = ";".join(variant.aliases)
+    if facts is None:
+        if variant.key not in before:
+            return None
+        cells, steps = before[variant.key]
+        return [*cells[:-1], aliases], steps
+    inference, training = _rows(facts["inference"]), _rows(facts["training"])
+    head = [
+        variant.name,
+        variant.library,
+        variant.family or family_of(facts["family"]),
+        variant.input,
+        variant.sample,
+        variant.data,
+        facts["parameters"],
+        facts["weight_tensors"],
+        _number(facts["weights_mib"]),
+        _number(facts["trained_mib"]),
+        round(facts["input_bytes"]),
+        0,
+        len(inference),
+        0,
+        len(training),
+    ]
+    memory = [_number(facts["memory"][name]) for name in MEMORY_COLUMNS]
+    return [*head, *memory, aliases], (inference, training)
+
+
+def _rows(rows: Iterable[Sequence[float]]) -> NDArray[Any]:
+    return np.array([tuple(row) for row in rows], dtype=OPERATION)
+
+
+def _before(folder: Path) -> dict[str, Any]:
+    if not (folder / NETWORKS).exists():
+        return {}
+    operations = np.load(folder / OPERATIONS)
+    result: dict[str, Any] = {}
+    with (folder / NETWORKS).open(newline="") as file:
+        for row in csv.DictReader(file):
+            if tuple(row) != COLUMNS:
+                return {}
+            steps = tuple(
+                operations[int(row[f"{task}_first"]) :][: int(row[f"{task}_rows"])]
+                for task in ("inference", "training")
+            )
+            result[f"{row['library']}/{row['name']}@{row['input']}"] = (list(row.values()), steps)
+    return result
+
+
+def _number(value: float) -> str:
+    return f"{value:.{_DIGITS}g}"

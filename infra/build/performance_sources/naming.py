@@ -1,0 +1,258 @@
+"""What a source calls networks, GPUs, stacks and precisions, in the words of the fit."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from msgspec import Struct
+
+NAMES_PATH = Path(__file__).with_name("network_names.csv")
+
+
+class Named(Struct, frozen=True):
+    """A network of the table, and how a source's sample counts there.
+
+    One sample of the source is `batch_factor` samples of the network (guidance runs a diffusion
+    network twice an image), `steps` times in a row. `input` is '' where nobody says it.
+    """
+
+    network: str
+    input: str
+    batch_factor: float = 1.0
+    steps: float = 1.0
+
+
+def named(source: str, name: str, input_text: str = "", task: str = "") -> Named:
+    """What the written-out table says of the name, or else what the source's rules make of it."""
+    stated = table_input(_stated_input(source, name, input_text, task))
+    plain = name.partition(".")[0] if source == "timm" else name
+    rows = [row for row in _written_out().get(plain, ()) if source.startswith(row["source"])]
+    if not rows:
+        return Named(_by_rule(source, name), stated)
+    row = next((row for row in rows if stated and row["input"] == stated), rows[0])
+    own = stated if stated and not _scaled(row) else row["input"]
+    return Named(row["network"], own or row["input"], float(row["batch_factor"]), float(row["steps"]))
+
+
+def _stated_input(source: str, name: str, text: str, task: str) -> str:
+    """What the source's readers know of an input beside its words."""
+    if text.isdigit():
+        return f"seq {text}"
+    if source == "mmdetection-v2" and re.search(r" (320|416|608)$", name):
+        return f"{name[-3:]}px"
+    if source.startswith("mmseg") and text.startswith("Cityscapes") and task == "inference":
+        return "1024x2048"  # the whole image; the crop is what training sees
+    return text
+
+
+def _scaled(row: Mapping[str, str]) -> bool:
+    """A latent image is smaller than the picture that the source names."""
+    return row["input"].startswith("4x")
+
+
+def gpu_of(text: str) -> str:
+    """As the source says it, without its question marks and the makers' words around it."""
+    bare = re.sub(r"^Blackwell GPU \((.*)\)$", r"\1", text.strip())
+    bare = re.sub(r"^(?:nvidia|tesla)\s+", "", bare, flags=re.IGNORECASE)
+    bare = re.sub(r"^(?:tesla)\s+", "", bare, flags=re.IGNORECASE)
+    return re.sub(r"\s+(?:CTS|\(Ada Lovelace\))$", "", bare).rstrip("?").strip()
+
+
+_STACKS = {"eager": "eager", "compile": "compile", "torchscript": "torchscript"}
+
+
+def stack_of(eager: str, framework: str) -> str:
+    """The scorer's columns `eager` and `framework` as one of the stacks of the fit."""
+    if framework.startswith("mxnet"):
+        return "mxnet"
+    if eager in _STACKS:
+        return _STACKS[eager]
+    if eager.startswith("eager (NVIDIA") or eager.startswith("eager (tuned"):
+        return "ngc"
+    if eager.startswith("eager"):
+        return "eager"
+    for word, stack in (
+        ("tensorrt", "tensorrt"),
+        ("paddle", "paddle"),
+        ("mxnet", "mxnet"),
+        ("tensorflow", "tensorflow"),
+        ("fastertransformer", "fastertransformer"),
+        ("pytorch", "ngc-fused"),
+        ("nemo", "ngc-fused"),
+    ):
+        if word in framework:
+            return "paddle" if "paddle" in framework else stack
+    return framework or "unknown"
+
+
+def precision_of(text: str) -> str:
+    """`tf32` is fp32 with the column `tf32` set; `amp? (not said)` is amp, for evaluation."""
+    first = text.lower().split("/")[0].split(" ")[0].rstrip("?")
+    return "fp32" if first == "tf32" else first
+
+
+@cache
+def _written_out() -> Mapping[str, Sequence[Mapping[str, str]]]:
+    rows: dict[str, list[Mapping[str, str]]] = {}
+    with NAMES_PATH.open(newline="") as file:
+        for row in csv.DictReader(file):
+            rows.setdefault(row["name"], []).append(row)
+    return rows
+
+
+def _by_rule(source: str, name: str) -> str:
+    if source.startswith("timm"):
+        return _timm(name)
+    if source.startswith("pycls"):
+        return _replaced(name, _PYCLS)
+    if source.startswith("paddleclas"):
+        return _replaced(re.sub(r"_ssld.*$|\[\d+\]$", "", name), _PADDLE)
+    if source.startswith(("mmdet", "mmseg", "detectron2")):
+        return re.sub(r"[^a-z0-9+]+", "-", name.lower()).strip("-")
+    return _plain(name)
+
+
+def _plain(name: str) -> str:
+    """Lower case without what stands in brackets: `RTMDet (tiny)` -> `rtmdet`."""
+    bare = re.sub(r"\s*[(\[].*$", "", name.strip()).lower()
+    bare = re.sub(r"^resnet-(\d+)$", r"resnet\1", bare)
+    return re.sub(r"\s+", "-", bare)
+
+
+# timm's names that torchvision has too: the table gives the bare one to torchvision.
+IN_BOTH = frozenset(
+    (
+        *(f"densenet{layers}" for layers in (121, 161, 169, 201)),
+        *(f"efficientnet_b{size}" for size in range(8)),
+        *(f"resnet{layers}" for layers in (18, 34, 50, 101, 152)),
+        *(f"convnext_{size}" for size in ("tiny", "small", "base", "large")),
+        *(f"vgg{layers}{norm}" for layers in (11, 13, 16, 19) for norm in ("", "_bn")),
+        *("inception_v3", "resnext50_32x4d", "resnext101_32x8d", "resnext101_64x4d"),
+        *("wide_resnet50_2", "wide_resnet101_2"),
+    )
+)
+
+
+def _timm(name: str) -> str:
+    bare = name.partition(".")[0]
+    return f"timm/{bare}" if bare in IN_BOTH else bare
+
+
+def _replaced(name: str, rules: Sequence[tuple[str, str]]) -> str:
+    """The first rule whose pattern is all of the name; digits of `x0_75` become `075`."""
+    for pattern, network in rules:
+        if match := re.fullmatch(pattern, name):
+            made = _sized(network, match) if "{" in network else match.expand(network)
+            return made.lower()
+    return _plain(name)
+
+
+def _sized(network: str, results: re.Match[str]) -> str:
+    """`{100}`: a factor as timm writes it (`0_75` -> `075`); `{gf}`: RegNet's tenths of a GFLOP."""
+    text = results.groups()[-1]
+    if "{gf}" in network:
+        number = float(text[:-2])
+        tenths = number * 10 if text.endswith("GF") else number / 100
+        return results.expand(network.replace("{gf}", f"{round(tenths):03d}"))
+    return results.expand(network.replace("{100}", f"{round(float(text.replace('_', '.')) * 100):03d}"))
+
+
+_PYCLS = (
+    (r"EfficientNet-B(\d)", r"efficientnet_b\1"),
+    (r"RegNet(?:X)-(.*)", r"regnetx_{gf}"),
+    (r"RegNet(?:Y)-(.*)", r"regnety_{gf}"),
+    (r"ResNet-(\d+)", r"resnet\1"),
+)
+_PADDLE = (
+    (r"DLA(.*)", r"dla\1"),
+    (r"DPN(.*)", r"dpn\1"),
+    (r"DarkNet53", "darknet53"),
+    (r"DeiT_(\w+?)_distilled_(.*)", r"deit_\1_distilled_\2"),
+    (r"DeiT_(.*)", r"deit_\1"),
+    (r"DenseNet(\d+)", r"densenet\1"),
+    (r"EfficientNetB(\d)", r"efficientnet_b\1"),
+    (r"EfficientNetB0_small", "efficientnet-b0-small"),
+    (r"GhostNet_x(\d_\d+)", "ghostnet_{100}"),
+    (r"HRNet_W(\d+)_C", r"hrnet_w\1"),
+    (r"InceptionV(\d)", r"inception_v\1"),
+    (r"MixNet_(S|M|L)", r"mixnet_\1"),
+    (r"MobileNetV1", "mobilenetv1_100"),
+    (r"MobileNetV2", "mobilenet_v2"),
+    (r"MobileNetV(\d)_x(\d_\d+)", r"mobilenetv\1_{100}"),
+    (r"MobileNetV3_(small|large)_x(\d_\d+)", r"mobilenetv3_\1_{100}"),
+    (r"PPLCNet_x(\d_\d+)", "lcnet_{100}"),
+    (r"PVT_V2_B(\d)", r"pvt_v2_b\1"),
+    (r"ReXNet_(\d_\d)", "rexnet_{100}"),
+    (r"NextViT_(\w+)_224", r"nextvit_\1"),
+    (r"RegNetX_(.*)", "regnetx_{gf}"),
+    (r"RegNetY_(.*)", "regnety_{gf}"),
+    (r"RepVGG_(\w+)", r"repvgg_\1+folded"),
+    (r"Res2Net(\d+)_(?!vd)(\w+)", r"res2net\1_\2"),
+    (r"Res2Net50_vd_26w_4s", "res2net50d"),
+    (r"Res2Net101_vd_26w_4s", "res2net101d"),
+    (r"ResNeSt(\d+)", r"resnest\1d"),
+    (r"ResNeXt101_(32x(?:8|16|32|48)d)_wsl", r"resnext101_\1"),
+    (r"ResNeXt(\d+)_(\d+x\d+d)", r"resnext\1_\2"),
+    (r"ResNet(\d+)", r"resnet\1"),
+    (r"ResNet(\d+)_vd", r"resnet\1d"),
+    (r"ResNet(\d+)_vc", r"resnet\1c"),
+    (r"SE_ResNeXt(\d+)_(\d+x\d+d)", r"seresnext\1_\2"),
+    (r"ShuffleNetV2_x(\d_\d+)", r"shufflenet_v2_x\1"),
+    (r"ShuffleNetV2", "shufflenet_v2_x1_0"),
+    (r"SqueezeNet(\d_\d)", r"squeezenet\1"),
+    (r"SwinTransformer_(.*)", r"swin_\1"),
+    (r"VGG(\d+)", r"vgg\1"),
+    (r"ViT_(.*)", r"vit_\1"),
+    (r"Xception(\d+)", r"xception\1"),
+    (r"alt_gvt_(\w+)", r"twins_svt_\1"),
+    (r"pcpvt_(\w+)", r"twins_pcpvt_\1"),
+    (r"AlexNet", "alexnet"),
+    (r"GoogLeNet", "googlenet"),
+)
+
+
+_LATENT = re.compile(r"latent\s*(\d+)\s*x\s*(\d+)")
+_SEQUENCE = re.compile(r"^seq[ :]*(\d+)")
+_CROP = re.compile(r"crop\s*(\d+)\s*x\s*(\d+)")
+_SIDES = re.compile(r"^\(?(\d+)\s*[x,]\s*(\d+)\)?")
+_SIDE = re.compile(r"^(\d+)\s*px")
+_TABLE = re.compile(r"^\d+x\d+x\d+$")
+
+
+def table_input(text: str) -> str:
+    """The input as the network table writes it, or '' where the text has none.
+
+    Understands `224px`, `800x1066px`, `1333x800 (scale jitter)` (the shorter side is the height),
+    `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.
+    """
+    size = text.strip()
+    if _TABLE.match(size):
+        return size
+    if match := _SEQUENCE.match(size):
+        return f"seq:{match[1]}"
+    if match := _LATENT.search(size):
+        return f"4x{match[1]}x{match[2]}"
+    if match := _CROP.search(size) or _SIDES.match(size):
+        height, width = sorted((int(match[1]), int(match[2])))
+        return f"3x{height}x{width}"
+    if match := _SIDE.match(size):
+        return f"3x{match[1]}x{match[1]}"
+    return ""
+
+
+TASKS = {"train": "training", "training": "training", "inference": "inference"}
+LAMBDA_NETWORKS = {"inception3": "inception_v3"} | {
+    name: name for name in ("alexnet", "resnet50", "resnet152", "vgg16")
+}
+MXNET_GPUS = {"M40": "M40", "M60": "M60", "P100": "P100-SXM2-16GB", "V100": "V100-SXM2-16GB"}
+MLPERF_BATCH = 128
+TORCH7_GPUS = {
+    "GeForce GTX 1080": "GTX 1080",
+    "TITAN X": "TITAN X (Pascal)",
+    "GeForce GTX TITAN X": "TITAN X (Maxwell)",
+    "GeForce GTX 1080 Ti": "GTX 1080 Ti",
+}

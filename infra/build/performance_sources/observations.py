@@ -1,0 +1,105 @@
+"""Makes observations.csv.gz, all measured steps that the predictor is fitted on or scored with.
+
+`python -m advisor.infra.build.performance_sources.observations --data DIR [--unlicensed FILE]`, run in
+the
+repository's root.
+
+DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact
+rows are committed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from advisor.infra.build.performance_sources.sources_bulk import BULK
+from advisor.infra.build.performance_sources.sources_rates import rates
+
+COLUMNS = (
+    "source",
+    "network",
+    "task",
+    "stack",
+    "framework",
+    "memory_format",
+    "variant",
+    "precision",
+    "tf32",
+    "gpu",
+    "gpu_count",
+    "batch_size",
+    "input",
+    "step_seconds",
+    "sigma",
+    "peak_memory_mib",
+    "host",
+    "fit",
+    "licence",
+)
+# Such a source's facts may be looked at, but are not passed on: the committed table has none.
+NO_LICENCE = "none seen"
+DEFAULT_PATH = Path(__file__).with_name("observations.csv.gz")
+# fp16 there runs at the fp32 rate or at a 64th of it, by library: sources disagree by 2x.
+_WITHOUT_TENSOR_CORES = r"\b(?:K80|K520|M40|M60|M4000|P4|P40|P100|GTX|TITAN X|Xp|P5000|P6000|1080 Ti)\b"
+
+
+def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
+    """All rows in the table's columns and order, and what was left out, by table."""
+    left_out: dict[str, int] = {}
+    tables = [*(read(folder) for read in BULK), rates(folder, left_out)]
+    rows = pd.concat(tables, ignore_index=True)
+    rows["variant"] = rows.get("variant", pd.Series(dtype=str)).fillna("")
+    usable = (rows.step_seconds > 0) | (rows.peak_memory_mib > 0)
+    usable &= rows.gpu.notna() & rows.network.notna() & (rows.batch_size > 0)
+    left_out["no step, memory, GPU or batch"] = int((~usable).sum())
+    rows = rows[usable].copy()
+    free = rows.licence != NO_LICENCE
+    old_half = rows.gpu.str.contains(_WITHOUT_TENSOR_CORES) & (rows.precision != "fp32")
+    rows["fit"] = rows.fit.where(rows.fit.notna(), 1).astype(int) * free * ~old_half
+    rows["fit"] = rows.fit.astype(int)
+    rows["gpu_count"] = rows.gpu_count.astype(int)
+    rows = rows.drop_duplicates(subset=[c for c in COLUMNS if c not in ("framework", "sigma")])
+    rows = rows.reindex(columns=list(COLUMNS))
+    return rows.sort_values([*COLUMNS[:14]], kind="stable").reset_index(drop=True), left_out
+
+
+def write(rows: pd.DataFrame, path: Path) -> None:
+    """The table as gzipped CSV, four significant digits, the same bytes each time."""
+    digits = rows.copy()
+    for column in ("step_seconds", "sigma", "peak_memory_mib", "batch_size"):
+        digits[column] = digits[column].map(_digits)
+    with path.open("wb") as file, gzip.GzipFile("", "wb", 9, file, mtime=0) as packed:
+        packed.write(digits.to_csv(index=False).encode())
+
+
+def _digits(number: float) -> str:
+    return "" if pd.isna(number) else f"{number:.4g}"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Write the table beside this file, and print what it holds and lacks."""
+    parser = argparse.ArgumentParser(prog="advisor.infra.build.performance_sources.observations")
+    parser.add_argument("--data", type=Path, required=True, help="the folder of public tables")
+    parser.add_argument("--to", type=Path, default=DEFAULT_PATH)
+    parser.add_argument("--unlicensed", type=Path, help="where rows without a licence go, if at all")
+    options = parser.parse_args(arguments)
+    rows, left_out = observations(options.data)
+    free = rows.licence != NO_LICENCE
+    write(rows[free], options.to)
+    if options.unlicensed:
+        write(rows[~free], options.unlicensed)
+    for column in ("source", "stack", "precision", "gpu"):
+        counts = rows.groupby([column, "fit"]).size().unstack(fill_value=0)
+        sys.stdout.write(f"{counts.to_string()}\n\n")
+    for reason, count in left_out.items():
+        sys.stdout.write(f"left out: {reason}: {count}\n")
+
+
+if __name__ == "__main__":
+    main()

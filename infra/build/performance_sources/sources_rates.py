@@ -1,0 +1,215 @@
+"""Measured steps of the tables in the scorer's own format (`rates/*.csv`), one reader for all.
+
+A reader's `Rules` say what cannot be taken over as it stands; SOURCES.md says why.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from msgspec import Struct
+
+from advisor.infra.build.performance_sources.files import find_source
+from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
+
+_APACHE = "Apache-2.0"
+
+
+def _nothing(rows: pd.DataFrame) -> pd.Series:
+    return pd.Series(data=False, index=rows.index)
+
+
+class Rules(Struct, frozen=True):
+    """How one table is read: which rows are left out, which are only evaluated, and its licence."""
+
+    licence: str
+    left_out: Callable[[pd.DataFrame], pd.Series] = _nothing
+    evaluated_only: Callable[[pd.DataFrame], pd.Series] = _nothing
+    channels_last: bool = False
+    tf32: str = "conv"
+
+
+def _has(rows: pd.DataFrame, pattern: str, column: str = "notes") -> pd.Series:
+    return rows[column].fillna("").str.contains(pattern, regex=True)
+
+
+def _hf_left_out(rows: pd.DataFrame) -> pd.Series:
+    # Whole milliseconds that do not grow with the batch; one cell printed for two GPUs; ALBERT's
+    # latency, which is a token's there and a pass's in the tables beside it.
+    misprint = (
+        (rows.gpu == "T4")
+        & (rows.network == "beit-base-patch16-224")
+        & (rows.step_ms.sub(42.179).abs() < 1e-3)
+    )
+    token = (rows.network == "albert-base-v2") & (rows.task == "inference")
+    return _has(rows, "SUSPECT") | misprint | token
+
+
+def _hf_evaluated_only(rows: pd.DataFrame) -> pd.Series:
+    # The same rows with the fused kernel stand beside them; today's default is the fused one.
+    return _has(rows, "attention=eager") & _has(rows, r"2\.[2-9]", "framework")
+
+
+def _fastertransformer_evaluated_only(rows: pd.DataFrame) -> pd.Series:
+    """PyTorch's rows near the floor of their (network, GPU): that host launches at 55 us each."""
+    torch = rows.eager.isin(["eager", "torchscript"])
+    floor = rows.groupby(["network", "framework", "gpu"]).step_ms.transform("min")
+    return torch & (rows.step_ms < 1.8 * floor)
+
+
+def _dle_left_out(rows: pd.DataFrame) -> pd.Series:
+    """All but what the README's tables state with batch and unit, on one host."""
+    convnets = _has(rows, r"^Classification/ConvNets/", "network") & (rows.task == "inference")
+    convnets &= _has(rows, "Throughput Avg")
+    boxes = rows.network.isin(["Detection/SSD", "Segmentation/MaskRCNN"])
+    boxes &= _has(rows, "Throughput - |Throughput Avg|Throughput -") & ~_has(rows, "atency")
+    bart = (rows.network == "LanguageModeling/BART") & (rows.task == "training")
+    bart &= _has(rows, "Single-node")
+    published = (convnets | boxes | bart) & rows.batch_size.notna() & (rows.gpu_count <= 8)
+    return ~published
+
+
+def _model_zoo_left_out(rows: pd.DataFrame) -> pd.Series:
+    return _has(rows, "unusable") | rows.batch_size.isna()
+
+
+def _mm_evaluated_only(rows: pd.DataFrame) -> pd.Series:
+    """One image with heads that depend on the data: such a rate measures launches. Segmenters see
+    whole images, whose size is only known for Cityscapes."""
+    boxes = rows.source.str.contains("mmdet|detectron")
+    return (rows.task == "inference") & (boxes | ~_has(rows, "Cityscapes", "input"))
+
+
+def _of_an_image(rows: pd.DataFrame) -> pd.Series:
+    return (rows.task == "inference") & (rows.batch_size == 1)
+
+
+TABLES = {
+    "hf_transformers.csv": Rules(_APACHE, _hf_left_out, _hf_evaluated_only),
+    "diffusers_torch2.csv": Rules(_APACHE, channels_last=True),
+    "diffusion.csv": Rules("MIT / Apache-2.0", lambda rows: rows.batch_size.isna()),
+    "fastertransformer.csv": Rules(_APACHE, evaluated_only=_fastertransformer_evaluated_only, tf32="none"),
+    "aitemplate.csv": Rules(_APACHE, lambda rows: _has(rows, "MI250", "gpu")),
+    "model_zoos.csv": Rules("MIT / Apache-2.0", _model_zoo_left_out),
+    "model_zoos2.csv": Rules("MIT / Apache-2.0", _model_zoo_left_out),
+    "openmmlab.csv": Rules(_APACHE, evaluated_only=_mm_evaluated_only),
+    "detectron2.csv": Rules(
+        _APACHE, lambda rows: _has(rows, "LSJ|Large-Scale|LVIS", "network"), _of_an_image
+    ),
+    "nvidia_dle_pytorch.csv": Rules("BSD-3 / Apache-2.0", _dle_left_out, tf32="all", channels_last=True),
+    "mlperf_training.csv": Rules(_APACHE, lambda rows: rows.network == "r-gat", tf32="all"),
+    "tensorrt_bert.csv": Rules(_APACHE),
+    "paddleclas.csv": Rules(_APACHE),
+    "sia.csv": Rules("none seen"),
+}
+# Figures of AGPL and GPL projects are facts; the sources below carry another licence than the rest.
+_OTHER_LICENCES = {
+    "ultralytics-yolov5": "AGPL-3.0 (figures)",
+    "yolov7": "GPL-3.0 (figures)",
+    "yolov6": "GPL-3.0 (figures)",
+    "yolov10": "AGPL-3.0 (figures)",
+    "yolox": _APACHE,
+    "pycls": "MIT",
+    "swin-transformer": "MIT",
+    "lambda-diffusers": "MIT",
+    "stable-fast": "MIT",
+    "onediff": _APACHE,
+    "mosaicml-diffusion": _APACHE,
+}
+
+
+def rates(folder: Path, left_out: dict[str, int]) -> pd.DataFrame:
+    """All tables that are there; `left_out` counts what was not taken, by table."""
+    result = []
+    for name, rules in TABLES.items():
+        try:
+            path = find_source(folder, name)
+        except FileNotFoundError:
+            left_out[f"{name}: not there"] = 0
+            continue
+        result.append(_table(pd.read_csv(path), rules, name, left_out))
+    return pd.concat(result, ignore_index=True)
+
+
+def _table(rows: pd.DataFrame, rules: Rules, name: str, left_out: dict[str, int]) -> pd.DataFrame:
+    dropped = rules.left_out(rows)
+    left_out[name] = int(dropped.sum())
+    rows = rows[~dropped].reset_index(drop=True)
+    names = [
+        named(source, network, text, task)
+        for source, network, text, task in zip(
+            rows.source, rows.network, rows.input.fillna("").astype(str), rows.task, strict=True
+        )
+    ]
+    made = pd.DataFrame(
+        {
+            "source": rows.source,
+            "network": [entry.network for entry in names],
+            "task": rows.task,
+            "stack": [stack_of(e, f) for e, f in zip(rows.eager, rows.framework, strict=True)],
+            "framework": rows.framework,
+            "memory_format": "channels_last" if rules.channels_last else "contiguous",
+            "variant": [_variant(note, e) for note, e in zip(rows.notes, rows.eager, strict=True)],
+            "precision": rows.precision.map(precision_of),
+            "tf32": [rules.tf32 if "tf32" not in p else "all" for p in rows.precision],
+            "gpu": rows.gpu.map(gpu_of),
+            "gpu_count": rows.gpu_count,
+            "batch_size": rows.batch_size * [entry.batch_factor for entry in names],
+            "input": [entry.input for entry in names],
+            "step_seconds": _step(rows) / [entry.steps for entry in names],
+            "sigma": _rounding(rows),
+            "peak_memory_mib": _memory(rows),
+            "host": rows.source + "/" + rows.gpu.map(gpu_of),
+            "licence": [_OTHER_LICENCES.get(source, rules.licence) for source in rows.source],
+        }
+    )
+    made["fit"] = (~rules.evaluated_only(rows) & (made.licence != "none seen")).astype(int)
+    return pd.concat([made, _training_memory(rows, made)], ignore_index=True)
+
+
+def _variant(note: str, eager: str) -> str:
+    match = re.search(r"attention=(\w+)", str(note))
+    return match[0] if match else "xformers" if "xformers" in eager else ""
+
+
+def _step(rows: pd.DataFrame) -> pd.Series:
+    """Seconds of one step of one GPU's batch: as stated, or else from the rate."""
+    rate = rows.batch_size * rows.gpu_count / rows.samples_per_second
+    return (rows.step_ms / 1000).where(rows.step_ms.notna(), rate)
+
+
+def _rounding(rows: pd.DataFrame) -> pd.Series:
+    """Half of the last digit that the source prints, and no less than 2 %."""
+    value = rows.step_ms.where(rows.step_ms.notna(), rows.samples_per_second)
+    whole = (value % 1 == 0) & (value > 0)
+    return (0.3 / value.where(whole)).fillna(0.02).clip(0.02, 0.3)
+
+
+def _memory(rows: pd.DataFrame) -> pd.Series:
+    """MiB, where the row's own step has it (mm* prints training's beside inference's)."""
+    memory = rows.peak_memory_mib.where(rows.peak_memory_mib < 200_000)
+    training = _has(rows, "memory is the TRAINING peak")
+    return memory.where(~training & ~_has(rows, "unusable"))
+
+
+def _training_memory(rows: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
+    """Rows without a step: what training took, which mm* prints beside the rate of inference."""
+    value = _has(rows, "memory is the TRAINING peak") & rows.peak_memory_mib.notna()
+    more = made[value].copy()
+    crop = _has(rows, "crop")[value]
+    city = _has(rows, "Cityscapes", "input")[value]
+    more["task"] = "training"
+    more["batch_size"] = [2 if not c or town else 4 for c, town in zip(crop, city, strict=True)]
+    more["input"] = [
+        named(source, network, text, task="training").input
+        for source, network, text in zip(
+            rows.source[value], rows.network[value], rows.input[value].fillna(""), strict=True
+        )
+    ]
+    more["step_seconds"] = float("nan")
+    more["peak_memory_mib"] = rows.peak_memory_mib[value]
+    more["fit"] = 1
+    return more

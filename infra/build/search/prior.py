@@ -1,0 +1,135 @@
+"""What other workloads' tables say about a new one's costs, before and after its first trials.
+
+A new workload either behaves like one that was seen (its whole curve over the configurations is a
+component of its own) or like the average of all; a component's weight follows from how well it
+foretold the trials so far. The average alone forgets what only one workload showed, such as costs
+that fall to a third once all data fits into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from advisor.infra.build.search.kernel import Floats, Kernel, fit_kernel
+
+# Variance of a workload's own level of log cost: wide, since workloads differ by hundreds.
+_LEVEL = 4.0
+# Belief that the new workload is like none of those that were seen.
+_UNLIKE_ALL = 0.1
+_ROUNDS = 20
+_SMALLEST_VARIANCE = 1e-9
+
+
+class History(Struct, frozen=True):
+    """Measured tables of other workloads over the same configurations, both of shape (w, n).
+
+    `log_cost` is nan where a run failed or was never made, `worked` 1, 0 or nan likewise.
+    """
+
+    log_cost: Floats
+    worked: Floats
+
+    @classmethod
+    def none(cls, configurations: int) -> History:
+        """No other workload is known."""
+        empty = np.empty((0, configurations))
+        return cls(empty, empty.copy())
+
+
+class Component(Struct, frozen=True):
+    """One belief: log costs (n,) but for their level, and their covariance (n, n)."""
+
+    mean: Floats
+    covariance: Floats
+    weight: float
+
+
+class Prior(Struct, frozen=True):
+    """Beliefs about log costs; `noise` is the variance of a repeat."""
+
+    components: tuple[Component, ...]
+    noise: float
+
+
+class Posterior(Struct, frozen=True):
+    """After trials: `weights` (c,), log costs and their standard deviations (c, n)."""
+
+    weights: Floats
+    means: Floats
+    deviations: Floats
+
+
+def learn_prior(features: Floats, history: History) -> Prior:
+    """The prior of a workload that `history` does not contain; `features` is (n, d) in 0..1."""
+    rows = history.log_cost[np.isfinite(history.log_cost).sum(axis=1) > 1]
+    if not len(rows):
+        kernel = fit_kernel(features, [])
+        return Prior((_like_none(features, kernel),), kernel.noise)
+    mean, centred = _split(rows)
+    kernel = fit_kernel(features, list(centred - mean))
+    covariance = kernel.between(features, features)
+    each = (1 - _UNLIKE_ALL) / len(rows)
+    components = [_like(row, mean, covariance, kernel.noise, each) for row in centred]
+    # The average itself is only known as well as so many workloads show it.
+    components.append(Component(mean, covariance * (1 + 2 / len(rows)), _UNLIKE_ALL))
+    return Prior(tuple(components), kernel.noise)
+
+
+def prior_of_trials(features: Floats, at: Sequence[int], log_costs: Floats) -> Prior:
+    """Where no other workload is known, the trials themselves show how costs vary."""
+    values = np.full(len(features), np.nan)
+    values[list(at)] = log_costs - log_costs.mean()
+    kernel = fit_kernel(features, [values])
+    return Prior((_like_none(features, kernel),), kernel.noise)
+
+
+def posterior_of(prior: Prior, at: Sequence[int], log_costs: Floats) -> Posterior:
+    """Beliefs after trials of the configurations `at` cost `log_costs` (k,)."""
+    logs, means, deviations = [], [], []
+    places = list(at)
+    for component in prior.components:
+        covariance = component.covariance + _LEVEL
+        seen = covariance[np.ix_(places, places)] + prior.noise * np.eye(len(places))
+        lower = np.linalg.cholesky(seen)
+        white = np.linalg.solve(lower, log_costs - component.mean[places])
+        gain = np.linalg.solve(lower, covariance[places])
+        variance = np.diag(covariance) - np.sum(gain**2, axis=0)
+        means.append(component.mean + gain.T @ white)
+        deviations.append(np.sqrt(np.maximum(variance, _SMALLEST_VARIANCE)))
+        likelihood = -0.5 * white @ white - np.log(np.diag(lower)).sum()
+        logs.append(np.log(component.weight) + likelihood)
+    weights = np.exp(np.array(logs) - max(logs))
+    return Posterior(weights / weights.sum(), np.array(means), np.array(deviations))
+
+
+def _split(rows: Floats) -> tuple[Floats, Floats]:
+    """The average curve (n,), and the rows less their own level (w, n).
+
+    Rows lack different configurations, so level and average are estimated in turns.
+    """
+    existing = np.isfinite(rows)
+    mean = np.zeros(rows.shape[1])
+    centred = rows
+    for _ in range(_ROUNDS):
+        centred = rows - np.nanmean(rows - mean, axis=1, keepdims=True)
+        total = np.where(existing, centred, 0.0).sum(axis=0)
+        mean = total / np.maximum(existing.sum(axis=0), 1)
+    return mean, centred
+
+
+def _like(row: Floats, mean: Floats, covariance: Floats, noise: float, weight: float) -> Component:
+    """A workload that was seen; what it did not run is inferred from what it ran."""
+    at = np.isfinite(row)
+    seen = covariance[np.ix_(at, at)] + noise * np.eye(int(at.sum()))
+    gain = np.linalg.solve(seen, covariance[at])
+    answer = mean + gain.T @ (row[at] - mean[at])
+    doubt = np.diag(covariance) - np.sum(gain * covariance[at], axis=0)
+    own = np.diag(np.where(at, 0.0, np.maximum(doubt, 0.0)))
+    return Component(np.where(at, row, answer), covariance + own, weight)
+
+
+def _like_none(features: Floats, kernel: Kernel) -> Component:
+    return Component(np.zeros(len(features)), kernel.between(features, features), 1.0)

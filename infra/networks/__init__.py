@@ -1,1 +1,0 @@
-"""Builds the network table that ships: `python -m advisor.infra.networks build`; see `__main__`."""
