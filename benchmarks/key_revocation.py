@@ -16,7 +16,7 @@ import time
 from contextlib import closing
 from typing import Any
 
-from advisor.runs.store.keys import ApiKeys
+from advisor.store.keys import ApiKeys
 from benchmarks.hostile_requests import Hostile
 from benchmarks.served import Served
 from benchmarks.service_fuzz import Asker

@@ -38,12 +38,12 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import Progress, run_sweep
 from advisor.sweeps.executors.data import Measure
 from advisor.sweeps.executors.process import Executor, ProcessExecutor
 from advisor.sweeps.executors.ray.executor import RayExecutor
 from advisor.sweeps.formats.serialization import measurement_to_dict
-from advisor.sweeps.store import SqlStore
 from advisor.sweeps.trial.placement.taking import anywhere
 from advisor.sweeps.trial.trial_process import run_attempt
 

@@ -27,8 +27,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from advisor.runs.store.records import NewSchedule, Run, RunState
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.records import NewSchedule, Run, RunState
+from advisor.store.schedules import ScheduleBook
 from tests.postgresql import PostgreSQL
 
 # Every program of Python's that is started tells its command line.

@@ -37,7 +37,7 @@ from advisor.runs.adaptive.cells import fits_memory, row_of, surface_of
 from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data, prepared_data
 from advisor.runs.sweeps.sweeping import execute_sweep, plan_sweep
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 
 SCHEMA = "advisor.search-replay/1"
 GRID = SweepGrid(

@@ -29,9 +29,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from advisor.runs.store.schedules import open_schedules
+from advisor.store.measurements import open_store
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.formats.exporting import to_jsonl
-from advisor.sweeps.store import open_store
 from benchmarks.served import Served
 from tests.postgresql import PostgreSQL
 from tests.sweeps.builders import measurement, resources, trial
@@ -187,7 +187,7 @@ class Series:
 
     def _check(self) -> None:
         url = self._server.database_url
-        store, book = open_store(url), open_schedules(url)
+        store, book = open_store(url), ScheduleBook(url)
         try:
             rows = Counter(row.trial.trial_id for row in store.all())
             names = Counter(one.name for one in book.all())

@@ -31,9 +31,9 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import current_rows
 from advisor.sweeps.planning.repeating import merged
-from advisor.sweeps.store import SqlStore
 from advisor.sweeps.trial.ownership import this_process
 
 STEPS, ALONE = 600, 300

@@ -15,7 +15,7 @@ from advisor.cli.questions import Name, Text, output_option
 from advisor.render.text import table
 
 if TYPE_CHECKING:
-    from advisor.runs.store.keys import StoredKey
+    from advisor.store.keys import StoredKey
 
 LIST = "advisor.keys/1"
 _COLUMNS = ("id", "name", "scope", "state", "created", "expires", "last used")
@@ -57,9 +57,9 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 
     From the first key on every request needs one, on this machine too.
     """
-    from advisor.runs.store.keys import ApiKeys
     from advisor.service.access_keys import add_key, parse_lifetime_seconds
     from advisor.service.audit import AuditLog
+    from advisor.store.keys import ApiKeys
 
     lifetime = parse_lifetime_seconds(expires) if expires else None
     log = AuditLog(audit_log)
@@ -76,7 +76,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 @output_option
 def list_(output: str) -> None:
     """List keys, revoked ones too, without their secrets."""
-    from advisor.runs.store.keys import ApiKeys
+    from advisor.store.keys import ApiKeys
 
     with closing(ApiKeys(reading=True)) as book:
         keys_there, database = book.all(), book.name
@@ -99,8 +99,8 @@ def revoke(name: str, audit_log: Path | None) -> None:
 
     Running services refuse it within two seconds.
     """
-    from advisor.runs.store.keys import ApiKeys
     from advisor.service.audit import AuditLog
+    from advisor.store.keys import ApiKeys
 
     log, now = AuditLog(audit_log), time.time()
     log.check()

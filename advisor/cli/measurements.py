@@ -36,7 +36,7 @@ def measurements() -> None:
 def list_(question: MeasurementPage, output: str) -> None:
     """List measurements, one line each, in the order of measuring."""
     from advisor.runs.stored.documents import list_document
-    from advisor.sweeps.store import Stored
+    from advisor.sweeps.measurement_store import Stored
 
     wanted = question.wanted()
     with stored_measurements(wanted) as rows:
@@ -78,8 +78,8 @@ def import_(file: Path, output: str) -> None:
     trial failed and the file has one that did not.
     """
     from advisor.runs.stored.documents import import_document
+    from advisor.store.measurements import open_store
     from advisor.sweeps.formats.importing import read_file
-    from advisor.sweeps.store import open_store
 
     read = read_file(file)
     for refused in read.refused:

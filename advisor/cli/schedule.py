@@ -29,7 +29,7 @@ from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, ki
 from advisor.runs.sweep_questions import SweepRun
 
 if TYPE_CHECKING:
-    from advisor.runs.store.records import Reporting
+    from advisor.store.records import Reporting
 
 
 def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
@@ -43,7 +43,7 @@ def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
         raise UsageError("--report needs --send TARGET: where the report goes", field="report")
     from advisor.render.sizing.formats import report_format
     from advisor.runs.delivery.targets import checked_words
-    from advisor.runs.store.records import Reporting
+    from advisor.store.records import Reporting
 
     report_format(asked.report_format).require_packages()
     plan = str(asked.report)
@@ -87,9 +87,9 @@ def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
     from advisor.cli.report_run import plan_report
     from advisor.runs.scheduled_reports import report_after
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
-    with closing(open_schedules(reading=True)) as book:
+    with closing(ScheduleBook(reading=True)) as book:
         run = book.runs.numbered(number)
         kept = book.numbered(run.schedule) if run and run.schedule is not None else None
     if run is None or kept is None:
@@ -160,11 +160,11 @@ def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
     Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
     from advisor.runs.schedules import new_schedule
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
     now, reporting = time.time(), checked_reporting(asked)
     new, due = new_schedule(asked, checked_command(command), str(Path.cwd()), now, reporting)
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         kept, leader = book.add(new, now=now), book.daemon.current()
     click.echo(added_text(kept, due, leader))
 
@@ -173,10 +173,10 @@ def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
 @output_option
 def list_(output: str) -> None:
     """List schedules: next run, result of the last run, cost of this month."""
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
     now = time.time()
-    with closing(open_schedules(reading=True)) as book:
+    with closing(ScheduleBook(reading=True)) as book:
         rows = statuses(book, book.all(), now)
         leader = book.daemon.current() if book.is_ready else None
         document = list_document(book.name, rows, leader, now)
@@ -199,10 +199,10 @@ def list_(output: str) -> None:
 @output_option
 def show(name: str, most: int, output: str) -> None:
     """Show one schedule: its runs, their costs, the fits after them and drift."""
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
     now = time.time()
-    with closing(open_schedules(reading=True)) as book:
+    with closing(ScheduleBook(reading=True)) as book:
         kept = book.named(name)
         (status,) = statuses(book, [kept], now)
         runs = book.runs.of(kept.number, most)
@@ -216,9 +216,9 @@ def show(name: str, most: int, output: str) -> None:
 @click.argument("name")
 def remove(name: str) -> None:
     """Remove a schedule. A current run finishes, and the history stays."""
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         gone = book.remove(name, now=time.time())
         goes_on = book.running(gone.number)
     click.echo(f"Removed '{name}'{'; the run that goes on comes to its end' if goes_on else ''}.")
@@ -232,9 +232,9 @@ def run() -> None:
     """
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
     from advisor.runs.delivery.queue import Resender
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
-    with closing(open_schedules(patience_seconds=PATIENCE_SECONDS)) as book:
+    with closing(ScheduleBook(patience_seconds=PATIENCE_SECONDS)) as book:
         daemon, stopping = Daemon(book, say=_say, between=Resender(_say).look), _Stopping()
         with handled_signals(stopping):
             _say(f"watching the schedules in '{book.name}'; Ctrl-C ends this")
@@ -254,9 +254,9 @@ def execute(number: int) -> None:
     from advisor.runs.executor import execute as executed
     from advisor.runs.refit import after_sweep
     from advisor.runs.scheduled_reports import report_in_process
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         executed(book, number, follow=lambda run: after_sweep(run.due_at), report=report_in_process)
 
 

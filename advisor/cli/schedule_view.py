@@ -13,7 +13,7 @@ from advisor.runs.schedule_documents import Status
 from advisor.units import format_hours, format_rate, format_usd
 
 if TYPE_CHECKING:
-    from advisor.runs.store.records import Leader, Reporting, Run, Schedule
+    from advisor.store.records import Leader, Reporting, Run, Schedule
 
 
 _COLUMNS = ("name", "next", "last run", "this month", "command")

@@ -12,16 +12,15 @@ from advisor.domain import Measurement
 from advisor.errors import DataError
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import Stored
-    from advisor.sweeps.store.pages import Wanted
+    from advisor.store.measurements import Wanted
+    from advisor.sweeps.measurement_store import Stored
 
 
 @contextmanager
 def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
     """The rows that can be read, all or those that are wanted. Those that cannot are named on
     stderr, and the command ends with exit code 1 once it has answered from the others."""
-    from advisor.sweeps.store import open_store
-    from advisor.sweeps.store.pages import all_of
+    from advisor.store.measurements import all_of, open_store
 
     with closing(open_store(reading=True)) as store:
         stored = store.read() if wanted is None else all_of(store, wanted)

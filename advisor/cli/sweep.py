@@ -153,7 +153,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
     from advisor.cli.leaving import leaving_cleanly
     from advisor.cli.sweep_view import Kept
     from advisor.runs.sweeps.drivers import driving
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     kept = Kept(adaptive=question.adaptive)
     with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.identity):

@@ -22,7 +22,7 @@ from advisor.units import format_counted, format_usd
 if TYPE_CHECKING:
     from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
     from advisor.sweeps.driver.runner import Progress
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 
 def forecast(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
@@ -94,8 +94,8 @@ def _most_text(most: Mapping[str, Any]) -> str:
 def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
     from advisor.runs.adaptive.planning import adaptive_from
+    from advisor.store.measurements import open_store
     from advisor.sweeps.driver.runner import current_rows
-    from advisor.sweeps.store import open_store
 
     sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:

@@ -30,7 +30,7 @@ from advisor.sweeps.events import this_node
 from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import Held
+    from advisor.sweeps.measurement_store import Held
     from advisor.sweeps.watching.shared import Snapshot
 
 
@@ -109,7 +109,7 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
 
 
 def _tell_once(trial_ids: list[str] | None, output: str) -> None:
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
     from advisor.sweeps.watching.shared import look_at
 
     with closing(open_store(reading=True)) as store:
@@ -125,7 +125,8 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     """Look until nothing is left; a database that goes away is waited for once it was seen."""
-    from advisor.sweeps.store import SqlStore, default_database_url
+    from advisor.store import default_database_url
+    from advisor.store.measurements import SqlStore
     from advisor.sweeps.watching.logfile import without_secrets
     from advisor.sweeps.watching.shared import look_at
 
@@ -194,7 +195,7 @@ def stop() -> None:
     """End the sweeps of this machine that measure into the store, as Ctrl-C would: finished trials
     stay, and the same `sweep run` continues. Those of other machines are named."""
     from advisor.runs.sweeps.drivers import drivers_here, not_ended
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
         held = store.running().values()
@@ -313,7 +314,7 @@ def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
 
 
 def _stored_ids(begin: str) -> set[str]:
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
         return {name for name in store.statuses() if name.startswith(begin)}
@@ -321,7 +322,7 @@ def _stored_ids(begin: str) -> set[str]:
 
 def _stored_row(trial_id: str) -> Any:
     from advisor.errors import DataError
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
         stored = store.read([trial_id])

@@ -263,7 +263,7 @@ def _rented(
 def _verified_here(request: Request, how: VerificationRun, context: Context) -> Verification:
     from advisor.cli.sweep_view import dataset_progress, trial_name
     from advisor.runs.verification.verify import plan_verification, verify
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     catalog, model = context.catalog, context.model
     with closing(open_store()) as store:

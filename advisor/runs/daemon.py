@@ -21,10 +21,10 @@ from advisor.runs.cron import CronLine
 from advisor.runs.due import month_of, rows_for_due_times
 from advisor.runs.processes import start_executor
 from advisor.runs.schedules import is_sweep, works_elsewhere
-from advisor.runs.store.locks import HeldLock
-from advisor.runs.store.records import Run, RunState, Schedule
-from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweeps.sweeping import sweep_runs_here
+from advisor.store.locks import HeldLock
+from advisor.store.records import Run, RunState, Schedule
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 
 POLL_SECONDS = 5.0

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from advisor.runs.cron import CronLine, zone_of
-from advisor.runs.store.records import OPEN_STATES, Misfire, NewRun, Run, RunState, Schedule
+from advisor.store.records import OPEN_STATES, Misfire, NewRun, Run, RunState, Schedule
 from advisor.units import format_counted, format_hours, format_usd
 
 # Later than this no daemon ran: longer than another one takes to go on.

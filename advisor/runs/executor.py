@@ -27,9 +27,9 @@ from advisor.runs.due import month_of, usd_left
 from advisor.runs.processes import answer_of, command_process, end, failure
 from advisor.runs.schedules import is_sweep, started_as
 from advisor.runs.started import StartedSweep, SweepState, command_of
-from advisor.runs.store.locks import HeldLock
-from advisor.runs.store.records import Ending, Run, RunState, Schedule
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.locks import HeldLock
+from advisor.store.records import Ending, Run, RunState, Schedule
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import Owner, this_process
 
 _LOOK_EVERY_SECONDS = 0.5

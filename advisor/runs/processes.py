@@ -21,6 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import ERROR_VARIABLE
+from advisor.store import DATABASE_VARIABLE
 from advisor.sweeps.machine.processes import end_with_parent
 
 # -P: files of the folder in which a command works are not ours.
@@ -36,8 +37,6 @@ def environment(database_url: str | None = None) -> dict[str, str]:
     """This process's, in which `ADVISOR` starts from any folder, in a checkout too."""
     paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     own = {name: value for name, value in os.environ.items() if name not in _OF_THE_SERVICE}
-    from advisor.sweeps.store import DATABASE_VARIABLE  # brings SQLAlchemy
-
     given = {DATABASE_VARIABLE: database_url} if database_url else {}
     return own | given | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}
 

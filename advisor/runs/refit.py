@@ -42,7 +42,7 @@ def after_sweep(since: float) -> dict[str, Any]:
     """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
     `drift`; empty where there are none. The better model is the user's own from then on. Never
     raises for what the rows lack."""
-    from advisor.sweeps.store import open_store
+    from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
         now, earlier = store.read().measurements, store.earlier()

@@ -11,8 +11,8 @@ from msgspec import Struct
 from advisor.runs.cron import zone_of
 
 if TYPE_CHECKING:
-    from advisor.runs.store.records import Leader, Reporting, Run, Schedule
-    from advisor.runs.store.schedules import ScheduleBook
+    from advisor.store.records import Leader, Reporting, Run, Schedule
+    from advisor.store.schedules import ScheduleBook
 
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 

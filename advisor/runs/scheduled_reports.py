@@ -28,7 +28,7 @@ from advisor.runs.delivery.message import Attachment, Message, difference_messag
 from advisor.runs.delivery.queue import RetryQueue, queue_folder
 from advisor.runs.delivery.sending import Delivery, deliver_to
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
-from advisor.runs.store.records import Reporting, Run, Schedule
+from advisor.store.records import Reporting, Run, Schedule
 
 # A plan of fifty workloads takes 20 s; a machine may be busy, and targets slow.
 _LONGEST_SECONDS = 3600.0

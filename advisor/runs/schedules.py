@@ -18,10 +18,10 @@ from advisor.runs.budget import parse_budget
 from advisor.runs.cron import CronLine
 from advisor.runs.processes import ADVISOR
 from advisor.runs.questions import ScheduleRequest
-from advisor.runs.store.records import Misfire, NewSchedule, Reporting
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
+from advisor.store.records import Misfire, NewSchedule, Reporting
 
 # What may be scheduled, by its first words; everything else is refused.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))

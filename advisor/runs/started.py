@@ -26,17 +26,17 @@ from advisor.places import user_folder
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, start_executor
 from advisor.runs.questions import words_of
-from advisor.runs.store.records import Run, RunState
-from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here
+from advisor.store.records import Run, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import look_at
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import SqlStore
+    from advisor.store.measurements import SqlStore
 
 ONE, LIST, TRIALS = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")

@@ -15,7 +15,7 @@ import secrets
 from enum import StrEnum
 
 from advisor.errors import UsageError, unknown_name
-from advisor.runs.store.keys import ApiKeys, NewKey, StoredKey
+from advisor.store.keys import ApiKeys, NewKey, StoredKey
 
 _KEY = re.compile(r"adv_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _ID = re.compile(r"[0-9a-f]{12}")

@@ -19,10 +19,10 @@ from msgspec import Struct
 from starlette.requests import cookie_parser
 
 from advisor.errors import AdvisorError
-from advisor.runs.store.keys import ApiKeys, Holders, StoredKey
 from advisor.service.access import LOCAL, LOCAL_READER, Caller, Visit
 from advisor.service.access_keys import Scope, digest_of, is_of, key_id_of
 from advisor.service.settings import Settings
+from advisor.store.keys import ApiKeys, Holders, StoredKey
 
 COOKIE = "advisor_session"
 FRESH_SECONDS = 1.0

@@ -23,9 +23,9 @@ from granian.server.mp import MPServer
 from granian.utils.proxies import wrap_asgi_with_proxy_headers
 
 from advisor.errors import AdvisorError, Terminated, UsageError
-from advisor.runs.store.keys import ApiKeys
 from advisor.service.audit import AuditLog
 from advisor.service.settings import Settings
+from advisor.store.keys import ApiKeys
 from advisor.sweeps.machine.processes import end_with_parent
 
 MOST_HEAD_BYTES = 16 * 1024

@@ -15,11 +15,11 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from advisor.runs.store.keys import ApiKeys, Session
 from advisor.service.access import unauthorized, visit_of
 from advisor.service.access_keys import digest_of, new_session_token
 from advisor.service.gate import foreign_page, is_own_page
 from advisor.service.keys import COOKIE
+from advisor.store.keys import ApiKeys, Session
 
 SESSION_SECONDS = 12 * 3600.0
 

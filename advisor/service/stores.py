@@ -11,8 +11,8 @@ from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 
 if TYPE_CHECKING:
-    from advisor.runs.store.schedules import ScheduleBook
-    from advisor.sweeps.store import SqlStore
+    from advisor.store.measurements import SqlStore
+    from advisor.store.schedules import ScheduleBook
 
 # A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
@@ -21,7 +21,8 @@ _PATIENCE_SECONDS = 10.0
 @contextmanager
 def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
     """The measurements; `Problem` 503 where the database is away, full or another program's."""
-    from advisor.sweeps.store import SqlStore, default_database_url
+    from advisor.store import default_database_url
+    from advisor.store.measurements import SqlStore
 
     url = settings.database_url or default_database_url()
     with _translated():
@@ -33,10 +34,10 @@ def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
 @contextmanager
 def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
     """The schedules, likewise."""
-    from advisor.runs.store.schedules import open_schedules
+    from advisor.store.schedules import ScheduleBook
 
     with _translated():
-        opened = open_schedules(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
+        opened = ScheduleBook(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
     with closing(opened) as book, _translated():
         yield book
 

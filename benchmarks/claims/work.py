@@ -16,12 +16,12 @@ from typing import Any
 from advisor.domain import Measurement, Status, Trial
 from advisor.runs.datasets import convert_dataset, make_photographs, make_text
 from advisor.runs.sweeps.sweeping import execute_sweep
+from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.jpeg_files import JpegFiles
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.places import made_whole
 from advisor.sweeps.driver.runner import Progress
 from advisor.sweeps.planning.networks import StoredData
-from advisor.sweeps.store import open_store
 from benchmarks.claims.trials import FORMATS, Datasets, Size
 
 _STORE, _LINES = "trials.sqlite", "results.jsonl"

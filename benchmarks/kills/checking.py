@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Measurement
+from advisor.store.measurements import open_store
 from advisor.sweeps.executors.replaying import unmarked
 from advisor.sweeps.formats.exporting import to_jsonl
-from advisor.sweeps.store import open_store
 from advisor.sweeps.trial.orphans.removing import find_orphans
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")

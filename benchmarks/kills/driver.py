@@ -15,11 +15,11 @@ from typing import Any
 from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
+from advisor.store.measurements import open_store
 from advisor.sweeps.driver.runner import Progress
 from advisor.sweeps.executors.process import Executor, ProcessExecutor
 from advisor.sweeps.executors.replaying import replayed
 from advisor.sweeps.formats.importing import read_file
-from advisor.sweeps.store import open_store
 
 _MOST_ROUNDS = 50
 _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}

@@ -11,13 +11,13 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.sweeps.driver.spool import Spool
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
+from advisor.sweeps.measurement_store import LeaseBook
 from advisor.sweeps.planning.repeating import merged, runs_made, wanted_runs
-from advisor.sweeps.store.contract import LeaseBook
 from advisor.sweeps.trial.formatting import kept_facts, trial_name
 from advisor.sweeps.trial.ownership import Owner, this_process
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.trial.ownership import Owner
 
 

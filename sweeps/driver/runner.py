@@ -18,13 +18,13 @@ from advisor.sweeps.driver.claims import TrialClaims, leasing
 from advisor.sweeps.events import subscribe
 from advisor.sweeps.executors.offer import Offer
 from advisor.sweeps.executors.process import Executor
+from advisor.sweeps.measurement_store import in_parts
 from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.age import is_stale
-from advisor.sweeps.store.rows import in_parts
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import Damaged, MeasurementStore
+    from advisor.sweeps.measurement_store import Damaged, MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0

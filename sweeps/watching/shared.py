@@ -9,7 +9,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from advisor.sweeps.store.contract import Held, Summary
+from advisor.sweeps.measurement_store import Held, Summary
 from advisor.sweeps.trial.trial_process import TIMEOUT_SECONDS
 
 _LATEST = 20

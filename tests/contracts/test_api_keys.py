@@ -6,9 +6,9 @@ import pytest
 import sqlalchemy as sql
 
 from advisor.errors import UsageError
-from advisor.runs.store.keys import MOST_SESSIONS_OF_A_KEY, ApiKeys, Session
 from advisor.service.access_keys import add_key, digest_of, is_of
-from advisor.sweeps.store.sql_store import SqlStore
+from advisor.store.keys import MOST_SESSIONS_OF_A_KEY, ApiKeys, Session
+from advisor.store.measurements import SqlStore
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0

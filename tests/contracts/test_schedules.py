@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from advisor.errors import UsageError
-from advisor.runs.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 
 NOW = 1_790_000_000.0
@@ -48,7 +48,7 @@ def all_at_once(work, count=8):
 
 HOLDER = """
 import sys, time
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 book, owner = ScheduleBook(sys.argv[1]), this_process()
 lock = book.{taking}

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
-from advisor.sweeps.store import SqlStore, Summary, open_store
+from advisor.store.measurements import SqlStore, open_store
+from advisor.sweeps.measurement_store import Summary
 from advisor.sweeps.trial.ownership import this_process
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from advisor.domain import Status
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from benchmarks.nodes import NoNodes, address_of, emulated_nodes, parted
 from tests.postgresql import PostgreSQL
 from tests.sweeps.driver.test_claims import TRIALS
@@ -30,7 +30,7 @@ _DRIVER = """
 import sys
 from contextlib import closing
 from advisor.sweeps.driver.runner import run_sweep
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from tests.sweeps.driver.test_claims import Ahead, TRIALS
 
 url, name, lease_seconds = sys.argv[1:]

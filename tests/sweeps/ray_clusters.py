@@ -192,7 +192,7 @@ import sys
 from contextlib import closing
 from advisor.sweeps.executors.ray.executor import RayExecutor
 from advisor.sweeps.driver.runner import run_sweep
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from tests.sweeps import ray_clusters
 
 url, address, kind, measure, count, *accelerators = sys.argv[1:]

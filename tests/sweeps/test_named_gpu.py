@@ -23,13 +23,13 @@ from advisor.errors import MeasuringError
 from advisor.models.zoo.opening import open_network
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
+from advisor.store.measurements import open_store
 from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.executors.ray.executor import RayExecutor
 from advisor.sweeps.executors.ray.placing import needs_of
 from advisor.sweeps.planning.repeating import merged
-from advisor.sweeps.store import open_store
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.torch_facts import gpu_uuid, peaks

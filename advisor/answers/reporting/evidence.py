@@ -92,8 +92,7 @@ def _stored(network: str, task: str) -> Sequence[Measurement]:
         return ()
     from contextlib import closing
 
-    from advisor.sweeps.store import open_store
-    from advisor.sweeps.store.pages import Wanted, all_of
+    from advisor.store.measurements import Wanted, all_of, open_store
 
     wanted = Wanted(network=network, task=task, status=str(Status.OK))
     with closing(open_store(reading=True)) as store:

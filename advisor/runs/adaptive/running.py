@@ -16,7 +16,7 @@ from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
 if TYPE_CHECKING:
     from advisor.sweeps.driver.runner import Progress
     from advisor.sweeps.executors.process import Executor
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 
 def run_adaptive(

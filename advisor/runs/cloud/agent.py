@@ -205,7 +205,7 @@ class RowSending(Sending):
     goes on where the one before it was taken back."""
 
     def __init__(self, result_bucket: ResultBucket, database: str) -> None:
-        from advisor.sweeps.store import open_store
+        from advisor.store.measurements import open_store
 
         super().__init__(Path(database.removeprefix("sqlite:///")))
         self._database = database
@@ -214,7 +214,7 @@ class RowSending(Sending):
         self._sender = Sender(result_bucket)
 
     def _send_all(self) -> None:
-        from advisor.sweeps.store import open_store
+        from advisor.store.measurements import open_store
 
         with closing(open_store(self._database, reading=True)) as store:
             self._sender.send(store.read().measurements)

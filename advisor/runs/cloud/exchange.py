@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from advisor.domain import Measurement
     from advisor.infra.aws.asking import Clock
     from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 
 SCHEMA = "advisor.guest-state/1"

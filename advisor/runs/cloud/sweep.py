@@ -34,7 +34,7 @@ class SharedRows:
     """The rows of this machine's store that certain instances have measured."""
 
     def __init__(self) -> None:
-        from advisor.sweeps.store import open_store
+        from advisor.store.measurements import open_store
 
         self._machines: dict[str, Machine] = {}
         with closing(open_store()) as store:
@@ -51,7 +51,7 @@ class SharedRows:
         return sum(map(self._is_new, theirs)) if theirs else None
 
     def _theirs(self) -> Iterator[Measurement]:
-        from advisor.sweeps.store import open_store
+        from advisor.store.measurements import open_store
 
         with closing(open_store()) as store:
             stored = store.read()
@@ -142,7 +142,7 @@ class BucketWork:
 
     def collect(self) -> int:
         """Take what has come into the store; how many measurements in all."""
-        from advisor.sweeps.store import open_store
+        from advisor.store.measurements import open_store
 
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)

@@ -20,8 +20,8 @@ _CLOCKS_APART_SECONDS = 30.0
 
 def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     """Whether it answers, of which version it is, and who measures into it."""
-    from advisor.sweeps.store import default_database_url
-    from advisor.sweeps.store.describing import describe
+    from advisor.store import default_database_url
+    from advisor.store.description import describe
 
     try:
         state = describe(default_database_url(), patience_seconds=patience_seconds)

@@ -12,6 +12,7 @@ from advisor.domain.steps import stall_indices
 from advisor.messages import Message
 from advisor.sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
 from advisor.sweeps.formats.importing import ReadLines
+from advisor.sweeps.measurement_store import Appended, Damaged, Stored
 from advisor.sweeps.quality.issues import QualityIssue
 from advisor.sweeps.quality.rates import (
     CONFIDENCE,
@@ -21,7 +22,6 @@ from advisor.sweeps.quality.rates import (
     rate_interval,
     run_intervals,
 )
-from advisor.sweeps.store import Appended, Damaged, Stored
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
 CHECK = "advisor.measurements-check/1"

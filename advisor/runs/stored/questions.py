@@ -10,7 +10,7 @@ from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store.pages import Wanted
+    from advisor.store.measurements import Wanted
 
 FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
 _MOST_ROWS = 1000
@@ -29,7 +29,7 @@ class Measurements(Question):
 
     def wanted(self) -> Wanted:
         """As the store takes it."""
-        from advisor.sweeps.store.pages import Wanted  # with the store itself, which loads slowly
+        from advisor.store.measurements import Wanted  # with the store itself, which loads slowly
 
         return Wanted(
             network=self.model,

@@ -14,7 +14,7 @@ from advisor.errors import DataError
 from advisor.runs.sweeps.sweeping import only_sweep_here, probed_machine
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 
 def measure_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:

@@ -11,7 +11,7 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.formats.serialization import trial_to_dict
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import Damaged, MeasurementStore, Stored
+    from advisor.sweeps.measurement_store import Damaged, MeasurementStore, Stored
     from advisor.sweeps.watching.shared import Snapshot
 
 
@@ -29,7 +29,7 @@ class Shown(Struct, frozen=True):
 
 def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[str, Shown], Stored]:
     """The rows of the trials by id, read in parts; and those that cannot be read."""
-    from advisor.sweeps.store import Stored
+    from advisor.sweeps.measurement_store import Stored
 
     rows: dict[str, Shown] = {}
     damaged: list[Damaged] = []

@@ -41,7 +41,7 @@ from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
 if TYPE_CHECKING:
     from advisor.sweeps.driver.runner import Outcome, Progress
     from advisor.sweeps.executors.process import Executor
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
 _BATCH_SIZE = 32

@@ -47,7 +47,7 @@ from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 
 if TYPE_CHECKING:
-    from advisor.sweeps.store import MeasurementStore
+    from advisor.sweeps.measurement_store import MeasurementStore
 
 # What nobody chose a batch size for, on a machine that is no known instance.
 _BATCH_SIZE = 32

@@ -47,7 +47,7 @@ def measurements(request: Request) -> Response:
 def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
     """What /v1/measurements tells, and the cursor of the next page."""
     from advisor.runs.stored.documents import list_document
-    from advisor.sweeps.store.pages import page_of
+    from advisor.store.measurements import page_of
 
     settings: Settings = request.app.state.settings
     filters = {

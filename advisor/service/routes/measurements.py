@@ -47,7 +47,7 @@ def list_measurements(request: Request) -> Response:
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
     from advisor.runs.stored.documents import list_document
-    from advisor.sweeps.store.pages import page_of
+    from advisor.store.measurements import page_of
 
     question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
@@ -66,7 +66,7 @@ def list_measurements(request: Request) -> Response:
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
     from advisor.runs.stored.documents import exported
-    from advisor.sweeps.store.pages import pages_of
+    from advisor.store.measurements import pages_of
 
     question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
 

@@ -25,8 +25,8 @@ from advisor.service.stores import scheduled
 
 if TYPE_CHECKING:
     from advisor.runs.schedules import Checked
-    from advisor.runs.store.records import NewSchedule
-    from advisor.runs.store.schedules import ScheduleBook
+    from advisor.store.records import NewSchedule
+    from advisor.store.schedules import ScheduleBook
 
 # Of a key that may measure: a run takes minutes to hours.
 LEAST_SECONDS_BETWEEN = 3600.0

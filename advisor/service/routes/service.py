@@ -126,7 +126,8 @@ class StoreProbe:
 def require_store(url: str | None) -> None:
     """Returns where the database answers (a file that is not there yet is made when it is needed);
     raises what says why it does not."""
-    from advisor.sweeps.store import SqlStore, default_database_url
+    from advisor.store import default_database_url
+    from advisor.store.measurements import SqlStore
 
     name = url or default_database_url()
     with closing(SqlStore(name, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):

@@ -15,8 +15,8 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from advisor.runs.store.keys import ApiKeys
 from advisor.service.access_keys import Scope, add_key
+from advisor.store.keys import ApiKeys
 from benchmarks.served import Served
 
 LLAMA = "meta-llama/Llama-3.1-8B"

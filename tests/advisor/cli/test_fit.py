@@ -14,8 +14,8 @@ from advisor.domain import ON_ANY_GPU, REPLAYED_FROM, Provenance, Task, Workload
 from advisor.errors import DataError
 from advisor.models.performance import load_model
 from advisor.places import own_model_path
+from advisor.store.measurements import open_store
 from advisor.sweeps.formats.serialization import measurement_to_dict
-from advisor.sweeps.store import open_store
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters
 from tests.models.performance.test_probed import FINGERPRINT
 

@@ -8,9 +8,9 @@ from advisor.cli.measurements import measurements
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.render.schema_check import first_fault
+from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.formats.serialization import measurement_from_dict
-from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 
 from advisor.cli.main import run as advisor
 from advisor.cli.schedule import schedule
-from advisor.runs.store.records import Ending, NewRun, RunState
-from advisor.runs.store.schedules import open_schedules
+from advisor.store.records import Ending, NewRun, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 
 SCHEMAS = files("advisor.render") / "schemas"
@@ -105,7 +105,7 @@ def refused(capsys, *arguments):
 def ended():
     """A run of `sweep-run` that has ended, with its report."""
     add("--budget-per-month", "20USD", command=(*SWEEP, "--usd-per-hour", "0.5"))
-    book = open_schedules()
+    book = ScheduleBook()
     owner = this_process()
     (kept,) = book.all()
     due = kept.created_at + 60
@@ -166,7 +166,7 @@ def test_a_run_is_told_with_its_cost_its_fit_and_what_drifted(ended):
 
 
 def test_a_run_that_was_left_out_hides_no_drift(ended):
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         (kept,) = book.all()
         due = kept.created_at + 120
         skipped = NewRun(due, RunState.SKIPPED, "the run before it was still going")
@@ -177,7 +177,7 @@ def test_a_run_that_was_left_out_hides_no_drift(ended):
 
 
 def test_the_documents_keep_their_schemas(ended):
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         lock = book.daemon.take(this_process())
         listed = described("schedules", "list")
         lock.release()

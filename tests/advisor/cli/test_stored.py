@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 READERS = [

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 from advisor.cli.sweep import sweep
 from advisor.domain import LimitedBy, Status
 from advisor.errors import AdvisorError, MeasuringError, UsageError
+from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.opening import profile_folder, write_profile
 from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.store import open_store
 from tests.sweeps.builders import measurement
 
 GRID = (

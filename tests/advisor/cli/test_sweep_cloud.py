@@ -18,7 +18,7 @@ from advisor.cli.main import run
 from advisor.infra.aws import regions
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.infra.aws.bed import Bed, prepared
 from tests.infra.aws.faults import LOST_REPLY
 from tests.infra.aws.serving import serving

@@ -13,7 +13,7 @@ import pytest
 from advisor.cli.main import run
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.advisor.cli.test_sweep_cloud import GRID, account, schema
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.wire import Request

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.sweeps.drivers import drivers_here
+from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.store import SqlStore, open_store
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID, ask
 from tests.postgresql import PASSWORD
@@ -63,7 +63,7 @@ def _fresh(_row, fresh):
 _DRIVER = """
 import sys, time
 from contextlib import closing
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from advisor.sweeps.trial.ownership import this_process
 
 with closing(open_store()) as store:

@@ -18,7 +18,7 @@ from advisor.cli.main import run
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.guest.metadata import Metadata
 from advisor.runs.cloud.agent import Guest, run_job
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.advisor.cli.test_sweep_cloud import account, schema
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving

@@ -19,7 +19,7 @@ from advisor.infra.aws.guest.metadata import Metadata
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.reaping import aws
 from tests.sweeps.builders import measurement, resources, trial
@@ -32,7 +32,7 @@ LATER = timedelta(hours=1)
 SWEEP = """
 import sys, time
 from contextlib import closing
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.sweeps.builders import measurement, resources, trial
 print(sys.argv, flush=True)
 with closing(open_store()) as store:

@@ -10,7 +10,7 @@ import pytest
 from advisor.domain import Market
 from advisor.infra.aws.launch_options import Machine
 from advisor.runs.cloud.sweep import SharedRows
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 LAUNCHED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

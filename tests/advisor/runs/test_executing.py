@@ -12,8 +12,8 @@ import pytest
 from advisor.errors import DataError, UsageError
 from advisor.runs.executor import execute
 from advisor.runs.schedules import ADVISOR, started_as
-from advisor.runs.store.records import NewRun, NewSchedule, RunState
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.records import NewRun, NewSchedule, RunState
+from advisor.store.schedules import ScheduleBook
 from tests.processes import gone
 
 NOW = 1_790_000_000.0

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from advisor.runs.cron import CronLine
-from advisor.runs.store.records import Misfire, RunState
+from advisor.store.records import Misfire, RunState
 from tests.advisor.runs.world import World, release
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0

@@ -19,10 +19,10 @@ from advisor.runs.due import spent_usd
 from advisor.runs.executor import execute
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
-from advisor.runs.store.records import NewRun, NewSchedule, RunState
-from advisor.runs.store.schedules import open_schedules
 from advisor.runs.sweep_questions import SweepRun
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
+from advisor.store.records import NewRun, NewSchedule, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from tests.infra.aws.bed import prepared
 from tests.infra.aws.serving import serving
@@ -133,7 +133,7 @@ def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_pa
         store.append(row(DUE - WEEK))
     measured_there(account, DUE, "i-0")
     checked = checked_command(COMMAND)
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         new = NewSchedule(
             name="gpu",
             cron="0 3 * * 1",

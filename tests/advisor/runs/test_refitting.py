@@ -13,7 +13,7 @@ from advisor.models.performance import load_model, save_model
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, measurements_from
 from advisor.runs.refit import after_sweep, split_rows
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from benchmarks.bundled_model import BUNDLED_MEASUREMENTS
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -10,8 +10,8 @@ from advisor.runs import scheduled_reports
 from advisor.runs.executor import execute
 from advisor.runs.schedule_documents import one_document, statuses
 from advisor.runs.scheduled_reports import report_after, report_in_process
-from advisor.runs.store.records import NewRun, NewSchedule, Reporting, RunState
-from advisor.runs.store.schedules import ScheduleBook
+from advisor.store.records import NewRun, NewSchedule, Reporting, RunState
+from advisor.store.schedules import ScheduleBook
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
 

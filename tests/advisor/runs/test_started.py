@@ -25,9 +25,9 @@ from advisor.runs.started import (
     sweep_document,
     sweep_of,
 )
-from advisor.runs.store.records import Ending, RunState
-from advisor.runs.store.schedules import ScheduleBook
 from advisor.runs.sweep_questions import Allowed, NewSweep
+from advisor.store.records import Ending, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from tests.processes import gone
 

@@ -5,9 +5,9 @@ what it had started goes on. Which processes have gone is told by the world, not
 """
 
 from advisor.runs.daemon import Daemon
-from advisor.runs.store.records import Ending, NewSchedule, RunState
-from advisor.runs.store.schedules import ScheduleBook
-from advisor.sweeps.store.database import Database
+from advisor.store.database import Database
+from advisor.store.records import Ending, NewSchedule, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 
 

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 from fastapi.testclient import TestClient
 
 from advisor.answers.context import load_context
-from advisor.runs.store.keys import ApiKeys
 from advisor.service import app as application
 from advisor.service import gate
 from advisor.service.access import Scope, needs, require_spender, visit_of
@@ -16,6 +15,7 @@ from advisor.service.access_keys import add_key
 from advisor.service.answers import json_answer
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
+from advisor.store.keys import ApiKeys
 
 things = APIRouter(prefix="/v1/things")
 

@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.runs.store.keys import ApiKeys
 from advisor.service.access_keys import Scope, add_key, key_id_of, parse_lifetime_seconds, scope_of
+from advisor.store.keys import ApiKeys
 
 
 def test_a_scope_allows_what_stands_before_it():

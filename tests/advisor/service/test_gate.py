@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
-from advisor.runs.store.keys import ApiKeys
 from advisor.service import keys
 from advisor.service.access_keys import Scope
 from advisor.service.app import ROUTERS
 from advisor.service.audit import default_audit_log
+from advisor.store.keys import ApiKeys
 
 OUTSIDE = {"host": "192.0.2.1"}
 

@@ -6,11 +6,11 @@ from contextlib import closing
 
 import pytest
 
-from advisor.runs.store.keys import ApiKeys
 from advisor.service import keys
 from advisor.service.audit import default_audit_log
 from advisor.service.keys import COOKIE
 from advisor.service.sessions import local_path
+from advisor.store.keys import ApiKeys
 
 OWN = {"Origin": "http://testserver"}
 

@@ -12,8 +12,9 @@ from advisor.cli.measurements import measurements as command
 from advisor.domain import Status
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
+from advisor.store import default_database_url
+from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-from advisor.sweeps.store import default_database_url, open_store
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -141,7 +142,7 @@ def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client)
 def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     import sqlalchemy as sql
 
-    from advisor.sweeps.store.tables import MEASUREMENTS
+    from advisor.store.tables import MEASUREMENTS
 
     sent(client, to_jsonl(some(2)))
     store = open_store()

@@ -7,11 +7,11 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from advisor.runs.store.keys import ApiKeys
 from advisor.service import keys
 from advisor.service.access_keys import add_key
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
+from advisor.store.keys import ApiKeys
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement, resources, trial
 

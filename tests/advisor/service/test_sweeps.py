@@ -11,11 +11,11 @@ from starlette.testclient import TestClient
 
 from advisor.cli.sweep import sweep as command
 from advisor.runs.started import sweep_of
-from advisor.runs.store.records import Ending, RunState
-from advisor.runs.store.schedules import open_schedules
 from advisor.service.app import create_app
 from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
+from advisor.store.records import Ending, RunState
+from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 
 GRID = {
@@ -48,7 +48,7 @@ class Nobody:
 
 @pytest.fixture
 def book():
-    with closing(open_schedules()) as book:
+    with closing(ScheduleBook()) as book:
         yield book
 
 

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import DataError
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver import spool
 from advisor.sweeps.driver.runner import RETRIED, run_sweep
 from advisor.sweeps.events import Event, collected, forward
 from advisor.sweeps.formats import importing
-from advisor.sweeps.store import SqlStore
 from advisor.sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
@@ -268,7 +268,7 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
 DRIVER = """
 import sys
 from advisor.sweeps.driver.runner import run_sweep
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from tests.sweeps.driver.test_claims import Ahead, TRIALS
 run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
 """

@@ -17,9 +17,9 @@ import pytest
 import sqlalchemy
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.formats import importing
-from advisor.sweeps.store import SqlStore
 from tests.sweeps.driver.test_claims import TRIALS
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
@@ -31,7 +31,7 @@ _DRIVER = """
 import sys
 from contextlib import closing
 from advisor.sweeps.driver.runner import run_sweep
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from tests.sweeps.driver.test_claims import Ahead, TRIALS
 
 class Telling(Ahead):

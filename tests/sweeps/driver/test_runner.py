@@ -1,8 +1,8 @@
 import pytest
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import RETRIED, run_sweep
-from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]

@@ -11,8 +11,8 @@ import pytest
 
 from advisor.domain import Status
 from advisor.errors import MeasuringError
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.executors.ray.executor import RayExecutor
-from advisor.sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR

@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import MeasuringError
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
-from advisor.sweeps.store import SqlStore
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, cluster_of, driver, numbered

@@ -20,8 +20,8 @@ import pytest
 import sqlalchemy
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.store import SqlStore
 from tests.processes import as_in_a_terminal
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import started_node

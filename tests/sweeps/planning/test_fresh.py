@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
 from advisor.sweeps.quality.age import is_stale
-from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]

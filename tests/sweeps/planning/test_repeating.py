@@ -2,10 +2,10 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 from advisor.sweeps.planning.repeating import merged, rounds
-from advisor.sweeps.store import SqlStore
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [

@@ -1,7 +1,7 @@
 """Standings and leases with defaults."""
 
 from advisor.domain import Status
-from advisor.sweeps.store.contract import Held
+from advisor.sweeps.measurement_store import Held
 from advisor.sweeps.watching.tally import Running, SweepProgress
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import Status
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
 from tests.postgresql import DATABASES

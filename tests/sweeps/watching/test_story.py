@@ -4,9 +4,9 @@ import json
 from contextlib import closing
 
 from advisor.domain import Status
+from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.events import collected, forward_all
-from advisor.sweeps.store import SqlStore
 from advisor.sweeps.trial.trial_process import measure_trial
 from advisor.sweeps.watching.logfile import logged
 from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_text

@@ -24,7 +24,7 @@ from advisor.errors import UsageError
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial

@@ -14,8 +14,8 @@ from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
 from advisor.runs.adaptive.planning import adaptive_sweep
 from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.budget import parse_budget
+from advisor.store.measurements import open_store
 from advisor.sweeps.planning.repeating import merged
-from advisor.sweeps.store import open_store
 from tests.models.performance.surface.test_surface import grid
 from tests.models.performance.synthetic import measure, measurement, true_parameters
 

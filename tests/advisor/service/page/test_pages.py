@@ -8,7 +8,7 @@ from advisor.domain import Status
 from advisor.service.page.frame import page_texts
 from advisor.service.page.rendering import static_path
 from advisor.service.page.sweeps import list_view
-from advisor.sweeps.store import open_store
+from advisor.store.measurements import open_store
 from advisor.units import format_usd
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -23,8 +23,8 @@ from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.guest.software import packed_software
 from advisor.infra.aws.guest.user_data import user_data
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
+from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.store import open_store
 from tests.infra.aws.guest.imds import Service, serving
 from tests.infra.aws.guest.sandbox import Sandbox, sandbox
 

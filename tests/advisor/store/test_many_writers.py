@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from advisor.sweeps.store import SqlStore, open_store
+from advisor.store.measurements import SqlStore, open_store
+from tests.advisor.store.writer import OWN_FROM
 from tests.postgresql import DATABASES
-from tests.sweeps.store.writer import OWN_FROM
 
 WRITERS, OWN, SHARED = 8, 1250, 200
 
@@ -31,7 +31,7 @@ def url(request):
 
 
 def started(url, number, own, shared):
-    command = [sys.executable, "-m", "tests.sweeps.store.writer", url]
+    command = [sys.executable, "-m", "tests.advisor.store.writer", url]
     return subprocess.Popen(
         [*command, str(number), str(own), str(shared)],
         stdout=subprocess.PIPE,

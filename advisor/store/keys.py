@@ -1,14 +1,12 @@
 """Keys of the HTTP service and the page's sessions, in SQLite or PostgreSQL.
 
-Only digests come here: who reads the database can make no request with what stands in it. What a
-key is made of, and what its scope allows, is told by `advisor.service.access_keys`. All times
-are seconds since 1970.
+Only digests come here: who reads the database can make no request with what stands in it. What a key is made
+of, and what its scope allows, is told by `advisor.service.access_keys`. All times are seconds since 1970.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import sqlalchemy as sql
 from msgspec import Struct
@@ -16,12 +14,10 @@ from msgspec import Struct
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import asdict
-from advisor.runs.store.records import record_of
-from advisor.sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from advisor.sweeps.store.schema import has_tables, make_ready
-from advisor.sweeps.store.sql_store import default_database_url
-from advisor.sweeps.store.tables import API_KEYS as KEYS
-from advisor.sweeps.store.tables import API_SESSIONS as SESSIONS
+from advisor.store.records import record_of
+from advisor.store.schema import OpenTables, lock_table
+from advisor.store.tables import API_KEYS as KEYS
+from advisor.store.tables import API_SESSIONS as SESSIONS
 
 MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0
@@ -64,35 +60,14 @@ class Holders(Struct, frozen=True):
     sessions: Mapping[str, Session]
 
 
-class ApiKeys:
-    """The keys of a database. `reading` changes nothing, and finds none where there are none."""
-
-    def __init__(
-        self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
-    ) -> None:
-        usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
-        patience = usual if patience_seconds is None else patience_seconds
-        self._database = Database(url or default_database_url(), patience)
-        self._ready = False
-        self._file_id = self._database.file_id()
-        try:
-            if not reading:
-                make_ready(self._database)
-            self._there()
-        except BaseException:
-            self.close()
-            raise
-
-    @property
-    def name(self) -> str:
-        """What a message calls the database; never with its password."""
-        return self._database.name
+class ApiKeys(OpenTables):
+    """The keys of a database."""
 
     def add(self, new: NewKey, *, now: float) -> StoredKey:
         """Keep a key; `UsageError` where another one that is not revoked has its name."""
 
         def work(connection: sql.Connection) -> None:
-            _alone(connection)
+            lock_table(connection, KEYS)  # two that add the same name at once do so one after the other
             same = (KEYS.c.name == new.name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
@@ -111,7 +86,7 @@ class ApiKeys:
     def all(self) -> list[StoredKey]:
         """Every key, revoked ones too, in the order in which they were added."""
         query = sql.select(KEYS).order_by(KEYS.c.number)
-        return [record_of(StoredKey, row) for row in self._rows(query)]
+        return [record_of(StoredKey, row) for row in self.rows(query)]
 
     def named(self, name: str) -> StoredKey:
         """The key of that id, else the latest of that name; `UsageError` offers the nearest."""
@@ -171,7 +146,7 @@ class ApiKeys:
 
     def holders(self, *, now: float) -> Holders:
         """All keys, and the sessions that are open, of one consistent state."""
-        if not self._there():
+        if not self.is_ready:
             return Holders({}, {})
 
         def work(connection: sql.Connection) -> Holders:
@@ -184,26 +159,8 @@ class ApiKeys:
 
         return self._database.read(work)
 
-    def close(self) -> None:
-        """Give the connections back."""
-        self._database.close()
-
-    def _rows(self, query: sql.Select[Any]) -> list[Any]:
-        if not self._there():
-            return []
-        return list(self._database.read(lambda connection: connection.execute(query).all()))
-
-    def _there(self) -> bool:
+    @property
+    def is_ready(self) -> bool:
         """Whether the tables are there; who is here for long also notices another file."""
-        file_id = self._database.file_id()
-        if file_id != self._file_id:
-            self._database.close()
-            self._file_id, self._ready = file_id, False
-        self._ready = self._ready or has_tables(self._database)
-        return self._ready
-
-
-def _alone(connection: sql.Connection) -> None:
-    """Two that add the same name at once do so one after the other; SQLite's writers do anyway."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(sql.text("LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE"))
+        self._follow_file()
+        return super().is_ready

@@ -8,16 +8,16 @@ from typing import Any
 
 import sqlalchemy as sql
 
-from advisor.sweeps.store.database import Database
-from advisor.sweeps.store.dialects import DatabaseSeconds
-from advisor.sweeps.store.leases import Leases
-from advisor.sweeps.store.schema import HEAD, has_tables
-from advisor.sweeps.store.tables import LEASES, MEASUREMENTS
+from advisor.store.database import Database
+from advisor.store.dialects import DatabaseSeconds
+from advisor.store.leases import Leases
+from advisor.store.schema import HEAD, has_tables
+from advisor.store.tables import LEASES, MEASUREMENTS
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
-    """Name, program and version, tables (`nothing` or `head`), rows, the database's
-    clock in seconds since 1970, leases in force (`held`) and those that nobody has any more.
+    """Name, program and version, tables (`nothing` or `head`), rows, the database's clock in seconds since
+    1970, leases in force (`held`) and those that nobody has any more.
 
     Raises `DataError` or `UsageError` where it cannot be reached or is not ours.
     """

@@ -20,14 +20,13 @@ from sqlalchemy.sql.functions import FunctionElement
 from advisor.errors import DataError, UsageError
 from advisor.extras import install_hint
 from advisor.messages import Message
+from advisor.store import DATABASE_VARIABLE
 
-DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
 WRITES = "advisor_writes"
 SQLITE, POSTGRESQL = "sqlite", "postgresql"
 # Julian day of 1970-01-01, by which SQLite (before 3.42) gives the time to the millisecond.
 _EPOCH_DAY = "2440587.5"
 _BUSY_SECONDS = 5.0
-_MIGRATION_LOCK = 0x6164_7669_736F_7231  # "advisor1": no other program's advisory lock
 _POSTGRESQL_OPTIONS = {
     "application_name": "advisor",
     "connect_timeout": 5,
@@ -120,8 +119,8 @@ def make_engine(url: sql.URL) -> sql.Engine:
 
 
 def make_folder(file: Path) -> None:
-    """The folder of a SQLite file, and the file for its owner alone: digests of keys lie there.
-    `DataError` where there can be none."""
+    """The folder of a SQLite file, and the file for its owner alone: digests of keys lie there. `DataError`
+    where there can be none."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         if not file.exists():
@@ -138,8 +137,8 @@ def make_folder(file: Path) -> None:
 
 
 def log_ahead(engine: sql.Engine) -> None:
-    """SQLite's write-ahead log: a commit waits for the disk once and not four times, and readers
-    and writers do not wait for each other. Where a file system cannot, it stays as it is."""
+    """SQLite's write-ahead log: a commit waits for the disk once and not four times, and readers and writers
+    do not wait for each other. Where a file system cannot, it stays as it is."""
     if engine.dialect.name != SQLITE:
         return
     with suppress(sqlite3.Error, SQLAlchemyError), closing(engine.raw_connection()) as bare:
@@ -154,12 +153,6 @@ def insert_if_absent(connection: sql.Connection, table: sql.Table, row: dict[str
     insert = make(table).values(row).on_conflict_do_nothing()
     done = connection.execute(insert, execution_options={"preserve_rowcount": True})
     return done.rowcount == 1
-
-
-def lock_migrations(connection: sql.Connection) -> None:
-    """Only this transaction migrates; a writing one of SQLite has the whole file already."""
-    if connection.dialect.name == POSTGRESQL:
-        connection.execute(sql.select(sql.func.pg_advisory_xact_lock(_MIGRATION_LOCK)))
 
 
 def _postgresql_options(url: sql.URL) -> dict[str, Any]:
@@ -190,8 +183,8 @@ def _sqlite_engine(url: sql.URL) -> sql.Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
-    """A committed row survives a power cut, not only a killed process; transactions are ours:
-    the driver would begin one after the first SELECT, and commit before a CREATE TABLE."""
+    """A committed row survives a power cut, not only a killed process; transactions are ours: the driver
+    would begin one after the first SELECT, and commit before a CREATE TABLE."""
     connection.isolation_level = None
     connection.execute("PRAGMA synchronous=FULL")
 
@@ -205,7 +198,7 @@ def _begin_sqlite(connection: sql.Connection) -> None:
 def _no_url(reason: str) -> UsageError:
     return UsageError(
         "{database_variable} is no database URL that can be opened ({reason})",
-        hint=("write it like sqlite:////path/to/file.sqlite or postgresql://user:password@host/database"),
+        hint="write it like sqlite:////path/to/file.sqlite or postgresql://user:password@host/database",
         database_variable=DATABASE_VARIABLE,
         reason=reason,
     )

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import sqlalchemy
 
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 
 
 def identity_of(url):

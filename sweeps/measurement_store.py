@@ -1,15 +1,15 @@
-"""What every store promises; the tests in `tests/contracts/test_stores.py` hold all to it.
+"""The store that a sweep needs, kept by `advisor.store`; `tests/contracts/test_stores.py` holds it to this.
 
-One row a trial, durable when the call returns. A trial that has a row keeps it unless something
-else is asked for. Rows come back in the order in which they were first written. Any number of
-processes read and write at once. What fails, fails whole: a `DataError` means that nothing of
-that call was kept.
+One row a trial, durable when the call returns. A trial that has a row keeps it unless something else is asked
+for. Rows come back in the order in which they were first written. Any number of processes read and write at
+once. What fails, fails whole: a `DataError` means that nothing of that call was kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Protocol
 
 from msgspec import Struct
@@ -17,6 +17,7 @@ from msgspec import Struct
 from advisor.domain import Measurement
 from advisor.sweeps.trial.ownership import Owner
 
+_AT_ONCE = 500  # names in one query; SQLite takes 32,766, older ones 999
 Combine = Callable[[Measurement | None, Measurement], Measurement | None]
 
 
@@ -51,8 +52,8 @@ class Stored(Struct, frozen=True):
 class Held(Struct, frozen=True):
     """A lease in force: who measures the trial, since when it runs and for how long at least.
 
-    `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`:
-    its process is one of this machine (and container).
+    `seconds_held` counts from when the trial began, and is None while it waits for a node. `here`: its
+    process is one of this machine (and container).
     """
 
     trial_id: str
@@ -72,17 +73,17 @@ class Held(Struct, frozen=True):
 class LeaseBook(Protocol):
     """Who measures which trial, by the database's clock.
 
-    A lease ends when it is given back, when it is not renewed in time, and at once when the
-    process that took it on this very machine has gone.
+    A lease ends when it is given back, when it is not renewed in time, and at once when the process that took
+    it on this very machine has gone.
     """
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
-        """The trials, of those named by id with what they are called, that the owner may measure:
-        all but those that somebody else does."""
+        """The trials, of those named by id with what they are called, that the owner may measure: all but
+        those that somebody else does."""
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        """The owner's trial runs from now on, and is called so; lost without a word where the
-        database is away."""
+        """The owner's trial runs from now on, and is called so; lost without a word where the database is
+        away."""
 
     def renew(self, owner: Owner) -> None:
         """All leases of the owner count from now."""
@@ -107,16 +108,16 @@ class MeasurementStore(Protocol):
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         """Keep all of them, or none when anything fails.
 
-        A row gives way to one that ended `ok` where it did not, and to one that has all its
-        runs and more; one that began before `since` (aware) also to one that ended `ok` and did
-        not, and is kept among the `earlier` then. Every other row stays."""
+        A row gives way to one that ended `ok` where it did not, and to one that has all its runs and more;
+        one that began before `since` (aware) also to one that ended `ok` and did not, and is kept among the
+        `earlier` then. Every other row stays."""
 
     def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
-        """Make `combine(row, fresh)` the trial's row (`row` is None where there is none, or none
-        that can be read) and end the owner's lease on it, both or neither. Returns the new row.
+        """Make `combine(row, fresh)` the trial's row (`row` is None where there is none, or none that can be
+        read) and end the owner's lease on it, both or neither. Returns the new row.
 
-        None, and the row stays as it is, when `combine` says so, or when the owner has lost its
-        lease and somebody else stored the trial first.
+        None, and the row stays as it is, when `combine` says so, or when the owner has lost its lease and
+        somebody else stored the trial first.
 
         A good measurement that another one takes the place of is kept among the `earlier`."""
 
@@ -133,8 +134,15 @@ class MeasurementStore(Protocol):
         """Every row, or those of these trials; damaged ones apart."""
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        """What newer measurements of these trials (by default all) took the place of, in that
-        order; what cannot be read is left out."""
+        """What newer measurements of these trials (by default all) took the place of, in that order; what
+        cannot be read is left out."""
 
     def all(self) -> list[Measurement]:
         """Every measurement; `DataError` names the first row that cannot be read."""
+
+
+def in_parts(names: Iterable[str]) -> Iterator[list[str]]:
+    """The names, as many at once as a query takes."""
+    left = iter(names)
+    while part := list(islice(left, _AT_ONCE)):
+        yield part

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from itertools import islice
 from typing import Any
 
 from advisor.domain import Measurement, Status
@@ -16,16 +15,15 @@ from advisor.sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,
 )
+from advisor.sweeps.measurement_store import Damaged, Stored
 from advisor.sweeps.quality.age import is_stale
-from advisor.sweeps.store.contract import Damaged, Stored
 
 Row = Mapping[str, Any]
-_AT_ONCE = 500  # names in one query; SQLite takes 32,766, older ones 999
 
 
 def row_of(measurement: Measurement) -> dict[str, Any]:
-    """The columns of the measurement's row, but for its number. The payload holds raw values
-    alone; the rate is for readers of an export."""
+    """The columns of the measurement's row, but for its number. The payload holds raw values alone; the rate
+    is for readers of an export."""
     trial, payload = measurement.trial, measurement_to_dict(measurement)
     del payload["throughput_samples_per_second"]
     return {
@@ -52,8 +50,8 @@ def parsed(payload: str) -> Measurement:
 
 
 def sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
-    """The measurements of (trial_id, payload), and the rows that hold none; one that a later
-    version wrote is no damage, and raises."""
+    """The measurements of (trial_id, payload), and the rows that hold none; one that a later version wrote is
+    no damage, and raises."""
     good: list[Measurement] = []
     damaged: list[Damaged] = []
     for trial_id, payload in rows:
@@ -74,9 +72,9 @@ def _reason(trial_id: str, database: str, error: DataError) -> str:
 
 
 def gives_way(existing: Any, row: Row, since: datetime | None) -> bool:
-    """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in:
-    that one ended well and the stored one did not, or has all its runs and more, or it alone
-    began at `since` or later."""
+    """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in: that one
+    ended well and the stored one did not, or has all its runs and more, or it alone began at `since` or
+    later."""
     if row["status"] != Status.OK.value:
         return False
     if existing.status != Status.OK.value:
@@ -94,10 +92,3 @@ def _runs(payload: str) -> list[Any]:
         return [entry["step_seconds"] for entry in (document, *document.get("repeats", ()))]
     except (ValueError, AttributeError, TypeError, KeyError):
         return []
-
-
-def in_parts(names: Iterable[str]) -> Iterator[list[str]]:
-    """The names, as many at once as a query takes."""
-    left = iter(names)
-    while part := list(islice(left, _AT_ONCE)):
-        yield part

@@ -31,9 +31,9 @@ OPEN_STATES = (RunState.DUE, RunState.RUNNING)
 
 
 class Reporting(Struct, frozen=True, kw_only=True):
-    """What follows each run: a report on the workloads of `plan` (a path from the schedule's
-    folder) in `format`, with what changed since the last one, sent to the targets in `send`;
-    `only_changes`: not where nothing changed. The targets may hold secrets."""
+    """What follows each run: a report on the workloads of `plan` (a path from the schedule's folder) in
+    `format`, with what changed since the last one, sent to the targets in `send`; `only_changes`: not where
+    nothing changed. The targets may hold secrets."""
 
     plan: str
     send: tuple[str, ...]
@@ -44,8 +44,8 @@ class Reporting(Struct, frozen=True, kw_only=True):
 class NewSchedule(Struct, frozen=True, kw_only=True):
     """What a user asks for: `command` without `advisor`, relative paths from `folder`.
 
-    `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and
-    `run_usd` at most where its command says so.
+    `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and `run_usd` at
+    most where its command says so.
     """
 
     name: str
@@ -79,10 +79,9 @@ class NewRun(Struct, frozen=True):
 class Run(Struct, frozen=True, kw_only=True):
     """A due time of a schedule, or a sweep that somebody started, and what became of it.
 
-    `alive` says whether the process of a running one still lives; `attempts` how many processes
-    have had it in hand. A started sweep has a `sweep_id`, what was asked (`request`), and when its
-    end was asked for (`stop_at`); its `schedule` is None. `place` is the boot and process namespace
-    that `pid` means.
+    `alive` says whether the process of a running one still lives; `attempts` how many processes have had it
+    in hand. A started sweep has a `sweep_id`, what was asked (`request`), and when its end was asked for
+    (`stop_at`); its `schedule` is None. `place` is the boot and process namespace that `pid` means.
     """
 
     number: int
@@ -130,8 +129,8 @@ Record = TypeVar("Record", bound=Struct)
 
 
 def record_of(kind: type[Record], row: Any, **more: Any) -> Record:
-    """A row of a table as a record whose fields are called as its columns; what is null there is
-    as it is by default. `more` are fields that are kept in another form."""
+    """A row of a table as a record whose fields are called as its columns; what is null there is as it is by
+    default. `more` are fields that are kept in another form."""
     names = set(kind.__struct_fields__) & set(row._mapping) - set(more)
     kept = {name: row._mapping[name] for name in names}
     return kind(**{name: value for name, value in kept.items() if value is not None}, **more)

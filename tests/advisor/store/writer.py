@@ -1,4 +1,4 @@
-"""A process that writes: `python -m tests.sweeps.store.writer URL NUMBER OWN SHARED`.
+"""A process that writes: `python -m tests.advisor.store.writer URL NUMBER OWN SHARED`.
 
 Appends OWN measurements of its own and tries SHARED ones that every writer tries; prints how many
 of the shared ones were its.
@@ -6,7 +6,7 @@ of the shared ones were its.
 
 import sys
 
-from advisor.sweeps.store import SqlStore
+from advisor.store.measurements import SqlStore
 from tests.sweeps.builders import measurement, resources, trial
 
 OWN_FROM = 1_000_000

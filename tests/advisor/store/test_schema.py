@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sql
 
 from advisor.errors import DataError
-from advisor.sweeps.store import SqlStore, open_store
-from advisor.sweeps.store.schema import HEAD, VERSION_TABLE
-from advisor.sweeps.store.tables import METADATA
+from advisor.store.measurements import SqlStore, open_store
+from advisor.store.schema import HEAD, VERSION_TABLE
+from advisor.store.tables import METADATA
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial
 

@@ -1,68 +1,48 @@
-"""Measurements in SQLite or PostgreSQL, through the same code; see `contract` for the rules."""
+"""Measurements in SQLite or PostgreSQL, through the same code; see `MeasurementStore` for the rules."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sql
+from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.places import user_folder
+from advisor.records import asdict
+from advisor.store.dialects import insert_if_absent
+from advisor.store.leases import LEASE_SECONDS, Leases, end
+from advisor.store.rows import gives_way, parsed, row_of, sorted_out
+from advisor.store.schema import OpenTables
+from advisor.store.tables import EARLIER
+from advisor.store.tables import MEASUREMENTS as ROWS
 from advisor.sweeps.formats.serialization import NewerFormatError
-from advisor.sweeps.store.contract import Appended, Combine, Held, Stored, Summary
-from advisor.sweeps.store.database import READING_PATIENCE_SECONDS, WRITING_PATIENCE_SECONDS, Database
-from advisor.sweeps.store.dialects import DATABASE_VARIABLE as DATABASE_VARIABLE
-from advisor.sweeps.store.dialects import insert_if_absent
-from advisor.sweeps.store.leases import LEASE_SECONDS, Leases, end
-from advisor.sweeps.store.rows import gives_way, in_parts, parsed, row_of, sorted_out
-from advisor.sweeps.store.schema import has_tables, make_ready
-from advisor.sweeps.store.tables import EARLIER
-from advisor.sweeps.store.tables import MEASUREMENTS as ROWS
+from advisor.sweeps.measurement_store import Appended, Combine, Held, Stored, Summary, in_parts
 from advisor.sweeps.trial.ownership import Owner
 
-
-def default_database_url() -> str:
-    """`ADVISOR_DATABASE_URL`, else a SQLite file in the user's data folder."""
-    configured = os.environ.get(DATABASE_VARIABLE)
-    return configured or f"sqlite:///{user_folder() / 'measurements.sqlite'}"
+_ROWS_AT_ONCE = 200
 
 
 def open_store(url: str | None = None, *, reading: bool = False) -> SqlStore:
-    """The store at `url` (default: `default_database_url()`).
-
-    Its tables are made, or migrated, where they have to be. `reading` changes nothing in the
-    database, whatever it holds, and finds an empty store where there is none.
-    """
-    return SqlStore(url or default_database_url(), reading=reading)
+    """The store at `url` (default: `default_database_url()`); see `OpenTables`."""
+    return SqlStore(url, reading=reading)
 
 
-class SqlStore:
+class SqlStore(OpenTables):
     """Measurements and leases in a SQL database."""
 
     def __init__(
         self,
-        url: str,
+        url: str | None = None,
         *,
         reading: bool = False,
         patience_seconds: float | None = None,
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
-        usual = READING_PATIENCE_SECONDS if reading else WRITING_PATIENCE_SECONDS
-        self._database = Database(url, usual if patience_seconds is None else patience_seconds)
+        super().__init__(url, reading=reading, patience_seconds=patience_seconds)
         self.leases = Leases(self._database, lease_seconds)
-        self._ready = not reading
-        try:
-            if reading:
-                self._there()
-            else:
-                make_ready(self._database)
-        except BaseException:
-            self.close()
-            raise
 
     def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
         """See `MeasurementStore`."""
@@ -163,28 +143,13 @@ class SqlStore:
         return list(stored.measurements)
 
     @property
-    def name(self) -> str:
-        """What a message calls the database; never with its password."""
-        return self._database.name
-
-    @property
     def identity(self) -> str:
         """Which database that is: the same however its URL is written, of no other one."""
         return self._database.identity()
 
     def running(self) -> dict[str, Held]:
         """The leases in force, by trial_id; none where there are no tables."""
-        return self.leases.held() if self._there() else {}
-
-    def close(self) -> None:
-        """Give the connections back."""
-        self._database.close()
-
-    def rows(self, query: sql.Select[Any]) -> list[Any]:
-        """What the query finds; nothing where there are no tables. For modules of the store."""
-        if not self._there():
-            return []
-        return list(self._database.read(lambda connection: connection.execute(query).all()))
+        return self.leases.held() if self.is_ready else {}
 
     def _rows_of(
         self, query: sql.Select[Any], trial_ids: Iterable[str], column: sql.Column[str] = ROWS.c.trial_id
@@ -194,10 +159,58 @@ class SqlStore:
             rows += self.rows(query.where(column.in_(part)))
         return rows
 
-    def _there(self) -> bool:
-        """Whether there are tables to read."""
-        self._ready = self._ready or has_tables(self._database)
-        return self._ready
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    """Which rows: those that are equal in all that is named; None is anything."""
+
+    network: str | None = None
+    task: str | None = None
+    accelerator: str | None = None
+    status: str | None = None
+    limited_by: str | None = None
+
+
+class Page(Struct, frozen=True):
+    """Some rows, and behind which number the next ones stand; None where there are no more."""
+
+    stored: Stored
+    next_after: int | None
+
+
+def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> Page:
+    """The first `limit` rows whose number is above `after`.
+
+    A row keeps its number when a newer measurement takes its place: whoever reads page after page meets each
+    trial once, whatever is stored meanwhile."""
+    conditions = [ROWS.c[name] == value for name, value in asdict(wanted).items() if value is not None]
+    query = (
+        sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
+        .where(ROWS.c.number > after, *conditions)
+        .order_by(ROWS.c.number)
+        .limit(limit + 1)
+    )
+    result = store.rows(query)
+    rows, more = result[:limit], len(result) > limit
+    stored = sorted_out(((row.trial_id, row.payload) for row in rows), store.name)
+    return Page(stored, rows[-1].number if more else None)
+
+
+def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
+    """All such rows, never many of them in memory."""
+    after: int | None = 0
+    while after is not None:
+        page = page_of(store, wanted, after=after, limit=_ROWS_AT_ONCE)
+        yield page.stored
+        after = page.next_after
+
+
+def all_of(store: SqlStore, wanted: Wanted) -> Stored:
+    """All such rows at once."""
+    parts = list(pages_of(store, wanted))
+    return Stored(
+        tuple(row for part in parts for row in part.measurements),
+        tuple(row for part in parts for row in part.damaged),
+    )
 
 
 def _stored_row(connection: sql.Connection, trial_id: str) -> Any:
@@ -212,8 +225,8 @@ def _put(connection: sql.Connection, row: dict[str, Any]) -> None:
 
 
 def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]) -> None:
-    """A good row goes on record when another measurement takes its place, and does not go on in
-    it: a further run leaves the beginning of the first one."""
+    """A good row goes on record when another measurement takes its place, and does not go on in it: a further
+    run leaves the beginning of the first one."""
     if existing.status == Status.OK.value and existing.started_at != row["started_at"]:
         kept = {"trial_id": row["trial_id"], "started_at": existing.started_at}
         connection.execute(EARLIER.insert().values(kept | {"payload": existing.payload}))

@@ -14,18 +14,9 @@ from msgspec import Struct
 from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from advisor.errors import DataError, one_line
-from advisor.sweeps.store.dialects import (
-    DATABASE_VARIABLE,
-    WRITES,
-    make_engine,
-    name_of,
-    parsed_url,
-    server_identity,
-    sqlite_file,
-)
+from advisor.store import DATABASE_VARIABLE
+from advisor.store.dialects import WRITES, make_engine, name_of, parsed_url, server_identity, sqlite_file
 
-WRITING_PATIENCE_SECONDS = 90.0
-READING_PATIENCE_SECONDS = 30.0
 _FIRST_PAUSE_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 2.0
 _LOG = logging.getLogger(__name__)
@@ -37,9 +28,9 @@ Work = Callable[[sql.Connection], Outcome]
 class Database:
     """A SQLite or PostgreSQL database.
 
-    Work that a passing trouble interrupts (a lock, a restart, a lost connection) is done again
-    from its beginning for up to `patience_seconds`, and logged once on the log's stderr;
-    any other trouble is a `DataError` that names the way out.
+    Work that a passing trouble interrupts (a lock, a restart, a lost connection) is done again from its
+    beginning for up to `patience_seconds`, and logged once on the log's stderr; any other trouble is a
+    `DataError` that names the way out.
     """
 
     def __init__(self, url: str, patience_seconds: float) -> None:

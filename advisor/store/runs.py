@@ -1,8 +1,7 @@
 """Runs in the database: a row for each due time and each started sweep, one process for each row.
 
-A due time has one row (unique by schedule and due time), and one process turns `due` into
-`running`. That process holds the run's lock until it ends: neither can happen twice, whoever is
-killed in between.
+A due time has one row (unique by schedule and due time), and one process turns `due` into `running`. That
+process holds the run's lock until it ends: neither can happen twice, whoever is killed in between.
 """
 
 from __future__ import annotations
@@ -14,12 +13,13 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.records import asdict
-from advisor.runs.store.locks import HeldLock, Locks
-from advisor.runs.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
-from advisor.sweeps.store.database import Database
-from advisor.sweeps.store.dialects import POSTGRESQL, insert_if_absent
-from advisor.sweeps.store.tables import RUNS as ROWS
-from advisor.sweeps.store.tables import SCHEDULES
+from advisor.store.database import Database
+from advisor.store.dialects import insert_if_absent
+from advisor.store.locks import HeldLock, Locks
+from advisor.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
+from advisor.store.schema import lock_table
+from advisor.store.tables import RUNS as ROWS
+from advisor.store.tables import SCHEDULES
 from advisor.sweeps.trial.ownership import Owner, columns_of
 
 # After so many processes that were lost (not ended) nobody tries a run again.
@@ -36,8 +36,8 @@ class Runs:
         self._locks = locks
 
     def claim(self, schedule: int, until: float, rows: Sequence[NewRun]) -> bool:
-        """Give these due times their rows, and count all up to `until` as considered: all of it
-        or nothing. False when the schedule has gone."""
+        """Give these due times their rows, and count all up to `until` as considered: all of it or nothing.
+        False when the schedule has gone."""
 
         def work(connection: sql.Connection) -> bool:
             kept = (SCHEDULES.c.number == schedule) & SCHEDULES.c.removed_at.is_(None)
@@ -64,8 +64,8 @@ class Runs:
         log: str,
         refuse: Callable[[Sequence[Run]], None],
     ) -> Run:
-        """A row for a sweep that is due now. `refuse` raises where one of the open started sweeps
-        keeps it from starting; nobody else starts one meanwhile."""
+        """A row for a sweep that is due now. `refuse` raises where one of the open started sweeps keeps it
+        from starting; nobody else starts one meanwhile."""
         row = {
             "sweep_id": sweep_id,
             "request": json.dumps(dict(request)),
@@ -79,8 +79,7 @@ class Runs:
         }
 
         def work(connection: sql.Connection) -> None:
-            if connection.dialect.name == POSTGRESQL:
-                connection.execute(sql.text("LOCK TABLE schedule_runs IN SHARE ROW EXCLUSIVE MODE"))
+            lock_table(connection, ROWS)
             states = [state.value for state in OPEN_STATES]
             is_open = ROWS.c.schedule.is_(None) & ROWS.c.state.in_(states)
             refuse([self._run_of(row) for row in connection.execute(_query(is_open)).all()])
@@ -90,8 +89,8 @@ class Runs:
         return self._only(ROWS.c.sweep_id == sweep_id)
 
     def begin(self, number: int, owner: Owner, *, log: str, now: float) -> HeldLock | None:
-        """The run's lock: the owner has it in hand until that is released. None when it is not due
-        (any more)."""
+        """The run's lock: the owner has it in hand until that is released. None when it is not due (any
+        more)."""
         lock = self._locks.take(number)
         if lock is None:
             return None
@@ -168,8 +167,8 @@ class Runs:
         self._database.write(lambda connection: connection.execute(back))
 
     def take_back(self, lost: Run, *, now: float) -> RunState | None:
-        """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns
-        which; None when the run goes on after all."""
+        """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns which;
+        None when the run goes on after all."""
         over = lost.attempts >= MOST_ATTEMPTS
         state = RunState.FAILED if over else RunState.DUE
         values = {

@@ -1,8 +1,8 @@
 """Locks that end with the process that holds them, however it ends.
 
-PostgreSQL: an advisory lock of a session, which the server ends with the connection. A SQLite file:
-`flock` on a file beside it, which the kernel ends with the process. A database in memory belongs to
-one process: a set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers.
+PostgreSQL: an advisory lock of a session, which the server ends with the connection. A SQLite file: `flock`
+on a file beside it, which the kernel ends with the process. A database in memory belongs to one process: a
+set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import sqlalchemy as sql
 from sqlalchemy.exc import SQLAlchemyError
 
 from advisor.errors import DataError
-from advisor.sweeps.store.database import Database
+from advisor.store.database import Database
 
 DAEMON = 0
 _NAMESPACE = 0x6164_7669  # "advi": no other program's advisory locks
@@ -83,8 +83,7 @@ class Locks:
         self._turn = threading.Lock()
 
     def take(self, number: int) -> HeldLock | None:
-        """None while anybody has it, this process included; `DataError` where it cannot be asked
-        for."""
+        """None while anybody has it, this process included; `DataError` where it cannot be asked for."""
         if self._database.in_memory:
             with self._turn:
                 free = number not in self.in_memory

@@ -1,4 +1,4 @@
-"""Leases in the database: see `contract.LeaseBook`."""
+"""Leases in the database: see `LeaseBook`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import sqlalchemy as sql
 
 from advisor.errors import DataError
-from advisor.sweeps.store.contract import Held
-from advisor.sweeps.store.database import Database
-from advisor.sweeps.store.dialects import DatabaseSeconds, insert_if_absent
-from advisor.sweeps.store.tables import LEASES
+from advisor.store.database import Database
+from advisor.store.dialects import DatabaseSeconds, insert_if_absent
+from advisor.store.tables import LEASES
+from advisor.sweeps.measurement_store import Held
 from advisor.sweeps.trial.ownership import Owner, columns_of, place, process_has_gone
 
 LEASE_SECONDS = 120.0
@@ -27,8 +27,7 @@ class Leases:
         self._seconds = seconds
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
-        """See `LeaseBook`. In the order of their names: two that take the same do not wait for each
-        other."""
+        """See `LeaseBook`. In the order of their names: two that take the same do not wait for each other."""
         rows = [self._row(name, owner, label) for name, label in sorted(labels.items())]
         return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
 
@@ -50,8 +49,8 @@ class Leases:
         self._database.write(lambda connection: connection.execute(renewed), patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
-        """See `LeaseBook`; all of them are given back without waiting, since they end by
-        themselves with their driver. One that goes on would keep the others from them."""
+        """See `LeaseBook`; all of them are given back without waiting, since they end by themselves with
+        their driver. One that goes on would keep the others from them."""
         patience = _NO_PATIENCE if trial_ids is None else None
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:

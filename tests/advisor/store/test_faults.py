@@ -13,8 +13,9 @@ import sqlalchemy
 from sqlalchemy.exc import OperationalError
 
 from advisor.errors import DataError, UsageError
-from advisor.sweeps.store import SqlStore, dialects, open_store
-from advisor.sweeps.store.database import Database
+from advisor.store import dialects
+from advisor.store.database import Database
+from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement, resources, trial

@@ -1,1 +1,0 @@
-"""Schedules, runs and API keys in the database of the measurements."""
