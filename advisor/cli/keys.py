@@ -57,16 +57,15 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
 
     From the first key on every request needs one, on this machine too.
     """
-    from advisor.service.access_keys import add_key, parse_lifetime_seconds
     from advisor.service.audit import AuditLog
-    from advisor.store.keys import ApiKeys
+    from advisor.store.keys import ApiKeys, parse_lifetime_seconds
 
     lifetime = parse_lifetime_seconds(expires) if expires else None
     log = AuditLog(audit_log)
     log.check()
     with closing(ApiKeys()) as book:
         first = not book.all()
-        key, kept = add_key(book, name, scope, lifetime_seconds=lifetime, now=time.time())
+        key, kept = book.add(name, scope, lifetime_seconds=lifetime, now=time.time())
         log.write("key-added", key=kept.key_id, name=kept.name, scope=kept.scope)
     click.echo(key)
     click.echo(_added_words(kept, first), err=True)

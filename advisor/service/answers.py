@@ -22,7 +22,7 @@ from advisor.answers.context import Context
 from advisor.messages import Message
 from advisor.patience import STILL_WANTED, SpentError
 from advisor.render.document import plain_leaf
-from advisor.service.access import CURRENT, PATIENCE_SECONDS, Visit
+from advisor.service.auth import CURRENT, PATIENCE_SECONDS, Visit
 from advisor.service.metrics import answer_in_progress
 from advisor.service.problems import Problem, client_left
 from advisor.service.settings import Settings
@@ -44,8 +44,8 @@ Document = Mapping[str, Any]
 
 
 class _Queue:
-    """Who waits for a thread: of each client no more than a `share` stand in the common line, and
-    its others wait behind these, so that nobody's many questions keep everybody waiting."""
+    """Who waits for a thread: of each client no more than a `share` stand in the common line, and its others
+    wait behind these, so that nobody's many questions keep everybody waiting."""
 
     def __init__(self, name: str, threads: int, share: int, most: int) -> None:
         self.name, self._share, self._most = name, share, most
@@ -54,8 +54,8 @@ class _Queue:
 
     @asynccontextmanager
     async def turn(self, client: str) -> AsyncIterator[None]:
-        """A thread's, once it is this client's turn; `Problem` 503 where too many wait already, or
-        where it does not come in time."""
+        """A thread's, once it is this client's turn; `Problem` 503 where too many wait already, or where it
+        does not come in time."""
         of_client = self._of_clients[client]
         if of_client >= _MOST_OF_A_CLIENT * self._share or self._of_clients.total() > self._most:
             raise _busy()
@@ -77,9 +77,9 @@ class _Queue:
 
 
 class Threads:
-    """The threads of one worker process that compute answers: nothing is computed on the event
-    loop, where all other requests would wait for it. Slow questions have a thread of their own, so
-    that they keep no quick one waiting."""
+    """The threads of one worker process that compute answers: nothing is computed on the event loop, where
+    all other requests would wait for it. Slow questions have a thread of their own, so that they keep no
+    quick one waiting."""
 
     def __init__(self, settings: Settings) -> None:
         most = settings.most_waiting
@@ -88,8 +88,8 @@ class Threads:
         self._left_alone: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
-        """What `work` returns; `Problem` 503 where too many wait already. What is slow is dropped
-        where the client leaves before its turn, and hears of it where it leaves later."""
+        """What `work` returns; `Problem` 503 where too many wait already. What is slow is dropped where the
+        client leaves before its turn, and hears of it where it leaves later."""
         visit = CURRENT.get()
         if not slow:
             quick: T = await self._computed(self._quick, visit, work, *arguments)
@@ -139,9 +139,8 @@ class Threads:
 
 
 def _and_freed(work: Callable[..., T], *arguments: Any) -> T:
-    """What `work` returns, its memory given back to the system: tables and what they were made of
-    hold each other until they are collected, and the allocator keeps what is free between others.
-    """
+    """What `work` returns, its memory given back to the system: tables and what they were made of hold each
+    other until they are collected, and the allocator keeps what is free between others."""
     try:
         return work(*arguments)
     finally:
@@ -160,8 +159,7 @@ def _busy() -> Problem:
 
 
 class Answered(NamedTuple):
-    """A finished document, compressed; `met` tells of a recommendation whether an offer met the
-    question."""
+    """A finished document, compressed; `met` tells of a recommendation whether an offer met the question."""
 
     packed: bytes
     met: bool | None = None

@@ -16,13 +16,12 @@ from advisor.answers.context import Context, load_context
 from advisor.engine import Preparations
 from advisor.service.answers import KeptAnswers, Threads
 from advisor.service.audit import AuditLog, Auditor
-from advisor.service.gate import Gate
-from advisor.service.keys import Authenticator
+from advisor.service.auth import Authenticator
+from advisor.service.gate import Gate, RateLimits
 from advisor.service.metrics import note_start, product_version
 from advisor.service.middleware import RequestMiddleware
 from advisor.service.page import routes as page
 from advisor.service.problems import add_problem_handlers
-from advisor.service.rates import RateLimits
 from advisor.service.routes import agents, answers, catalog, measurements, reports, schedules, service, sweeps
 from advisor.service.routes.agents import serving_agents
 from advisor.service.settings import Settings
@@ -51,8 +50,8 @@ _SWITCH_SECONDS = 0.001
 
 
 def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
-    """The service as `settings` say; `app.state` holds them as `settings`, and the `context`, which
-    is loaded when it starts, unless it is given."""
+    """The service as `settings` say; `app.state` holds them as `settings`, and the `context`, which is loaded
+    when it starts, unless it is given."""
     app = FastAPI(
         title="Instance sizing advisor",
         version=product_version(),

@@ -1,9 +1,9 @@
 """The audit log: who changed or was refused what, one JSON object a line, only ever appended.
 
-Any number of processes write into one file: each line is one `write` to a file opened with
-O_APPEND, which the kernel puts whole behind what is there. Everything that comes from outside is
-cut to length and written as ASCII JSON, so that no text can begin a line of its own or steer a
-terminal. Secrets and bodies have no field that they could stand in.
+Any number of processes write into one file: each line is one `write` to a file opened with O_APPEND, which
+the kernel puts whole behind what is there. Everything that comes from outside is cut to length and written as
+ASCII JSON, so that no text can begin a line of its own or steer a terminal. Secrets and bodies have no field
+that they could stand in.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from limits.strategies import FixedWindowRateLimiter
 
 from advisor.errors import DataError
 from advisor.places import user_folder
-from advisor.service.access_keys import Scope
+from advisor.store.keys import Scope
 
 if TYPE_CHECKING:
-    from advisor.service.access import Visit
+    from advisor.service.auth import Visit
 # A line stays below the 4096 bytes that even a pipe takes whole.
 _MOST_CHARACTERS = 200
 _FIELDS = (

@@ -66,8 +66,8 @@ def _refused() -> Iterator[None]:
 
 
 async def form_fields(request: Request) -> dict[str, str]:
-    """The fields of a posted form that say something, without the blanks around them; of one that
-    is there twice the first. `Problem` 400 for a form that has too many."""
+    """The fields of a posted form that say something, without the blanks around them; of one that is there
+    twice the first. `Problem` 400 for a form that has too many."""
     body = (await request.body()).decode("utf-8", "replace")
     try:
         posted = parse_qs(body, max_num_fields=_MOST_FIELDS)

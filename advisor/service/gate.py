@@ -1,26 +1,38 @@
 """The gate before the routes: by which name, from which page, by whom and how often.
 
-Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read
-answers as if they were its own; the Host header has that name, so only our names are taken.
-Origin and Sec-Fetch-Site: a page of a stranger may send a request here without reading the answer;
-browsers say so, and programs that are no browser send neither. CORS stays closed.
+Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read answers as
+if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site: a
+page of a stranger may send a request here without reading the answer; browsers say so, and programs that are
+no browser send neither. CORS stays closed.
 """
 
 from __future__ import annotations
 
+import asyncio
+import math
+import random
 import re
+import time
 from collections.abc import Iterable
 from urllib.parse import quote
 
+from limits import RateLimitItem, RateLimitItemPerSecond
+from limits.aio.storage import MemoryStorage
+from limits.aio.strategies import FixedWindowRateLimiter
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from advisor.messages import Message
-from advisor.service.access import LOCAL_READER, Visit, unauthorized
-from advisor.service.keys import Authenticator, Identity, StoreUnreadableError
+from advisor.service.auth import (
+    LOCAL_READER,
+    Authenticator,
+    StoreUnreadableError,
+    Visit,
+    client_network,
+    unauthorized,
+)
 from advisor.service.problems import Problem
-from advisor.service.rates import RateLimits
 from advisor.service.settings import Settings
 
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
@@ -32,6 +44,64 @@ _TABS = ("", "document")
 # What proxies add, whichever of them they are set up to.
 _OF_PROXIES = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
 _HOST = re.compile(r"(?P<name>\[[^\[\]]*\]|[^:\[\]]*)(?::[0-9]*)?")
+# A client rarely mistypes a key twenty times.
+_WRONG_KEYS = RateLimitItemPerSecond(20, 10, namespace="wrong-keys")
+# Of those without a key, of an address: a page's files are ten requests.
+_TURNS_PER_SECOND, _TURNS_AT_ONCE, _LONGEST_TURN_SECONDS = 50.0, 20, 10.0
+_MOST_ADDRESSES = 4096
+_WINDOW_SECONDS = 2
+
+
+class RateLimits:
+    """The limits of one worker process; `per_second` 0 is none."""
+
+    def __init__(self, per_second: float) -> None:
+        self._per_second = per_second
+        self._item = _window(per_second) if per_second else None
+        self._limiter = FixedWindowRateLimiter(MemoryStorage())
+        self._turns: dict[str, float] = {}  # of the monotonic clock, the last one of each address
+
+    async def count(self, visit: Visit) -> None:
+        """One request more of the key, else of the address; `Problem` 429 for one too many."""
+        if self._item is None:
+            return
+        client = visit.client
+        allowed = await self._limiter.hit(self._item, client)
+        window = await self._limiter.get_window_stats(self._item, client)
+        seconds = max(1, math.ceil(window.reset_time - time.time()))
+        remaining = max(0, window.remaining)
+        wait = 0 if remaining else seconds
+        policy = f'"default";q={self._item.amount};w={self._item.multiples}'
+        visit.rate_headers = (
+            (b"ratelimit-policy", policy.encode()),
+            (b"ratelimit", f'"default";r={remaining};t={wait}'.encode()),
+        )
+        if not allowed:
+            raise _too_often(seconds, f"{self._per_second:g} a second")
+
+    async def turn(self, visit: Visit) -> None:
+        """Return when a request without a key has its turn: so many a second of an address, evenly, however
+        many connections it holds, so that all others lose little time to it. `Problem` 429, after a while,
+        where too many of it wait already."""
+        if self._item is None:
+            return
+        now, client = time.monotonic(), client_network(visit.address)
+        if len(self._turns) > _MOST_ADDRESSES:
+            self._turns = {address: last for address, last in self._turns.items() if last > now}
+        last = max(self._turns.get(client, 0.0), now - _TURNS_AT_ONCE / _TURNS_PER_SECOND)
+        next_turn = last + 1 / _TURNS_PER_SECOND
+        if next_turn - now > _LONGEST_TURN_SECONDS:
+            # Each for a time of its own: hundreds that come back at once would be a burst.
+            await asyncio.sleep(_LONGEST_TURN_SECONDS * random.uniform(1, 2))
+            raise _too_often(1, f"{_TURNS_PER_SECOND:g} a second without a key")
+        self._turns[client] = next_turn
+        await asyncio.sleep(max(0.0, next_turn - now))
+
+    async def count_wrong_key(self, visit: Visit) -> None:
+        """One request more without a key that works; `Problem` 429 for too many."""
+        client = client_network(visit.address)
+        if not await self._limiter.hit(_WRONG_KEYS, client):
+            raise _too_often(_WRONG_KEYS.multiples, "2 a second without a key that works")
 
 
 class Gate:
@@ -62,7 +132,15 @@ class Gate:
         self._check_headers(visit)
         if visit.is_open:  # whatever has become of the store of keys
             return None
-        identity = await self._identify(visit)
+        try:
+            identity = await self._authenticator.identify(visit)
+        except StoreUnreadableError:
+            raise Problem(
+                503,
+                "keys-unreadable",
+                "the store of keys cannot be read at the moment",
+                headers={"Retry-After": "5"},
+            ) from None
         caller = identity.caller
         if caller and caller.by == "loopback" and _is_forwarded(visit):
             raise Problem(
@@ -99,17 +177,6 @@ class Gate:
         if "\0" in visit.path or b"%00" in visit.scope.get("query_string", b""):
             raise Problem(400, "null-character", "a null character has no place in a request")
 
-    async def _identify(self, visit: Visit) -> Identity:
-        try:
-            return await self._authenticator.identify(visit)
-        except StoreUnreadableError:
-            raise Problem(
-                503,
-                "keys-unreadable",
-                "the store of keys cannot be read at the moment",
-                headers={"Retry-After": "5"},
-            ) from None
-
     async def _refuse_stranger(self, visit: Visit, reason: str) -> Response:
         await self._rates.count_wrong_key(visit)
         if not visit.wants_page:
@@ -128,16 +195,16 @@ def host_name(host: str) -> str:
 
 
 def _names(settings: Settings) -> Iterable[str] | None:
-    """The names under which it is reached. Anywhere but on loopback all are, unless names were
-    given: there every request needs a key, which a stranger's page does not have."""
+    """The names under which it is reached. Anywhere but on loopback all are, unless names were given: there
+    every request needs a key, which a stranger's page does not have."""
     if not settings.is_loopback and not settings.public_hosts:
         return None
     return LOCAL_NAMES | {host_name(host) for host in settings.public_hosts}
 
 
 def is_foreign_page(visit: Visit) -> bool:
-    """Whether a browser says that another site's page sends this. Following a link to here is
-    allowed; all else is not: a picture's address would be an answer that takes seconds."""
+    """Whether a browser says that another site's page sends this. Following a link to here is allowed; all
+    else is not: a picture's address would be an answer that takes seconds."""
     site = visit.headers.get("sec-fetch-site")
     if site and site not in _OWN_SITE:
         navigates = visit.headers.get("sec-fetch-mode") == "navigate"
@@ -172,3 +239,21 @@ def _is_own_origin(visit: Visit) -> bool:
 
 def _is_forwarded(visit: Visit) -> bool:
     return any(name in visit.headers for name in _OF_PROXIES)
+
+
+def _window(per_second: float) -> RateLimitItem:
+    """Two seconds' requests in two seconds; of less than one in that time, one in so long."""
+    amount = int(per_second * _WINDOW_SECONDS)
+    if amount >= 1:
+        return RateLimitItemPerSecond(amount, _WINDOW_SECONDS)
+    return RateLimitItemPerSecond(1, math.ceil(1 / per_second))
+
+
+def _too_often(seconds: int, policy: str) -> Problem:
+    return Problem(
+        429,
+        "too-often",
+        Message("more requests than allowed ({policy})", policy=policy),
+        hint=Message("come back in {seconds} s; `advisor serve --rate-limit` allows more", seconds=seconds),
+        headers={"Retry-After": str(seconds)},
+    )

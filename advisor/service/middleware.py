@@ -1,5 +1,5 @@
-"""Around every request: its id, its time, its headers, its line in the log and in the audit log;
-and what nobody foresaw."""
+"""Around every request: its id, its time, its headers, its line in the log and in the audit log; and what
+nobody foresaw."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from advisor.service.access import CURRENT, Visit
 from advisor.service.audit import Auditor
+from advisor.service.auth import CURRENT, Visit
 from advisor.service.metrics import count_request
 from advisor.service.page.rendering import styles_source
 from advisor.service.problems import (
@@ -29,8 +29,7 @@ from advisor.service.problems import (
 from advisor.service.settings import Settings
 
 REQUEST_ID = "x-request-id"
-# Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be
-# anybody.
+# Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be anybody.
 BODY_SECONDS = 30.0
 _BODY_SECONDS_OF = {"/v1/measurements/import": 120.0, "/login": 5.0}
 _READ_BY_OTHERS = ("/mcp",)
@@ -115,8 +114,8 @@ class RequestMiddleware:
             self._note(visit, status, time.perf_counter() - began, request_id)
 
     def _limited(self, visit: Visit, receive: Receive) -> Receive:
-        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it
-        is read where its length tells, and 408."""
+        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it is read
+        where its length tells, and 408."""
         if not visit.changes:
             return receive
         most = self._body_limits.get(visit.path, self._body_bytes)
@@ -175,8 +174,8 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
 
 
 def _add_headers(start: Message, visit: Visit, request_id: str) -> None:
-    """Answers are not stored, those with an ETag asked for again, unless a route has said something
-    else (the page's own files never change)."""
+    """Answers are not stored, those with an ETag asked for again, unless a route has said something else (the
+    page's own files never change)."""
     headers = MutableHeaders(raw=list(start.get("headers", ())))
     headers.setdefault("cache-control", "private, no-cache" if "etag" in headers else "no-store")
     headers[REQUEST_ID] = request_id

@@ -192,8 +192,8 @@ def _schemas() -> dict[str, Any]:
 
 
 def document_schemas(name: str, file: str) -> dict[str, Any]:
-    """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is
-    the whole description."""
+    """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is the whole
+    description."""
     text = (files("advisor.render") / f"schemas/{file}.schema.json").read_text()
     schema: dict[str, Any] = json.loads(text)
     parts = schema.pop("$defs", {})
@@ -218,8 +218,8 @@ def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, An
 
 
 def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
-    """The route's own, and the refusals that it does not describe itself; 404 where something is
-    named in its path. FastAPI's own idea of a 422 is none of ours."""
+    """The route's own, and the refusals that it does not describe itself; 404 where something is named in its
+    path. FastAPI's own idea of a 422 is none of ours."""
     general = refusals() | (refusals(404) if "{" in path else {})
     own = {
         status: response

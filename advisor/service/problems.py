@@ -34,8 +34,8 @@ _CLIENT_ERRORS = (
 
 
 class Problem(Exception):
-    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `more`
-    the members that this kind has beside the usual ones."""
+    """A refusal with its status; `kind` is the end of its type, `hint` what would be right, `more` the
+    members that this kind has beside the usual ones."""
 
     def __init__(
         self,
@@ -75,8 +75,8 @@ def problem_response(problem: Problem) -> Response:
 
 
 def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
-    """The product's own error: 422 for what the client can mend (of `kind`, where that is named),
-    all else 500."""
+    """The product's own error: 422 for what the client can mend (of `kind`, where that is named), all else
+    500."""
     known = next((name for cls, name in _CLIENT_ERRORS if isinstance(error, cls)), None)
     status = 422 if known else 500
     return Problem(
@@ -177,15 +177,14 @@ def _other_method(request: Request) -> Problem:
 
 
 def _shown(text: Message | str) -> str:
-    """One line of bounded length, with fields by the names that clients use: it may repeat what one
-    sent."""
+    """One line of bounded length, with fields by the names that clients use: it may repeat what one sent."""
     line = without_folders(one_line(render(text, str, str)))
     return line if len(line) <= _MOST_CHARACTERS else f"{line[:_MOST_CHARACTERS]}..."
 
 
 def without_folders(value: Any) -> Any:
-    """The document with this machine's own folders written as `~`: where they lie is nobody's
-    concern who asks from elsewhere."""
+    """The document with this machine's own folders written as `~`: where they lie is nobody's concern who
+    asks from elsewhere."""
     if isinstance(value, str):
         return _without_folders(value) if "/" in value else value
     if isinstance(value, Mapping):

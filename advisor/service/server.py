@@ -55,8 +55,8 @@ class _Server(MPServer):
 
 
 def run(settings: Settings) -> None:
-    """Serve until the process is told to end: Ctrl-C and SIGTERM let answers that are on their way
-    go out, and then raise what they raise everywhere (exit codes 130 and 143)."""
+    """Serve until the process is told to end: Ctrl-C and SIGTERM let answers that are on their way go out,
+    and then raise what they raise everywhere (exit codes 130 and 143)."""
     settings.to_environment()
     server = _Server(_APPLICATION, **server_settings(settings))
     try:
@@ -69,8 +69,8 @@ def run(settings: Settings) -> None:
 
 
 def server_settings(settings: Settings) -> dict[str, Any]:
-    """What Granian takes. It refuses a head of more than 16 KiB or 10 s, starts workers again
-    that died, and writes nothing but warnings, into our log."""
+    """What Granian takes. It refuses a head of more than 16 KiB or 10 s, starts workers again that died, and
+    writes nothing but warnings, into our log."""
     certificate, key = settings.tls_certificate, settings.tls_key
     return {
         "address": address_of(settings)[0],
@@ -96,8 +96,8 @@ def server_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _most_connections() -> int:
-    """That a worker holds at once, as many as its open files allow, not only a thousand: those who
-    write slowly, and need no key for that, keep nobody else out before they are thousands."""
+    """That a worker holds at once, as many as its open files allow, not only a thousand: those who write
+    slowly, and need no key for that, keep nobody else out before they are thousands."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _OTHER_FILES
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -119,9 +119,9 @@ def worker_application() -> Any:
 
 
 def check_may_listen(settings: Settings) -> None:
-    """`UsageError` where the port is taken, and where strangers could ask without a key: at another
-    address than loopback, or under a public name, while no key works. `DataError` where the audit
-    log cannot be written, or the store not be read."""
+    """`UsageError` where the port is taken, and where strangers could ask without a key: at another address
+    than loopback, or under a public name, while no key works. `DataError` where the audit log cannot be
+    written, or the store not be read."""
     AuditLog(settings.audit_file).check()
     if (not settings.is_loopback or settings.public_hosts) and not _has_working_key(settings):
         hint = "make one: advisor keys add NAME --scope read"
@@ -148,8 +148,8 @@ def url_of(settings: Settings) -> str:
 
 
 def logging_settings(level: str) -> dict[str, Any]:
-    """For `logging.config.dictConfig`: one JSON object a line on stderr, whoever writes it.
-    Libraries write warnings, unless debugging is on."""
+    """For `logging.config.dictConfig`: one JSON object a line on stderr, whoever writes it. Libraries write
+    warnings, unless debugging is on."""
     own = "ERROR" if level == "error" else "WARNING" if level == "warning" else "INFO"
     others = {"debug": "DEBUG", "error": "ERROR"}.get(level, "WARNING")
     return {
@@ -171,8 +171,8 @@ def logging_settings(level: str) -> dict[str, Any]:
 
 
 def _load() -> None:
-    """What all workers need, loaded before they are forked: they share its memory, and a damaged
-    file is told in one line."""
+    """What all workers need, loaded before they are forked: they share its memory, and a damaged file is told
+    in one line."""
     from advisor.answers.context import load_context
     from advisor.service import app as _app  # noqa: F401
 
@@ -248,8 +248,7 @@ def _remove_orphans() -> None:
 
 
 def _lock_of(folder: str | Path) -> int:
-    """A file of the folder, locked while this process or a worker lives; `OSError` where another's
-    does."""
+    """A file of the folder, locked while this process or a worker lives; `OSError` where another's does."""
     lock = os.open(Path(folder) / "lock", os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -260,7 +259,7 @@ def _lock_of(folder: str | Path) -> int:
 
 
 def _end_with_parent() -> None:
-    """A worker ends with the process that started it, kill -9 included: one that stayed would hold
-    the port, and answer beside the server that is started next."""
+    """A worker ends with the process that started it, kill -9 included: one that stayed would hold the port,
+    and answer beside the server that is started next."""
     parent = multiprocessing.parent_process()
     end_with_parent(signal.SIGTERM, parent.pid if parent else None)

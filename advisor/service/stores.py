@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
 
 from advisor.errors import DataError
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
-
-if TYPE_CHECKING:
-    from advisor.store.measurements import SqlStore
-    from advisor.store.schedules import ScheduleBook
+from advisor.store import default_database_url
+from advisor.store.measurements import SqlStore
+from advisor.store.schedules import ScheduleBook
 
 # A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
@@ -21,9 +19,6 @@ _PATIENCE_SECONDS = 10.0
 @contextmanager
 def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
     """The measurements; `Problem` 503 where the database is away, full or another program's."""
-    from advisor.store import default_database_url
-    from advisor.store.measurements import SqlStore
-
     url = settings.database_url or default_database_url()
     with _translated():
         opened = SqlStore(url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
@@ -34,8 +29,6 @@ def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
 @contextmanager
 def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
     """The schedules, likewise."""
-    from advisor.store.schedules import ScheduleBook
-
     with _translated():
         opened = ScheduleBook(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
     with closing(opened) as book, _translated():

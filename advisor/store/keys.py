@@ -1,12 +1,20 @@
-"""Keys of the HTTP service and the page's sessions, in SQLite or PostgreSQL.
+"""Keys of the HTTP service and the page's sessions: what they are made of, allow, and how they are kept.
 
-Only digests come here: who reads the database can make no request with what stands in it. What a key is made
-of, and what its scope allows, is told by `advisor.service.access_keys`. All times are seconds since 1970.
+A key is `adv_<id>_<secret>`: the id (12 hexadecimal digits) finds its row, the secret (32 random bytes,
+base64url) proves it. The store has the SHA-256 of the whole key, nothing else: who reads the database can
+make no request with what stands in it. A slow hash (bcrypt, argon2) makes guessable passwords expensive to
+guess; nobody guesses 256 random bits, and a slow hash at each request would let anybody keep the service busy
+with wrong keys. All times are seconds since 1970.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import re
+import secrets
 from collections.abc import Mapping
+from enum import StrEnum
 
 import sqlalchemy as sql
 from msgspec import Struct
@@ -21,28 +29,45 @@ from advisor.store.tables import API_SESSIONS as SESSIONS
 
 MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0
+_KEY = re.compile(r"adv_(?P<id>[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_ID = re.compile(r"[0-9a-f]{12}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LIFETIME = re.compile(r"(?P<count>[0-9]{1,6})(?P<unit>[mhdwy])")
+_SECONDS_OF = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 * 86400.0}
 
 
-class NewKey(Struct, frozen=True, kw_only=True):
-    """What is kept of a key that was made: never its secret."""
+class Scope(StrEnum):
+    """What a caller may do; each allows what stands before it, too."""
+
+    READ = "read"
+    MEASURE = "measure"
+    ADMIN = "admin"
+
+    def allows(self, needed: Scope) -> bool:
+        """Whether who has this scope may do what needs that one."""
+        ranked = list(Scope)
+        return ranked.index(self) >= ranked.index(needed)
+
+
+class StoredKey(Struct, frozen=True, kw_only=True):
+    """A key as it stands in the store: never its secret."""
 
     key_id: str
     name: str
     scope: str
     digest: str
-    expires_at: float | None = None
-
-
-class StoredKey(NewKey, frozen=True, kw_only=True):
-    """A key as it stands in the store."""
-
     created_at: float
+    expires_at: float | None = None
     last_used_at: float | None = None
     revoked_at: float | None = None
 
     def works(self, now: float) -> bool:
         """Neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    def is_made_of(self, key: str) -> bool:
+        """Whether it is that very key, told in a time that does not depend on where they differ."""
+        return hmac.compare_digest(self.digest, digest_of(key))
 
 
 class Session(Struct, frozen=True):
@@ -63,25 +88,40 @@ class Holders(Struct, frozen=True):
 class ApiKeys(OpenTables):
     """The keys of a database."""
 
-    def add(self, new: NewKey, *, now: float) -> StoredKey:
-        """Keep a key; `UsageError` where another one that is not revoked has its name."""
+    def add(
+        self, name: str, scope: str, *, lifetime_seconds: float | None, now: float
+    ) -> tuple[str, StoredKey]:
+        """Make a key and keep its digest. The first value is the key itself, told only here.
+
+        `UsageError` where the name is none, or of another key that is not revoked, or the scope is
+        unknown."""
+        key_id = secrets.token_hex(6)
+        key = f"adv_{key_id}_{secrets.token_urlsafe(32)}"
+        new = StoredKey(
+            key_id=key_id,
+            name=_checked_name(name),
+            scope=scope_of(scope).value,
+            digest=digest_of(key),
+            created_at=now,
+            expires_at=None if lifetime_seconds is None else now + lifetime_seconds,
+        )
 
         def work(connection: sql.Connection) -> None:
             lock_table(connection, KEYS)  # two that add the same name at once do so one after the other
-            same = (KEYS.c.name == new.name) & KEYS.c.revoked_at.is_(None)
+            same = (KEYS.c.name == name) & KEYS.c.revoked_at.is_(None)
             if connection.execute(sql.select(KEYS.c.key_id).where(same)).first():
                 raise UsageError(
                     "there is a key '{name}' already",
-                    name=new.name,
+                    name=name,
                     field="name",
                     hint=Message(
-                        "`advisor keys revoke {name}` first, or give this one another name", name=new.name
+                        "`advisor keys revoke {name}` first, or give this one another name", name=name
                     ),
                 )
-            connection.execute(KEYS.insert().values({**asdict(new), "created_at": now}))
+            connection.execute(KEYS.insert().values(asdict(new)))
 
         self._database.write(work)
-        return self.named(new.key_id)
+        return key, new
 
     def all(self) -> list[StoredKey]:
         """Every key, revoked ones too, in the order in which they were added."""
@@ -164,3 +204,39 @@ class ApiKeys(OpenTables):
         """Whether the tables are there; who is here for long also notices another file."""
         self._follow_file()
         return super().is_ready
+
+
+def scope_of(word: str) -> Scope:
+    """The scope of that name; `UsageError` offers the nearest."""
+    try:
+        return Scope(word)
+    except ValueError:
+        raise unknown_name("scope", word, [scope.value for scope in Scope]) from None
+
+
+def parse_lifetime_seconds(text: str) -> float:
+    """'90d' -> 7776000.0; minutes, hours, days, weeks and years. `UsageError` for anything else."""
+    match = _LIFETIME.fullmatch(text.strip().lower())
+    if match is None or not int(match["count"]):
+        raise UsageError(f"--expires '{text}' is no time to live; write it like 12h, 90d or 1y")
+    return int(match["count"]) * _SECONDS_OF[match["unit"]]
+
+
+def key_id_of(key: str) -> str | None:
+    """The id in a key; None for what is none."""
+    match = _KEY.fullmatch(key)
+    return match["id"] if match else None
+
+
+def digest_of(secret: str) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _checked_name(name: str) -> str:
+    if not _NAME.fullmatch(name) or _ID.fullmatch(name):
+        raise UsageError(
+            f"a key's name must be up to 64 letters, digits, '.', '_' and '-' (as ci or grafana), "
+            f"not beginning with one of the last three, and not look like an id: not '{name}'"
+        )
+    return name

@@ -6,8 +6,7 @@ import pytest
 import sqlalchemy as sql
 
 from advisor.errors import UsageError
-from advisor.service.access_keys import add_key, digest_of, is_of
-from advisor.store.keys import MOST_SESSIONS_OF_A_KEY, ApiKeys, Session
+from advisor.store.keys import MOST_SESSIONS_OF_A_KEY, ApiKeys, Session, digest_of
 from advisor.store.measurements import SqlStore
 
 NOW = 1_790_000_000.0
@@ -26,13 +25,13 @@ class KeyContract:
         book.close()
 
     def add(self, book, name="ci", scope="read", lifetime=None):
-        return add_key(book, name, scope, lifetime_seconds=lifetime, now=NOW)
+        return book.add(name, scope, lifetime_seconds=lifetime, now=NOW)
 
     def test_a_key_comes_back_with_its_digest_and_without_its_secret(self, book, url):
         key, kept = self.add(book, lifetime=HOUR)
         assert book.all() == [kept] == [book.named("ci")] == [book.named(kept.key_id)]
-        assert is_of(kept, key)
-        assert not is_of(kept, key[:-1] + ("A" if key[-1] != "A" else "B"))
+        assert kept.is_made_of(key)
+        assert not kept.is_made_of(key[:-1] + ("A" if key[-1] != "A" else "B"))
         assert (kept.created_at, kept.expires_at, kept.last_used_at) == (NOW, NOW + HOUR, None)
         engine = sql.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
         with engine.connect() as connection:

@@ -50,8 +50,8 @@ def spec_word(spec: Record) -> str:
 
 
 def beside_view(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    """Values of `beside.html` for the `spec` words of a question; `UsageError` for other than
-    two to `MOST` of them, and for a word that is no spec."""
+    """Values of `beside.html` for the `spec` words of a question; `UsageError` for other than two to `MOST`
+    of them, and for a word that is no spec."""
     words = list(dict.fromkeys(" ".join(word.split()) for word in asked["spec"].split(",")))
     words = [word for word in words if word]
     if not 2 <= len(words) <= MOST:

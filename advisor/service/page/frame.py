@@ -11,7 +11,7 @@ from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
 from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
-from advisor.service.access import visit_of
+from advisor.service.auth import visit_of
 from advisor.service.page.rendering import render
 
 TEXTS = Path(__file__).with_name("texts") / "page.json"

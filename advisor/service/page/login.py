@@ -1,16 +1,31 @@
-"""`/login` and `/logout`: a key is shown to the page once; see `advisor.service.sessions`."""
+"""`/login` and `/logout`: a key is shown once, a cookie stands for it for half a day.
+
+The cookie's token is another random secret, of which the store has the digest: it says nothing of the key,
+ends with it, and works in all worker processes. Scripts cannot read it (HttpOnly), other sites' pages cannot
+send it (SameSite=Strict), and what changes something is taken with it only where the browser says that our
+own page asks (`gate.is_own_page`).
+"""
 
 from __future__ import annotations
 
+import secrets
+import time
+from contextlib import closing
+
 from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import RedirectResponse, Response
 
+from advisor.service.auth import COOKIE, unauthorized, visit_of
 from advisor.service.bodies import form_fields
+from advisor.service.gate import foreign_page, is_own_page
 from advisor.service.page.frame import Frame
 from advisor.service.problems import Problem
-from advisor.service.sessions import local_path, log_in, log_out, set_cookie
+from advisor.store.keys import ApiKeys, Session, digest_of
 
+_TOKEN_BYTES = 32
 router = APIRouter(include_in_schema=False)
+SESSION_SECONDS = 12 * 3600.0
 
 
 @router.get("/login")
@@ -43,7 +58,67 @@ async def leave(request: Request) -> Response:
 
 
 def _form(request: Request, next_path: str, problem: str = "", status: int = 200) -> Response:
-    """It posts `key` and `next` to /login. The link to `next_path` is for who followed a link of
-    another site: the browser sends our cookie only where our own page leads."""
+    """It posts `key` and `next` to /login. The link to `next_path` is for who followed a link of another
+    site: the browser sends our cookie only where our own page leads."""
     frame = Frame(request)
     return frame.page("login.html", status=status, problem=problem, next_path=next_path)
+
+
+async def log_in(request: Request, key: str) -> str:
+    """The token of a new session of that key, for `set_cookie`.
+
+    `Problem` 401 for a key that does not work, 403 where another site's page sent the form, 429 after too
+    many keys that did not work."""
+    state, visit = request.app.state, visit_of(request)
+    if not is_own_page(visit):
+        raise foreign_page()
+    identity = await state.authenticator.of_key(key.strip())
+    if identity.caller is None or identity.caller.key_id is None:
+        await state.rates.count_wrong_key(visit)
+        visit.refusal = identity.reason
+        raise unauthorized(identity.reason)
+    token, visit.caller = secrets.token_urlsafe(_TOKEN_BYTES), identity.caller
+    url, key_id = state.settings.database_url, identity.caller.key_id
+    await run_in_threadpool(_open_session, url, token, key_id)
+    state.auditor.write("login", visit)
+    return token
+
+
+async def log_out(request: Request) -> None:
+    """End the session of the request's cookie; without one, nothing happens."""
+    state, token = request.app.state, request.cookies.get(COOKIE)
+    if token:
+        await run_in_threadpool(_end_session, state.settings.database_url, token)
+        state.auditor.write("logout", visit_of(request))
+
+
+def set_cookie(response: Response, request: Request, token: str) -> None:
+    """Let the browser keep the token, or forget it where it is ''."""
+    response.set_cookie(
+        COOKIE,
+        token,
+        max_age=int(SESSION_SECONDS) if token else 0,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+
+
+def local_path(text: str) -> str:
+    """Where to go after the login: a path of ours, '/' for anything else."""
+    is_ours = text.startswith("/") and not text.startswith(("//", "/login", "/logout"))
+    return text if is_ours and "\\" not in text and text.isprintable() else "/"
+
+
+def _open_session(url: str | None, token: str, key_id: str) -> None:
+    now = time.time()
+    with closing(ApiKeys(url)) as book:
+        expires = book.named(key_id).expires_at or now + SESSION_SECONDS
+        until = min(expires, now + SESSION_SECONDS)
+        book.open_session(Session(digest_of(token), key_id, until), now=now)
+
+
+def _end_session(url: str | None, token: str) -> None:
+    with closing(ApiKeys(url)) as book:
+        book.end_session(digest_of(token))

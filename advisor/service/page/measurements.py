@@ -11,12 +11,14 @@ from starlette.responses import Response
 from advisor.domain import Accelerator, Status, Task
 from advisor.errors import AdvisorError
 from advisor.render.i18n.catalogue import Texts
+from advisor.runs.stored.documents import list_document
 from advisor.runs.stored.questions import Measurements
 from advisor.service.page.frame import Frame, link
 from advisor.service.page.question import trouble_view
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
+from advisor.store.measurements import page_of
 from advisor.units import format_mib
 
 # A bootstrap of each run takes milliseconds: a page of these is there in a moment.
@@ -46,9 +48,6 @@ def measurements(request: Request) -> Response:
 
 def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
     """What /v1/measurements tells, and the cursor of the next page."""
-    from advisor.runs.stored.documents import list_document
-    from advisor.store.measurements import page_of
-
     settings: Settings = request.app.state.settings
     filters = {
         name: Measurements.fields[name].kind.from_link([asked[name]], name)

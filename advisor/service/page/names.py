@@ -21,8 +21,8 @@ _NO_WORD = re.compile(r"[\W_]+")
 
 
 def matching(names: Iterable[str], search: str) -> list[str]:
-    """The names that have every word of `search` in them, whatever stands between the words: those
-    that begin with it first, then short ones. No word matches all."""
+    """The names that have every word of `search` in them, whatever stands between the words: those that begin
+    with it first, then short ones. No word matches all."""
     words = _NO_WORD.sub(" ", search.casefold()).split()
     joined, found = "".join(words), []
     for name in names:
@@ -45,8 +45,8 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/names/{kind}")
 def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> Response:
-    """`{"names": [..], "count": all that match}`, at most `MOST` of them; 404 for other lists.
-    Instance types are those of a cloud, if one is named that is known."""
+    """`{"names": [..], "count": all that match}`, at most `MOST` of them; 404 for other lists. Instance types
+    are those of a cloud, if one is named that is known."""
     if kind not in LISTS:
         raise HTTPException(404, "no such list")
     context = context_of(request)

@@ -125,8 +125,8 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
 
 
 def what_if_of(context: Context, pick: Mapping[str, Any], frame: Frame) -> dict[str, Any] | None:
-    """The same for a recommended spec, with the words that its form sends besides the sliders';
-    None where one instance alone does not answer, or cannot be asked about."""
+    """The same for a recommended spec, with the words that its form sends besides the sliders'; None where
+    one instance alone does not answer, or cannot be asked about."""
     if pick["count"] > 1:
         return None
     asked = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}
@@ -206,8 +206,8 @@ def _sliders(steps: Mapping[str, Sequence[Step]], asked: Mapping[str, str], t: T
 def _curves(
     document: Mapping[str, Any], asked: Mapping[str, str], target: float | None, frame: Frame
 ) -> list[dict[str, Any]]:
-    """Rate against vCPUs and RAM, as a picture and a table; a place leads to the question with so
-    much of it."""
+    """Rate against vCPUs and RAM, as a picture and a table; a place leads to the question with so much of
+    it."""
     t = frame.texts
     rates = rate_columns(t, document["predicted"]["confidence"], "throughput.")
     return [

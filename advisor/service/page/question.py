@@ -30,8 +30,8 @@ Q = TypeVar("Q", bound=Question)
 
 
 def question_of(kind: Kinds[Q], given: Mapping[str, str]) -> Q:
-    """The question; `UsageError` for the first field that cannot be read. Of a field that takes
-    several values an address may have them divided by commas."""
+    """The question; `UsageError` for the first field that cannot be read. Of a field that takes several
+    values an address may have them divided by commas."""
     fields = kind.fields
     return from_pairs(
         kind,
@@ -176,10 +176,10 @@ ALWAYS_SHOWN = {
 
 
 class QuestionPage(Struct, frozen=True):
-    """A page whose address is a question: the templates of the whole page and of the answer alone,
-    which the script asks for; what `view` makes of the question; what is answered where nobody has
-    asked yet (none of `needs` is given), since an answer says more than an empty page. The values
-    of a `repeated` field are one list; `usual` is shown where nothing was asked."""
+    """A page whose address is a question: the templates of the whole page and of the answer alone, which the
+    script asks for; what `view` makes of the question; what is answered where nobody has asked yet (none of
+    `needs` is given), since an answer says more than an empty page. The values of a `repeated` field are one
+    list; `usual` is shown where nothing was asked."""
 
     template: str
     part: str
@@ -191,8 +191,8 @@ class QuestionPage(Struct, frozen=True):
     choices: Callable[[Context, Mapping[str, str], Texts], dict[str, Any]] = choices_of
 
     async def answer(self, request: Request) -> Response:
-        """The page, or a part of it; what is wrong with the question stands where the answer would
-        be. It is computed in a thread, as every answer."""
+        """The page, or a part of it; what is wrong with the question stands where the answer would be. It is
+        computed in a thread, as every answer."""
         return await threads_of(request).run(self._answer, request, slow=True)
 
     def _answer(self, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """The templates, filled in with texts and numbers as the product prints them, and the page's files.
 
-The address of a file holds a hash of all files, so that a new release is a new address and modules
-may import each other by relative names.
+The address of a file holds a hash of all files, so that a new release is a new address and modules may import
+each other by relative names.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def environment() -> Environment:
 
 @pass_context
 def _translated(context: Context, text: object) -> Markup:
-    """A sentence in the page's language, with fields by the names that the page has for them;
-    English is marked where nothing else is."""
+    """A sentence in the page's language, with fields by the names that the page has for them; English is
+    marked where nothing else is."""
     texts: Texts = context["t"]
 
     def spell(field: str) -> str:

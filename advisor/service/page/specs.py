@@ -34,8 +34,7 @@ class IntervalBar(Struct, frozen=True, kw_only=True):
 def interval_bar(
     rates: Mapping[str, Any], target: float | None, target_word: str, full: float | None = None
 ) -> IntervalBar:
-    """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one
-    scale."""
+    """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one scale."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
     at = None if target is None else round(min(target * scale, 100.0), 2)

@@ -12,8 +12,9 @@ from starlette.responses import RedirectResponse, Response
 from advisor.errors import AdvisorError
 from advisor.questions.reading import from_values
 from advisor.render.i18n.catalogue import Texts
+from advisor.runs.started import started_sweeps, status_document, sweep_document, trials_document
 from advisor.runs.sweep_questions import NewSweep
-from advisor.service.access import Scope, require_scope, visit_of
+from advisor.service.auth import require_scope, visit_of
 from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import trouble_view
@@ -21,6 +22,7 @@ from advisor.service.problems import Problem, without_folders
 from advisor.service.routes import sweeps as api
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
+from advisor.store.keys import Scope
 from advisor.units import format_mib
 
 # Where the fastest trial's bar ends, in percent.
@@ -170,8 +172,6 @@ def _start(request: Request, asked: Mapping[str, str]) -> None:
 
 
 def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
-    from advisor.runs.started import status_document, sweep_document, trials_document
-
     settings: Settings = request.app.state.settings
     may_name, sweep = api.allowed_by(request), api.started_sweep(job_id, request)
     with stored(settings, reading=True) as store:
@@ -182,8 +182,6 @@ def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
 
 
 def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
-    from advisor.runs.started import started_sweeps, sweep_document
-
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     with scheduled(frame.request.app.state.settings, reading=True) as book:
         sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]

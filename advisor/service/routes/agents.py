@@ -1,5 +1,5 @@
-"""/mcp: the tools for agents over HTTP, one answer a request and nothing kept between two, so that
-any worker answers any of them."""
+"""/mcp: the tools for agents over HTTP, one answer a request and nothing kept between two, so that any worker
+answers any of them."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from starlette.types import Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from advisor.errors import AdvisorError
-from advisor.service.access import Scope, needs
+from advisor.service.auth import needs
 from advisor.service.metrics import count_tool_call, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
+from advisor.store.keys import Scope
 
 if TYPE_CHECKING:
     from advisor.agents.tools import Document, Tool

@@ -11,14 +11,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from advisor.questions.reading import parameters_of
+from advisor.runs.stored.documents import exported, import_document, list_document
 from advisor.runs.stored.questions import FORMATS, MeasurementExport, MeasurementPage
-from advisor.service.access import Scope, needs
 from advisor.service.answers import json_answer, threads_of
+from advisor.service.auth import needs
 from advisor.service.bodies import question_in_link
 from advisor.service.openapi import described, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
+from advisor.store.keys import Scope
+from advisor.store.measurements import page_of, pages_of
+from advisor.sweeps.formats.importing import read_lines
 
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 
@@ -46,8 +50,6 @@ def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
-    from advisor.runs.stored.documents import list_document
-    from advisor.store.measurements import page_of
 
     question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
@@ -65,9 +67,6 @@ def list_measurements(request: Request) -> Response:
 )
 def export(request: Request) -> Response:
     """All of it, streamed: jsonl has every raw value, csv a summary row a measurement."""
-    from advisor.runs.stored.documents import exported
-    from advisor.store.measurements import pages_of
-
     question, settings = question_in_link(request, MeasurementExport), request.app.state.settings
 
     def pieces() -> Iterator[str]:
@@ -91,9 +90,8 @@ def export(request: Request) -> Response:
 async def import_(request: Request) -> Response:
     """Take measurements: the JSON lines of an export or of a campaign.
 
-    All good lines are kept together, or none; again, they change nothing. 200: every line was
-    good; 207: some were kept, and `refused` tells each other line by its number; 422: none was
-    good, and nothing kept."""
+    All good lines are kept together, or none; again, they change nothing. 200: every line was good; 207: some
+    were kept, and `refused` tells each other line by its number; 422: none was good, and nothing kept."""
     _refuse_foreign(request.headers.get("content-type", _JSONL))
     body = await request.body()
     if not body.strip():
@@ -120,9 +118,6 @@ async def import_(request: Request) -> Response:
 
 
 def _import(settings: Settings, body: bytes) -> dict[str, Any]:
-    from advisor.runs.stored.documents import import_document
-    from advisor.sweeps.formats.importing import read_lines
-
     read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
     with stored(settings, reading=False) as store:
         return import_document(read, store.append_all(read.measurements))

@@ -14,12 +14,13 @@ from advisor.errors import UsageError
 from advisor.questions import commands
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.service.access import Scope, needs
 from advisor.service.answers import context_of, json_answer, threads_of
+from advisor.service.auth import needs
 from advisor.service.bodies import question_in_body, question_in_query
 from advisor.service.openapi import question_body, refusals
 from advisor.service.problems import Problem
 from advisor.service.routes.answers import RECOMMEND
+from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
 _KINDS = sorted({kind.media_type.partition(";")[0] for kind in FORMATS.values()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
@@ -13,20 +13,22 @@ from starlette.responses import Response
 from advisor.errors import UsageError
 from advisor.places import user_folder
 from advisor.questions.reading import parameters_of
+from advisor.runs.cron import CronLine
 from advisor.runs.questions import ScheduleRequest, words_of
+from advisor.runs.schedule_documents import list_document, one_document, statuses
+from advisor.runs.schedules import Checked, checked_sweep, new_schedule
+from advisor.runs.started import sweep_words
 from advisor.runs.stored.questions import ScheduleDetails
-from advisor.service.access import Scope, needs, require_spender, visit_of
 from advisor.service.answers import json_answer
+from advisor.service.auth import needs, require_spender, visit_of
 from advisor.service.bodies import question_in_body, question_in_link
 from advisor.service.openapi import described, problem, question_body, refusals
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
-
-if TYPE_CHECKING:
-    from advisor.runs.schedules import Checked
-    from advisor.store.records import NewSchedule
-    from advisor.store.schedules import ScheduleBook
+from advisor.store.keys import Scope
+from advisor.store.records import NewSchedule
+from advisor.store.schedules import ScheduleBook
 
 # Of a key that may measure: a run takes minutes to hours.
 LEAST_SECONDS_BETWEEN = 3600.0
@@ -45,8 +47,6 @@ EXAMPLE = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("Schedules"))
 def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
-    from advisor.runs.schedule_documents import list_document, statuses
-
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
         leader = book.daemon.current() if book.is_ready else None
@@ -92,8 +92,6 @@ def remove(name: str, request: Request) -> Response:
 
 
 def _add(asked: ScheduleRequest, request: Request) -> Response:
-    from advisor.runs.schedules import new_schedule
-
     now = time.time()
     command = _checked_command(asked, request)
     new, due = new_schedule(asked, command, _folder(), now)
@@ -110,9 +108,6 @@ def _add(asked: ScheduleRequest, request: Request) -> Response:
 
 
 def _checked_command(asked: ScheduleRequest, request: Request) -> Checked:
-    from advisor.runs.schedules import Checked, checked_sweep
-    from advisor.runs.started import sweep_words
-
     parts = [asked.sweep, asked.fit, asked.catalog_refresh]
     if sum(part is not None for part in parts) != 1:
         raise Problem(422, "invalid", "give exactly one of sweep, fit and catalog_refresh")
@@ -128,8 +123,6 @@ def _checked_command(asked: ScheduleRequest, request: Request) -> Checked:
 
 def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
     """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
-    from advisor.runs.cron import CronLine
-
     caller = visit_of(request).caller
     second = CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN
@@ -160,8 +153,6 @@ def _folder() -> str:
 
 
 def _document(book: ScheduleBook, name: str, runs: int) -> dict[str, Any]:
-    from advisor.runs.schedule_documents import one_document, statuses
-
     now = time.time()
     schedule = book.named(name)
     (standing,) = statuses(book, [schedule], now)

@@ -14,7 +14,6 @@ from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.service.access import Scope, needs
 from advisor.service.answers import (
     cache_headers,
     context_of,
@@ -24,10 +23,14 @@ from advisor.service.answers import (
     packed,
     packed_answer,
 )
+from advisor.service.auth import needs
 from advisor.service.metrics import metrics_text, product_version
 from advisor.service.openapi import described, description, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
+from advisor.store import default_database_url
+from advisor.store.keys import Scope
+from advisor.store.measurements import SqlStore
 
 router = APIRouter(tags=["service"])
 _STORE_PATIENCE_SECONDS = 2.0
@@ -55,8 +58,8 @@ async def health() -> Response:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses=described("Health"))
 async def ready(request: Request) -> Response:
-    """The catalogue and the performance model are loaded, and the store answers; 503 names what
-    is missing."""
+    """The catalogue and the performance model are loaded, and the store answers; 503 names what is
+    missing."""
     context_of(request)
     if not await request.app.state.probe.answers():
         raise Problem(
@@ -71,8 +74,8 @@ async def ready(request: Request) -> Response:
 
 @router.get("/metrics", responses=_METRICS, dependencies=[needs(Scope.READ)])
 def metrics() -> Response:
-    """Requests by route and status, their seconds, recommendations by outcome, in Prometheus'
-    text format; of all workers together."""
+    """Requests by route and status, their seconds, recommendations by outcome, in Prometheus' text format; of
+    all workers together."""
     return Response(metrics_text(), headers={"Content-Type": _METRICS_TYPE})
 
 
@@ -94,8 +97,8 @@ def _description(app: FastAPI, context: Context) -> tuple[bytes, str]:
 
 
 class StoreProbe:
-    """Whether the store answers, tried once a second at most however many ask, on a thread of its
-    own, which a store that hangs holds for itself."""
+    """Whether the store answers, tried once a second at most however many ask, on a thread of its own, which
+    a store that hangs holds for itself."""
 
     def __init__(self, settings: Settings) -> None:
         self._url = settings.database_url
@@ -124,10 +127,8 @@ class StoreProbe:
 
 
 def require_store(url: str | None) -> None:
-    """Returns where the database answers (a file that is not there yet is made when it is needed);
-    raises what says why it does not."""
-    from advisor.store import default_database_url
-    from advisor.store.measurements import SqlStore
+    """Returns where the database answers (a file that is not there yet is made when it is needed); raises
+    what says why it does not."""
 
     name = url or default_database_url()
     with closing(SqlStore(name, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):

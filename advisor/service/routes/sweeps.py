@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from contextlib import suppress
+from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Request
@@ -12,20 +15,34 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.started import StartedSweep, sweep_of
+from advisor.runs.cloud.launches import dry_run, why_not
+from advisor.runs.events import EventLog
+from advisor.runs.started import (
+    OPEN,
+    OtherSweep,
+    RequestedSweep,
+    StartedSweep,
+    list_document,
+    requested_sweep,
+    start_sweep,
+    started_sweeps,
+    status_document,
+    stop_sweep,
+    sweep_document,
+    sweep_of,
+    trials_document,
+)
 from advisor.runs.sweep_questions import Allowed, NewSweep
-from advisor.service.access import Scope, needs, require_spender, visit_of
+from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
+from advisor.service.auth import needs, require_spender, visit_of
 from advisor.service.bodies import question_in_body
-from advisor.service.live_events import followed, taken_seat
 from advisor.service.openapi import described, problem, question_body, refusals
 from advisor.service.problems import Problem, without_folders
+from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
+from advisor.store.keys import Scope
 
-if TYPE_CHECKING:
-    from advisor.runs.started import OtherSweep, RequestedSweep
-
-# What plans and starts sweeps is loaded by the first request for one, not at the start.
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
 EXAMPLE = {
@@ -69,8 +86,8 @@ def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
 async def start(request: Request) -> Response:
     """Start a sweep; it goes on whatever becomes of the service. `dry_run` shows its plan.
 
-    One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it
-    needs a `budget` and a key of scope admin."""
+    One measures on this machine at a time: another one is a 409 that names it. On AWS (`on`) it needs a
+    `budget` and a key of scope admin."""
     question = await question_in_body(request, NewSweep)
     fields = msgspec.json.decode(await request.body())
     return await run_in_threadpool(started, question, fields, request)
@@ -79,8 +96,6 @@ async def start(request: Request) -> Response:
 @router.get("", dependencies=[needs(Scope.READ)], responses=described("SweepJobs"))
 def list_sweeps(request: Request) -> Response:
     """The latest first; and what the store tells of all that runs, by whomever it was started."""
-    from advisor.runs.started import list_document, started_sweeps
-
     settings = request.app.state.settings
     with scheduled(settings, reading=True) as book:
         sweeps = started_sweeps(book)
@@ -92,8 +107,6 @@ def list_sweeps(request: Request) -> Response:
 @router.get("/{sweep_id}", dependencies=[needs(Scope.READ)], responses=_ONE)
 def show(sweep_id: str, request: Request) -> Response:
     """How it stands; `status` is what `advisor sweep status -o json` tells of the same sweep."""
-    from advisor.runs.started import status_document
-
     sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
         status = status_document(sweep, store, allowed_by(request))
@@ -103,8 +116,6 @@ def show(sweep_id: str, request: Request) -> Response:
 @router.get("/{sweep_id}/trials", dependencies=[needs(Scope.READ)], responses=_REFUSALS_OF_ONE)
 def list_trials(sweep_id: str, request: Request) -> Response:
     """Its trials, each with its state and rate: what `advisor sweep list -o json` tells."""
-    from advisor.runs.started import trials_document
-
     sweep = started_sweep(sweep_id, request)
     with stored(request.app.state.settings, reading=True) as store:
         document = trials_document(sweep, store, allowed_by(request))
@@ -114,13 +125,31 @@ def list_trials(sweep_id: str, request: Request) -> Response:
 @router.delete("/{sweep_id}", status_code=202, dependencies=[needs(Scope.MEASURE)], responses=_ENDED)
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
-    from advisor.runs.started import stop_sweep
-
     sweep = started_sweep(sweep_id, request)
     visit_of(request).subject = sweep.id
     with scheduled(request.app.state.settings, reading=False) as book:
         document = _document(stop_sweep(book, sweep.id))
     return json_answer(document, 202 if document["runs"] else 200)
+
+
+async def taken_seat(request: Request) -> AsyncIterator[None]:
+    """A dependency: one of this worker's seats for listeners, given back when the client has gone or all is
+    told. `Problem` 503 where none is free."""
+    state = request.app.state
+    state.listeners = getattr(state, "listeners", 0)
+    if state.listeners >= MOST_LISTENERS:
+        raise Problem(
+            503,
+            "too-many-listeners",
+            f"{MOST_LISTENERS} listen here already",
+            hint="read GET /v1/sweeps/{id} now and then instead",
+            headers={"Retry-After": "10"},
+        )
+    state.listeners += 1
+    try:
+        yield
+    finally:
+        state.listeners -= 1
 
 
 @router.get(
@@ -134,8 +163,8 @@ async def events(
     request: Request,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """What happens, as it happens (Server-Sent Events): `trial_started`, `trial_done` with its
-    rate, `trial_failed`, `progress`, and `end` as the last. `Last-Event-ID` goes on behind it."""
+    """What happens, as it happens (Server-Sent Events): `trial_started`, `trial_done` with its rate,
+    `trial_failed`, `progress`, and `end` as the last. `Last-Event-ID` goes on behind it."""
     settings = request.app.state.settings
     async for event in followed(sweep, last_event_id, settings, allowed_by(request)):
         yield event
@@ -149,9 +178,6 @@ def allowed_by(request: Request) -> Allowed:
 
 def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> Response:
     """Start what `question` asks for by `fields`, and tell of it; with `dry_run` its plan."""
-    from advisor.runs.cloud.launches import dry_run, why_not
-    from advisor.runs.started import OtherSweep, requested_sweep, start_sweep
-
     if question.on_aws:
         require_spender(request)
     try:
@@ -181,17 +207,12 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
 
 
 def _plan(sweep: RequestedSweep) -> Mapping[str, Any]:
-    from advisor.runs.cloud.launches import dry_run
-    from advisor.runs.sweeps.status import trial_document
-
     if sweep.question.on_aws:
         return dry_run(sweep.words)
     return {"schema": PLAN, "trials": [trial_document(trial) for trial in sweep.trials]}
 
 
 def _document(sweep: StartedSweep) -> dict[str, Any]:
-    from advisor.runs.started import sweep_document
-
     path = _path(sweep)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
     return {**without_folders(sweep_document(sweep)), "links": links}
@@ -212,3 +233,52 @@ def _conflict(error: OtherSweep) -> Problem:
         hint=f"follow it: {where}",
         headers={"Retry-After": "60"},
     )
+
+
+MOST_LISTENERS = 32
+LOOK_EVERY_SECONDS = 0.5
+_RETRY_MILLISECONDS = 2000
+_WITH_PROGRESS = ("began", "trial_done", "trial_failed")
+
+
+async def followed(
+    sweep: StartedSweep, last_id: str | None, settings: Settings, allowed: Allowed
+) -> AsyncIterator[ServerSentEvent]:
+    """Its events from behind `last_id` (from the first one without) until it has ended. What keeps a quiet
+    connection awake, a comment every 15 s, is the framework's."""
+
+    # A sweep on AWS has its events there; here it says how it goes.
+    path = sweep.talk_path if sweep.on_aws else sweep.events_path
+    log, has_progress = EventLog(path, last_id, says=sweep.on_aws), False
+    yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.id}")
+    while True:
+        # Looked at before the log: what it wrote before its end is read after that.
+        sweep = await run_in_threadpool(_now, sweep, settings)
+        over = sweep.state(time.time()) not in OPEN
+        events = await run_in_threadpool(log.look)
+        for event in events:
+            yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))
+        if any(event.name in _WITH_PROGRESS for event in events) or (over and not has_progress):
+            has_progress = True
+            status = await run_in_threadpool(_status, sweep, settings, allowed)
+            yield ServerSentEvent(event="progress", data=without_folders(status))
+        if over and not events:
+            yield ServerSentEvent(event="end", data=without_folders(sweep_document(sweep)))
+            return
+        if not events:
+            await asyncio.sleep(LOOK_EVERY_SECONDS)
+
+
+def _now(sweep: StartedSweep, settings: Settings) -> StartedSweep:
+    """As its row is now; as it was last where the database is away."""
+    with suppress(Problem), scheduled(settings, reading=True) as book:
+        return sweep_of(book, sweep.id)
+    return sweep
+
+
+def _status(sweep: StartedSweep, settings: Settings, allowed: Allowed) -> dict[str, Any] | None:
+    try:
+        with stored(settings, reading=True) as store:
+            return status_document(sweep, store, allowed)
+    except Problem:
+        return None  # the next one tells

@@ -15,8 +15,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
-from advisor.service.access_keys import Scope, add_key
-from advisor.store.keys import ApiKeys
+from advisor.store.keys import ApiKeys, Scope
 from benchmarks.served import Served
 
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -84,7 +83,7 @@ def test_an_agent_asks_the_service_with_a_key(mode, tmp_path):
 
     database = f"sqlite:///{tmp_path}/store.sqlite"
     with closing(ApiKeys(database)) as book:
-        key, _ = add_key(book, "agent", Scope.READ, lifetime_seconds=None, now=time.time())
+        key, _ = book.add("agent", Scope.READ, lifetime_seconds=None, now=time.time())
     with Served("--mcp", "--workers", "2", database_url=database) as service:
         url = f"http://127.0.0.1:{service.port}/mcp"
         assert httpx2.post(url, json={}).status_code == 401

@@ -6,8 +6,8 @@ from importlib.resources import files
 import jsonschema
 import pytest
 
-from advisor.service.access_keys import key_id_of
 from advisor.service.audit import default_audit_log
+from advisor.store.keys import key_id_of
 
 SCHEMA = json.loads((files("advisor.render") / "schemas" / "keys.schema.json").read_text())
 

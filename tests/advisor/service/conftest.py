@@ -10,12 +10,11 @@ from fastapi.testclient import TestClient
 from advisor.answers.context import load_context
 from advisor.service import app as application
 from advisor.service import gate
-from advisor.service.access import Scope, needs, require_spender, visit_of
-from advisor.service.access_keys import add_key
 from advisor.service.answers import json_answer
 from advisor.service.app import create_app
+from advisor.service.auth import needs, require_spender, visit_of
 from advisor.service.settings import Settings
-from advisor.store.keys import ApiKeys
+from advisor.store.keys import ApiKeys, Scope
 
 things = APIRouter(prefix="/v1/things")
 
@@ -115,7 +114,7 @@ def key_of():
     def make(scope, name=None, lifetime=None, now=None):
         with closing(ApiKeys()) as book:
             moment = time.time() if now is None else now
-            key, _ = add_key(book, name or scope, scope, lifetime_seconds=lifetime, now=moment)
+            key, _ = book.add(name or scope, scope, lifetime_seconds=lifetime, now=moment)
         return {"Authorization": f"Bearer {key}"}
 
     return make

@@ -8,9 +8,9 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from advisor.patience import STILL_WANTED
-from advisor.service import middleware, rates
-from advisor.service.access import CURRENT, Visit, client_network
+from advisor.service import gate, middleware
 from advisor.service.answers import Threads
+from advisor.service.auth import CURRENT, Visit, client_network
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 
@@ -53,9 +53,9 @@ class TestRates:
     )
     def test_who_has_no_key_waits_for_a_turn(self, serve, monkeypatch, path, headers, status):
         """The page's files, the login and refusals cost time as well."""
-        monkeypatch.setattr(rates, "_LONGEST_TURN_SECONDS", 0.0)
-        monkeypatch.setattr(rates, "_TURNS_PER_SECOND", 0.01)
-        monkeypatch.setattr(rates, "_TURNS_AT_ONCE", 5)
+        monkeypatch.setattr(gate, "_LONGEST_TURN_SECONDS", 0.0)
+        monkeypatch.setattr(gate, "_TURNS_PER_SECOND", 0.01)
+        monkeypatch.setattr(gate, "_TURNS_AT_ONCE", 5)
         client = serve()
         told = [client.get(path, headers=headers) for _ in range(6)]
         assert {one.status_code for one in told[:5]} == {status}
@@ -63,15 +63,15 @@ class TestRates:
 
     def test_turns_come_evenly_and_each_address_has_its_own(self, monkeypatch):
         """However many connections strangers hold, so many a second are answered: no burst."""
-        monkeypatch.setattr(rates, "_TURNS_PER_SECOND", 50.0)
+        monkeypatch.setattr(gate, "_TURNS_PER_SECOND", 50.0)
         waits = []
 
         async def slept(seconds):
             waits.append(round(seconds, 1))
 
         async def ask():
-            monkeypatch.setattr(rates.asyncio, "sleep", slept)
-            limits = rates.RateLimits(100.0)
+            monkeypatch.setattr(gate.asyncio, "sleep", slept)
+            limits = gate.RateLimits(100.0)
             for _ in range(70):
                 await limits.turn(visit())
             await limits.turn(visit("192.0.2.2"))

@@ -7,8 +7,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from advisor.service import keys
-from advisor.service.access_keys import add_key
+from advisor.service import auth
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.store.keys import ApiKeys
@@ -35,7 +34,7 @@ def client(url):
 @pytest.fixture
 def mine(url):
     with closing(ApiKeys(url)) as book:
-        key, _ = add_key(book, "mine", "measure", lifetime_seconds=None, now=time.time())
+        key, _ = book.add("mine", "measure", lifetime_seconds=None, now=time.time())
     return {"Authorization": f"Bearer {key}"}
 
 
@@ -71,7 +70,7 @@ def test_a_login_and_a_key_end_when_the_key_is_revoked(client, mine, url, monkey
     assert client.get("/v1/sweeps").status_code == 200
     with closing(ApiKeys(url)) as book:
         book.revoke("mine", now=time.time())
-    monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
     assert client.get("/v1/sweeps").status_code == 401
     assert client.get("/v1/sweeps", headers=mine).status_code == 401
 
@@ -80,12 +79,12 @@ def test_a_database_that_is_away_opens_no_door(client, mine, monkeypatch):
     assert client.get("/v1/networks", headers=mine).status_code == 200
 
     def away(*_, **__):
-        raise keys.AdvisorError("the database is away")
+        raise auth.AdvisorError("the database is away")
 
     monkeypatch.setattr(ApiKeys, "holders", away)
-    monkeypatch.setattr(keys, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
     assert client.get("/v1/networks", headers=mine).status_code == 200  # for some seconds
-    monkeypatch.setattr(keys, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(auth, "STALE_SECONDS", 0.0)
     answer = client.get("/v1/networks", headers=mine)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert client.get("/healthz").status_code == 200

@@ -202,10 +202,10 @@ def test_events_tell_what_happened_resume_and_end_with_the_sweep(client, book):
 def test_listeners_are_counted_and_leave_their_seats(client, book, monkeypatch):
     path = started(client).headers["location"]
     ended(book, path.rpartition("/")[2])
-    monkeypatch.setattr("advisor.service.live_events.MOST_LISTENERS", 1)
+    monkeypatch.setattr("advisor.service.routes.sweeps.MOST_LISTENERS", 1)
     for _ in range(3):
         assert client.get(f"{path}/events").status_code == 200
-    monkeypatch.setattr("advisor.service.live_events.MOST_LISTENERS", 0)
+    monkeypatch.setattr("advisor.service.routes.sweeps.MOST_LISTENERS", 0)
     answer = client.get(f"{path}/events")
     assert answer.status_code == 503
     assert answer.headers["retry-after"]

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.service.access_keys import Scope, add_key, key_id_of, parse_lifetime_seconds, scope_of
-from advisor.store.keys import ApiKeys
+from advisor.store.keys import ApiKeys, Scope, key_id_of, parse_lifetime_seconds, scope_of
 
 
 def test_a_scope_allows_what_stands_before_it():
@@ -22,7 +21,7 @@ def test_a_scope_allows_what_stands_before_it():
 
 def test_each_key_is_another_one_and_tells_its_id(tmp_path):
     book = ApiKeys(f"sqlite:///{tmp_path}/m.sqlite")
-    made = [add_key(book, f"k{i}", "read", lifetime_seconds=None, now=float(i)) for i in range(5)]
+    made = [book.add(f"k{i}", "read", lifetime_seconds=None, now=float(i)) for i in range(5)]
     book.close()
     assert len({key for key, _ in made}) == 5
     assert [key_id_of(key) for key, _ in made] == [kept.key_id for _, kept in made]
@@ -51,5 +50,5 @@ def test_any_other_lifetime_is_refused(text):
 def test_a_name_that_could_be_mistaken_is_refused(tmp_path, name):
     book = ApiKeys(f"sqlite:///{tmp_path}/m.sqlite")
     with pytest.raises(UsageError, match="a key's name must be"):
-        add_key(book, name, "read", lifetime_seconds=None, now=1.0)
+        book.add(name, "read", lifetime_seconds=None, now=1.0)
     book.close()
