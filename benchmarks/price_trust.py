@@ -16,8 +16,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
+from advisor.answers import ask
 from advisor.answers.context import Context, load_context
-from advisor.answers.of_tasks import recommended_in
 from advisor.domain import Task
 from advisor.domain.generation import LanguageTask
 from advisor.domain.price_age import is_listed
@@ -66,7 +66,7 @@ def questions(count: int, seed: int = 22) -> Iterator[Any]:
 def answered(context: Context, question: Any, today: date = TODAY) -> Any | None:
     """The answer with its texts; None where nothing answers."""
     try:
-        found = recommended_in(context, question, today=today)
+        found = ask.recommend(context, question, today=today)
     except (NoOfferError, NoIntervalError):
         return None
     return found if found.answer.chosen else None

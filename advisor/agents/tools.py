@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.agents.trimming import trimmed
+from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.answers.listing import listed_networks, networks_document, page_of, query_of
-from advisor.answers.of_tasks import compared_in, memory_in, predicted_in, recommended_in
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions import commands
@@ -89,23 +89,23 @@ class Tool(NamedTuple):
 
 
 def _recommendation(context: Context, question: commands.AnyRecommend) -> Document:
-    return recommended_in(context, question).document()
+    return ask.recommend(context, question).document()
 
 
 def _prediction(context: Context, question: commands.AnyPredict) -> Document:
-    return predicted_in(context, question).document()
+    return ask.predict(context, question).document()
 
 
 def _comparison(context: Context, question: commands.AnyCompare) -> Document:
-    return compared_in(context, question).document()
+    return ask.compare(context, question).document()
 
 
 def _memory(context: Context, question: commands.AnyMemory) -> Document:
-    return memory_in(context.catalog, question).document()
+    return ask.memory(context.catalog, question).document()
 
 
 def _explanation(context: Context, question: Predict) -> Document:
-    whole = predicted_in(context, question.replace(explain=True)).document()
+    whole = ask.predict(context, question.replace(explain=True)).document()
     return {name: whole[name] for name in ("schema", *_OF_EXPLANATIONS)}
 
 

@@ -7,9 +7,11 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from msgspec.structs import replace
 
+from advisor.answers.answer import Answer
 from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
 from advisor.catalog.gpu_names import sheet_names
@@ -33,14 +35,15 @@ from advisor.questions.fields import wrong
 from advisor.questions.named import MemoryQuestion
 from advisor.questions.other_models import language_hint
 from advisor.questions.values import GpuFilter
+from advisor.render.memory import memory_document, memory_text
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")
 DEFAULT_OPTIMIZER = "momentum"
 
 
-def memory_answered(catalog: Catalog, question: MemoryQuestion) -> MemoryAnswer:
-    """The answer to a question.
+def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
+    """The GPU memory that a network takes, and the GPUs that it fits.
 
     Raises `UsageError` for what cannot be asked, `MeasuringError` where a network must be traced
     and torch is missing.
@@ -61,11 +64,14 @@ def memory_answered(catalog: Catalog, question: MemoryQuestion) -> MemoryAnswer:
         confidence=question.confidence,
     )
     try:
-        return answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
+        result = answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
     except UsageError as error:
         if error.code == "unknown_name" and error.field == "model":
             error.hint = language_hint(question.model) or error.hint
         raise
+    return Answer(
+        result=result, message_document=partial(memory_document, result), text=partial(memory_text, result)
+    )
 
 
 def _side(text: str | None) -> int | None:

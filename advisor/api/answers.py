@@ -13,8 +13,7 @@ from advisor.errors import NoOfferError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from advisor.answers.language_answers import MemoryAnswered
-    from advisor.answers.of_tasks import AnyCompared, AnyPredicted, AnyRecommended
+    from advisor.answers import answer as answers
     from advisor.render.content import Leaf, Part
 
 
@@ -116,14 +115,14 @@ class Recommendation(Answer):
     """The cheapest spec that meets the question: `.recommendation`, None where nothing does, and
     then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
 
-    def __init__(self, found: AnyRecommended, asked: Asked) -> None:
+    def __init__(self, found: answers.Recommended, asked: Asked) -> None:
         most = asked.question.max_results
         super().__init__(found.document, lambda: found.text(most))
         self._found, self._asked = found, asked
 
     def require(self) -> Self:
         """The answer itself; `NoOfferError`, which tells the nearest, where nothing answers."""
-        if self._found.answer.chosen is None:
+        if self._found.result.chosen is None:
             with errors_with_fields():
                 raise NoOfferError(self._found.no_offer())
         return self
@@ -170,20 +169,21 @@ class Recommendation(Answer):
 class Prediction(Answer):
     """What one instance, or a GPU by itself, reaches: `.predicted`, `.price`, `.bottleneck`."""
 
-    def __init__(self, found: AnyPredicted) -> None:
+    def __init__(self, found: answers.Answer) -> None:
         super().__init__(found.document, found.text)
 
 
 class Comparison(Answer):
     """Instances, or GPUs, against one that counts as 1."""
 
-    def __init__(self, found: AnyCompared) -> None:
+    def __init__(self, found: answers.Answer) -> None:
         super().__init__(found.document, found.text)
         self._found = found
 
     def _rows(self) -> list[dict[str, Any]]:
-        columns = self._found.columns()
-        return [{name: row.get(name) for name in columns} for row in self._found.flat_rows()]
+        table = self._found.table
+        assert table is not None
+        return [{name: row.get(name) for name in table.columns} for row in table.rows()]
 
 
 class Listing(Answer):
@@ -201,5 +201,5 @@ class Listing(Answer):
 class Memory(Listing):
     """The GPU memory that something takes, and `.gpus` that it fits."""
 
-    def __init__(self, found: MemoryAnswered) -> None:
+    def __init__(self, found: answers.Answer) -> None:
         super().__init__(found.document, found.text, "gpus")

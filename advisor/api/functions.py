@@ -18,9 +18,9 @@ def recommend(asked: Asked) -> Recommendation:
     raises `NoOfferError`. Raises `UsageError` for what cannot be asked, `NoIntervalError`,
     `StalePriceError` with `strict`, and `NoOfferError` where nothing is sold at all.
     """
-    from advisor.answers.of_tasks import recommended_by
+    from advisor.answers import ask
 
-    return Recommendation(recommended_by(asked.sources, asked.question), asked)
+    return Recommendation(ask.recommend(asked.sources, asked.question), asked)
 
 
 @asks(commands.PREDICT, *Sources.fields)
@@ -29,9 +29,9 @@ def predict(asked: Asked) -> Prediction:
 
     Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
     """
-    from advisor.answers.of_tasks import predicted_by
+    from advisor.answers import ask
 
-    return Prediction(predicted_by(asked.sources, asked.question))
+    return Prediction(ask.predict(asked.sources, asked.question))
 
 
 @asks(commands.COMPARE, *Sources.fields)
@@ -40,9 +40,9 @@ def compare(asked: Asked) -> Comparison:
 
     Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
     """
-    from advisor.answers.of_tasks import compared_by
+    from advisor.answers import ask
 
-    return Comparison(compared_by(asked.sources, asked.question))
+    return Comparison(ask.compare(asked.sources, asked.question))
 
 
 @asks(commands.MEMORY)
@@ -52,10 +52,10 @@ def memory(asked: Asked) -> Memory:
     A network of your own, or another size of its input, is traced here (torch, about 30 s).
     Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
     """
-    from advisor.answers.of_tasks import memory_in
+    from advisor.answers import ask
     from advisor.catalog import load_catalog
 
-    return Memory(memory_in(load_catalog(), asked.question))
+    return Memory(ask.memory(load_catalog(), asked.question))
 
 
 @asks(Gpus)

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from advisor.answers.of_tasks import compared_by
+from advisor.answers import ask
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import COMPARE, AnyCompare
 from advisor.questions.listings import Sources
@@ -39,11 +39,12 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     advisor compare --task training --model resnet50 --instance g4dn.xlarge --instance g5.xlarge
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
-    answer = compared_by(sources, question)
+    answer = ask.compare(sources, question)
     if output == "table":
         click.echo(answer.text())
     elif output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:
         render = records_csv if output == "csv" else records_markdown
-        click.echo(render(answer.flat_rows(), answer.columns()), nl=False)
+        assert answer.table is not None
+        click.echo(render(answer.table.rows(), answer.table.columns), nl=False)

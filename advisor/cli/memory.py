@@ -31,10 +31,10 @@ def memory(question: AnyMemory, output: str) -> None:
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
     advisor memory --task generation --model meta-llama/Llama-3.1-8B --max-context 32768
     """
-    from advisor.answers.of_tasks import memory_in
+    from advisor.answers import ask
     from advisor.catalog import load_catalog
 
-    answer = memory_in(load_catalog(), question)
+    answer = ask.memory(load_catalog(), question)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:

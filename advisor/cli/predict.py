@@ -6,8 +6,7 @@ import json
 
 import click
 
-from advisor.answers.of_tasks import predicted_by
-from advisor.answers.predicting import Predicted, PredictedOnGpu
+from advisor.answers import ask
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import PREDICT, AnyPredict
 from advisor.questions.listings import Sources
@@ -34,10 +33,9 @@ def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     advisor predict --task training --model my_net --anchor anchor-net.json --instance g5.xlarge
     advisor predict --task generation --model Qwen/Qwen3-32B --instance p5.4xlarge --users 20
     """
-    answer = predicted_by(sources, question)
-    if isinstance(answer, Predicted | PredictedOnGpu):
-        for note in answer.context.notes:
-            click.echo(f"note: {note}", err=True)
+    answer = ask.predict(sources, question)
+    for note in answer.notes:
+        click.echo(f"note: {note}", err=True)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
     else:

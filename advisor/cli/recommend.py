@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import click
 
-from advisor.answers.of_tasks import recommended_by
-from advisor.answers.recommending import FORMATS
+from advisor.answers import ask
+from advisor.answers.answer import FORMATS, Recommended
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
@@ -17,9 +16,6 @@ from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.models import Recommend
 from advisor.render.exporting import EVERY_FORMAT as EXPORTS
-
-if TYPE_CHECKING:
-    from advisor.answers.of_tasks import AnyRecommended
 
 OUTPUTS = ("table", *FORMATS)
 EXPLAINED_IN = ("table", "json", "yaml")
@@ -54,14 +50,14 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40 --max-tpot-ms 50
     """
     _refuse_meaningless(question, output, export_to)
-    found = recommended_by(sources, question)
-    chosen = found.answer.chosen
+    answer = ask.recommend(sources, question)
+    chosen = answer.result.chosen
     if export_to is None:
-        _print(_written(found, question, output))
+        _print(_written(answer, question, output))
     elif chosen is not None:
-        _print(found.written(export_to))
+        _print(answer.written(export_to))
     if chosen is None:
-        raise NoOfferError(found.no_offer())
+        raise NoOfferError(answer.no_offer())
 
 
 def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | None) -> None:
@@ -100,8 +96,8 @@ def _is_given(name: str) -> bool:
     return source is not click.core.ParameterSource.DEFAULT
 
 
-def _written(found: AnyRecommended, question: AnyRecommend, output: str) -> str:
+def _written(answer: Recommended, question: AnyRecommend, output: str) -> str:
     """The whole answer in one format."""
     if output != "table":
-        return found.written(output)
-    return found.text(question.max_results) + "\n"
+        return answer.written(output)
+    return answer.text(question.max_results) + "\n"

@@ -28,7 +28,7 @@ from advisor.runs.launch_fields import AWS, dollars
 from advisor.runs.questions import VerificationRun
 
 if TYPE_CHECKING:
-    from advisor.answers.language import LanguageContext
+    from advisor.answers.serving import LanguageContext
     from advisor.domain.serving_verification import ServingVerification
     from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudOptions, CloudPlan
@@ -106,7 +106,7 @@ def _generation(
     question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:
     """The verdict on an endpoint, and with `out` its anchor."""
-    from advisor.answers.language import load_language_context
+    from advisor.answers.serving import load_language_context
     from advisor.files import require_writable, write_whole
     from advisor.render.serving_verification import serving_verification_document, serving_verification_text
     from advisor.runs.endpoint.verifying import serving_trial, verify_serving

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.of_tasks import recommended_in
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Origin
@@ -49,7 +49,7 @@ class Format(Struct, frozen=True):
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
     def write(asked: Asked) -> str:
-        return recommended_in(asked.context, asked.question).written(name)
+        return ask.recommend(asked.context, asked.question).written(name)
 
     return Format(extension, media_type, about, write)
 

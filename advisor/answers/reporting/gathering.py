@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, NamedTuple
 
+from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.of_tasks import language_recommended_in
-from advisor.answers.recommending import recommended
+from advisor.answers.networks import recommended
 from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.sections import Answered, Named, language_section, section
 from advisor.domain.workload import is_own
@@ -67,17 +67,17 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
         with _with_place(workload):
             if not isinstance(question, Recommend):
                 asked = question.replace(explain_rejected=True)
-                found = language_recommended_in(context.catalog, asked, today=as_of)
+                found = ask.recommend(context, asked, today=as_of)
                 yield place, language_section(named, found, context.catalog, as_of)
                 continue
             question = question.replace(explain=True, explain_rejected=True)
-            result = recommended(context, question, preparations, today=as_of)
+            result = recommended(context, question, preparations=preparations, today=as_of)
             preparations = result.preparations
             answered = Answered(
-                result.answer,
+                result.result,
                 result.message_document(),
                 result.context,
-                preparations.of(result.answer.request),
+                preparations.of(result.result.request),
             )
             yield place, section(named, answered, measured, as_of)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
 
+from advisor.answers.answer import Recommended
 from advisor.answers.context import Context
-from advisor.answers.explaining import explain_answer
-from advisor.answers.language_answers import ServingRecommended, TuningRecommended
+from advisor.answers.networks import explained_answer
 from advisor.answers.reporting.costs import Bought, costs, price_throughput, regions
 from advisor.answers.reporting.curving import curves, curves_block, gpu_memory_block, sensitivity
 from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
@@ -38,7 +38,7 @@ class Answered(NamedTuple):
 
 
 def _explanation(answered: Answered) -> dict[str, Any] | None:
-    explained = explain_answer(answered.answer, answered.context.catalog, answered.context.model)
+    explained = explained_answer(answered.answer, answered.context)
     return explained.document() if explained else None
 
 
@@ -70,13 +70,11 @@ def section(named: Named, answered: Answered, measured: Measured, as_of: date) -
     }
 
 
-def language_section(
-    named: Named, found: ServingRecommended | TuningRecommended, catalog: Catalog, as_of: date
-) -> dict[str, Any]:
+def language_section(named: Named, found: Recommended, catalog: Catalog, as_of: date) -> dict[str, Any]:
     """The section of a language model that was asked here. It has no stages, and so no curves."""
     document = found.message_document()
     bare, spec = bare_section(named, document), document["recommendation"] or document["nearest"]
-    candidate = found.answer.chosen or found.answer.nearest
+    candidate = found.result.chosen or found.result.nearest
     if candidate is None:
         return bare
     bought = Bought(candidate.spec, spec["predicted"]["throughput"]["median"], catalog)

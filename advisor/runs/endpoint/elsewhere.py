@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from advisor.answers.language import LanguageContext
+from advisor.answers.serving import LanguageContext
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain.generation import LlmEngine
 from advisor.domain.serving_verification import ServingVerification

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.language import LanguageContext, serving_recommended
+from advisor.answers.serving import LanguageContext, serving_recommended
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.domain.serving_verification import ServingVerification

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.answers.context import Context
-from advisor.answers.predicting import predicted
+from advisor.answers.networks import predicted
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.named import Predict

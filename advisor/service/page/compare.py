@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from advisor.answers.comparing import compared
 from advisor.answers.context import Context
+from advisor.answers.networks import compared
 from advisor.questions.named import Compare
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts

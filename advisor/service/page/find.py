@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from advisor.answers.context import Context
-from advisor.answers.recommending import recommended
+from advisor.answers.networks import recommended
 from advisor.domain.generation import LanguageTask
 from advisor.questions.models import Recommend
 from advisor.render.blocks import candidate_block
@@ -210,7 +210,7 @@ def _find(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str,
     values = answer_view(document, frame)
     pick = document["recommendation"]
     if pick:
-        front = [candidate_block(candidate) for candidate in found.answer.pareto]
+        front = [candidate_block(candidate) for candidate in found.result.pareto]
         values["chart"] = price_chart(
             pick,
             [*document["alternatives"], *front],

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from fastapi import APIRouter
 
+from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.of_tasks import recommended_in
 from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.models.language.configs import bundled_language_models
 from advisor.questions.commands import RECOMMEND
@@ -73,7 +73,7 @@ def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> di
 
 def _answer(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     task = asked.get("task", USUAL["task"])
-    found = recommended_in(context, question_of(RECOMMEND, {**asked, "task": task}))
+    found = ask.recommend(context, question_of(RECOMMEND, {**asked, "task": task}))
     document, t = found.message_document(), frame.texts
     pick, request = document["recommendation"], document["request"]
     shared = {

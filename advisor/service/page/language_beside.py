@@ -8,8 +8,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
+from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.of_tasks import compared_in
 from advisor.questions.language import CompareGeneration
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.language.phrases import seconds_text
@@ -36,7 +36,7 @@ router = APIRouter(include_in_schema=False)
 
 def _compared(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     question = question_of(CompareGeneration, {**asked, "task": USUAL["task"]})
-    document, t = compared_in(context, question).message_document(), frame.texts
+    document, t = ask.compare(context, question).message_document(), frame.texts
     rows, target = document["rows"], document["request"]["target_output_tokens_per_second"]
     said = t("compare.said", number=len(rows))
     specs = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fastapi import APIRouter
 
 from advisor.answers.context import Context
-from advisor.answers.predicting import predicted
+from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.named import Predict
 from advisor.questions.numbers import RATE
@@ -119,7 +119,7 @@ def what_if_values(context: Context, asked: Mapping[str, str], frame: Frame) -> 
         "target": target,
         "in_full": document["asked"],
         "assumptions": document["assumptions"],
-        "warnings": [*answer.prediction.notes, *document["warnings"]],
+        "warnings": [*answer.result.notes, *document["warnings"]],
         "changed": _is_changed(asked),
     }
 

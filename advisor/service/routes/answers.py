@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fastapi import APIRouter, Request
 from msgspec import Struct
 from starlette.responses import Response
 
+from advisor.answers import ask
+from advisor.answers.answer import Recommended
 from advisor.answers.context import Context
-from advisor.answers.of_tasks import compared_in, memory_in, predicted_in, recommended_in
-from advisor.answers.recommending import Recommended, recommended, relaxed
+from advisor.answers.networks import NetworkRecommended, recommended
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.questions import commands
@@ -36,9 +37,6 @@ from advisor.service.bodies import question_in_body, question_in_link
 from advisor.service.metrics import count_recommendation, product_version
 from advisor.service.openapi import SHOWN_TYPE, described, question_body
 from advisor.store.keys import Scope
-
-if TYPE_CHECKING:
-    from advisor.answers.of_tasks import AnyRecommended
 
 Q = TypeVar("Q", bound=Question)
 
@@ -133,45 +131,45 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
         return await threads.run(_of_language, context, question, slow=True)
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
-    result, found = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
-    if found is None:
-        found = await threads.run(_relaxed, result, question, slow=True)
-    return found
+    result, answered = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
+    if answered is None:
+        answered = await threads.run(_relaxed, result, slow=True)
+    return answered
 
 
 def _of_language(context: Context, question: AnyRecommend) -> Answered:
-    return _answered(recommended_in(context, question))
+    return _answered(ask.recommend(context, question))
 
 
 def _recommendation(
     context: Context, question: Recommend, preparations: Preparations
-) -> tuple[Recommended, Answered | None]:
-    result = recommended(context, question, preparations, relax=False)
-    return result, _answered(result) if result.answer.chosen else None
+) -> tuple[NetworkRecommended, Answered | None]:
+    answer = recommended(context, question, preparations=preparations, relax=False)
+    return answer, _answered(answer) if answer.result.chosen else None
 
 
-def _relaxed(result: Recommended, question: Recommend) -> Answered:
-    return _answered(relaxed(result, question))
+def _relaxed(answer: NetworkRecommended) -> Answered:
+    return _answered(answer.relaxed())
 
 
-def _answered(result: AnyRecommended) -> Answered:
-    return Answered.of(result.message_document(), met=result.answer.chosen is not None)
+def _answered(answer: Recommended) -> Answered:
+    return Answered.of(answer.message_document(), met=answer.result.chosen is not None)
 
 
 def _recommendation_document(context: Context, question: AnyRecommend) -> Document:
-    return recommended_in(context, question).message_document()
+    return ask.recommend(context, question).message_document()
 
 
 def _prediction(context: Context, question: AnyPredict) -> Document:
-    return predicted_in(context, question).document()
+    return ask.predict(context, question).document()
 
 
 def _comparison(context: Context, question: AnyCompare) -> Document:
-    return compared_in(context, question).message_document()
+    return ask.compare(context, question).message_document()
 
 
 def _memory(context: Context, question: AnyMemory) -> Document:
-    return memory_in(context.catalog, question).document()
+    return ask.memory(context.catalog, question).document()
 
 
 RECOMMEND = QuestionRoutes(

@@ -11,15 +11,8 @@ from typing import Any
 
 import pytest
 
-from advisor.answers.language import (
-    LanguageContext,
-    load_language_context,
-    serving_compared,
-    serving_memory_answered,
-    serving_predicted,
-    serving_recommended,
-)
-from advisor.answers.of_tasks import predicted_by, recommended_by
+from advisor.answers import ask, serving
+from advisor.answers.serving import LanguageContext, load_language_context, serving_recommended
 from advisor.domain.generation import LanguageTask
 from advisor.errors import UsageError
 from advisor.questions.language import (
@@ -77,9 +70,9 @@ def test_nothing_that_answers_says_what_to_relax() -> None:
 
 def test_predictions_and_comparisons_agree() -> None:
     """The same instance has the same rates beside others as alone."""
-    alone = serving_predicted(context(), PredictGeneration(**COMMON, instance="g6.xlarge"))
+    alone = serving.predicted(context().catalog, PredictGeneration(**COMMON, instance="g6.xlarge")).result
     asked = CompareGeneration(**COMMON, instance=("g6e.xlarge", "g6.xlarge"))
-    beside = serving_compared(context(), asked)
+    beside = serving.compared(context().catalog, asked).result
     assert [one.candidate.spec.name for one in beside] == ["g6e.xlarge", "g6.xlarge"]
     assert beside[1].candidate.rates == alone.candidate.rates
     faster, slower = (one.candidate.most.output_tokens_per_second.median for one in beside)
@@ -91,7 +84,7 @@ def test_memory_is_told_of_the_cards_that_are_meant() -> None:
     asked = MemoryGeneration(
         task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
     )
-    answer = serving_memory_answered(context(), asked)
+    answer = serving.memory(context().catalog, asked).result
     by_gpu = {one.gpu: one for one in answer.gpus}
     assert 130 < answer.weights_gib < 150
     assert by_gpu["H100-SXM5-80GB"].use is not None
@@ -142,9 +135,9 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
 def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
     """Half as fast as predicted: then slower is predicted, on that GPU and its like."""
     asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
-    before = serving_predicted(context(), asked).candidate.rates.tpot_seconds
+    before = serving.predicted(context().catalog, asked).result.candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
-    found = serving_predicted(context(), asked.replace(anchor=(slow,)))
+    found = serving.predicted(context().catalog, asked.replace(anchor=(slow,))).result
     after = found.candidate.rates.tpot_seconds
     assert any("anchor.json" in str(one) for one in found.assumptions)
     tail = "with concurrency 8: p99 of TTFT 600 ms"
@@ -157,10 +150,10 @@ def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Pat
     """Of a prediction and of each ranked spec."""
     mine = anchor(tmp_path / "anchor.json", 0.1)
     asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
-    document = predicted_by(Sources(), asked).document()
+    document = ask.predict(Sources(), asked).document()
     assert document["predicted"]["provenance"] == "anchored"
     for files, kind in (((mine,), "anchored"), ((), "modelled")):
-        answer = recommended_by(Sources(), recommend(users=8, anchor=files)).document()
+        answer = ask.recommend(Sources(), recommend(users=8, anchor=files)).document()
         specs = [answer["recommendation"], *answer["alternatives"]]
         assert {one["predicted"]["provenance"] for one in specs} == {kind}
 
@@ -178,10 +171,10 @@ def test_questions_about_networks_do_not_load_what_knows_language_models() -> No
     """Whoever asks about a network does not wait for tables of language models."""
     code = (
         "import sys; from advisor.answers.context import load_context; "
-        "from advisor.answers.recommending import recommended; "
+        "from advisor.answers.networks import recommended; "
         "from advisor.questions.models import Recommend; "
         "from advisor.domain import Task; "
         "recommended(load_context(), Recommend(task=Task.INFERENCE, model='googlenet')); "
-        "sys.exit(any('.language' in name for name in sys.modules))"
+        "sys.exit(any('models.language' in name for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -76,24 +76,6 @@ def test_what_asks_aws_is_loaded_only_to_ask():
     assert not {"logging", "numpy.ma"} & seen  # np.isin brings the last, 10 ms
 
 
-def test_what_explains_is_loaded_only_to_explain():
-    watched = WATCHED.replace('name.partition(".")[0] for', "name for")
-    explaining = {
-        "advisor.domain.explanation",
-        "advisor.engine.explaining",
-        "advisor.render.explaining",
-        "advisor.models.performance.distance",
-    }
-    for flags, loaded in (([], set()), (["--explain"], explaining)):
-        done = subprocess.run(
-            [sys.executable, "-c", watched, "recommend", *QUESTION, *flags],
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        assert explaining & set(json.loads(done.stdout.splitlines()[-1])["modules"]) == loaded
-
-
 @pytest.mark.parametrize("lines", [False, True])
 def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     place = tmp_path / "anchor"

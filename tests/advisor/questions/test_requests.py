@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.answers.context import Context
-from advisor.answers.predicting import predicted
+from advisor.answers.networks import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
@@ -106,7 +106,7 @@ def test_another_input_is_another_amount_of_work():
 def test_what_is_no_classifier_answers_too(name):
     question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
     found = predicted(Context(CATALOG, MODEL), question)
-    rates = found.prediction.prediction
+    rates = found.result.prediction
     assert 0 < rates.lower < rates.median < rates.upper
 
 
@@ -149,7 +149,7 @@ def predicted_of(facts, **more):
 
 def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
     photographs, text = predicted_of(replace(PHOTOS, name="seer")), predicted_of(TEXT)
-    rates = [one.prediction.prediction.stage_rates for one in (photographs, text)]
+    rates = [one.result.prediction.stage_rates for one in (photographs, text)]
     assert rates[1]["host"] > 5 * rates[0]["host"]
     assert rates[1]["transfer"] > 100 * rates[0]["transfer"]
     document = text.document()
@@ -160,7 +160,7 @@ def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
 
 def test_each_answer_says_what_runs_it():
     def said(facts, **more):
-        return "; ".join(map(str, predicted_of(facts, **more).prediction.assumptions))
+        return "; ".join(map(str, predicted_of(facts, **more).result.assumptions))
 
     own = replace(PHOTOS, name="seer")
     assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from advisor.answers import of_tasks
+from advisor.answers import ask
 from advisor.cli.main import run
 from advisor.service.openapi import DOCUMENTS
 from tests.advisor.service.schemas import schema_of
@@ -55,7 +55,7 @@ def as_typed(context, monkeypatch, capsys):
     """The same words as a command's options; returns (exit code, document, what it complained)."""
 
     def command(name, words):
-        monkeypatch.setattr(of_tasks, "load_context", lambda *_, **__: context)
+        monkeypatch.setattr(ask, "load_context", lambda *_, **__: context)
         typed = [part for word, value in words.items() for part in _option(word, value)]
         capsys.readouterr()
         code = run([name, *typed, "-o", "json"])

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from advisor.answers import predicting
+from advisor.answers import networks
 from advisor.extras import ROOT, install_hint
 from advisor.service.problems import Problem
 from advisor.service.routes import answers
@@ -148,7 +148,7 @@ def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, caplog):
     def broken(*_):
         raise RuntimeError("the secret of the house")
 
-    monkeypatch.setattr(answers, "predicted_in", broken)
+    monkeypatch.setattr(answers.ask, "predict", broken)
     answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
     assert answer.status_code == 500
     assert "secret" not in answer.text
@@ -167,7 +167,7 @@ def test_a_file_that_is_damaged_is_no_defect_of_the_question(service, monkeypatc
     def damaged(*_, **__):
         raise DataError("the model is damaged", hint="install the package again")
 
-    monkeypatch.setattr(predicting, "predict_instance", damaged)
+    monkeypatch.setattr(networks, "predict_instance", damaged)
     answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
     assert answer.status_code == 500
     assert answer.json()["way_out"] == "install the package again"

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.answers.context import load_context
-from advisor.answers.recommending import recommended
+from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
 from advisor.answers.reporting.gathering import Question
 from advisor.answers.reporting.reports import Report

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.answers.finetuning import tuning_memory_answered, tuning_predicted, tuning_recommended
-from advisor.answers.language import LanguageContext, load_language_context
+from advisor.answers import tuning
+from advisor.answers.serving import LanguageContext, load_language_context
 from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
@@ -134,7 +134,7 @@ def test_no_more_gpus_are_used_than_are_allowed() -> None:
 def test_nothing_that_answers_says_what_to_relax() -> None:
     """An hour and three dollars do not buy a hundred billion tokens."""
     asked = RecommendFinetuning(**COMMON, tokens=1e11, sequence=2048, max_hours=1.0)
-    found = tuning_recommended(context(), asked, today=TODAY)
+    found = tuning.tuning_recommended(context(), asked, today=TODAY)
     assert found.chosen is None
     assert found.nearest is not None
     changes = [one.changes[0].constraint for one in found.relaxations]
@@ -144,11 +144,12 @@ def test_nothing_that_answers_says_what_to_relax() -> None:
 def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     """Eight H100 tune all weights of 8B; one L4 does not hold them."""
     common = {**COMMON, "tokens": 1e9, "sequence": 4096, "method": LlmMethod.FULL}
-    found = tuning_predicted(context(), PredictFinetuning(**common, instance="p5.48xlarge"))
+    question = PredictFinetuning(**common, instance="p5.48xlarge")
+    found = tuning.predicted(context().catalog, question).result
     assert found.candidate.gpus_used == 8
     assert found.price is not None
     with pytest.raises(UsageError) as refused:
-        tuning_predicted(context(), PredictFinetuning(**common, instance="g6.xlarge"))
+        tuning.predicted(context().catalog, PredictFinetuning(**common, instance="g6.xlarge"))
     assert "GiB" in str(refused.value)
 
 
@@ -163,12 +164,12 @@ def test_memory_is_told_before_anything_is_rented() -> None:
     """Over as few cards as hold the run, or what it lacks."""
     cards = GpuFilter(names=("L4", "H100", "T4"))
     asked = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
-    found = {one.gpu: one for one in tuning_memory_answered(context(), asked).gpus}
+    found = {one.gpu: one for one in tuning.memory(context().catalog, asked).result.gpus}
     assert found["L4"].use is not None
     assert found["L4"].gpus == 1
     assert found["H100-SXM5-80GB"].use is not None
     full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
-    told = {one.gpu: one for one in tuning_memory_answered(context(), full).gpus}
+    told = {one.gpu: one for one in tuning.memory(context().catalog, full).result.gpus}
     assert told["T4"].use is None
     assert "bf16" in str(told["T4"].why_not)
     assert told["H100-SXM5-80GB"].gpus > 1

@@ -6,6 +6,7 @@ A user's own measurements of endpoints (`--anchor`) condition the predictor befo
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from datetime import date
 from functools import partial
@@ -13,25 +14,23 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
+from advisor.answers.answer import Answer, Recommended, Table
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpu_names import sheet_of
-from advisor.domain.language import (
-    GenerationRecommendation,
-    GenerationRequest,
-    ServingMemoryAnswer,
-    ServingPrediction,
-)
+from advisor.domain.language import GenerationRecommendation, GenerationRequest, ServingPrediction
 from advisor.engine.freshness import fresh_answer
 from advisor.engine.language.decision import recommend_serving
 from advisor.engine.language.memory import serving_memory_of
+from advisor.engine.language.no_offer import no_serving_offer
 from advisor.engine.language.prepared import ServingPreparations
 from advisor.engine.language.single import predict_serving
 from advisor.engine.language.ways import Cards, kv_precision_of
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.other_files import file_of
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import requests
 from advisor.questions.language_requests import (
@@ -42,6 +41,19 @@ from advisor.questions.language_requests import (
 )
 from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
+from advisor.render.document import Sources
+from advisor.render.language.document import generation_document
+from advisor.render.language.single import (
+    COLUMNS,
+    comparison_document,
+    comparison_rows,
+    comparison_text,
+    prediction_document,
+    serving_memory_document,
+    serving_memory_text,
+)
+from advisor.render.language.tables import language_csv, language_markdown
+from advisor.render.language.text import generation_text, prediction_text
 
 if TYPE_CHECKING:
     from advisor.models.language.gpus import GpuFacts
@@ -54,7 +66,7 @@ if TYPE_CHECKING:
         PredictGeneration,
         RecommendGeneration,
     )
-    from advisor.questions.listings import Sources
+    from advisor.questions.listings import Sources as NamedSources
     from advisor.sweeps.endpoint.anchors import ServingAnchor
 
 A = TypeVar("A", GenerationRecommendation, ServingPrediction)
@@ -72,7 +84,7 @@ class LanguageContext(NamedTuple):
     measured: tuple[Message, ...] = ()
 
 
-def load_language_context(sources: Sources | None = None) -> LanguageContext:
+def load_language_context(sources: NamedSources | None = None) -> LanguageContext:
     """The catalogue of this user, and the predictor that ships."""
     catalog = load_catalog(cny_per_usd=sources.cny_per_usd if sources else None)
     return LanguageContext(catalog, bundled_serving_predictor())
@@ -104,26 +116,68 @@ def serving_recommended(
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
-def serving_predicted(context: LanguageContext, question: PredictGeneration) -> ServingPrediction:
+def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date | None = None) -> Recommended:
+    """The cheapest spec that serves as the question wants it."""
+    context = LanguageContext(catalog, bundled_serving_predictor())
+    result, sources = serving_recommended(context, question, today=today), sources_of(context, question)
+    every = question.explain_rejected
+    return Recommended(
+        result=result,
+        message_document=partial(generation_document, result, sources, every_rejected=every),
+        text=lambda specs=None: generation_text(result, sources, all_rejected=every, specs=specs),
+        no_offer=partial(no_serving_offer, result),
+        csv=language_csv,
+        markdown=language_markdown,
+        start_file=partial(_start_file, result, question),
+    )
+
+
+def _start_file(result: GenerationRecommendation, question: RecommendGeneration, name: str) -> str:
+    from advisor.render.exporting.serving import export_serving  # few ask for it
+
+    assert result.chosen is not None
+    # A start file needs the name of the checkpoint, or its configuration and the folder of that.
+    config = file_of(question.config).absolute() if question.config else None
+    return export_serving(result.chosen, result.request, name, question.model or "", config=config)
+
+
+def predicted(catalog: Catalog, question: PredictGeneration) -> Answer:
     """What the instance of the question does; `UsageError` where it cannot serve the model."""
+    context = LanguageContext(catalog, bundled_serving_predictor())
+    sources = sources_of(context, question)
     context, model, request = _request(context, question)
-    name = instance_named(str(question.instance), question, context.catalog)
-    return _predicted(context, model, request, (name,))[0]
+    name = instance_named(str(question.instance), question, catalog)
+    (result,) = _predicted(context, model, request, (name,))
+    written = (result, request, sources)
+    return Answer(
+        result=result,
+        message_document=partial(prediction_document, *written),
+        text=partial(prediction_text, *written),
+    )
 
 
-def serving_compared(context: LanguageContext, question: CompareGeneration) -> list[ServingPrediction]:
+def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
     """The instances of the question in the order asked, then its baseline where that is another
     one."""
+    context = LanguageContext(catalog, bundled_serving_predictor())
+    sources = sources_of(context, question)
     context, model, request = _request(context, question)
-    asked = [*question.instance, *([question.baseline] if question.baseline else [])]
-    names = [instance_named(name, question, context.catalog) for name in asked]
-    return _predicted(context, model, request, tuple(dict.fromkeys(names)))
+    first = question.baseline or question.instance[0]
+    names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
+    results = _predicted(context, model, request, tuple(dict.fromkeys(names)))
+    baseline = next(one for one in results if one.candidate.spec.offer.instance.name == names[-1])
+    return Answer(
+        result=results,
+        message_document=partial(comparison_document, results, baseline, request, sources),
+        text=partial(comparison_text, results, baseline, request),
+        table=Table(COLUMNS, partial(comparison_rows, results, baseline)),
+    )
 
 
-def serving_memory_answered(context: LanguageContext, question: MemoryGeneration) -> ServingMemoryAnswer:
+def memory(catalog: Catalog, question: MemoryGeneration) -> Answer:
     """What the model takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
-    catalog, model = context.catalog, language_model_of(question)
+    model = language_model_of(question)
     tokens = question.max_context or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
     request = GenerationRequest(
         model=model.name,
@@ -136,7 +190,27 @@ def serving_memory_answered(context: LanguageContext, question: MemoryGeneration
         tensor_parallel=question.tensor_parallel,
     )
     cards = cards_meant(catalog, question.gpu or GpuFilter())
-    return serving_memory_of(request, catalog, model, cards)
+    result = serving_memory_of(request, catalog, model, cards)
+    return Answer(
+        result=result,
+        message_document=partial(serving_memory_document, result),
+        text=partial(serving_memory_text, result),
+    )
+
+
+def sources_of(context: LanguageContext, question: Generation | None = None) -> Sources:
+    """The identities of catalogue and predictor, and how many anchors a question brings."""
+    catalog, predictor = context.catalog, context.predictor
+    digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
+    return Sources(
+        model_id=digest.hexdigest()[:16],
+        trained_on=f"published measurements of {len(predictor.models)} language models on "
+        f"{len(predictor.gpus)} GPUs",
+        error_percent=None,
+        catalog_as_of=catalog.as_of.isoformat(),
+        catalog_sources=tuple(catalog.sources),
+        anchors=len(question.anchor) if question else 0,
+    )
 
 
 def _predicted(
@@ -144,8 +218,8 @@ def _predicted(
 ) -> list[ServingPrediction]:
     preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = requests.today()
-    found = [predict_serving(request, preparations, name, today=today) for name in names]
-    return [_with_notes(one, context) for one in found]
+    results = [predict_serving(request, preparations, name, today=today) for name in names]
+    return [_with_notes(result, context) for result in results]
 
 
 def _with_notes(answer: A, context: LanguageContext) -> A:

@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from advisor.answers.answer import FORMATS, Answer, Recommended
 from advisor.answers.cards import cards_meant
-from advisor.answers.language import LanguageContext
 from advisor.answers.left_out import left_out
-from advisor.domain.tuning import (
-    FineTuningRecommendation,
-    FineTuningRequest,
-    TuningMemoryAnswer,
-    TuningPrediction,
-)
+from advisor.answers.serving import LanguageContext, sources_of
+from advisor.catalog import Catalog
+from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
 from advisor.engine.freshness import fresh_answer
 from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
+from advisor.engine.language.tuning.no_offer import no_tuning_offer
 from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_of
+from advisor.errors import UsageError
+from advisor.messages import Message
 from advisor.models.language.finetuning import bundled_finetuning_predictor
+from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import requests
 from advisor.questions.language_requests import finetuning_request, language_model_of
 from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
+from advisor.render.document import Sources
+from advisor.render.language.document import finetuning_document
+from advisor.render.language.single import tuning_document, tuning_memory_document, tuning_memory_text
+from advisor.render.language.tables import language_csv, language_markdown
+from advisor.render.language.tuning_text import finetuning_text, tuning_text
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
@@ -58,19 +64,51 @@ def tuning_recommended(
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
-def tuning_predicted(context: LanguageContext, question: PredictFinetuning) -> TuningPrediction:
+def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date | None = None) -> Recommended:
+    """The instance that tunes as the question wants it for the least money."""
+    context = LanguageContext(catalog, bundled_serving_predictor())
+    result, sources = tuning_recommended(context, question, today=today), _sources(context)
+    every = question.explain_rejected
+    return Recommended(
+        result=result,
+        message_document=partial(finetuning_document, result, sources, every_rejected=every),
+        text=lambda specs=None: finetuning_text(result, sources, all_rejected=every, specs=specs),
+        no_offer=partial(no_tuning_offer, result),
+        csv=language_csv,
+        markdown=language_markdown,
+        start_file=_no_start_file,
+    )
+
+
+def _no_start_file(name: str) -> str:
+    """What tunes is the user's own program."""
+    raise UsageError(
+        "{format} starts nothing that tunes a language model",
+        format=name,
+        field="export",
+        hint=Message("take one of {formats}", formats=FORMATS),
+    )
+
+
+def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
     """What the instance of the question does; `UsageError` where it cannot tune the model."""
+    context = LanguageContext(catalog, bundled_serving_predictor())
     preparations = _preparations(context, language_model_of(question))
-    request = finetuning_request(question, preparations.model, context.catalog)
-    name = instance_named(str(question.instance), question, context.catalog)
-    answer = predict_tuning(request, preparations, name, today=requests.today())
-    return replace(answer, warnings=(*context.notes, *answer.warnings))
+    request = finetuning_request(question, preparations.model, catalog)
+    name = instance_named(str(question.instance), question, catalog)
+    result = predict_tuning(request, preparations, name, today=requests.today())
+    written = (replace(result, warnings=(*context.notes, *result.warnings)), request, _sources(context))
+    return Answer(
+        result=written[0],
+        message_document=partial(tuning_document, *written),
+        text=partial(tuning_text, *written),
+    )
 
 
-def tuning_memory_answered(context: LanguageContext, question: MemoryFinetuning) -> TuningMemoryAnswer:
+def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:
     """What a run takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
-    catalog, model = context.catalog, language_model_of(question)
+    model = language_model_of(question)
     request = FineTuningRequest(
         model=model.name,
         tokens=1,
@@ -79,7 +117,17 @@ def tuning_memory_answered(context: LanguageContext, question: MemoryFinetuning)
         micro_batch=question.micro_batch,
     )
     cards = cards_meant(catalog, question.gpu or GpuFilter())
-    return tuning_memory_of(request, catalog, model, bundled_finetuning_predictor(), cards)
+    result = tuning_memory_of(request, catalog, model, bundled_finetuning_predictor(), cards)
+    return Answer(
+        result=result,
+        message_document=partial(tuning_memory_document, result),
+        text=partial(tuning_memory_text, result),
+    )
+
+
+def _sources(context: LanguageContext) -> Sources:
+    predictor = bundled_finetuning_predictor()
+    return replace(sources_of(context), model_id=predictor.id, trained_on=predictor.trained_on)
 
 
 def _preparations(context: LanguageContext, model: LanguageModel) -> Preparations:

@@ -1,0 +1,75 @@
+"""Asks: a question of any task, answered by what knows its task."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import TYPE_CHECKING
+
+from advisor.answers import networks
+from advisor.answers.answer import Answer, Recommended
+from advisor.answers.context import Context, load_context
+from advisor.catalog import Catalog, load_catalog
+from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
+from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
+from advisor.questions.listings import Sources
+from advisor.questions.models import Recommend
+from advisor.questions.named import Compare, MemoryQuestion, Predict
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+# What answers: a loaded context, or the names of what is to be loaded.
+Data = Context | Sources
+
+
+def recommend(data: Data, question: AnyRecommend, *, today: date | None = None) -> Recommended:
+    """The cheapest spec that meets the question as of `today`; where none does, what to relax."""
+    if isinstance(question, Recommend):
+        return networks.recommended(_context(data), question, today=today)
+    answer: Recommended = _language(question).recommended(_catalog(data), question, today=today)
+    return answer
+
+
+def predict(data: Data, question: AnyPredict) -> Answer:
+    """What the instance, or the GPU, of the question does."""
+    if isinstance(question, Predict):
+        return networks.predicted(_context(data), question)
+    answer: Answer = _language(question).predicted(_catalog(data), question)
+    return answer
+
+
+def compare(data: Data, question: AnyCompare) -> Answer:
+    """The instances, or GPUs, of the question beside its baseline."""
+    if isinstance(question, Compare):
+        return networks.compared(_context(data), question)
+    answer: Answer = _language(question).compared(_catalog(data), question)
+    return answer
+
+
+def memory(catalog: Catalog, question: AnyMemory) -> Answer:
+    """The GPU memory that the question's network or model takes."""
+    if isinstance(question, MemoryQuestion):
+        from advisor.answers.memory import memory_of_network  # starts processes that trace
+
+        return memory_of_network(catalog, question)
+    answer: Answer = _language(question).memory(catalog, question)
+    return answer
+
+
+def _context(data: Data) -> Context:
+    return data if isinstance(data, Context) else load_context(data)
+
+
+def _catalog(data: Data) -> Catalog:
+    return data.catalog if isinstance(data, Context) else load_catalog(cny_per_usd=data.cny_per_usd)
+
+
+def _language(question: object) -> ModuleType:
+    """Networks wait for neither."""
+    from advisor.answers import serving, tuning
+
+    return (
+        tuning
+        if isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)
+        else serving
+    )

@@ -1,0 +1,395 @@
+"""Questions about networks, answered: recommended, predicted, compared, and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from msgspec.structs import replace
+
+from advisor.answers.answer import Answer, Recommended, Table
+from advisor.answers.cards import cards_meant
+from advisor.answers.context import Context, with_anchors
+from advisor.answers.left_out import left_out, unconverted_notes
+from advisor.catalog import OfferQuery
+from advisor.catalog.gpu_names import sheet_name, usual_sheet_name
+from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
+from advisor.catalog.what_if import WhatIfCatalog, with_host
+from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation, Request
+from advisor.engine import Preparations, recommend, stack_assumption
+from advisor.engine.explaining import explain
+from advisor.engine.freshness import fresh_answer
+from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
+from advisor.engine.single import compare_instances, on_gpu, predict_instance
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.naming import other_names
+from advisor.questions import requests
+from advisor.questions.models import Recommend
+from advisor.questions.named import Compare, Predict
+from advisor.questions.spec_requests import instance_named
+from advisor.questions.values import GpuFilter
+from advisor.render.comparing import (
+    COLUMNS,
+    comparison_document,
+    flat_row,
+    gpu_rows,
+    gpus_text,
+    instance_rows,
+    instances_text,
+    notes_lines,
+)
+from advisor.render.document import plain_document, recommendation_document
+from advisor.render.explaining import explanation_document, explanation_text
+from advisor.render.predictions import (
+    gpu_prediction_document,
+    gpu_prediction_text,
+    prediction_document,
+    prediction_text,
+)
+from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.text import wrapped
+
+if TYPE_CHECKING:
+    from advisor.domain.explanation import Explanation
+    from advisor.models.performance import PerformanceModel
+
+_CHANGEABLE = ("vcpus", "physical_cores", "memory_mib")
+
+
+class NetworkRecommended(Recommended, frozen=True, kw_only=True):
+    """A recommendation about a network, with its context and what was prepared for questions of the
+    same workload. `relaxed` is it with what would make something answer, where nothing does."""
+
+    context: Context
+    preparations: Preparations
+    relaxed: Callable[[], NetworkRecommended]
+
+
+class Explained(NamedTuple):
+    """An explanation of one instance."""
+
+    instance_type: str
+    explanation: Explanation
+
+    def document(self) -> dict[str, Any]:
+        """JSON-ready values."""
+        return explanation_document(self.instance_type, self.explanation)
+
+    def text(self) -> str:
+        """Lines to follow the answer's own."""
+        return "\n" + explanation_text(self.instance_type, self.explanation)
+
+
+def recommended(
+    context: Context,
+    question: Recommend,
+    *,
+    preparations: Preparations | None = None,
+    today: date | None = None,
+    relax: bool = True,
+) -> NetworkRecommended:
+    """The cheapest spec that meets a target as of `today`, and what to relax where nothing does.
+
+    `preparations` of the same catalogue and model spare most of the work. Without `relax`, the
+    answer's own `relaxed` finds what to relax, which takes seconds.
+
+    Raises `UsageError`, `NoIntervalError`, `NoOfferError` (no prices at all there), and with
+    `strict` `StalePriceError`.
+    """
+    context, question = with_anchors(context, question)
+    request, today = context.request(question), today or requests.today()
+    if question.live:
+        from advisor.answers.live.checking import recommend_live  # boto3 is imported only here
+
+        result, catalog = recommend_live(request, context.model, today=today, strict=question.strict)
+        context = context._replace(catalog=catalog)
+        preparations = Preparations(catalog, context.model)
+    else:
+        if not preparations or not preparations.is_of(context.catalog, context.model):
+            preparations = Preparations(context.catalog, context.model)
+        decide = partial(recommend, preparations=preparations, today=today)
+        result = fresh_answer(request, decide, today) if question.strict else decide(request)
+    notes = left_out(request, context.catalog, today, strict=question.strict)
+    result = replace(result, warnings=(*context.notes, *notes, *result.warnings))
+    if result.chosen is not None:
+        settings = settings_of_candidate(result.chosen, context.catalog, context.model)
+        result = replace(result, other_settings=settings)
+    elif relax:
+        return _relaxed(result, question, context, preparations)
+    return _answer(result, question, context, preparations)
+
+
+def _relaxed(
+    result: Recommendation, question: Recommend, context: Context, preparations: Preparations
+) -> NetworkRecommended:
+    from advisor.engine.relaxed import Effort  # most questions have an answer
+    from advisor.engine.relaxing import relaxations
+
+    effort, prepared = Effort(), preparations.of(result.request)
+    relaxing = relaxations(result, context.catalog, context.model, effort, prepared)
+    result = replace(result, relaxations=relaxing, warnings=(*result.warnings, *effort.notes))
+    return _answer(result, question, context, preparations, is_relaxed=True)
+
+
+def _answer(
+    result: Recommendation,
+    question: Recommend,
+    context: Context,
+    preparations: Preparations,
+    *,
+    is_relaxed: bool = False,
+) -> NetworkRecommended:
+    every, sources, explained = question.explain_rejected, context.sources(), None
+    if question.explain and (is_relaxed or result.chosen is not None):
+        explained = explained_answer(result, context)
+
+    def document() -> dict[str, Any]:
+        explanation = explained.document() if explained else None
+        return recommendation_document(result, sources, explanation, every_rejected=every)
+
+    def text(specs: int | None = None) -> str:
+        from advisor.render.recommendation import recommendation_text  # JSON waits for no text
+
+        shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
+        return shown + (explained.text() if explained else "")
+
+    return NetworkRecommended(
+        result=result,
+        message_document=document,
+        text=text,
+        no_offer=partial(_no_offer, result),
+        relaxed=partial(_relaxed, result, question, context, preparations),
+        csv=recommendation_csv,
+        markdown=recommendation_markdown,
+        start_file=partial(_start_file, result),
+        context=context,
+        preparations=preparations,
+    )
+
+
+def _no_offer(result: Recommendation) -> Message:
+    from advisor.engine.no_offer import no_offer  # most questions have an answer
+
+    return no_offer(result)
+
+
+def _start_file(result: Recommendation, name: str) -> str:
+    from advisor.render.exporting import export  # few ask for it
+
+    assert result.chosen is not None
+    return export(result.chosen, name)
+
+
+def explained_answer(result: Recommendation, context: Context) -> Explained | None:
+    """The chosen spec explained; the nearest one where nothing meets the target, if any."""
+    candidate = result.chosen or result.nearest
+    if candidate is None:
+        return None
+    instance, disk = candidate.spec.offer.instance, candidate.spec.disk
+    # One of its instances: all have its bottleneck.
+    each = candidate.prediction.times(1 / candidate.spec.count)
+    explanation = explain(context.catalog, context.model, instance, disk, candidate.workload, each)
+    return Explained(instance.name, explanation) if explanation else None
+
+
+def what_if(
+    context: Context, name: str, question: Predict
+) -> tuple[Context, tuple[InstanceType, InstanceType] | None]:
+    """The context on which the type `name` is as the question wants it (`vcpus`, `memory`), with the
+    type as it is and as it is asked about; None, and the context itself, where these are the same."""
+    vcpus, memory_mib = question.vcpus, question.memory
+    if vcpus is None and memory_mib is None:
+        return context, None
+    real = context.catalog.instance(name, context.catalog.cloud_of(name, question.cloud))
+    changed = with_host(real, vcpus, memory_mib)
+    if changed == real:
+        return context, None
+    return context._replace(catalog=WhatIfCatalog(context.catalog, changed)), (real, changed)
+
+
+def _what_if_assumption(changed: InstanceType) -> Message:
+    return Message(
+        "{type} as if it had {vcpus} vCPUs ({cores} cores) and {memory:mib} RAM, GPUs, disks "
+        "and links as they are: nobody sells that, so it has no price",
+        type=changed.name,
+        vcpus=changed.vcpus,
+        cores=changed.physical_cores,
+        memory=changed.memory_mib,
+    )
+
+
+def _what_if_document(real: InstanceType, changed: InstanceType) -> dict[str, Any]:
+    """Each fact that is not as it is, with both values."""
+    return {
+        name: {"real": getattr(real, name), "asked": getattr(changed, name)}
+        for name in _CHANGEABLE
+        if getattr(real, name) != getattr(changed, name)
+    }
+
+
+def predicted(context: Context, question: Predict) -> Answer:
+    """What the instance or GPU of the question will reach; `UsageError` where it cannot run there.
+
+    With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves
+    with vCPUs, RAM and disks.
+    """
+    if question.gpu is not None:
+        return _predicted_on_gpu(context, question)
+    context, question = with_anchors(context, question)
+    name = instance_named(str(question.instance), question, context.catalog)
+    context, changed = what_if(context, name, question)
+    catalog, model, _ = context
+    request = context.request(question)
+    result = predict_instance(request, catalog, model, name, today=requests.today())
+    if changed:
+        result = replace(result, assumptions=(_what_if_assumption(changed[1]), *result.assumptions))
+    elif result.price is None:
+        sold = OfferQuery(cloud=result.instance.cloud, region=request.region, market=request.market)
+        result = replace(result, warnings=(*unconverted_notes(catalog, sold), *result.warnings))
+    result = replace(result, other_settings=settings_of_instance(result, catalog, model))
+    explained = _explained_instance(result, context) if question.explain else None
+    curve = None
+    if question.curve:
+        from advisor.answers.curves import curves_document, curves_of  # few ask for it
+
+        curve = curves_document(curves_of(context, request, result, question.curve))
+    sources = context.sources()
+
+    def document() -> dict[str, Any]:
+        explanation = explained.document() if explained else None
+        return {
+            **prediction_document(request, result, sources, explanation),
+            "what_if": _what_if_document(*changed) if changed else None,
+            "curve": curve,
+        }
+
+    def text() -> str:
+        return prediction_text(request, result, sources) + (explained.text() if explained else "")
+
+    return Answer(result=result, message_document=document, text=text, notes=context.notes)
+
+
+def _explained_instance(result: InstancePrediction, context: Context) -> Explained | None:
+    explanation = explain(
+        context.catalog, context.model, result.instance, result.disk, result.workload, result.prediction
+    )
+    return Explained(result.instance.name, explanation) if explanation else None
+
+
+def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
+    """What the card that `question.gpu` names (any name of a data sheet) reaches with its samples
+    on the device. `UsageError` for an unknown card, with near names."""
+    cards = context.catalog.cards
+    card = cards[usual_sheet_name(str(question.gpu), cards)]
+    context, question = with_anchors(context, question)
+    request = context.request(question)
+    result = with_settings(on_gpu(request, context.model, card), context.model)
+    assumed: tuple[Message | str, ...] = (
+        stack_assumption(request),
+        "samples on the device",
+        *other_names(request),
+    )
+    written = (request, result, context.sources(), assumed)
+    return Answer(
+        result=result,
+        message_document=partial(gpu_prediction_document, *written),
+        text=partial(gpu_prediction_text, *written),
+        notes=context.notes,
+    )
+
+
+class _Named(NamedTuple):
+    """One network's request, and the model that knows it, with what is to be said of that."""
+
+    request: Request
+    model: PerformanceModel
+    notes: tuple[Message, ...]
+
+
+def compared(context: Context, question: Compare) -> Answer:
+    """The instances of the question, or its GPUs, beside its baseline, which counts as 1; one table
+    a network."""
+    names = [name.strip() for name in question.model.split(",") if name.strip()]
+    networks = []
+    for name in dict.fromkeys(names) or [""]:
+        known, named = with_anchors(context, question.replace(model=name))
+        networks.append(_Named(known.request(named), known.model, known.notes))
+    if question.instance:
+        return _compared_instances(context, networks, question)
+    cards = cards_meant(context.catalog, question.gpu or GpuFilter())
+    return _compared_gpus(context, networks, cards, question.baseline)
+
+
+def _compared_instances(context: Context, networks: Sequence[_Named], question: Compare) -> Answer:
+    catalog = context.catalog
+    named = [
+        instance_named(name, question, catalog)
+        for name in (question.baseline or question.instance[0], *question.instance)
+    ]
+    first, names = named[0], list(dict.fromkeys([*named[1:], named[0]]))
+    if len(names) < 2:
+        raise UsageError(
+            "one instance alone is `advisor predict`",
+            field="instance",
+            hint=Message("name another {field}", field=FieldName("instance")),
+        )
+    tables = []
+    for network in networks:
+        cells = [
+            replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings))
+            for cell in compare_instances(
+                network.request, catalog, network.model, names, today=requests.today()
+            )
+        ]
+        tables.append((network.request, cells, cells[names.index(first)]))
+
+    def rows() -> list[dict[str, Any]]:
+        return [row for _, cells, base in tables for row in instance_rows(cells, base)]
+
+    def text() -> str:
+        notes = notes_lines([cell for _, cells, _ in tables for cell in cells])
+        return "\n\n".join([*(instances_text(*table) for table in tables), "\n".join(notes)])
+
+    return _comparison(context, networks, first, rows, text)
+
+
+def _compared_gpus(
+    context: Context, networks: Sequence[_Named], cards: Sequence[Gpu], baseline: str | None
+) -> Answer:
+    known = context.catalog.cards
+    first = known[sheet_name(baseline, known)] if baseline else cards[0]
+    shown = list(dict.fromkeys([*cards, first]))
+    tables: list[tuple[Request, list[OnGpu], OnGpu]] = []
+    for network in networks:
+        cells = [on_gpu(network.request, network.model, card) for card in shown]
+        of_first = cells[shown.index(first)]
+        fitting = [cell for cell in (of_first, *cells) if cell.workload is not None]
+        tables.append((network.request, cells, fitting[0] if fitting else of_first))
+    request = networks[0].request
+    offers = OfferQuery(cloud=request.cloud, region=request.region, market=request.market, accelerated=True)
+    cheapest = cheapest_by_gpu(context.catalog.offers(offers))
+    usd = {name: usd_per_gpu_hour(offer) for name, offer in cheapest.items()}
+
+    def rows() -> list[dict[str, Any]]:
+        return [row for _, cells, base in tables for row in gpu_rows(cells, base, usd)]
+
+    def text() -> str:
+        assumed = dict.fromkeys(str(stack_assumption(network.request)) for network in networks)
+        notes = [str(note) for network in networks for note in network.notes]
+        lines = [f"Assumed: {'; '.join(assumed)}.", *wrapped("Warning", notes, 3)]
+        return "\n".join([gpus_text(tables, first.name, usd), *lines])
+
+    return _comparison(context, networks, first.name, rows, text)
+
+
+def _comparison(context: Context, networks: Sequence[_Named], first: str, rows: Any, text: Any) -> Answer:
+    requests_of = [network.request for network in networks]
+    return Answer(
+        result=first,
+        message_document=lambda: comparison_document(requests_of, first, rows(), context.sources()),
+        text=text,
+        table=Table(COLUMNS, lambda: [flat_row(plain_document(row)) for row in rows()]),
+    )
