@@ -22,8 +22,8 @@ from advisor.runs.fitting import measurements_from, reference_cpu
 from advisor.sweeps.formats.serialization import measurement_to_dict
 
 if TYPE_CHECKING:
+    from advisor.infra.build.fitting.observations import MeasuredStep
     from advisor.models.performance.fit import FitResult
-    from advisor.models.performance.observations import MeasuredStep
     from advisor.models.performance.step_times import StepTimes
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +61,7 @@ def rebuild_step_times() -> StepTimes:
 
     Takes some minutes: what intervals stand on is refitted without what they are scored on.
     """
-    from advisor.models.performance.step_times_fit import fit_step_times
+    from advisor.infra.build.fitting.gpus import fit_step_times
 
     observations, kernels = measured_steps()
     return fit_step_times(observations, kernels)
@@ -69,8 +69,8 @@ def rebuild_step_times() -> StepTimes:
 
 def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
     """All measured steps that may be fitted, and single kernels."""
+    from advisor.infra.build.fitting.observations import read_kernels, read_observations
     from advisor.models.performance.network_table import network_table
-    from advisor.models.performance.observations import read_kernels, read_observations
 
     sheets = load_catalog().gpus
     observations, unknown = read_observations(PUBLISHED_FOLDER, sheets, network_table())
@@ -84,8 +84,8 @@ def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
 
 def bundle_scaling() -> None:
     """Fit how rates scale over the GPUs of a host, and make that what ships."""
+    from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
     from advisor.models.performance.bundled import FOLDER
-    from advisor.models.performance.fit_scaling import fit_scaling, read_scaling, scaling_document
     from advisor.models.performance.scaling import BUNDLED
 
     document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))
@@ -110,13 +110,14 @@ def _anonymous(measurement: Measurement) -> Measurement:
 
 def main(arguments: Sequence[str]) -> None:
     """Rebuild the bundled model, from the measurements in a file where one is named."""
-    from advisor.models.performance.bundled import seal
+    from advisor.infra.build.fitting.files import seal
     from advisor.models.performance.persistence import BUNDLED_PATH
 
     for file in arguments:
         count = bundle_measurements(measurements_from(Path(file)))
         sys.stderr.write(f"{BUNDLED_MEASUREMENTS}: {count} measurements\n")
-    from advisor.models.performance.step_times_file import FILE, write_step_times
+    from advisor.infra.build.fitting.files import write_step_times
+    from advisor.models.performance.step_times_file import FILE
 
     bundle_scaling()
     write_step_times(rebuild_step_times(), FILE)

@@ -21,13 +21,13 @@ from msgspec.structs import replace
 from advisor.domain import Measurement, Precision, Status
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import DataError
-from advisor.models.performance.bundled import seal
+from advisor.infra.build.fitting.cpus import fit_cpu_step_times
+from advisor.infra.build.fitting.files import seal, write_cpu_step_times
+from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.cpu_step_time import CpuConditions
 from advisor.models.performance.cpu_step_times import ROW_SIGMA, CpuStepTimes, cpu_cell
-from advisor.models.performance.cpu_step_times_fit import fit_cpu_step_times
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.observations import MeasuredStep
-from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times, write_cpu_step_times
+from advisor.models.performance.step_times_file import CPU_FILE, bundled_cpu_step_times
 from advisor.models.performance.usable import measured_cpu_rate
 from advisor.runs.fitting import measurements_from, reference_cpu
 from advisor.sweeps.formats.serialization import measurement_to_dict

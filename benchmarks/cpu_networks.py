@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 
 from advisor.domain import Task
+from advisor.infra.build.fitting.cpus import HeldOut, held_out
+from advisor.infra.build.fitting.observations import MeasuredStep
+from advisor.models.bayes import Floats, multipliers
 from advisor.models.performance.cpu_step_times import ANOTHER_CPU, CpuColumns
-from advisor.models.performance.cpu_step_times_fit import HeldOut, held_out
 from advisor.models.performance.evaluation import summary_of
-from advisor.models.performance.intervals import multipliers
-from advisor.models.performance.networks import Floats, bundled_networks
-from advisor.models.performance.observations import MeasuredStep
+from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from benchmarks.cpu_fit import measured_cpu_steps
 

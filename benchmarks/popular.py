@@ -18,8 +18,8 @@ from typing import Any
 
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task, Workload
+from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance import load_model
-from advisor.models.performance.observations import MeasuredStep
 from benchmarks.bundled_model import measured_steps
 
 NETWORKS = (

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.performance.fit_scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
+from advisor.infra.build.fitting.scaling import ScalingRow, fit_scaling, held_out_residuals, read_scaling
 from advisor.models.performance.scaling import ScalingModel
 from advisor.models.performance.step_times import chip
 from benchmarks.bundled_model import PUBLISHED_FOLDER

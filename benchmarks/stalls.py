@@ -24,14 +24,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import Task
-from advisor.infra.build.performance_sources.stalls import stalled_rows
-from advisor.models.performance import load_model
-from advisor.models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
-from advisor.models.performance.intervals import smooth_minimum
-from advisor.models.performance.measured_cpus import ReferenceCpu
-from advisor.models.performance.networks import Floats
-from advisor.models.performance.pipeline import host_rate
-from advisor.models.performance.stalls import (
+from advisor.infra.build.fitting.stalls import (
     STALLED_BELOW,
     StalledRuns,
     fit_stalls,
@@ -39,6 +32,13 @@ from advisor.models.performance.stalls import (
     joined_log_rates,
     stalled_runs,
 )
+from advisor.infra.build.performance_sources.stalls import stalled_rows
+from advisor.models.bayes import Floats
+from advisor.models.performance import load_model
+from advisor.models.performance.fit_pipeline import Trials, fit_pipeline, joined_rates
+from advisor.models.performance.join import smooth_minimum
+from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.pipeline import host_rate
 
 SCHEMA = "advisor.stalls/1"
 PRESTO = Path("perfmodel/presto/presto_thread_speedup.csv")

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from advisor.infra.build.fitting.tuning import run_of
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from advisor.models.language.finetuning.measured_rows import run_of
 from advisor.models.language.finetuning.memory import finetuning_memory
 from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
 from advisor.models.language.gpus import bundled_gpu_facts

@@ -14,8 +14,8 @@ from advisor.cli.questions import output_option
 from advisor.cli.stored import stored_measurements
 
 if TYPE_CHECKING:
+    from advisor.models.bayes import Floats
     from advisor.models.performance.fit import FitResult
-    from advisor.models.performance.networks import Floats
 
 _MOST_NAMED = 5
 

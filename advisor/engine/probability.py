@@ -17,8 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.domain import DiskRate, Latency, Prediction, Resources, Stage, Task, Workload
-from advisor.models.performance.intervals import gaussian_multiplier
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats, gaussian_multiplier
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

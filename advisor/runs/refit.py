@@ -21,9 +21,9 @@ from advisor.places import user_folder
 from advisor.runs.drift import Drift, Shift, drift_between, is_fresh
 
 if TYPE_CHECKING:
+    from advisor.models.bayes import Floats
     from advisor.models.performance.fit import FitResult
     from advisor.models.performance.model import PerformanceModel
-    from advisor.models.performance.networks import Floats
 
 CONFIDENCE = 0.9
 _MOST_SHIFTS = 20

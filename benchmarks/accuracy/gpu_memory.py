@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from advisor.domain import Task
 from advisor.errors import UsageError
+from advisor.models.bayes import Floats
 from advisor.models.performance.memory import Conditions, MemoryProfile, bundled_profile, step_memory
 from advisor.models.performance.memory.peak import PeakModel, bundled_peak_model
 from advisor.models.performance.network_table import network_table
-from advisor.models.performance.networks import Floats
 from benchmarks.accuracy.figures import NothingToScore, SuiteResult, figures
 from benchmarks.accuracy.gpu_memory_grid import oom_grid
 

@@ -7,7 +7,7 @@ import gzip
 
 from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task
-from advisor.models.performance.observations import OBSERVATIONS
+from advisor.infra.build.fitting.observations import OBSERVATIONS
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 from benchmarks.claims.predicting import gpu_rate
 from benchmarks.claims.words import Finding, Kind, Verdict, agrees_if, out_of_scope

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.domain import Gpu, Task
-from advisor.models.performance.observations import MeasuredStep
+from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.step_times import arithmetic_of, chip
 from benchmarks.truth.asking import Asked, RefusalError
 from benchmarks.truth.rows import Row

@@ -15,11 +15,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import Observation
-from advisor.models.performance.fitting import Fit
-from advisor.models.performance.observations import MeasuredStep
+from advisor.infra.build.fitting.gpus import fit_step_times
+from advisor.infra.build.fitting.network_effects import Fit
+from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
-from advisor.models.performance.step_times_fit import fit_step_times
 from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.groups import groups, groups_of_fit
 from benchmarks.truth.rows import Row

@@ -13,8 +13,8 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.infra.build.fitting.observations import LEFT_OUT, is_of_a_single_token
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
-from advisor.models.performance.observations import LEFT_OUT, is_of_a_single_token
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 from benchmarks.accuracy.figures import Figures, figures
 from benchmarks.vcpu_truth.predicting import host_rates, whole_instance
 from benchmarks.vcpu_truth.servers import MeasuredServer

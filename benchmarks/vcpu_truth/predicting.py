@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, InstanceType, Resources, Task, Workload
+from advisor.models.bayes import Floats
 from advisor.models.performance import load_model
-from advisor.models.performance.networks import Floats, bundled_networks
+from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, host_rate, pipeline_columns
 
 _WORKLOAD = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)

@@ -9,12 +9,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from advisor.infra.build.fitting.files import write_tuning
+from advisor.infra.build.fitting.tuning import (
+    Measured,
+    balanced,
+    fitted,
+    gpu_group,
+    left_out,
+    measured_rows,
+    model_group,
+)
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from advisor.models.language.finetuning.fit import Measured, balanced, fitted, gpu_of, left_out, model_of
-from advisor.models.language.finetuning.measured_rows import measured_rows
 from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
-from advisor.models.language.finetuning.stored import PATH, write_predictor
+from advisor.models.language.finetuning.stored import PATH
 from advisor.models.language.gpus import bundled_gpu_facts
 
 # Sources and licences of the rows: infra/build/language_sources/SOURCES.md.
@@ -28,10 +36,10 @@ def training_measured() -> list[Measured]:
 
 def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
     """The predictor of rows; its bounds come from models and GPUs that were left out."""
-    cards = [gpu_of(row.run) for row in rows]
+    cards = [gpu_group(row.run) for row in rows]
     standardised = {
-        MODEL: tuple(sorted(left_out(rows, model_of).standardised.tolist())),
-        GPU: balanced(left_out(rows, gpu_of).standardised, cards),
+        MODEL: tuple(sorted(left_out(rows, model_group).standardised.tolist())),
+        GPU: balanced(left_out(rows, gpu_group).standardised, cards),
     }
     sources = ", ".join(sorted({row.run.source for row in rows}))
     trained_on = _TRAINED_ON.format(count=len(rows), sources=sources)
@@ -41,7 +49,7 @@ def calibrated(rows: Sequence[Measured]) -> FineTuningPredictor:
 def main() -> None:
     """Write the file."""
     predictor = calibrated(training_measured())
-    write_predictor(predictor)
+    write_tuning(predictor)
     sys.stdout.write(f"{len(predictor.belief.names)} parameters in {PATH}\n")
 
 

@@ -19,8 +19,9 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from advisor.models.bayes import Floats, Parameters, Prior
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.step_parameters import Floats, Integers, Parameters, Prior, Step
+from advisor.models.performance.step_parameters import Integers, Step
 
 # One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
 # what a cache is faster by than memory, and what cores lose to each other.
@@ -95,6 +96,49 @@ class CpuSteps(Struct, frozen=True):
     width_by: Floats
     offset_by: Floats
     common: Mapping[str, int]
+
+    def log_seconds(self, theta: Floats) -> Floats:
+        """Log of each step's seconds, shape (count,)."""
+        return self.linearised(theta)[0]
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log seconds, and their derivatives by every parameter, shape (count, parameters)."""
+        size = self.offset_by.shape[1]
+        existing = theta[:size]
+        arithmetic_cores, lost = _useful(self.cores, theta[self.common["contention/compute"]])
+        memory_cores, starved = _useful(self.cores, theta[self.common["contention/memory"]])
+        gain = float(np.exp(theta[self.common["cache"]]))
+        width = np.exp(self.width_by @ existing)
+        log, slopes = np.empty(self.count), np.zeros((self.count, len(theta)))
+        for work in self.work:
+            rows = work.rows
+            batch, cores = self.batch[rows, None], arithmetic_cores[rows, None]
+            moved = batch * work.sample_bytes + work.fixed_bytes
+            cached = gain * cores / (1 + moved / _CACHE_BYTES)
+            feeding = memory_cores[rows, None] + cached
+            compute = batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
+            memory = moved / (np.exp(work.memory_by @ existing) * feeding) + _SHORTEST_SECONDS
+            fourths = _fourth(compute), _fourth(memory)
+            joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))
+            each = np.exp(work.kernel_by @ existing)
+            starting = each * work.count.sum() / np.minimum(1.0, self.cores[rows])
+            seconds = joined @ work.count + starting
+            log[rows] = np.log(seconds)
+            share = work.count / (joined * joined * joined * seconds[:, None])
+            by_compute, by_memory = share * fourths[0], share * fourths[1]
+            table = np.zeros((len(rows), len(theta)))
+            table[:, :size] = (starting / seconds)[:, None] * work.kernel_by
+            table[:, :size] -= by_compute @ work.compute_by + by_memory @ work.memory_by
+            arithmetic = by_compute.sum(axis=1)
+            table[:, :size] -= arithmetic[:, None] * self.width_by[rows]
+            from_cache = (by_memory * cached / feeding).sum(axis=1)
+            from_memory = by_memory.sum(axis=1) - from_cache
+            table[:, self.common["cache"]] -= from_cache
+            table[:, self.common["contention/compute"]] += (arithmetic + from_cache) * lost[rows]
+            table[:, self.common["contention/memory"]] += from_memory * starved[rows]
+            slopes[rows] = table
+        slopes[:, :size] += self.offset_by
+        return log + self.offset_by @ existing - np.log(self.speed), slopes
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> CpuSteps:
@@ -200,51 +244,6 @@ def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
         for place, by in term:
             matrix[row, place] = by
     return matrix
-
-
-def log_seconds(steps: CpuSteps, theta: Floats) -> Floats:
-    """Log of each step's seconds, shape (count,)."""
-    return log_seconds_and_slopes(steps, theta)[0]
-
-
-def log_seconds_and_slopes(steps: CpuSteps, theta: Floats) -> tuple[Floats, Floats]:
-    """The same, and its derivative by every parameter, shape (count, parameters)."""
-    size = steps.offset_by.shape[1]
-    existing = theta[:size]
-    arithmetic_cores, lost = _useful(steps.cores, theta[steps.common["contention/compute"]])
-    memory_cores, starved = _useful(steps.cores, theta[steps.common["contention/memory"]])
-    gain = float(np.exp(theta[steps.common["cache"]]))
-    width = np.exp(steps.width_by @ existing)
-    log, slopes = np.empty(steps.count), np.zeros((steps.count, len(theta)))
-    for work in steps.work:
-        rows = work.rows
-        batch, cores = steps.batch[rows, None], arithmetic_cores[rows, None]
-        moved = batch * work.sample_bytes + work.fixed_bytes
-        cached = gain * cores / (1 + moved / _CACHE_BYTES)
-        feeding = memory_cores[rows, None] + cached
-        compute = batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
-        memory = moved / (np.exp(work.memory_by @ existing) * feeding) + _SHORTEST_SECONDS
-        fourths = _fourth(compute), _fourth(memory)
-        joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))
-        each = np.exp(work.kernel_by @ existing)
-        starting = each * work.count.sum() / np.minimum(1.0, steps.cores[rows])
-        seconds = joined @ work.count + starting
-        log[rows] = np.log(seconds)
-        share = work.count / (joined * joined * joined * seconds[:, None])
-        by_compute, by_memory = share * fourths[0], share * fourths[1]
-        table = np.zeros((len(rows), len(theta)))
-        table[:, :size] = (starting / seconds)[:, None] * work.kernel_by
-        table[:, :size] -= by_compute @ work.compute_by + by_memory @ work.memory_by
-        arithmetic = by_compute.sum(axis=1)
-        table[:, :size] -= arithmetic[:, None] * steps.width_by[rows]
-        from_cache = (by_memory * cached / feeding).sum(axis=1)
-        from_memory = by_memory.sum(axis=1) - from_cache
-        table[:, steps.common["cache"]] -= from_cache
-        table[:, steps.common["contention/compute"]] += (arithmetic + from_cache) * lost[rows]
-        table[:, steps.common["contention/memory"]] += from_memory * starved[rows]
-        slopes[rows] = table
-    slopes[:, :size] += steps.offset_by
-    return log + steps.offset_by @ existing - np.log(steps.speed), slopes
 
 
 def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import Task
+from advisor.models.bayes import Floats, multipliers
 from advisor.models.performance.cpu_step_time import CpuConditions
-from advisor.models.performance.intervals import multipliers
-from advisor.models.performance.networks import Floats, NetworkFacts
+from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
 from advisor.models.performance.step_parameters import Step
 

@@ -14,7 +14,7 @@ import numpy as np
 from advisor.domain import Gpu, Prediction, Resources, Stage, Task, Workload
 from advisor.domain.explanation import Distance
 from advisor.messages import Message
-from advisor.models.performance.intervals import exponents, smooth_minimum
+from advisor.models.performance.join import exponents, smooth_minimum
 from advisor.models.performance.machines import FACTS, SAME_SCORE
 from advisor.models.performance.memory.steps import loader_workers
 from advisor.models.performance.networks import NetworkTable

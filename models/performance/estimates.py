@@ -16,10 +16,10 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Stage
-from advisor.models.performance.intervals import exponents, gaussian_multiplier, half_widths, logs_by_stage
+from advisor.models.bayes import Floats, gaussian_multiplier, half_widths
+from advisor.models.performance.join import exponents, logs_by_stage
 from advisor.models.performance.machines import SAME_SCORE, Integers
 from advisor.models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
-from advisor.models.performance.networks import Floats
 from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 
 
 def percent_errors(log_residuals: Floats) -> Floats:

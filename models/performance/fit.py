@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from advisor.domain import Measurement, Observation
 from advisor.errors import DataError
+from advisor.models.bayes import Floats
 from advisor.models.performance.evaluation import median_percent
 from advisor.models.performance.fit_pipeline import cpu_steps_of, fit_and_calibrate, trials_of
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer, joined_repeats
 from advisor.models.performance.machines import measured_ranges
 from advisor.models.performance.measured_cpus import ReferenceCpu
 from advisor.models.performance.model import PerformanceModel
-from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.persistence import content_id, to_document
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.usable import require_enough, sort_out

@@ -14,9 +14,10 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
-from advisor.models.performance.intervals import GAMMA_RANGE, half_widths
+from advisor.models.bayes import Floats, Rows, half_widths, held_out
+from advisor.models.performance.join import GAMMA_RANGE
 from advisor.models.performance.measured_cpus import SPEED, CoreTrials, ReferenceCpu
-from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import published_on_cpu, speed_of
 from advisor.models.performance.pipeline import (
     ALL_TRIALS,
@@ -209,14 +210,8 @@ def held_out_residuals(trials: Trials) -> Floats:
     Folds are dealt out in an order shuffled with a fixed seed; rows are whole trials, so no
     repeat of a trial is on both sides.
     """
-    count = len(trials.log_rate)
-    fold = np.random.default_rng(0).permutation(count) % FOLDS
-    residuals = np.empty(count)
-    for number in range(min(FOLDS, count)):
-        held = fold == number
-        pipeline = fit_pipeline(trials.take(~held))
-        residuals[held] = log_residuals(trials.take(held), pipeline)
-    return residuals
+    fold = np.random.default_rng(0).permutation(len(trials.log_rate)) % FOLDS
+    return held_out(fold, lambda out: log_residuals(trials.take(out), fit_pipeline(trials.take(~out))))
 
 
 def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
@@ -339,15 +334,14 @@ def unseen_residuals(
     trials = sorted(set(names))
     deal = np.random.default_rng(0).permutation(len(trials)) % FOLDS
     fold_of = dict(zip(trials, deal.tolist(), strict=True))
-    residuals = np.empty(len(scored))
-    for fold in set(fold_of.values()):
-        held = {name for name, number in fold_of.items() if number == fold}
+
+    def told_without(out: Rows) -> Floats:
+        chosen = [row for row, is_out in zip(scored, out, strict=True) if is_out]
+        held = {row.trial.trial_id for row in chosen}
         rest = [row for row in fitted_on if row.trial.trial_id not in held]
-        places = [place for place, name in enumerate(names) if name in held]
-        pipeline = fit_pipeline(trials_of(rest, networks, cpu_of))
-        chosen = [scored[place] for place in places]
-        residuals[places] = residuals_of(pipeline, chosen, networks, cpu_of)
-    return residuals
+        return residuals_of(fit_pipeline(trials_of(rest, networks, cpu_of)), chosen, networks, cpu_of)
+
+    return held_out(np.array([fold_of[name] for name in names], dtype=np.intp), told_without)
 
 
 def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
+from advisor.models.bayes import Floats
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.step_parameters import Floats
 from advisor.models.performance.step_time import Steps, class_seconds
 
 # Two scales, in standard deviations of the features: families, and what is common to kinds.

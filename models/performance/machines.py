@@ -10,7 +10,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 
 Integers = NDArray[np.intp]
 

@@ -11,11 +11,12 @@ from msgspec.structs import replace
 
 from advisor.domain import CacheState, Gpu, Prediction, Resources, ScalingObservation, Task, Workload
 from advisor.errors import UsageError
+from advisor.models.bayes import Floats
 from advisor.models.performance import memory
 from advisor.models.performance.estimates import Estimates, StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
-from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from advisor.models.performance.pipeline import Load, Pipeline, columns_of
 from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone, stacked

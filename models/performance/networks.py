@@ -8,15 +8,12 @@ from functools import cache
 
 import numpy as np
 from msgspec import Struct, field
-from numpy.typing import NDArray
 
 from advisor.domain import DataKind, Task, Workload
 from advisor.models.network_columns import MemoryFacts
 from advisor.models.performance.network_table import Network, Rows, network_table
 
 _FLOPS_PER_GMAC = 2e9
-
-Floats = NDArray[np.float64]
 
 
 class NetworkFacts(Struct, frozen=True):

@@ -29,8 +29,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain import ScalingObservation
-from advisor.models.performance.intervals import gaussian_multiplier
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats, gaussian_multiplier
 
 # What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
 PAYLOAD_SHARE = 1448 / 1514

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Precision, Resources, Workload
 from advisor.errors import UsageError
+from advisor.models.bayes import Floats
 from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
 from advisor.models.performance.cpu_step_times import (
     ANOTHER_CPU,
@@ -26,7 +27,7 @@ from advisor.models.performance.cpu_step_times import (
 )
 from advisor.models.performance.machines import SAME_SCORE
 from advisor.models.performance.measured_cpus import ReferenceCpu
-from advisor.models.performance.networks import Floats, NetworkFacts, bundled_networks
+from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.pipeline import CpuStep, Load, Pipeline
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 

@@ -15,7 +15,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Workload
-from advisor.models.performance.intervals import exponents, logs_by_stage, smooth_log_minimum
+from advisor.models.bayes import Floats
+from advisor.models.performance.join import exponents, logs_by_stage, smooth_log_minimum
 from advisor.models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
 from advisor.models.performance.measured_cpus import (
     CONTENTION,
@@ -26,7 +27,7 @@ from advisor.models.performance.measured_cpus import (
     ReferenceCpu,
 )
 from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
-from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.networks import NetworkTable
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)
 ALL_TRIALS = "trials"

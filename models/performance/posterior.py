@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from advisor.models.gaussian import conditioned, variances
+from advisor.models.bayes import Floats, Gaussian, Parameters, Prior, believed, joined, variances
 from advisor.models.performance import cpu_step_time, step_time
 from advisor.models.performance.cpu_step_time import CpuConditions, CpuSteps
-from advisor.models.performance.step_parameters import NOTHING, Conditions, Floats, Parameters, Step
+from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.models.performance.step_time import Steps
 
 # Deviations of log seconds between a network and others like it, by what they are tied to.
@@ -46,14 +46,6 @@ class Estimates(Struct, frozen=True):
     variance: Floats
 
 
-class Effects(Struct, frozen=True):
-    """What is known of one network beside its operations: names, means, covariance."""
-
-    names: tuple[str, ...]
-    mean: Floats
-    covariance: Floats
-
-
 def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     """By kind of `EFFECTS`, the group that a step belongs to within its network."""
     if isinstance(conditions, CpuConditions):
@@ -73,16 +65,13 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
     }
 
 
-class Posterior(Struct, frozen=True):
-    """Means (p,) and covariance (p, p) of named parameters; `effects` of networks by name.
+class Posterior(Gaussian, frozen=True):
+    """What is known of step times; `effects` of networks by name, beside their operations.
 
     `joint` names networks whose effects already stand in the state, as conditioning puts them.
     """
 
-    names: tuple[str, ...]
-    mean: Floats
-    covariance: Floats
-    effects: Mapping[str, Effects]
+    effects: Mapping[str, Gaussian] = {}
     joint: frozenset[str] = frozenset()
 
     def predict(self, cells: Sequence[Cell], centres: Floats | None = None) -> Estimates:
@@ -101,11 +90,11 @@ class Posterior(Struct, frozen=True):
 
     def _linear(self, cells: Sequence[Cell], mixed: Floats | None = None) -> Estimates:
         """Log seconds of each cell, or of each row of `mixed` (m, n), a weighted sum of cells."""
-        parameters = self._parameters()
+        parameters = self.parameters()
         steps = steps_of([cell.step for cell in cells], parameters)
         inner = len(self.names)
         theta = np.append(self.mean, [prior.mean for prior in parameters.priors[inner:]])
-        mean, slopes = log_seconds_and_slopes(steps, theta)
+        mean, slopes = steps.linearised(theta)
         members = []
         for network, alike in _rows_by_effects(cells).items():
             effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
@@ -141,34 +130,23 @@ class Posterior(Struct, frozen=True):
         inside = effect_name(network, group) in self.names
         return inside or (taught is not None and group in taught.names)
 
-    def _parameters(self) -> Parameters:
-        """Places of the posterior's parameters; what a step needs beside them follows."""
-        parameters = Parameters()
-        parameters.place = {name: place for place, name in enumerate(self.names)}
-        parameters.priors = [NOTHING] * len(self.names)
-        return parameters
-
     def joint_estimates(self, cells: Sequence[Cell]) -> tuple[Floats, Floats]:
         """Log seconds of the cells together: means (n,) and covariance (n, n)."""
-        state = _state(self, cells)
-        mean, slopes = _linearised(state, cells, state.mean)
+        state = _State.of(self, cells)
+        known = state.known
+        mean, slopes = state.linearised(known.mean)
         used = np.flatnonzero(slopes.any(axis=0))
         held = slopes[:, used]
-        return mean, held @ state.covariance[np.ix_(used, used)] @ held.T
+        return mean, held @ known.covariance[np.ix_(used, used)] @ held.T
 
     def condition(
         self, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, centres: Floats | None = None
     ) -> Posterior:
         """Once the cells are measured: log seconds with their standard errors (n,)."""
-        state = _state(self, cells)
-
-        def linearised(theta: Floats) -> tuple[Floats, Floats]:
-            mean, slopes = _linearised(state, cells, theta)
-            return (mean if centres is None else mean + centres), slopes
-
-        mean, covariance = conditioned(state.mean, state.covariance, linearised, log_measured, sigma)
+        state = _State.of(self, cells, centres)
+        after = state.known.updated(state.linearised, log_measured, sigma)
         joint = self.joint | {cell.network for cell in cells}
-        return Posterior(state.names, mean, covariance, self.effects, joint)
+        return Posterior(after.names, after.mean, after.covariance, self.effects, joint)
 
 
 def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], list[int]]]:
@@ -181,40 +159,37 @@ def _rows_by_effects(cells: Sequence[Cell]) -> dict[str, dict[tuple[str, ...], l
 
 
 class _State(Struct, frozen=True):
-    parameters: Parameters
-    names: tuple[str, ...]
-    mean: Floats
-    covariance: Floats
-    place: Mapping[str, int]
+    """The posterior's parameters, those that cells need beside them, and effects of their networks;
+    `members` (n, state) says which effects a cell has."""
 
+    known: Gaussian
+    steps: Steps | CpuSteps
+    parameters: int
+    members: Floats
+    centres: Floats | float
 
-def _state(posterior: Posterior, cells: Sequence[Cell]) -> _State:
-    """The posterior's parameters, then those that the cells need and it does not have."""
-    parameters = posterior._parameters()
-    steps_of([cell.step for cell in cells], parameters)
-    fresh = [
-        (name, parameters.priors[place])
-        for name, place in parameters.place.items()
-        if place >= len(posterior.names)
-    ]
-    names = [*posterior.names, *(name for name, _ in fresh)]
-    blocks = [np.diag([prior.sigma**2 for _, prior in fresh])] if fresh else []
-    means = [posterior.mean, np.array([prior.mean for _, prior in fresh])]
-    for network in dict.fromkeys(cell.network for cell in cells):
-        wanted = _wanted(network, cells)
-        effects = _known(posterior, network, wanted)
-        names += effects.names
-        means.append(effects.mean)
-        blocks.append(effects.covariance)
-    place = {name: at for at, name in enumerate(names)}
-    size = len(names)
-    covariance = np.zeros((size, size))
-    covariance[: len(posterior.names), : len(posterior.names)] = posterior.covariance
-    at = len(posterior.names)
-    for block in blocks:
-        covariance[at : at + len(block), at : at + len(block)] = block
-        at += len(block)
-    return _State(parameters, tuple(names), np.concatenate(means), covariance, place)
+    @classmethod
+    def of(cls, posterior: Posterior, cells: Sequence[Cell], centres: Floats | None = None) -> _State:
+        parameters = posterior.parameters()
+        # Indices are given in the order of the state, so that steps read the state itself.
+        steps = steps_of([cell.step for cell in cells], parameters)
+        networks = dict.fromkeys(cell.network for cell in cells)
+        effects = [_known(posterior, network, _wanted(network, cells)) for network in networks]
+        known = joined([posterior.extended(parameters), *effects])
+        index = {name: row for row, name in enumerate(known.names)}
+        members = np.zeros((len(cells), len(known.names)))
+        for row, cell in enumerate(cells):
+            for group in effect_groups(cell.step.conditions).values():
+                members[row, index[effect_name(cell.network, group)]] = 1.0
+        return cls(known, steps, len(parameters.priors), members, 0.0 if centres is None else centres)
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Means (n,) at `theta` and slopes (n, state)."""
+        mean, slopes = self.steps.linearised(theta[: self.parameters])
+        whole = self.members.copy()
+        whole[:, : self.parameters] += slopes
+        # Earlier trials' effects stand among the parameters, fresh ones behind them.
+        return mean + self.members @ theta + self.centres, whole
 
 
 def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:
@@ -227,19 +202,15 @@ def _wanted(network: str, cells: Iterable[Cell]) -> list[str]:
     return list(dict.fromkeys(groups))
 
 
-def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Effects:
+def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Gaussian:
     """Effects that are not in the state yet; what no row taught has its prior."""
     held = set(posterior.names)
     existing = None if network in posterior.joint else posterior.effects.get(network)
-    names = list(existing.names) if existing else []
-    fresh = [group for group in wanted if group not in names and effect_name(network, group) not in held]
-    prior = [EFFECTS[group.partition("/")[0]] ** 2 for group in fresh]
-    size = len(names)
-    covariance = np.diag([0.0] * size + prior)
-    if existing:
-        covariance[:size, :size] = existing.covariance
-    mean = np.concatenate([existing.mean if existing else np.zeros(0), np.zeros(len(fresh))])
-    return Effects(tuple(effect_name(network, group) for group in [*names, *fresh]), mean, covariance)
+    taught = existing.names if existing else ()
+    fresh = [group for group in wanted if group not in taught and effect_name(network, group) not in held]
+    parts = [believed(fresh, [Prior(0.0, EFFECTS[group.partition("/")[0]]) for group in fresh])]
+    known = joined([existing, *parts] if existing else parts)
+    return Gaussian(tuple(effect_name(network, group) for group in known.names), known.mean, known.covariance)
 
 
 def effect_name(network: str, group: str) -> str:
@@ -247,38 +218,8 @@ def effect_name(network: str, group: str) -> str:
     return f"of/{network}/{group}"
 
 
-def _linearised(state: _State, cells: Sequence[Cell], theta: Floats) -> tuple[Floats, Floats]:
-    """Means (n,) at `theta` and slopes (n, state)."""
-    # Places were given in the order of the state, so steps read the state itself.
-    steps = steps_of([cell.step for cell in cells], state.parameters)
-    inner = len(state.parameters.place)
-    mean, slopes = log_seconds_and_slopes(steps, theta[:inner])
-    effects = np.zeros((len(cells), len(theta)))
-    for row, cell in enumerate(cells):
-        for group in effect_groups(cell.step.conditions).values():
-            effects[row, state.place[effect_name(cell.network, group)]] = 1.0
-    whole = effects.copy()
-    whole[:, :inner] += slopes
-    # Earlier trials' effects stand among the parameters, fresh ones behind them.
-    return mean + effects @ theta, whole
-
-
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps | CpuSteps:
     """The steps as columns; parameters that they need are added to `parameters`."""
     if steps and isinstance(steps[0].conditions, CpuConditions):
         return cpu_step_time.steps_of(steps, parameters)
     return step_time.steps_of(steps, parameters)
-
-
-def log_seconds(steps: Steps | CpuSteps, theta: Floats) -> Floats:
-    """Log of each step's seconds, shape (count,)."""
-    if isinstance(steps, CpuSteps):
-        return cpu_step_time.log_seconds(steps, theta)
-    return step_time.log_seconds(steps, theta)
-
-
-def log_seconds_and_slopes(steps: Steps | CpuSteps, theta: Floats) -> tuple[Floats, Floats]:
-    """The same, and its derivative by every parameter, shape (count, parameters)."""
-    if isinstance(steps, CpuSteps):
-        return cpu_step_time.log_seconds_and_slopes(steps, theta)
-    return step_time.log_seconds_and_slopes(steps, theta)

@@ -22,10 +22,10 @@ from advisor.domain import (
     Workload,
 )
 from advisor.messages import Message
+from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import Estimates, Spread, estimates, log_lower
 from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
 from advisor.models.performance.measured_cpus import ReferenceCpu
-from advisor.models.performance.networks import Floats
 from advisor.models.performance.pipeline import STAGES, Load, Pipeline, PipelineColumns, storage_rate
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate

@@ -27,10 +27,10 @@ from msgspec.structs import replace
 from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
 from advisor.errors import DataError
 from advisor.messages import Message
+from advisor.models.bayes import Floats, HalfWidths, gaussian_multiplier, half_widths
 from advisor.models.performance.bundled import read_bundled
-from advisor.models.performance.intervals import HalfWidths, gaussian_multiplier, half_widths
 from advisor.models.performance.machines import Integers, ResourceTable
-from advisor.models.performance.networks import Floats, NetworkTable
+from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.nodes import NodeLaw, node_law
 from advisor.models.performance.pipeline import Load
 from advisor.models.performance.step_times import is_same_card

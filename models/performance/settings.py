@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Gpu, MemoryFormat, Precision, Span, Stack, Task, Tf32, Workload
-from advisor.models.performance.intervals import gaussian_multiplier
+from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, cell_of, chip
 

@@ -16,9 +16,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
+from advisor.models.bayes import Parameters, Prior
 from advisor.models.network_columns import KINDS
 
-Floats = NDArray[np.float64]
 Integers = NDArray[np.intp]
 
 KIND = {name: place for place, name in enumerate(KINDS)}
@@ -52,16 +52,6 @@ UNNAMED = "unnamed"
 _OF_AN_UNNAMED_SOURCE = 0.15
 # The best kept public benchmark of PyTorch: predictions mean what it would measure.
 REFERENCE_SOURCE = "timm"
-
-
-class Prior(Struct, frozen=True):
-    """What is believed of a parameter before anything is measured: a Gaussian."""
-
-    mean: float
-    sigma: float
-
-
-NOTHING = Prior(0.0, 1e-6)
 
 
 class Conditions(NamedTuple):
@@ -98,33 +88,6 @@ class Step(NamedTuple):
     input_bytes: float
     batch_size: float
     conditions: Any
-
-
-class Parameters:
-    """Names of parameters with their priors, in the order in which they were first needed."""
-
-    def __init__(self) -> None:
-        self.place: dict[str, int] = {}
-        self.priors: list[Prior] = []
-        self.of("nothing", NOTHING)
-
-    def of(self, name: str, prior: Prior) -> int:
-        """Where the parameter stands; a new one takes its prior."""
-        if name not in self.place:
-            self.place[name] = len(self.priors)
-            self.priors.append(prior)
-        return self.place[name]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names, in order."""
-        return tuple(self.place)
-
-    def values(self, names: Sequence[str], mean: Floats) -> Floats:
-        """Each parameter's value where `names` (p,) have it with `mean` (p,), else its prior's."""
-        existing = dict(zip(names, mean.tolist(), strict=True))
-        priors = zip(self.names, self.priors, strict=True)
-        return np.array([existing.get(name, prior.mean) for name, prior in priors])
 
 
 # TFLOP/s, then places and factors of compute and of memory, then places of shapes.

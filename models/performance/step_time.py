@@ -19,17 +19,15 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
+from advisor.models.bayes import Floats, Parameters, Prior
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.bundled import IdentityCache
 from advisor.models.performance.step_parameters import (
     KIND,
     PRODUCTS,
     Conditions,
-    Floats,
     Integers,
     ParameterPlaces,
-    Parameters,
-    Prior,
     Step,
     most_tflops,
 )
@@ -88,6 +86,15 @@ class Steps(Struct, frozen=True):
     offset_at: Integers
     extra_seconds: Floats
     common: Mapping[str, int]
+
+    def log_seconds(self, theta: Floats) -> Floats:
+        """Log of each step's seconds, shape (count,)."""
+        return _evaluate(self, theta).log_seconds
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log seconds, and their derivatives by every parameter, shape (count, parameters)."""
+        result = _evaluate(self, theta)
+        return result.log_seconds, _slopes(self, theta, result)
 
 
 def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
@@ -268,17 +275,6 @@ def multiprocessors(gpu: Gpu) -> float:
     """How many the sheet tells, or as many as its fp32 rate needs."""
     ghz = (gpu.boost_mhz or 0) / 1e3 or _USUAL_GHZ
     return float(gpu.sms or max(1.0, gpu.fp32_tflops * 1e3 / (2 * ghz * _USUAL_LANES)))
-
-
-def log_seconds(steps: Steps, theta: Floats) -> Floats:
-    """Log of each step's seconds, shape (count,)."""
-    return _evaluate(steps, theta).log_seconds
-
-
-def log_seconds_and_slopes(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:
-    """The same, and its derivative by every parameter, shape (count, parameters)."""
-    result = _evaluate(steps, theta)
-    return result.log_seconds, _slopes(steps, theta, result)
 
 
 def class_seconds(steps: Steps, theta: Floats) -> tuple[Floats, Floats]:

@@ -18,14 +18,14 @@ from msgspec.structs import replace
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.messages import Message
+from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
 from advisor.models.network_columns import KINDS
 from advisor.models.performance.bundled import IdentityCache
 from advisor.models.performance.gpu_observations import ProbedLayer
-from advisor.models.performance.intervals import HalfWidths, multipliers
 from advisor.models.performance.kinship import Kinship, step_features
-from advisor.models.performance.networks import Floats, NetworkFacts, NetworkTable
-from advisor.models.performance.posterior import Cell, Effects, Estimates, Posterior
-from advisor.models.performance.step_parameters import Conditions, Parameters, Step
+from advisor.models.performance.networks import NetworkFacts, NetworkTable
+from advisor.models.performance.posterior import Cell, Estimates, Posterior
+from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.models.performance.step_time import least_seconds, steps_of
 
 # What steps of one cell scatter by about the best model of them.
@@ -218,7 +218,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         compare, and that only as far as networks are alike."""
         names = ("network", *(f"gpu/{name}" for name in gpus))
         sigmas = np.array([_ANY_NETWORK_SIGMA, *[_ANY_GPU_SIGMA] * (len(names) - 1)])
-        own = Effects(names, np.zeros(len(names)), np.diag(np.square(sigmas)))
+        own = Gaussian(names, np.zeros(len(names)), np.diag(np.square(sigmas)))
         others: Any = self.posterior.effects  # only looked into
         effects = ChainMap({facts.key: own}, others)
         return replace(self, posterior=replace(self.posterior, effects=effects))

@@ -9,7 +9,6 @@ arrays instead took 12 ms more of each answer.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -20,22 +19,23 @@ from typing import Any, TypeVar
 import numpy as np
 
 from advisor.errors import DataError
+from advisor.models.bayes import Gaussian
 from advisor.models.performance.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
 from advisor.models.performance.cpu_step_times import CpuStepTimes
 from advisor.models.performance.kinship import Kinship
-from advisor.models.performance.posterior import Effects, Posterior
+from advisor.models.performance.posterior import Posterior
 from advisor.models.performance.step_times import StepTimes
 
 SCHEMA, CPU_SCHEMA = "advisor.step-times/1", "advisor.cpu-step-times/1"
 FILE, CPU_FILE = FOLDER / STEP_TIMES, FOLDER / CPU_STEP_TIMES
-_SETS = ("networks", "gpus", "cells", "capabilities")
-_KINSHIP = ("centre", "spread", "features", "residuals", "noise")
+SETS = ("networks", "gpus", "cells", "capabilities")
+KINSHIP = ("centre", "spread", "features", "residuals", "noise")
 
 
 _Times = TypeVar("_Times", StepTimes, CpuStepTimes)
 
 
-class StoredEffects(Mapping[str, Effects]):
+class StoredEffects(Mapping[str, Gaussian]):
     """Effects by network, decoded when asked for."""
 
     def __init__(self, networks: list[str], groups: list[str], arrays: Mapping[str, Any]) -> None:
@@ -45,7 +45,7 @@ class StoredEffects(Mapping[str, Effects]):
         self._group, self._mean = arrays["effect_group"], arrays["effect_mean"]
         self._packed = arrays["effect_covariance"]
 
-    def __getitem__(self, network: str) -> Effects:
+    def __getitem__(self, network: str) -> Gaussian:
         place = self._place[network]
         first, end = int(self._first[place]), int(self._first[place + 1])
         size = end - first
@@ -54,77 +54,13 @@ class StoredEffects(Mapping[str, Effects]):
         covariance[np.tril_indices(size)] = packed
         covariance += np.tril(covariance, -1).T
         names = tuple(self._groups[group] for group in self._group[first:end].tolist())
-        return Effects(names, self._mean[first:end].astype(float), covariance)
+        return Gaussian(names, self._mean[first:end].astype(float), covariance)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._place)
 
     def __len__(self) -> int:
         return len(self._place)
-
-
-def write_step_times(times: StepTimes, path: Path) -> None:
-    """Write the file; equal numbers make equal bytes."""
-    meta, arrays = _of_posterior(times.posterior, times.quantiles)
-    kinship = times.kinship
-    meta |= {"schema": SCHEMA, "level": round(kinship.level, 5)}
-    meta |= {name: sorted(getattr(times, name)) for name in _SETS}
-    arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float16) for name in _KINSHIP[2:]}
-    arrays |= {f"kinship_{name}": getattr(kinship, name).astype(np.float32) for name in _KINSHIP[:2]}
-    _write(meta, arrays, path)
-
-
-def write_cpu_step_times(times: CpuStepTimes, path: Path) -> None:
-    """Write the file; equal numbers make equal bytes."""
-    meta, arrays = _of_posterior(times.posterior, times.quantiles)
-    meta |= {"schema": CPU_SCHEMA, "networks": sorted(times.networks)}
-    _write({**meta, "reference_score": times.reference_score}, arrays, path)
-
-
-def _of_posterior(
-    posterior: Posterior, quantiles: Mapping[str, tuple[float, ...]]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What JSON and what arrays hold of a posterior and of the residuals beside it."""
-    networks = sorted(posterior.effects)
-    groups = sorted({name for entry in networks for name in posterior.effects[entry].names})
-    place = {name: at for at, name in enumerate(groups)}
-    each = [posterior.effects[name] for name in networks]
-    sizes = [len(entry.names) for entry in each]
-    deviation = np.sqrt(np.diag(posterior.covariance))
-    meta = {
-        "names": list(posterior.names),
-        "networks_with_effects": networks,
-        "groups": groups,
-        "quantiles": {name: list(values) for name, values in quantiles.items()},
-    }
-    return meta, {
-        "mean": posterior.mean.astype(np.float32),
-        "deviation": deviation.astype(np.float32),
-        "correlation": (posterior.covariance / np.outer(deviation, deviation)).astype(np.float16),
-        "effect_first": np.cumsum([0, *sizes]).astype(np.int32),
-        "covariance_first": np.cumsum([0, *(n * (n + 1) // 2 for n in sizes)]).astype(np.int32),
-        "effect_group": np.array([place[n] for entry in each for n in entry.names], np.uint16),
-        "effect_mean": np.concatenate([entry.mean for entry in each]).astype(np.float32),
-        "effect_covariance": np.concatenate(
-            [entry.covariance[np.tril_indices(len(entry.names))] for entry in each]
-        ).astype(np.float16),
-    }
-
-
-def _write(meta: Mapping[str, Any], arrays: dict[str, Any], path: Path) -> None:
-    digest = hashlib.sha256(json.dumps(meta, sort_keys=True).encode())
-    for name in sorted(arrays):
-        digest.update(arrays[name].tobytes())
-    text = json.dumps({**meta, "id": digest.hexdigest()[:12]}, separators=(",", ":"))
-    with path.open("wb") as file:
-        np.save(file, _record({"meta": np.frombuffer(text.encode(), np.uint8), **arrays}))
-
-
-def _record(arrays: Mapping[str, Any]) -> Any:
-    record = np.empty((), [(name, array.dtype, array.shape) for name, array in arrays.items()])
-    for name, array in arrays.items():
-        record[name] = array
-    return record
 
 
 def read_step_times(path: Path) -> StepTimes:
@@ -183,13 +119,13 @@ def _decoded(
 
 
 def _step_times(meta: Mapping[str, Any], arrays: Any) -> StepTimes:
-    numbers = {name: arrays[f"kinship_{name}"].astype(float) for name in _KINSHIP}
+    numbers = {name: arrays[f"kinship_{name}"].astype(float) for name in KINSHIP}
     return StepTimes(
         posterior=_posterior(meta, arrays),
         kinship=Kinship(**numbers, level=float(meta["level"])),
         quantiles=_quantiles(meta),
         id=str(meta["id"]),
-        **{name: frozenset(meta[name]) for name in _SETS},
+        **{name: frozenset(meta[name]) for name in SETS},
     )
 
 

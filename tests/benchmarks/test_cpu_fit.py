@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
-from advisor.models.performance.cpu_step_times_fit import held_out
+from advisor.infra.build.fitting.cpus import held_out
 from advisor.models.performance.evaluation import summary_of
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from

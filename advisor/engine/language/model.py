@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
     from advisor.messages import Message
-    from advisor.models.language.bounds import Bounds
+    from advisor.models.bayes import Bounds
     from advisor.models.language.deployments import Deployment, Traffic
 
 

@@ -27,10 +27,11 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
+from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.fit_pipeline import Trials, modelled_on_cpu
 from advisor.models.performance.memory.steps import host_memory_mib
-from advisor.models.performance.networks import Floats, bundled_networks
+from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
 from advisor.models.performance.surface import Question, Surface
 from advisor.runs.fitting import reference_cpu

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from advisor.infra.build.fitting.tuning import Measured, gpu_group, left_out, measured_rows, model_group
 from advisor.infra.build.language_sources.training_rows import TrainingRow
-from advisor.models.language.finetuning.fit import Measured, gpu_of, left_out, model_of
-from advisor.models.language.finetuning.measured_rows import measured_rows
 from advisor.models.language.finetuning.predictor import GPU, MODEL
 from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
 from advisor.models.language.finetuning.tuning import Run
@@ -19,8 +18,8 @@ from benchmarks.truth.language.scores import Bounds, Scored, figures, grouped
 
 SCHEMA = "advisor.truth.tuning/1"
 _LEFT_OUT: Mapping[str, Callable[[Run], str]] = {
-    "model size": model_of,
-    "gpu": gpu_of,
+    "model size": model_group,
+    "gpu": gpu_group,
     "source": lambda run: run.source,
 }
 
@@ -49,7 +48,7 @@ def tuning_truth(rows: Sequence[TrainingRow], confidence: float = 0.9) -> dict[s
 
 def _scored(rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float) -> list[Scored]:
     found = left_out(rows, group_of)
-    kind = GPU if group_of is gpu_of else MODEL
+    kind = GPU if group_of is gpu_group else MODEL
     widths = bundled_finetuning_predictor().widths(kind, confidence)
     rates = np.exp(-found.predicted)
     lower = rates * np.exp(-widths.lower * found.deviation)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import sys
 
+from advisor.infra.build.fitting.files import write_serving
+from advisor.infra.build.fitting.serving import fit_serving
+from advisor.infra.build.fitting.serving_rows import rows_of
 from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.gpus import bundled_gpu_facts
-from advisor.models.language.serving.bundle import FOLDER, write_predictor
-from advisor.models.language.serving.fit import MeasuredValue
-from advisor.models.language.serving.fitting import fit_serving
-from advisor.models.language.serving.measured_rows import rows_of
+from advisor.models.language.serving.bundle import FOLDER
+from advisor.models.language.serving.values import MeasuredValue
 
 
 def committed_values() -> list[MeasuredValue]:
@@ -26,7 +27,7 @@ def main() -> None:
     """Fit, calibrate and write the bundle."""
     values = committed_values()
     sys.stderr.write(f"{len(values)} values\n")
-    write_predictor(fit_serving(values), FOLDER)
+    write_serving(fit_serving(values), FOLDER)
 
 
 if __name__ == "__main__":

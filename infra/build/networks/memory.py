@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from advisor.infra.build.fitting.files import seal
 from advisor.infra.build.networks.variants import Variant
 from advisor.infra.build.networks.work import TooLongError, failure, result_path, within, write_result
-from advisor.models.performance.bundled import FOLDER, seal
+from advisor.models.performance.bundled import FOLDER
 from advisor.models.performance.memory.table import (
     BATCHES,
     BUNDLED,

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
-from advisor.models.gaussian import conditioned, variances
-from advisor.models.language.bounds import Floats
+from advisor.models.bayes import Floats, Gaussian, Prior, believed, joined, variances
 from advisor.models.language.finetuning.seconds import NAMES, PRIORS, linearised
 from advisor.models.language.finetuning.tuning import Run
 from advisor.models.language.finetuning.work import Work, work_of
@@ -74,15 +72,11 @@ class Estimates(NamedTuple):
     least: Floats
 
 
-class Belief(Struct, frozen=True):
-    """Means (p,) and covariance (p, p) of named parameters: `NAMES`, then effects.
+class Belief(Gaussian, frozen=True):
+    """Of the parameters `NAMES`, then of effects.
 
     Effects that no row taught have their priors and are not among them.
     """
-
-    names: tuple[str, ...]
-    mean: Floats
-    covariance: Floats
 
     def estimates(self, runs: Sequence[Run]) -> Estimates:
         """Log seconds of each run."""
@@ -102,17 +96,10 @@ class Belief(Struct, frozen=True):
 
     def conditioned(self, runs: Sequence[Run], log_measured: Floats, sigma: Floats) -> Belief:
         """The belief once the runs are measured: log seconds with standard errors, each (n,)."""
-        fresh = tuple(
-            dict.fromkeys(name for run in runs for name in groups_of(run) if name not in self.names)
-        )
-        names = self.names + fresh
-        mean = np.append(self.mean, np.zeros(len(fresh)))
-        covariance = np.zeros((len(names), len(names)))
-        covariance[: len(self.names), : len(self.names)] = self.covariance
-        for place, name in enumerate(fresh, len(self.names)):
-            covariance[place, place] = EFFECTS[name.partition("/")[0]] ** 2
-        columns = Columns(runs, names)
-        return Belief(names, *conditioned(mean, covariance, columns.linearised, log_measured, sigma))
+        known = joined([self, effects_of(runs, self.names)])
+        columns = Columns(runs, known.names)
+        after = known.updated(columns.linearised, log_measured, sigma)
+        return Belief(after.names, after.mean, after.covariance)
 
 
 class Columns:
@@ -139,10 +126,12 @@ class Columns:
         return mean + self._member @ theta, whole
 
 
-def prior_of(runs: Sequence[Run]) -> Belief:
+def effects_of(runs: Sequence[Run], known: Sequence[str] = ()) -> Gaussian:
+    """Effects that the runs have beside the known ones, before any row."""
+    names = dict.fromkeys(name for run in runs for name in groups_of(run) if name not in known)
+    return believed(tuple(names), [Prior(0.0, EFFECTS[name.partition("/")[0]]) for name in names])
+
+
+def prior_of(runs: Sequence[Run]) -> Gaussian:
     """What is believed before any row, of all parameters that the runs have."""
-    effects = tuple(dict.fromkeys(name for run in runs for name in groups_of(run)))
-    sigmas = [prior.sigma for prior in PRIORS.values()]
-    sigmas += [EFFECTS[name.partition("/")[0]] for name in effects]
-    mean = np.array([prior.mean for prior in PRIORS.values()] + [0.0] * len(effects))
-    return Belief((*NAMES, *effects), mean, np.diag(np.square(sigmas)))
+    return joined([believed(NAMES, tuple(PRIORS.values())), effects_of(runs)])

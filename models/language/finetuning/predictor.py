@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from advisor.domain.generation import LlmMethod
 from advisor.messages import Message
-from advisor.models.language.bounds import Bounds
+from advisor.models.bayes import Bounds, HalfWidths, gaussian_multiplier, multipliers
 from advisor.models.language.finetuning.belief import NOISE, Belief
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.memory import card_gib
 from advisor.models.language.unmeasured import unmeasured_parts
-from advisor.models.performance.intervals import HalfWidths, gaussian_multiplier, multipliers
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))

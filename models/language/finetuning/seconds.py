@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.models.language.bounds import Floats
+from advisor.models.bayes import Floats, Prior
 from advisor.models.language.finetuning.work import Work
-from advisor.models.performance.step_parameters import Prior
 
 # Beliefs before any row; a share of a peak is exp(-value). Products: large ones reach 0.73 to 0.91
 # of a 16-bit peak on A100, H100 and B200, 0.31 to 0.65 of an FP8 one (aiconfigurator's tables);

@@ -15,7 +15,6 @@ from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningP
 
 SCHEMA = "advisor.finetuning/1"
 PATH = Path(__file__).parents[4] / "advisor" / "data" / "language" / "finetuning.json"
-_DIGITS = 5
 
 
 @cache
@@ -45,23 +44,3 @@ def read_predictor(path: Path) -> FineTuningPredictor:
             path=str(path),
             hint="install the package again (in a checkout: python -m advisor.infra.build.language_tuning)",
         ) from error
-
-
-def write_predictor(predictor: FineTuningPredictor, path: Path = PATH) -> None:
-    """Write a predictor, its numbers to five digits."""
-    belief = predictor.belief
-    lower = belief.covariance[np.tril_indices(len(belief.names))]
-    raw = {
-        "schema": SCHEMA,
-        "trained_on": predictor.trained_on,
-        "names": list(belief.names),
-        "mean": _rounded(belief.mean.tolist()),
-        "covariance": _rounded(lower.tolist()),
-        "standardised": {kind: _rounded(each) for kind, each in predictor.standardised.items()},
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(raw, separators=(",", ":")) + "\n", encoding="utf-8")
-
-
-def _rounded(values: list[float] | tuple[float, ...]) -> list[float]:
-    return [float(f"{value:.{_DIGITS}g}") for value in values]

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain.generation import LlmMethod
-from advisor.models.language.bounds import Floats
+from advisor.models.bayes import Floats
 from advisor.models.language.finetuning.tuning import STEP_SEQUENCES, Checkpointing, Run, Sharding
 from advisor.models.language.language_model import LanguageModel
 

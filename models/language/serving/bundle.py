@@ -12,10 +12,9 @@ from advisor.errors import DataError
 from advisor.models.language.serving.predictor import ServingPredictor
 
 FOLDER = Path(__file__).parents[4] / "advisor" / "data" / "language"
-_FACTS, _CORRELATIONS = "serving.json", "serving.npy"
-_DIGITS = 5
+FACTS, CORRELATIONS = "serving.json", "serving.npy"
 # Correlations are kept as 16-bit integers of this many to one.
-_ONE = 32767
+ONE = 32767
 
 
 @cache
@@ -27,11 +26,11 @@ def bundled_serving_predictor() -> ServingPredictor:
 def read_predictor(folder: Path) -> ServingPredictor:
     """A predictor from its two files; raises as `bundled_serving_predictor` does."""
     try:
-        raw = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+        raw = json.loads((folder / FACTS).read_text(encoding="utf-8"))
         names = tuple(raw["parameters"])
         mean, sigma = np.array(list(raw["parameters"].values()), dtype=float).T
         correlation = np.zeros((len(names), len(names)))
-        correlation[np.tril_indices(len(names), -1)] = np.load(folder / _CORRELATIONS) / _ONE
+        correlation[np.tril_indices(len(names), -1)] = np.load(folder / CORRELATIONS) / ONE
         correlation += correlation.T + np.eye(len(names))
         return ServingPredictor(
             names=names,
@@ -45,30 +44,8 @@ def read_predictor(folder: Path) -> ServingPredictor:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             "{path} cannot be read ({error})",
-            path=folder / _FACTS,
+            path=folder / FACTS,
             error=error,
             hint="install the package again"
             " (in a checkout: python -m advisor.infra.build.language_sources.fit)",
         ) from error
-
-
-def write_predictor(predictor: ServingPredictor, folder: Path) -> None:
-    """Write the two files; what a fit on the same rows gives is the same to five digits."""
-    sigma = np.sqrt(predictor.covariance.diagonal())
-    raw = {
-        "versions": dict(predictor.versions),
-        "models": sorted(predictor.models),
-        "gpus": sorted(predictor.gpus),
-        "widths": {name: list(group) for name, group in sorted(predictor.widths.items())},
-        "parameters": {
-            name: [float(f"{mean:.{_DIGITS}g}"), float(f"{deviation:.{_DIGITS}g}")]
-            for name, mean, deviation in zip(
-                predictor.names, predictor.mean.tolist(), sigma.tolist(), strict=True
-            )
-        },
-    }
-    text = json.dumps(raw, indent=0)
-    (folder / _FACTS).write_text(text + "\n", encoding="utf-8")
-    correlation = predictor.covariance / sigma[:, None] / sigma
-    below = correlation[np.tril_indices(len(sigma), -1)]
-    np.save(folder / _CORRELATIONS, np.round(below * _ONE).astype(np.int16))

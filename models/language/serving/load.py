@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.models.language.serving.work import Floats
+from advisor.models.bayes import Floats
 
 # An interval is cut into so many parts at once, so often: fewer calls than halving it 30 times.
 _PARTS, _CUTS = 32, 6

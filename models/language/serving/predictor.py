@@ -7,17 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.messages import Message
-from advisor.models.gaussian import conditioned, variances
-from advisor.models.language.bounds import Bounds
+from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.observations import ServingObservation
 from advisor.models.language.serving.effects import Setting, design_of, line_of, shape_of
 from advisor.models.language.serving.eras import minor_version
-from advisor.models.language.serving.fit import MeasuredValue, measured
 from advisor.models.language.serving.load import open_loop
 from advisor.models.language.serving.rates import (
     QUANTITIES,
@@ -30,13 +27,11 @@ from advisor.models.language.serving.rates import (
     request_logs,
 )
 from advisor.models.language.serving.seconds import Logs, static_batch_seconds
-from advisor.models.language.serving.work import Floats
+from advisor.models.language.serving.values import MeasuredValue, measured
 from advisor.models.language.unmeasured import unmeasured_parts
-from advisor.models.performance.intervals import multipliers
-from advisor.models.performance.step_parameters import NOTHING, Parameters
 
 _DIFFERENCE = 1e-4
-_MOST_UPDATES, _REWEIGHTED, _DEGREES = 8, 3, 4.0
+_MOST_UPDATES, _REWEIGHTED = 8, 3
 # Nearer to capacity than this the fixed point runs away, and bounds with it.
 _MOST_GROWTH = 0.9
 # How far one run lies off another of the same setting: log seconds (docs/internals/language.md).
@@ -45,16 +40,13 @@ _RUN_SIGMA = {"each_token": 0.05, "first_token": 0.12, "arriving": 0.12, "rate":
 _KNOWN = {(True, True): "known", (False, True): "gpu", (True, False): "model", (False, False): "both"}
 
 
-class ServingPredictor(Struct, frozen=True):
+class ServingPredictor(Gaussian, frozen=True):
     """The posterior of serving: means (p,) and covariance (p, p) of named parameters.
 
     `widths` are sorted standardised residuals by quantity and by what was `known`; `versions` the
     newest version of each engine among the rows, whose effects answer.
     """
 
-    names: tuple[str, ...]
-    mean: Floats
-    covariance: Floats
     widths: Mapping[str, Sequence[float]]
     versions: Mapping[str, str]
     models: frozenset[str]
@@ -220,51 +212,35 @@ class ServingPredictor(Struct, frozen=True):
     def log_estimates(self, values: Sequence[MeasuredValue]) -> tuple[Floats, Floats]:
         """Log seconds of values as a question would have them: means and deviations, each (n,)."""
         own = [value._replace(setting=value.setting._replace(source="")) for value in values]
-        parameters = self._parameters()
+        parameters = self.parameters()
         columns = measured(own, parameters)
-        theta, covariance = self._extended(parameters)
-        mean, slopes = columns.linearised(theta)
+        known = self.extended(parameters)
+        mean, slopes = columns.linearised(known.mean)
         used = np.flatnonzero(slopes.any(axis=0))
         sigma = np.array([_RUN_SIGMA.get(v.quantity, _RUN_SIGMA["rate"]) for v in own])
-        doubt = variances(slopes[:, used], covariance[np.ix_(used, used)]) + sigma**2
+        doubt = variances(slopes[:, used], known.covariance[np.ix_(used, used)]) + sigma**2
         return mean, np.sqrt(doubt)
 
     def _conditioned(self, values: Sequence[MeasuredValue], sigma: Floats) -> ServingPredictor:
         if not values:
             return self
-        parameters = self._parameters()
+        parameters = self.parameters()
         columns = measured(values, parameters)
-        mean, covariance = self._extended(parameters)
-        log_measured = np.log([value.seconds for value in values])
-        wider: Floats = np.ones(len(values))
-        for _ in range(_REWEIGHTED):
-            after, left = conditioned(
-                mean, covariance, columns.linearised, log_measured, sigma * wider, most_updates=_MOST_UPDATES
-            )
-            # A trial far off the others counts less, as a Student t has it.
-            off = (log_measured - columns.linearised(after)[0]) / sigma
-            wider = np.maximum(np.sqrt((_DEGREES + off**2) / (_DEGREES + 1)), 1.0)
-        return replace(self, names=parameters.names, mean=after, covariance=left)
+        # A trial far off the others counts less.
+        after = self.extended(parameters).updated_robustly(
+            columns.linearised,
+            np.log([value.seconds for value in values]),
+            sigma,
+            rounds=_REWEIGHTED,
+            most_weight=1.0,
+            most_updates=_MOST_UPDATES,
+        )
+        return replace(self, names=after.names, mean=after.mean, covariance=after.covariance)
 
     def _answering(self, deployment: Deployment) -> Deployment:
         """With its minor version, or the version that answers where none is named."""
         version = minor_version(deployment.version) or self.engine_version(deployment.engine)
         return deployment._replace(version=version)
-
-    def _parameters(self) -> Parameters:
-        """Places of the posterior's parameters; what a question needs beside them follows."""
-        parameters = Parameters()
-        parameters.place = {name: place for place, name in enumerate(self.names)}
-        parameters.priors = [NOTHING] * len(self.names)
-        return parameters
-
-    def _extended(self, parameters: Parameters) -> tuple[Floats, Floats]:
-        """Mean and covariance with the priors of parameters that the posterior does not have."""
-        fresh = parameters.priors[len(self.names) :]
-        size = len(self.names)
-        covariance = np.diag([0.0] * size + [prior.sigma**2 for prior in fresh])
-        covariance[:size, :size] = self.covariance
-        return np.append(self.mean, [prior.mean for prior in fresh]), covariance
 
     def _view(
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], load: str = ""
@@ -279,15 +255,15 @@ class ServingPredictor(Struct, frozen=True):
             Setting(one, load=load or ("waves" if asked.equal_lengths else ""))
             for one, asked in zip(answering, traffics, strict=True)
         ]
-        parameters = self._parameters()
+        parameters = self.parameters()
         design = design_of(settings, parameters)
-        mean, covariance = self._extended(parameters)
+        posterior = self.extended(parameters)
         place, known = {key: at for at, key in enumerate(distinct)}, self.known(answering)
         rows = np.array([place[key] for key in keys], dtype=np.intp)
         return _View(
             asked=asked_of(answering, traffics).take(rows),
-            logs=Logs(*design.logs(mean)[rows].T),
-            covariance=design.covariance(covariance)[rows],
+            logs=Logs(*design.logs(posterior.mean)[rows].T),
+            covariance=design.covariance(posterior.covariance)[rows],
             known=[known[row] for row in rows.tolist()],
         )
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.models.language.bounds import Bounds
+from advisor.models.bayes import Bounds, Floats
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import card_gib, serving_memory
 from advisor.models.language.serving.seconds import (
@@ -19,7 +19,7 @@ from advisor.models.language.serving.seconds import (
     smooth_maximum_shares,
     step_parts,
 )
-from advisor.models.language.serving.work import Floats, Work, work_of
+from advisor.models.language.serving.work import Work, work_of
 
 # The engine that keeps room for whole answers, and what others need of an output in the mean.
 _KEEPS_ROOM, _ROOM = "trtllm", 0.6

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from advisor.models.language.serving.work import Floats, ModelWork, Work
+from advisor.models.bayes import Floats
+from advisor.models.language.serving.work import ModelWork, Work
 
 
 class Logs(NamedTuple):

@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from advisor.domain import MIB, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
-from advisor.models.performance.networks import Floats, NetworkFacts
+from advisor.models.bayes import Floats
+from advisor.models.performance.networks import NetworkFacts
 
 
 class Optimizer(StrEnum):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 from advisor.models.performance.surface.belief import USUAL_NOISE
 
 FEWEST, MOST = 6, 8

@@ -12,8 +12,8 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.models.bayes import Floats
 from advisor.models.performance.fit_pipeline import PhysicalForm, Trials, fit_units, joined_rates
-from advisor.models.performance.networks import Floats
 from advisor.models.performance.surface.kernel import matern52
 
 # Log standard deviation of a trial repeated on a quiet machine (1 to 3 %: docs/how-to/sweeps.md).

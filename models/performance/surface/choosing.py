@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from msgspec import Struct
 
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 from advisor.models.performance.surface.belief import USUAL_NOISE, Belief
 from advisor.models.performance.surface.question import Question
 from advisor.models.performance.usable import FEWEST_TRIALS

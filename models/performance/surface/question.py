@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec import Struct
 
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
 from advisor.models.performance.surface.belief import Belief
 
 _DRAWS = 400

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.domain.generation import LlmMethod
 from advisor.errors import DataError
+from advisor.infra.build.fitting.files import write_tuning
+from advisor.infra.build.fitting.tuning import fitted, measured_rows, run_of
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from advisor.models.language.configs import bundled_language_models
@@ -22,11 +24,9 @@ from advisor.models.language.finetuning import (
     least_memory,
     unsupported,
 )
-from advisor.models.language.finetuning.fit import fitted
-from advisor.models.language.finetuning.measured_rows import measured_rows, run_of
 from advisor.models.language.finetuning.memory import adapter_weights
 from advisor.models.language.finetuning.seconds import parts_of
-from advisor.models.language.finetuning.stored import read_predictor, write_predictor
+from advisor.models.language.finetuning.stored import read_predictor
 from advisor.models.language.finetuning.tuning import Run
 from advisor.models.language.finetuning.work import work_of
 from advisor.models.language.gpus import bundled_gpu_facts
@@ -329,7 +329,7 @@ def test_what_ships_is_what_the_committed_rows_teach(rows):
 
 def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
     path = tmp_path / "finetuning.json"
-    write_predictor(bundled_finetuning_predictor(), path)
+    write_tuning(bundled_finetuning_predictor(), path)
     rates = read_predictor(path).tokens_per_second([tuning()]).tokens_per_second
     assert rates.median[0] == pytest.approx(median(tuning())[0], rel=1e-3)
     path.write_text(json.dumps({"schema": "another"}))

@@ -20,7 +20,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.models.performance.intervals import logs_by_stage
+from advisor.models.performance.join import logs_by_stage
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.on_cpu import published_on_cpu
 from advisor.models.performance.pipeline import (

@@ -10,18 +10,19 @@ from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, Cpu, DiskRate, Resources, Task, Workload
 from advisor.errors import DataError
+from advisor.infra.build.fitting.files import write_cpu_step_times
+from advisor.infra.build.fitting.network_effects import fitted, fitted_logs
+from advisor.models.bayes import Parameters
 from advisor.models.performance import load_model
 from advisor.models.performance.cpu_step_time import CpuConditions, relative_width
 from advisor.models.performance.cpu_step_times import CpuColumns
-from advisor.models.performance.fitting import fitted, fitted_logs
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.posterior import Cell, log_seconds, log_seconds_and_slopes, steps_of
-from advisor.models.performance.step_parameters import Parameters, Step
+from advisor.models.performance.posterior import Cell, steps_of
+from advisor.models.performance.step_parameters import Step
 from advisor.models.performance.step_times_file import (
     bundled_cpu_step_times,
     read_cpu_step_times,
     read_step_times,
-    write_cpu_step_times,
 )
 
 pytestmark = pytest.mark.vector
@@ -100,12 +101,12 @@ def test_slopes_are_what_a_small_change_of_each_parameter_makes():
     parameters = Parameters()
     steps = steps_of([one.step for one in cells], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])
-    mean, slopes = log_seconds_and_slopes(steps, theta)
-    assert mean == pytest.approx(log_seconds(steps, theta))
+    mean, slopes = steps.linearised(theta)
+    assert mean == pytest.approx(steps.log_seconds(theta))
     for place in range(1, len(theta)):
         small = np.zeros(len(theta))
         small[place] = 1e-5
-        ends = log_seconds(steps, theta + small), log_seconds(steps, theta - small)
+        ends = steps.log_seconds(theta + small), steps.log_seconds(theta - small)
         assert slopes[:, place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-5)
 
 
@@ -121,7 +122,7 @@ def test_a_fit_finds_the_rates_that_made_its_rows():
     truth = np.array([prior.mean for prior in parameters.priors])
     for name, moved in (("compute", -0.4), ("memory", -0.3), ("kernel", 0.4), ("cache", 0.5)):
         truth[parameters.place[name]] += moved
-    seconds = log_seconds(steps, truth)
+    seconds = steps.log_seconds(truth)
     found = fitted(cells, seconds, np.full(len(cells), 0.02))
     assert np.abs(fitted_logs(found, cells) - seconds).max() < 0.05
 

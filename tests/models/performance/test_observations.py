@@ -9,9 +9,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.errors import DataError
-from advisor.models.performance import paced_gpu
-from advisor.models.performance.network_table import network_table
-from advisor.models.performance.observations import (
+from advisor.infra.build.fitting.observations import (
     OBSERVATIONS,
     columns,
     conditions_of,
@@ -20,6 +18,8 @@ from advisor.models.performance.observations import (
     read_observations,
     torch_version,
 )
+from advisor.models.performance import paced_gpu
+from advisor.models.performance.network_table import network_table
 
 ROW = {
     "source": "someone",

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Precision, Task, Workload
+from advisor.models.bayes import half_widths
 from advisor.models.performance import load_model
-from advisor.models.performance.intervals import half_widths, smooth_minimum
+from advisor.models.performance.join import smooth_minimum
 from advisor.models.performance.machines import useful_cores
 
 rates = st.floats(1e-3, 1e6)

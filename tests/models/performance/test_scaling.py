@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import Provenance, ScalingObservation, Stage, Task
-from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.fit_scaling import (
+from advisor.infra.build.fitting.scaling import (
     ScalingRow,
     fit_exponent,
     fit_scaling,
     read_scaling,
     scaling_document,
 )
+from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.scaling import ALONE, bundled_scaling, kind_of
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 

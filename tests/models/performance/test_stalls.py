@@ -12,10 +12,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from advisor.models.performance import load_model
-from advisor.models.performance.intervals import exponents
-from advisor.models.performance.pipeline import PIPELINE_PRIORS
-from advisor.models.performance.stalls import (
+from advisor.infra.build.fitting.stalls import (
     STALL_PRIORS,
     StalledRuns,
     fit_stalls,
@@ -23,6 +20,9 @@ from advisor.models.performance.stalls import (
     joined_log_rates,
     stalled_runs,
 )
+from advisor.models.performance import load_model
+from advisor.models.performance.join import exponents
+from advisor.models.performance.pipeline import PIPELINE_PRIORS
 
 ROWS = Path("infra/build/performance_sources/stalls.csv")
 PARAMETERS = load_model().pipeline.parameters

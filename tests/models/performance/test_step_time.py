@@ -9,15 +9,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import Gpu, Task
+from advisor.models.bayes import Parameters
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_parameters import Conditions, Parameters, Step, power_ratio, unit_of
-from advisor.models.performance.step_time import (
-    log_seconds,
-    log_seconds_and_slopes,
-    multiprocessors,
-    steps_of,
-)
+from advisor.models.performance.step_parameters import Conditions, Step, power_ratio, unit_of
+from advisor.models.performance.step_time import multiprocessors, steps_of
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")
 NETWORKS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "unet", "lstm_ptb_medium")
@@ -58,12 +54,12 @@ def in_columns(steps):
 def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, seed):
     """Along any direction: Gauss-Newton steps stand on every entry of the table of slopes."""
     columns, theta = in_columns([step(network, how, batch), step("resnet50", how, 2 * batch)])
-    mean, slopes = log_seconds_and_slopes(columns, theta)
-    assert mean == pytest.approx(log_seconds(columns, theta))
+    mean, slopes = columns.linearised(theta)
+    assert mean == pytest.approx(columns.log_seconds(theta))
     direction = np.random.default_rng(seed).normal(size=len(theta))
     direction[0] = 0.0
     small = 1e-5 * direction
-    difference = log_seconds(columns, theta + small) - log_seconds(columns, theta - small)
+    difference = columns.log_seconds(theta + small) - columns.log_seconds(theta - small)
     assert slopes @ direction == pytest.approx(difference / 2e-5, rel=1e-4, abs=1e-6)
 
 
@@ -71,7 +67,7 @@ def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, s
 def test_a_larger_batch_never_takes_less_time_nor_more_a_sample(network, how, batch, times):
     """But for what the cache holds of a small one."""
     columns, theta = in_columns([step(network, how, batch), step(network, how, batch * times)])
-    small, large = np.exp(log_seconds(columns, theta))
+    small, large = np.exp(columns.log_seconds(theta))
     assert small <= large * (1 + 1e-9)
     assert large <= small * times * (1 + np.exp(theta[columns.common["l2"]]))
 
@@ -84,8 +80,8 @@ def test_steps_together_take_what_each_takes_alone(network, how):
     columns, theta = in_columns(steps)
     parameters = Parameters()
     steps_of(steps, parameters)
-    alone = [log_seconds(steps_of([one], parameters), theta)[0] for one in steps]
-    assert log_seconds(columns, theta) == pytest.approx(alone)
+    alone = [steps_of([one], parameters).log_seconds(theta)[0] for one in steps]
+    assert columns.log_seconds(theta) == pytest.approx(alone)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +95,7 @@ def test_a_card_that_is_better_on_its_sheet_is_never_slower(better, gain):
         columns, theta = in_columns(
             [step("resnet50", Conditions(gpu, "training", precision), 64) for gpu in (card, other)]
         )
-        slow, fast = log_seconds(columns, theta)
+        slow, fast = columns.log_seconds(theta)
         assert fast <= slow + 1e-12
 
 
@@ -134,7 +130,7 @@ def test_what_a_sheet_does_not_tell_is_taken_as_usual():
     assert multiprocessors(bare) == pytest.approx(20e3 / (2 * 1.6 * 128))
     assert power_ratio(bare) == 0
     columns, theta = in_columns([step("resnet50", Conditions(bare, "training", "amp"), 8)])
-    assert np.isfinite(log_seconds(columns, theta)).all()
+    assert np.isfinite(columns.log_seconds(theta)).all()
 
 
 def test_cards_of_few_watts_owe_power_and_full_ones_do_not():
@@ -153,7 +149,7 @@ def test_copies_and_optimizers_take_their_time():
             step("alexnet", usual._replace(copies_input=True), 32),
         ]
     )
-    bare, whole, copying = log_seconds(columns, theta)
+    bare, whole, copying = columns.log_seconds(theta)
     assert bare < whole < copying
 
 

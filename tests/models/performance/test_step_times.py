@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.errors import DataError
+from advisor.infra.build.fitting.files import write_step_times
+from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.intervals import gaussian_multiplier
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip, is_same_card
-from advisor.models.performance.step_times_file import bundled_step_times, read_step_times, write_step_times
+from advisor.models.performance.step_times_file import bundled_step_times, read_step_times
 
 pytestmark = pytest.mark.vector
 

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 from advisor.domain import Task
+from advisor.infra.build.fitting.gpus import fit_step_times
+from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
+from advisor.infra.build.fitting.observations import MeasuredStep, columns
+from advisor.models.bayes import Parameters
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.fitting import fitted, network_blocks, posterior_of
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.observations import MeasuredStep, columns
 from advisor.models.performance.posterior import Cell
-from advisor.models.performance.step_parameters import Conditions, Parameters, Step
-from advisor.models.performance.step_time import log_seconds, steps_of
-from advisor.models.performance.step_times_fit import fit_step_times
+from advisor.models.performance.step_parameters import Conditions, Step
+from advisor.models.performance.step_time import steps_of
 
 GPUS = ("T4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "L4")
 NETWORKS = ("resnet50", "resnet18", "vgg16", "densenet121", "mobilenet_v2")
@@ -49,7 +50,7 @@ def rows():
         gpu = name.partition("/")[2].rpartition("/")[0]
         if name.startswith("gpu/") and name.rpartition("/")[2] in ("simt", "tensor", "memory"):
             theta[place] = PLANTED.get(gpu, 0.0)
-    seconds = np.exp(log_seconds(steps, theta) + NOISE * rng.standard_normal(len(cells)))
+    seconds = np.exp(steps.log_seconds(theta) + NOISE * rng.standard_normal(len(cells)))
     return [
         MeasuredStep(cell, float(value), NOISE, "someone", family, True)
         for cell, value, family in zip(cells, seconds, families, strict=True)

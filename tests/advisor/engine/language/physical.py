@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from advisor.messages import Message
-from advisor.models.language.bounds import Bounds
+from advisor.models.bayes import Bounds
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
 

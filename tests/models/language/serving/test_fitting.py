@@ -7,15 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from advisor.infra.build.fitting.files import write_serving
+from advisor.infra.build.fitting.serving import fit_serving
+from advisor.infra.build.fitting.serving_rows import rows_of
 from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.models.language.serving.bundle import read_predictor, write_predictor
+from advisor.models.language.serving.bundle import read_predictor
 from advisor.models.language.serving.eras import era_of, minor_version
-from advisor.models.language.serving.fit import MeasuredValue
-from advisor.models.language.serving.fitting import fit_serving
-from advisor.models.language.serving.measured_rows import rows_of
+from advisor.models.language.serving.values import MeasuredValue
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +43,7 @@ def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values: list[Meas
 def test_a_bundle_is_read_as_it_was_written(tmp_path: Path) -> None:
     """The files hold the same predictor to the digits that they keep."""
     shipped = bundled_serving_predictor()
-    write_predictor(shipped, tmp_path)
+    write_serving(shipped, tmp_path)
     again = read_predictor(tmp_path)
     assert again.names == shipped.names
     assert again.versions == shipped.versions

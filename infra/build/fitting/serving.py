@@ -1,4 +1,8 @@
-"""From measured values to the predictor that answers: fit, posterior, and how wide bounds are."""
+"""Fits the serving predictor that ships: effects on measured values, and how wide bounds are.
+
+Every source has a scatter of its own in each quantity, and Student-t weights keep wrong rows of
+public sources from bending the rest (`models.bayes`).
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,32 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from advisor.models.bayes import (
+    Floats,
+    Gaussian,
+    Parameters,
+    Prior,
+    Rows,
+    Search,
+    most_likely,
+    student_weights,
+)
 from advisor.models.language.serving.effects import OF_ROWS, line_of
-from advisor.models.language.serving.fit import Fit, MeasuredValue, fitted
 from advisor.models.language.serving.predictor import ServingPredictor
+from advisor.models.language.serving.values import QUANTITIES, MeasuredValue, measured
 from advisor.models.performance.step_times import chip
 
-Rows = NDArray[np.bool_]
-
+FITTED = QUANTITIES[:-1]
+_NOISE = {"each_token": 0.1, "first_token": 0.25, "arriving": 0.25, "batch": 0.1, "saturated": 0.15}
+_LEAST_NOISE = 0.05
+_MOST_OF_A_LINE = 8
+_SEARCH = Search(steps=30, close=2e-4, damping=1e-3, least_damping=1e-7, most_damping=1e4, more=5.0)
 # Quantities of rows by the quantity of an answer whose bounds they calibrate.
 _ANSWERED = {
     "each_token": "each_token",
@@ -35,6 +53,86 @@ _FEWEST_OF_A_VERSION = 60
 _NARROWED, _MOVED = 0.92, 0.25
 
 
+class Fit(NamedTuple):
+    """Parameters with their priors, at the maximum, with their covariance; the values that were
+    left after thinning, their residuals and their noise (n,)."""
+
+    names: tuple[str, ...]
+    prior: Sequence[Prior]
+    mean: Floats
+    covariance: Floats
+    rows: Sequence[MeasuredValue]
+    residuals: Floats
+    noise: Floats
+
+
+def thinned(rows: Sequence[MeasuredValue]) -> list[MeasuredValue]:
+    """At most `_MOST_OF_A_LINE` values of one deployment, source and quantity, spread over its
+    requests and sequences: more of them tell what those do, and count as if they did not."""
+    lines: dict[Hashable, list[MeasuredValue]] = defaultdict(list)
+    for row in rows:
+        setting, deployment = row.setting, row.setting.deployment
+        lines[
+            (
+                row.quantity,
+                setting.source,
+                setting.eager,
+                deployment.model.name,
+                deployment.gpu.name,
+                *deployment[1:4],
+                *deployment[5:],
+            )
+        ].append(row)
+    result = []
+    for line in lines.values():
+        line.sort(key=lambda row: (row.input_tokens, row.output_tokens, row.sequences))
+        places = np.unique(np.linspace(0, len(line) - 1, _MOST_OF_A_LINE).round().astype(int))
+        result += [line[place] for place in places]
+    return result
+
+
+def fitted(rows: Sequence[MeasuredValue], near: Fit | None = None) -> Fit:
+    """Fit on the values of `FITTED`, from the priors, or from a fit on more of the same values:
+    that is a third of the way."""
+    rows = thinned([row for row in rows if row.quantity in FITTED])
+    parameters = Parameters()
+    columns = measured(rows, parameters)
+    log_measured = np.log([row.seconds for row in rows])
+    noise = Scatter(rows)
+    start = np.array([prior.mean for prior in parameters.priors])
+    if near:
+        start = parameters.values(near.names, near.mean)
+        noise.learn(log_measured - columns.log_seconds(start))
+    best = most_likely(parameters.priors, columns, log_measured, noise, start, _SEARCH)
+    white = noise.whitened(columns.linearised(best.theta)[1])
+    precision = white.T @ white + np.diag([prior.sigma**-2.0 for prior in parameters.priors])
+    covariance = np.asarray(np.linalg.inv(precision))
+    return Fit(parameters.names, parameters.priors, best.theta, covariance, rows, best.residuals, noise.noise)
+
+
+class Scatter:
+    """The scatter of each source in each quantity, and weights of a Student t."""
+
+    def __init__(self, rows: Sequence[MeasuredValue]) -> None:
+        labels = [f"{row.quantity}/{row.setting.source}" for row in rows]
+        distinct, code = np.unique(labels, return_inverse=True)
+        self._members = [np.flatnonzero(code == place) for place in range(len(distinct))]
+        self.noise = np.array([_NOISE[row.quantity] for row in rows])
+        self._weights: Floats = np.ones(len(rows))
+
+    def whitened(self, columns: Floats) -> Floats:
+        """The columns (n, m) with unit covariance."""
+        result: Floats = columns * (np.sqrt(self._weights) / self.noise)[:, None]
+        return result
+
+    def learn(self, residuals: Floats) -> None:
+        """Noise and weights after residuals (n,)."""
+        for members in self._members:
+            usual = 1.4826 * float(np.median(np.abs(residuals[members])))
+            self.noise[members] = max(usual, _LEAST_NOISE)
+        self._weights = student_weights(residuals / self.noise)
+
+
 def fit_serving(
     values: Sequence[MeasuredValue], *, shipped: ServingPredictor | None = None
 ) -> ServingPredictor:
@@ -47,12 +145,14 @@ def fit_serving(
 
 def predictor_of(fit: Fit, values: Sequence[MeasuredValue]) -> ServingPredictor:
     """What questions need of a fit: without effects of who measured or of one line of rows."""
-    kept = [place for place, name in enumerate(fit.names) if _is_kept(fit, place, name)]
+    index = {name: row for row, name in enumerate(fit.names)}
+    whole = Gaussian(fit.names, fit.mean, fit.covariance)
+    known = whole.kept(lambda name: _is_kept(fit, index[name], name))
     deployments = [value.setting.deployment for value in values]
     return ServingPredictor(
-        names=tuple(fit.names[place] for place in kept),
-        mean=fit.mean[kept],
-        covariance=fit.covariance[np.ix_(kept, kept)],
+        names=known.names,
+        mean=known.mean,
+        covariance=known.covariance,
         widths={},
         versions=newest_versions(values),
         models=frozenset(entry.model.name for entry in deployments),

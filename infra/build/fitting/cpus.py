@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from advisor.infra.build.fitting.network_effects import fitted, learnt
+from advisor.infra.build.fitting.observations import MeasuredStep, columns
+from advisor.models.bayes import Floats, Rows
+from advisor.models.bayes import held_out as held_out_values
 from advisor.models.performance.cpu_step_times import CELL, NETWORK, ROW_SIGMA, CpuStepTimes
-from advisor.models.performance.fitting import fitted, learnt
-from advisor.models.performance.networks import Floats
-from advisor.models.performance.observations import MeasuredStep, columns
 from advisor.models.performance.posterior import Posterior
 
 
@@ -50,15 +51,13 @@ def held_out(rows: Sequence[MeasuredStep]) -> Mapping[str, HeldOut]:
 
 
 def _held_out(rows: Sequence[MeasuredStep], group_of: Callable[[MeasuredStep], str]) -> HeldOut:
-    groups = np.array([group_of(row) for row in rows])
-    residuals, variances = np.empty(len(rows)), np.empty(len(rows))
-    for group in sorted(set(groups)):
-        out = groups == group
-        posterior = _posterior([row for row, held in zip(rows, out, strict=True) if not held])
-        cells, observed, _ = columns([row for row, held in zip(rows, out, strict=True) if held])
+    def told_without(out: Rows) -> Floats:
+        posterior = _posterior([row for row, gone in zip(rows, out, strict=True) if not gone])
+        cells, observed, _ = columns([row for row, gone in zip(rows, out, strict=True) if gone])
         result = posterior.predict(cells)
-        residuals[out], variances[out] = observed - result.mean, result.variance
-    return HeldOut(residuals, np.sqrt(variances + ROW_SIGMA**2))
+        return np.column_stack([observed - result.mean, np.sqrt(result.variance + ROW_SIGMA**2)])
+
+    return HeldOut(*held_out_values([group_of(row) for row in rows], told_without).T)
 
 
 def _posterior(rows: Sequence[MeasuredStep]) -> Posterior:

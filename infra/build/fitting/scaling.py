@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.domain import Task
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats, Rows, held_out
 from advisor.models.performance.scaling import BYTES_PER_GRADIENT, SCHEMA, ScalingModel, kind_of, pool_name
 from advisor.models.performance.step_times import chip
 
@@ -103,15 +103,13 @@ def fit_exponent(rows: Sequence[ScalingRow]) -> float:
 
 def held_out_residuals(rows: Sequence[ScalingRow], key: Callable[[ScalingRow], str]) -> Floats:
     """log(observed efficiency / predicted), each row predicted without all rows of its key."""
-    residuals = np.empty(len(rows))
-    for name in {key(row) for row in rows}:
-        own = [i for i, row in enumerate(rows) if key(row) == name]
-        others = [row for row in rows if key(row) != name] or list(rows)
-        exponent = fit_exponent(others)
-        for i in own:
-            row = rows[i]
-            residuals[i] = np.log(row.efficiency) + exponent * np.log(row.gpus)
-    return residuals
+    efficiency, gpus = np.array([(row.efficiency, row.gpus) for row in rows], dtype=float).T
+
+    def told_without(out: Rows) -> Floats:
+        others = [row for row, gone in zip(rows, out, strict=True) if not gone] or list(rows)
+        return np.asarray(np.log(efficiency[out]) + fit_exponent(others) * np.log(gpus[out]))
+
+    return held_out([key(row) for row in rows], told_without)
 
 
 def scaling_document(model: ScalingModel) -> dict[str, object]:

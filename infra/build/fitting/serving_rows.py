@@ -16,8 +16,8 @@ from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import Setting
 from advisor.models.language.serving.eras import minor_version
-from advisor.models.language.serving.fit import MeasuredValue
 from advisor.models.language.serving.rates import sequences_held
+from advisor.models.language.serving.values import MeasuredValue
 
 _SHORTEST_OUTPUT = 8
 # Requests a second beyond which runs of a few hundred requests are a start and an end.

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from advisor.domain import Task
-from advisor.models.performance.fitting import Fit, fitted, learnt
+from advisor.infra.build.fitting.network_effects import Fit, fitted, learnt
+from advisor.infra.build.fitting.observations import MeasuredStep, columns, question_conditions
+from advisor.models.bayes import Floats
 from advisor.models.performance.kinship import Kinship, kinship_of
-from advisor.models.performance.networks import Floats, NetworkFacts
-from advisor.models.performance.observations import MeasuredStep, columns, question_conditions
+from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Posterior
 from advisor.models.performance.step_times import ROW_SIGMA, StepTimes, arithmetic_of, chip, features_of
 

@@ -15,8 +15,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import IMAGENET
-from advisor.models.performance.intervals import logs_by_stage
-from advisor.models.performance.networks import Floats
+from advisor.models.bayes import Floats
+from advisor.models.performance.join import logs_by_stage
 from advisor.models.performance.pipeline import PipelineColumns, host_rate, join_logs
 
 # Before any run: a queue's own exponent, tasks are alike, and several GPUs lose a few per cent.

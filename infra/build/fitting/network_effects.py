@@ -1,0 +1,140 @@
+"""Fits step times on measured rows, networks' effects integrated out.
+
+Rows of one network share its effects, so they are whitened together; what remains is a least
+squares problem in the parameters with Gaussian priors (`models.bayes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from advisor.models.bayes import Floats, Gaussian, Parameters, Search, most_likely, student_weights
+from advisor.models.performance.posterior import EFFECTS, Cell, Posterior, effect_groups, steps_of
+
+_MOST_WEIGHT = 1.2
+_SEARCH = Search(steps=40, close=1e-3, damping=1e-2, least_damping=1e-6, most_damping=1e4, more=4.0)
+# Parameters that explain how a source measured; a prediction never names them.
+OF_SOURCES = ("source/", "host/")
+
+
+class Fit(NamedTuple):
+    """Parameters at the maximum, their covariance, and residuals of the rows, effects left in."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+    residuals: Floats
+    weights: Floats
+
+
+def fitted(cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, start: Fit | None = None) -> Fit:
+    """Fit on rows: log seconds (n,) with their standard deviations about a good model (n,)."""
+    parameters = Parameters()
+    steps = steps_of([cell.step for cell in cells], parameters)
+    first = np.array([prior.mean for prior in parameters.priors])
+    if start:
+        first = parameters.values(start.names, start.mean)
+    noise = NetworkNoise(cells, sigma)
+    best = most_likely(parameters.priors, steps, log_measured, noise, first, _SEARCH)
+    covariance = np.asarray(np.linalg.inv(best.precision), dtype=float)
+    return Fit(parameters.names, best.theta, covariance, best.residuals, noise.weights)
+
+
+class Block(NamedTuple):
+    """Rows of one network, with the covariance that its effects give them."""
+
+    network: str
+    rows: np.ndarray[tuple[int], np.dtype[np.intp]]
+    shared: Floats
+
+
+def network_blocks(cells: Sequence[Cell]) -> list[Block]:
+    """The rows of each network, and how its effects tie them together."""
+    members: dict[str, list[int]] = {}
+    for row, cell in enumerate(cells):
+        members.setdefault(cell.network, []).append(row)
+    blocks = []
+    for network, rows in members.items():
+        groups = [effect_groups(cells[row].step.conditions) for row in rows]
+        shared = np.zeros((len(rows), len(rows)))
+        for kind in groups[0]:
+            deviation = EFFECTS[kind]
+            _, code = np.unique([g[kind] for g in groups], return_inverse=True)
+            shared += deviation**2 * (code[:, None] == code[None])
+        blocks.append(Block(network, np.array(rows, dtype=np.intp), shared))
+    return blocks
+
+
+class NetworkNoise:
+    """Scatter of rows about what their networks' effects explain; `weights` (n,) say how much each
+    counts."""
+
+    def __init__(self, cells: Sequence[Cell], sigma: Floats) -> None:
+        self.blocks = network_blocks(cells)
+        self.weights: Floats = np.ones(len(cells))
+        self._sigma = sigma
+
+    def whitened(self, columns: Floats) -> Floats:
+        """The columns (n, m) with unit covariance."""
+        white = np.empty_like(columns)
+        for block in self.blocks:
+            white[block.rows] = np.linalg.solve(self._root(block), columns[block.rows])
+        return white
+
+    def learn(self, residuals: Floats) -> None:
+        """Weigh rows by how far they lie off what their network's effects explain."""
+        explained = np.empty_like(residuals)
+        for block in self.blocks:
+            root = self._root(block)
+            white = np.linalg.solve(root, residuals[block.rows])
+            explained[block.rows] = block.shared @ np.linalg.solve(root.T, white)
+        self.weights = student_weights((residuals - explained) / self._sigma, _MOST_WEIGHT)
+
+    def _root(self, block: Block) -> Floats:
+        rows = block.rows
+        noise = np.diag(self._sigma[rows] ** 2 / self.weights[rows])
+        return np.asarray(np.linalg.cholesky(block.shared + noise), dtype=float)
+
+
+def effects_of(
+    cells: Sequence[Cell], residuals: Floats, sigma: Floats, weights: Floats
+) -> dict[str, Gaussian]:
+    """What each network's residuals (n,) tell of its effects."""
+    result = {}
+    for block in network_blocks(cells):
+        groups = [effect_groups(cells[row].step.conditions) for row in block.rows.tolist()]
+        names = list(dict.fromkeys(name for group in groups for name in group.values()))
+        member = np.array([[name in group.values() for name in names] for group in groups], float)
+        prior = np.array([EFFECTS[name.partition("/")[0]] ** 2 for name in names])
+        noise = sigma[block.rows] ** 2 / weights[block.rows]
+        precision = np.diag(1 / prior) + member.T @ (member / noise[:, None])
+        covariance = np.asarray(np.linalg.inv(precision), dtype=float)
+        mean = covariance @ (member.T @ (residuals[block.rows] / noise))
+        result[block.network] = Gaussian(tuple(names), mean, covariance)
+    return result
+
+
+def posterior_of(fit: Fit, effects: dict[str, Gaussian]) -> Posterior:
+    """What predictions need of a fit: without what belongs to sources alone."""
+    known = Gaussian(fit.names, fit.mean, fit.covariance).kept(lambda name: not name.startswith(OF_SOURCES))
+    return Posterior(known.names, known.mean, known.covariance, effects)
+
+
+def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
+    """Log seconds of cells by a fit, networks' effects left out."""
+    parameters = Parameters()
+    steps = steps_of([cell.step for cell in cells], parameters)
+    return steps.log_seconds(parameters.values(fit.names, fit.mean))
+
+
+def learnt(fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats) -> tuple[Posterior, Floats]:
+    """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
+    (n,), effects left in."""
+    residuals = log_measured - fitted_logs(fit, cells)
+    noise = NetworkNoise(cells, sigma)
+    for _ in range(2):
+        noise.learn(residuals)
+    return posterior_of(fit, effects_of(cells, residuals, sigma, noise.weights)), residuals

@@ -1,0 +1,164 @@
+"""Fits what is believed of tuning rates on measured rows, with bounds from rows whose model or GPU was
+left out. A row is any record that has the columns of `language_sources/training_rows.py`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from msgspec import Struct
+
+from advisor.domain.generation import LlmMethod
+from advisor.models.bayes import Floats, Rows, held_out
+from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.language_model import LanguageModel
+
+# Quantiles that stand for each group where all count alike.
+_OF_EACH = 20
+_ROUNDS, _CLOSE = 20, 1e-2
+
+
+class Measured(NamedTuple):
+    """A run with the tokens a second that each of its GPUs got through."""
+
+    run: Run
+    tokens_per_second_per_gpu: float
+
+    @property
+    def log_seconds(self) -> float:
+        """Log seconds of a token on each GPU."""
+        return -float(np.log(self.tokens_per_second_per_gpu))
+
+
+def fitted(rows: Sequence[Measured]) -> Belief:
+    """The belief that rows leave, without what belongs to their sources."""
+    runs = [row.run for row in rows]
+    prior = prior_of(runs)
+    after = prior.updated_robustly(
+        Columns(runs, prior.names).linearised,
+        np.array([row.log_seconds for row in rows]),
+        np.full(len(rows), NOISE),
+        rounds=_ROUNDS,
+        close=_CLOSE,
+    ).kept(lambda name: name.partition("/")[0] not in OF_SOURCES)
+    return Belief(after.names, after.mean, after.covariance)
+
+
+class LeftOut(Struct, frozen=True):
+    """Rows predicted by beliefs that never saw their group: log seconds, each (n,)."""
+
+    predicted: Floats
+    deviation: Floats
+    measured: Floats
+
+    @property
+    def errors(self) -> Floats:
+        """Relative errors of the rate, without sign."""
+        return np.asarray(np.abs(np.exp(self.measured - self.predicted) - 1))
+
+    @property
+    def standardised(self) -> Floats:
+        """Residuals of log seconds in predicted deviations."""
+        return np.asarray((self.measured - self.predicted) / self.deviation)
+
+
+def left_out(rows: Sequence[Measured], group_of: Callable[[Run], str]) -> LeftOut:
+    """Each row predicted by a fit on the rows of all other groups."""
+
+    def told_without(out: Rows) -> Floats:
+        belief = fitted([row for row, gone in zip(rows, out, strict=True) if not gone])
+        estimates = belief.estimates([row.run for row, gone in zip(rows, out, strict=True) if gone])
+        return np.column_stack([estimates.mean, np.sqrt(estimates.variance + NOISE**2)])
+
+    predicted, deviation = held_out([group_of(row.run) for row in rows], told_without).T
+    return LeftOut(predicted, deviation, np.array([row.log_seconds for row in rows]))
+
+
+def balanced(standardised: Floats, groups: Sequence[str]) -> tuple[float, ...]:
+    """Sorted residuals in which every group counts alike, whatever its rows: `_OF_EACH` evenly
+    spaced quantiles of each."""
+    levels = (np.arange(_OF_EACH) + 0.5) / _OF_EACH
+    labels = np.array(groups)
+    quantiles = [np.quantile(standardised[labels == one], levels) for one in np.unique(labels)]
+    return tuple(np.sort(np.concatenate(quantiles)).tolist())
+
+
+def model_group(run: Run) -> str:
+    """The group of a run's model: its size, so that copies under other names leave with it."""
+    return size_of(run.tuning.model)
+
+
+def gpu_group(run: Run) -> str:
+    """The group of a run's GPU."""
+    return run.tuning.gpu.name
+
+
+def run_of(row: Any, gpus: Mapping[str, GpuFacts]) -> Run:
+    """The run of a row, on the GPU of its name; `KeyError` for an unknown GPU."""
+    tuning = FineTuning(
+        model=model_of(row),
+        method=LlmMethod(row.method),
+        sequence=row.sequence,
+        micro_batch=row.micro_batch,
+        gpu=_gpu(row, gpus[row.gpu]),
+        gpus=row.gpus,
+        link=row.link if row.gpus > 1 else "none",
+        checkpointing=Checkpointing(row.checkpointing),
+        sharding=Sharding(row.sharding),
+    )
+    return Run(
+        tuning,
+        framework=row.framework,
+        source=row.source,
+        released=row.released,
+        fp8=row.precision == "fp8",
+        eager=bool(row.eager),
+        tensor_parallel=row.tensor_parallel,
+        pipeline_parallel=row.pipeline_parallel,
+        context_parallel=row.context_parallel,
+        expert_parallel=row.expert_parallel,
+        accumulation=row.accumulation,
+        switched=row.switched,
+    )
+
+
+def model_of(row: Any) -> LanguageModel:
+    """The model of a row's sizes."""
+    return LanguageModel(
+        name=row.model,
+        family="",
+        layers=row.layers,
+        hidden=row.hidden,
+        heads=row.heads,
+        kv_heads=row.kv_heads,
+        head_dim=row.head_dim,
+        ffn=row.ffn,
+        gated=bool(row.gated),
+        vocab=row.vocab,
+        tied=bool(row.tied),
+        experts=row.experts,
+        experts_per_token=row.experts_per_token,
+        expert_ffn=row.expert_ffn,
+    )
+
+
+def measured_rows(rows: Sequence[Any], gpus: Mapping[str, GpuFacts]) -> list[Measured]:
+    """Those rows that tell a rate."""
+    return [
+        Measured(run_of(row, gpus), row.tokens_per_second_per_gpu)
+        for row in rows
+        if not math.isnan(row.tokens_per_second_per_gpu)
+    ]
+
+
+def _gpu(row: Any, gpu: GpuFacts) -> GpuFacts:
+    """The card as measured: a variant has another name, lest its effect be the usual card's."""
+    if math.isnan(row.gpu_watts):
+        return gpu
+    return gpu._replace(
+        name=f"{gpu.name} {row.gpu_watts:g}W", watts=row.gpu_watts, bandwidth_gb_s=row.gpu_gb_per_second
+    )

@@ -1,0 +1,359 @@
+"""One Gaussian over named parameters, what measured rows make of it, and how wide bounds are.
+
+    y = f(theta) + noise,  theta ~ N(mean, C),  S = df/dtheta
+
+    condition   theta = mean + C S' (S C S' + N)^-1 (y - f - S (mean - theta)),  repeated
+    fit         least |W (y - f(theta))|^2 + |(theta - prior) / sigma|^2,  W of a Student t, damped
+    bound       the ceil((n + 1) c)-th smallest residual of n rows that the prediction was not fitted on
+
+Step times of GPUs and CPUs, serving and tuning each have an `f`; all else is here. A residual is
+log(observed / predicted). Bounds are split conformal quantiles (Vovk et al.), so n residuals carry
+confidences up to n / (n + 1): nine are the fewest for 90 %.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.bool_]
+# Means (n,) at parameters (p,), and slopes (n, p).
+Linearised = Callable[[Floats], tuple[Floats, Floats]]
+
+# Log parameters that move less than this between two updates stand still.
+_STILL = 1e-3
+# Degrees of freedom of the Student t that keeps wrong rows from bending the rest.
+_DEGREES = 4.0
+# The longest step of a parameter in a search.
+_LONGEST = 1.0
+# Residuals of the smallest group that bounds may stand on.
+FEWEST = 9
+
+
+class Bounds(NamedTuple):
+    """Lower bound, median and upper bound of the same number, one of each for every row (n,)."""
+
+    lower: Floats
+    median: Floats
+    upper: Floats
+
+
+class Prior(Struct, frozen=True):
+    """What is believed of a parameter before anything is measured: a Gaussian."""
+
+    mean: float
+    sigma: float
+
+
+NOTHING = Prior(0.0, 1e-6)
+
+
+class Parameters:
+    """Names of parameters with their priors, in the order in which they were first needed."""
+
+    def __init__(self) -> None:
+        self.place: dict[str, int] = {}
+        self.priors: list[Prior] = []
+        self.of("nothing", NOTHING)
+
+    def of(self, name: str, prior: Prior) -> int:
+        """The index of the parameter; a new one takes its prior."""
+        if name not in self.place:
+            self.place[name] = len(self.priors)
+            self.priors.append(prior)
+        return self.place[name]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names, in order."""
+        return tuple(self.place)
+
+    def values(self, names: Sequence[str], mean: Floats) -> Floats:
+        """Each parameter's value where `names` (p,) have it with `mean` (p,), else its prior's."""
+        existing = dict(zip(names, mean.tolist(), strict=True))
+        priors = zip(self.names, self.priors, strict=True)
+        return np.array([existing.get(name, prior.mean) for name, prior in priors])
+
+
+class Gaussian(Struct, frozen=True):
+    """Means (p,) and covariance (p, p) of named parameters."""
+
+    names: tuple[str, ...]
+    mean: Floats
+    covariance: Floats
+
+    def parameters(self) -> Parameters:
+        """Indices of these parameters; what a question needs beside them follows."""
+        parameters = Parameters()
+        parameters.place = {name: index for index, name in enumerate(self.names)}
+        parameters.priors = [NOTHING] * len(self.names)
+        return parameters
+
+    def extended(self, parameters: Parameters) -> Gaussian:
+        """With the priors of parameters that these `parameters` have beyond the Gaussian's own."""
+        known = len(self.names)
+        return joined([self, believed(parameters.names[known:], parameters.priors[known:])])
+
+    def kept(self, chosen: Callable[[str], bool]) -> Gaussian:
+        """The parameters whose names are chosen, the others integrated out."""
+        rows = [row for row, name in enumerate(self.names) if chosen(name)]
+        return Gaussian(
+            tuple(self.names[row] for row in rows), self.mean[rows], self.covariance[np.ix_(rows, rows)]
+        )
+
+    def updated(
+        self,
+        linearised: Linearised,
+        measured: Floats,
+        sigma: Floats,
+        *,
+        start: Floats | None = None,
+        most_updates: int = 3,
+    ) -> Gaussian:
+        """Once n values are `measured` (n,) with standard errors `sigma` (n,).
+
+        A Gauss-Newton update from `start` (p,), else from the mean, repeated since predictions bend
+        with their parameters.
+        """
+        theta, white = self.mean if start is None else start, np.zeros((0, len(self.mean)))
+        for _ in range(most_updates):
+            predicted, slopes = linearised(theta)
+            root, white = _whitened(self.covariance, slopes, sigma)
+            left = measured - predicted - slopes @ (self.mean - theta)
+            after = self.mean + white.T @ np.linalg.solve(root, left)
+            moved = float(np.abs(after - theta).max(initial=0.0))
+            theta = after
+            if moved < _STILL:
+                break
+        return Gaussian(self.names, theta, self.covariance - white.T @ white)
+
+    def updated_robustly(
+        self,
+        linearised: Linearised,
+        measured: Floats,
+        sigma: Floats,
+        *,
+        rounds: int,
+        most_weight: float = math.inf,
+        close: float | None = None,
+        most_updates: int = 3,
+    ) -> Gaussian:
+        """As `updated`, in rounds that each weigh rows by how far the last one left them off.
+
+        With `close`, a round starts at the one before, and the last is the one that moves no parameter
+        further.
+        """
+        after: Gaussian = self
+        weights = np.ones(len(measured))
+        for _ in range(rounds):
+            before = after.mean
+            start = None if close is None else before
+            noise = sigma / np.sqrt(weights)
+            after = self.updated(linearised, measured, noise, start=start, most_updates=most_updates)
+            weights = student_weights((measured - linearised(after.mean)[0]) / sigma, most_weight)
+            if close is not None and float(np.abs(after.mean - before).max()) < close:
+                break
+        return after
+
+
+def believed(names: Sequence[str], priors: Sequence[Prior]) -> Gaussian:
+    """Parameters of which nothing is known but their priors."""
+    sigmas = np.array([prior.sigma for prior in priors])
+    return Gaussian(tuple(names), np.array([prior.mean for prior in priors]), np.diag(np.square(sigmas)))
+
+
+def joined(parts: Sequence[Gaussian]) -> Gaussian:
+    """Gaussians that tell nothing of each other as one."""
+    size = sum(len(part.names) for part in parts)
+    covariance, first = np.zeros((size, size)), 0
+    for part in parts:
+        end = first + len(part.names)
+        covariance[first:end, first:end] = part.covariance
+        first = end
+    names = tuple(name for part in parts for name in part.names)
+    return Gaussian(names, np.concatenate([part.mean for part in parts]), covariance)
+
+
+def variances(rows: Floats, covariance: Floats) -> Floats:
+    """Of each row's weighted sum (n,), for weights (n, p)."""
+    result: Floats = ((rows @ covariance) * rows).sum(axis=1)
+    return result
+
+
+def _whitened(covariance: Floats, slopes: Floats, sigma: Floats) -> tuple[Floats, Floats]:
+    """The root of the covariance that the rows are expected to have, (n, n), and the parts of the
+    parameters that each whitened row tells, (n, p): a rank-n update."""
+    used = np.flatnonzero(slopes.any(axis=0))
+    reach = slopes[:, used] @ covariance[used]
+    expected = reach[:, used] @ slopes[:, used].T + np.diag(np.square(sigma))
+    root: Any = np.linalg.cholesky(expected)
+    return np.asarray(root, dtype=float), np.asarray(np.linalg.solve(root, reach), dtype=float)
+
+
+def student_weights(standardised: Floats, most: float = math.inf) -> Floats:
+    """Weights of rows under a Student t, from residuals in their standard deviations (n,)."""
+    return np.minimum((_DEGREES + 1) / (_DEGREES + standardised**2), most)
+
+
+class Form(Protocol):
+    """The rows of a fit as functions of its parameters."""
+
+    def log_seconds(self, theta: Floats) -> Floats:
+        """Log seconds (n,) for parameters (p,)."""
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log seconds (n,), and their slopes (n, p)."""
+
+
+class Noise(Protocol):
+    """The scatter of the rows of a fit about the form, and how much each counts."""
+
+    def whitened(self, columns: Floats) -> Floats:
+        """Columns (n, m) of the rows with unit covariance."""
+
+    def learn(self, residuals: Floats) -> None:
+        """Weigh the rows anew, by residuals (n,)."""
+
+
+class Search(NamedTuple):
+    """A damped search: it ends where a step gains less than the share `close`; a step that gains
+    nothing is damped `more` times as much."""
+
+    steps: int
+    close: float
+    damping: float
+    least_damping: float
+    most_damping: float
+    more: float
+
+
+class Maximum(NamedTuple):
+    """The likeliest parameters (p,), the rows' residuals (n,), and the precision (p, p) at the last
+    step's start."""
+
+    theta: Floats
+    residuals: Floats
+    precision: Floats
+
+
+def most_likely(
+    priors: Sequence[Prior], form: Form, log_measured: Floats, noise: Noise, start: Floats, search: Search
+) -> Maximum:
+    """The maximum a posteriori by damped Gauss-Newton steps; `noise` learns after each."""
+    prior = np.array([entry.mean for entry in priors])
+    spread = np.array([entry.sigma for entry in priors])
+
+    def misfit(white: Floats, theta: Floats) -> float:
+        return float((white**2).sum() + (((theta - prior) / spread) ** 2).sum())
+
+    theta, damping = start, search.damping
+    residuals, precision = log_measured, np.diag(spread**-2.0)
+    for _ in range(search.steps):
+        mean, slopes = form.linearised(theta)
+        white = noise.whitened(np.column_stack([log_measured - mean, slopes]))
+        gradient = white[:, 1:].T @ white[:, 0] - (theta - prior) / spread**2
+        precision = white[:, 1:].T @ white[:, 1:] + np.diag(spread**-2.0)
+        before = misfit(white[:, 0], theta)
+        while True:
+            step = np.linalg.solve(precision + damping * np.diag(np.diag(precision)), gradient)
+            after = theta + np.clip(step, -_LONGEST, _LONGEST)
+            residuals = log_measured - form.log_seconds(after)
+            now = misfit(noise.whitened(residuals[:, None])[:, 0], after)
+            if now <= before or damping > search.most_damping:
+                break
+            damping *= search.more
+        damping = max(damping / 5, search.least_damping)
+        theta = after
+        noise.learn(residuals)
+        if before - now < search.close * before:
+            break
+    return Maximum(theta, residuals, precision)
+
+
+def held_out(groups: Sequence[str] | NDArray[Any], told_without: Callable[[Rows], Any]) -> Floats:
+    """Values of each row (n, ..) as `told_without` the rows of its own group (a mask) has them."""
+    labels = np.asarray(groups)
+    result: Floats | None = None
+    for label in np.unique(labels):
+        out = labels == label
+        values = np.asarray(told_without(out), dtype=float)
+        if result is None:
+            result = np.empty((len(labels), *values.shape[1:]))
+        result[out] = values
+    return np.zeros(0) if result is None else result
+
+
+class HalfWidths(NamedTuple):
+    """Distances in log rate from the prediction down to `lower` and up to `upper`.
+
+    `calibrated` is False where no group has enough residuals for the confidence; the widths
+    then are the extremes seen, widened as a Gaussian's would be.
+    """
+
+    lower: float
+    upper: float
+    calibrated: bool
+
+
+def half_widths(
+    residuals: Mapping[str, Sequence[float]], groups: Sequence[str], confidence: float
+) -> HalfWidths:
+    """Bounds from the first of `groups`, nearest first, that is large enough.
+
+    `residuals` are sorted lists by group. A bound never lies on the wrong side of the
+    prediction: a group's bias widens the far side and does not narrow the near one.
+    """
+    enough = max(FEWEST, math.ceil(confidence / (1 - confidence) - 1e-9))
+    for group in groups:
+        values = residuals.get(group, ())
+        if len(values) >= enough:
+            rank = math.ceil((len(values) + 1) * confidence - 1e-9) - 1
+            return HalfWidths(max(0.0, -values[-1 - rank]), max(0.0, values[rank]), True)
+    return _beyond(max((residuals.get(group, ()) for group in groups), key=len), confidence)
+
+
+def multipliers(standardised: Sequence[float], confidence: float) -> HalfWidths:
+    """Bounds in predicted standard deviations of log *seconds*, from sorted residuals in that unit.
+
+    Too few of them for the confidence: half as wide again as a Gaussian's.
+    """
+    rank = math.ceil((len(standardised) + 1) * confidence - 1e-9) - 1
+    if rank >= len(standardised):
+        width = 1.5 * gaussian_multiplier(confidence)
+        return HalfWidths(width, width, False)
+    # The upper ones are of rates that were lower than predicted.
+    lower, upper = standardised[rank], -standardised[-1 - rank]
+    return HalfWidths(max(0.0, lower), max(0.0, upper), True)
+
+
+@lru_cache(maxsize=64)
+def gaussian_multiplier(confidence: float) -> float:
+    """The one-sided standard normal quantile, for doubts that no residuals describe.
+
+    Newton's method on the error function: `statistics.NormalDist` says the same, and takes 4 ms
+    to import while somebody waits.
+    """
+    z = 0.0
+    for _ in range(60):
+        excess = 0.5 * (1 + math.erf(z / math.sqrt(2))) - confidence
+        step = excess * math.sqrt(2 * math.pi) * math.exp(z * z / 2)
+        z -= max(-0.5, min(0.5, step))
+        if abs(step) < 1e-12:
+            break
+    return z
+
+
+def _beyond(values: Sequence[float], confidence: float) -> HalfWidths:
+    """A guess where calibration ends: the spread seen, scaled to the confidence."""
+    if len(values) < 2:
+        return HalfWidths(math.inf, math.inf, False)
+    spread = math.sqrt(sum(value * value for value in values) / len(values))
+    width = max(gaussian_multiplier(confidence) * spread, max(map(abs, values)))
+    return HalfWidths(width, width, False)

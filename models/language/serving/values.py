@@ -1,0 +1,93 @@
+"""Measured values of served models as columns, and the log seconds that parameters give them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from advisor.models.bayes import Floats, Parameters
+from advisor.models.language.serving.effects import Design, Setting, design_of
+from advisor.models.language.serving.seconds import Logs, request_seconds, static_batch_seconds
+from advisor.models.language.serving.work import Work, work_of
+
+Integers = NDArray[np.intp]
+
+# What a row tells: seconds of each token and of the first one in a closed loop, of a whole batch,
+# and of each output token of the replica where as many sequences are in flight as memory holds;
+# `rate` is the same of a closed loop, and follows from the first two.
+QUANTITIES = ("each_token", "first_token", "arriving", "batch", "saturated", "rate")
+_DIFFERENCE = 1e-4
+
+
+class MeasuredValue(NamedTuple):
+    """One measured value: seconds of a quantity with `sequences` in flight, of `arrivals` a
+    second where requests come by themselves."""
+
+    setting: Setting
+    quantity: str
+    sequences: float
+    input_tokens: float
+    output_tokens: float
+    seconds: float
+    arrivals: float = 0.0
+
+
+class Measured(NamedTuple):
+    """Rows as columns, with the design of their logs."""
+
+    work: Work
+    design: Design
+    members: Mapping[str, Integers]
+    sequences: Floats
+    input_tokens: Floats
+    output_tokens: Floats
+    arrivals: Floats
+
+    def log_seconds_of(self, logs: Floats) -> Floats:
+        """Log seconds (n,) for logs (n, logs)."""
+        result = np.empty(len(logs))
+        for quantity, rows in self.members.items():
+            work = self.work.take(rows)
+            sizes = (self.sequences[rows], self.input_tokens[rows], self.output_tokens[rows])
+            of_rows = Logs(*logs[rows].T)
+            if quantity == "batch":
+                seconds = static_batch_seconds(work, of_rows, *sizes)
+            elif quantity == "arriving":
+                seconds = request_seconds(work, of_rows, *sizes, arrivals=self.arrivals[rows]).first_token
+            else:
+                phase = "rate" if quantity == "saturated" else quantity
+                seconds = getattr(request_seconds(work, of_rows, *sizes), phase)
+            result[rows] = np.log(seconds)
+        return result
+
+    def log_seconds(self, theta: Floats) -> Floats:
+        """Log seconds (n,) at parameters (p,)."""
+        return self.log_seconds_of(self.design.logs(theta))
+
+    def linearised(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Log seconds (n,) at parameters (p,), and their slopes (n, p)."""
+        logs = self.design.logs(theta)
+        mean = self.log_seconds_of(logs)
+        of_logs = np.empty_like(logs)
+        for log in range(logs.shape[1]):
+            moved = logs.copy()
+            moved[:, log] += _DIFFERENCE
+            of_logs[:, log] = (self.log_seconds_of(moved) - mean) / _DIFFERENCE
+        return mean, self.design.slopes(of_logs, len(theta))
+
+
+def measured(rows: Sequence[MeasuredValue], parameters: Parameters) -> Measured:
+    """The rows as columns; parameters that they need are added to `parameters`."""
+    quantities = np.array([row.quantity for row in rows])
+    return Measured(
+        work=work_of([row.setting.deployment for row in rows]),
+        design=design_of([row.setting for row in rows], parameters),
+        members={q: np.flatnonzero(quantities == q) for q in QUANTITIES if (quantities == q).any()},
+        sequences=np.array([row.sequences for row in rows], dtype=float),
+        input_tokens=np.array([row.input_tokens for row in rows], dtype=float),
+        output_tokens=np.array([row.output_tokens for row in rows], dtype=float),
+        arrivals=np.array([row.arrivals for row in rows], dtype=float),
+    )
