@@ -2,23 +2,225 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import mmap
+import os
+import random
 import statistics
-from collections.abc import Sequence
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+from msgspec import Struct
 
 from advisor.domain import MIB
+from advisor.errors import MeasuringError
 from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.reading import (
-    Opened,
-    Pattern,
-    TimedRead,
-    opened_past_cache,
-    scratch_file,
-    timed_read,
-)
 from advisor.sweeps.probe.session import Session
 from advisor.sweeps.probe.timing import LEAST_REPEATS
+
+_OFFSETS_SEED = 0
+
+
+class Pattern(Struct, frozen=True, kw_only=True):
+    """One way to read: `depth` blocks are asked for at a time, each by a thread of its own."""
+
+    block_bytes: int
+    depth: int
+    at_random: bool
+
+
+class TimedRead(Struct, frozen=True, kw_only=True):
+    """What came of reading for a while; a latency in seconds of each read, at least one."""
+
+    wall_seconds: float
+    processor_seconds: float
+    latencies: tuple[float, ...]
+
+    @property
+    def reads_per_second(self) -> float:
+        """IOPS."""
+        return len(self.latencies) / self.wall_seconds
+
+
+class Opened(Struct, frozen=True, kw_only=True):
+    """A file opened for reading; not `direct` means through the page cache."""
+
+    descriptor: int
+    size_bytes: int
+    direct: bool
+
+
+@contextmanager
+def opened_past_cache(descriptor: int, size_bytes: int) -> Iterator[Opened]:
+    """Open an open file (it may be nameless) once more, with O_DIRECT where its file system
+    takes it, else buffered."""
+    path = f"/proc/self/fd/{descriptor}"
+    again, direct = _open_direct(path), True
+    if again is None:
+        again, direct = os.open(path, os.O_RDONLY), False
+        os.posix_fadvise(again, 0, 0, os.POSIX_FADV_RANDOM)  # no reading ahead
+    try:
+        yield Opened(descriptor=again, size_bytes=size_bytes, direct=direct)
+    finally:
+        os.close(again)
+
+
+def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
+    """Read for about `seconds`; a buffered file's pages are dropped from the cache before.
+
+    Raises OSError when a read fails or ends short.
+    """
+    if not file.direct:
+        os.posix_fadvise(file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    blocks = file.size_bytes // pattern.block_bytes
+    in_order = itertools.count(random.Random(time.monotonic_ns()).randrange(blocks))
+    stop = threading.Event()
+    with ThreadPoolExecutor(pattern.depth) as threads:
+        start, processor = time.perf_counter(), time.process_time()
+        readers = [
+            threads.submit(_read, file, pattern, _offsets(pattern, blocks, in_order, thread), stop)
+            for thread in range(pattern.depth)
+        ]
+        try:
+            stop.wait(seconds)
+        finally:
+            stop.set()  # also on Ctrl-C: leaving waits for the threads
+        latencies = [latency for reader in readers for latency in reader.result()]
+        wall, processor = time.perf_counter() - start, time.process_time() - processor
+    return TimedRead(wall_seconds=wall, processor_seconds=processor, latencies=tuple(latencies))
+
+
+def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int) -> Iterator[int]:
+    """Where to read next; readers in order share one counter, so that they form one stream."""
+    draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
+    while True:
+        block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks
+        yield block * pattern.block_bytes
+
+
+def _read(file: Opened, pattern: Pattern, offsets: Iterator[int], stop: threading.Event) -> list[float]:
+    latencies: list[float] = []
+    with mmap.mmap(-1, pattern.block_bytes) as buffer:  # aligned to a page, as O_DIRECT asks
+        while not (latencies and stop.is_set()):
+            offset = next(offsets)
+            start = time.perf_counter()
+            count = os.preadv(file.descriptor, [buffer], offset)
+            latencies.append(time.perf_counter() - start)
+            if count != pattern.block_bytes:
+                raise OSError(f"a read ended after {count} of {pattern.block_bytes} bytes")
+    return latencies
+
+
+def _open_direct(path: str) -> int | None:
+    """A descriptor with O_DIRECT that was tried with one read; None where it is refused."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECT)
+    except (OSError, AttributeError):
+        return None
+    try:
+        with mmap.mmap(-1, mmap.PAGESIZE) as buffer:
+            os.preadv(descriptor, [buffer], 0)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+_LEAST_BYTES = 16 * 2**20
+_SHARE_OF_FREE_SPACE = 0.1
+_BLOCK_BYTES = 4 * 2**20
+_BLOCKS_A_SYNC = 8
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def scratch_file(folder: Path, most_bytes: int, seconds: float) -> Iterator[tuple[int, int]]:
+    """(descriptor, bytes) of a file of random bytes that are on the disk by now.
+
+    It holds what can be written in `seconds`, at most `most_bytes` and a tenth of the free
+    space, and at least 16 MiB; it has no name from its first moment on. Raises
+    `MeasuringError` when the folder cannot be written or has no room.
+    """
+    room = _room(folder)
+    with _opened(folder) as file:
+        size = _fill(file.fileno(), min(most_bytes, room), seconds)
+        if size < _LEAST_BYTES:
+            raise MeasuringError(
+                "'{folder}' ran out of space", hint="name another folder with --disk", folder=folder
+            )
+        yield file.fileno(), size
+
+
+def _room(folder: Path) -> int:
+    try:
+        space = os.statvfs(folder)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+    room = int(space.f_bavail * space.f_frsize * _SHARE_OF_FREE_SPACE)
+    if room < _LEAST_BYTES:
+        free, needed = room / _SHARE_OF_FREE_SPACE / 2**20, _LEAST_BYTES / _SHARE_OF_FREE_SPACE
+        raise MeasuringError(
+            "only {free:.0f} MiB are free at '{folder}', and {needed:.0f} MiB are needed "
+            "(a tenth of it is used)",
+            hint="name another folder with --disk",
+            free=free,
+            folder=folder,
+            needed=needed / 2**20,
+        )
+    return room
+
+
+def _opened(folder: Path) -> IO[bytes]:
+    try:
+        return tempfile.TemporaryFile(dir=folder, buffering=0)
+    except OSError as error:
+        raise _unwritable(folder, error) from error
+
+
+def _unwritable(folder: Path, error: OSError) -> MeasuringError:
+    return MeasuringError(
+        "cannot write to '{folder}' ({strerror})",
+        hint="name another folder with --disk",
+        folder=folder,
+        strerror=error.strerror,
+    )
+
+
+def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
+    """Write random bytes (which no file system can compress) until enough or late."""
+    generator = np.random.default_rng()
+    ends_at = time.monotonic() + seconds
+    written, most_bytes = 0, most_bytes // _BLOCK_BYTES * _BLOCK_BYTES
+    try:
+        while written < most_bytes:
+            if written >= _LEAST_BYTES and time.monotonic() > ends_at:
+                break
+            for _ in range(min(_BLOCKS_A_SYNC, (most_bytes - written) // _BLOCK_BYTES)):
+                _write_all(descriptor, generator.bytes(_BLOCK_BYTES))
+                written += _BLOCK_BYTES
+            # Else the time would measure memory, and reads would meet pages not yet written.
+            os.fdatasync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_SPACE:
+            raise
+    return written
+
+
+def _write_all(descriptor: int, content: bytes) -> None:
+    rest = memoryview(content)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
+
 
 KIB = 2**10
 _DEPTHS = (1, 16)

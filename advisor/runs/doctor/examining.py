@@ -2,17 +2,212 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
-from advisor.errors import one_line
+from advisor.errors import MeasuringError, one_line
+from advisor.extras import install_command
 from advisor.runs.doctor.finding import Check, Finding, State
-from advisor.runs.doctor.leftovers import check_leftovers
-from advisor.runs.doctor.machine import check_clock, check_disk, check_limits, check_shared_memory
-from advisor.runs.doctor.packages import check_gpu, check_ray, check_torch
-from advisor.runs.doctor.records import check_bundle, check_database, check_unsaved, dates_in_bundle
+from advisor.runs.doctor.machine import (
+    check_bundle,
+    check_clock,
+    check_database,
+    check_disk,
+    check_limits,
+    check_shared_memory,
+    check_unsaved,
+    dates_in_bundle,
+)
+from advisor.sweeps.machine.gpu import NO_NVML, gpus
+from advisor.sweeps.trial.orphans.orphan import Orphan
+from advisor.sweeps.trial.orphans.removing import find_orphans, remove
+
+_TOLD_COMMANDS = 3
+
+
+def check_leftovers(*, keep: bool) -> Finding:
+    """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
+    left = find_orphans()
+    if not left:
+        return Finding(check="leftovers", state=State.OK, found="none", facts=_facts([], [], []))
+    if keep:
+        return Finding(
+            check="leftovers",
+            state=State.WARNING,
+            found=f"of killed sweeps: {_named(left)}",
+            advice="advisor doctor (without --dry-run) removes it, and so does the next sweep",
+            facts=_facts(left, [], []),
+        )
+    outcome = remove(left)
+    stuck = [orphan.orphan for orphan in outcome.stuck]
+    facts = _facts(left, outcome.gone, stuck)
+    if not stuck:
+        text = f"of killed sweeps, removed: {_named(left)}"
+        return Finding(check="leftovers", state=State.OK, found=text, facts=facts)
+    reasons = sorted({orphan.reason for orphan in outcome.stuck})
+    return Finding(
+        check="leftovers",
+        state=State.PROBLEM,
+        facts=facts,
+        found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
+        advice=f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
+    )
+
+
+def _named(left: list[Orphan]) -> str:
+    """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
+    kinds: dict[str, list[Orphan]] = {}
+    for orphan in left:
+        kinds.setdefault(orphan.kind, []).append(orphan)
+    return ", ".join(
+        f"{len(some)} {_counted(kind, len(some))} ({some[0].name}{', ..' * (len(some) > 1)})"
+        for kind, some in kinds.items()
+    )
+
+
+def _counted(kind: str, count: int) -> str:
+    return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
+
+
+def _commands(stuck: list[Orphan]) -> str:
+    some = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_TOLD_COMMANDS])
+    return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
+
+
+def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
+    def listed(some: Any) -> list[dict[str, str]]:
+        return [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some]
+
+    return {"found": listed(found), "removed": listed(removed), "stuck": listed(stuck)}
+
+
+_PATIENCE_SECONDS = 60.0
+_DRIVER = Path("/proc/driver/nvidia/version")
+_GPU_FACTS = ("name", "driver", "memory_mib")
+_TORCH = """
+import json, torch
+told = {"version": torch.__version__, "cuda_build": torch.version.cuda, "gpus": []}
+try:
+    torch.zeros(1)
+    if torch.cuda.is_available():
+        torch.zeros(1, device="cuda")
+        told["gpus"] = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
+except RuntimeError as error:
+    told["error"] = " ".join(str(error).split())[:200]
+print(json.dumps(told))
+"""
+_RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
+
+
+def check_gpu() -> Finding:
+    """What the driver tells; a machine without a GPU is well, too."""
+    try:
+        known = [{name: gpu[name] for name in _GPU_FACTS} for gpu in gpus()]
+    except MeasuringError as error:
+        if not _DRIVER.exists() and error.code == NO_NVML:
+            text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
+            return Finding(check="gpu", state=State.OK, found=text, facts={"gpus": []})
+        return Finding(
+            check="gpu",
+            state=State.PROBLEM,
+            found=str(error),
+            facts={"gpus": []},
+            advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
+            "container with --gpus all",
+        )
+    named = ", ".join(str(gpu.get("name")) for gpu in known) or "the driver knows no GPU"
+    driver = next((gpu.get("driver") for gpu in known), None)
+    state = State.OK if known else State.WARNING
+    return Finding(
+        check="gpu",
+        state=state,
+        found=f"{named}; driver {driver}" if known else named,
+        advice="" if known else "look with lspci whether the machine has one",
+        facts={"gpus": known},
+    )
+
+
+def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
+    """Whether torch loads, computes, and sees the GPU that the driver has."""
+    if not find_spec("torch"):
+        return Finding(
+            check="torch",
+            state=State.WARNING,
+            found="not installed: nothing can be measured here",
+            advice=install_command("sweep"),
+        )
+    answer = _asked(code, patience_seconds)
+    if "error" in answer:
+        return Finding(
+            check="torch",
+            state=State.PROBLEM,
+            found=str(answer["error"]),
+            facts=answer,
+            advice="install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
+        )
+    gpus = ", ".join(answer["gpus"])
+    text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
+    if _DRIVER.exists() and not gpus:
+        return Finding(
+            check="torch",
+            state=State.PROBLEM,
+            facts=answer,
+            found=f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
+            advice="install a torch built for CUDA (https://pytorch.org/get-started), and update "
+            "the driver where it is older than that",
+        )
+    return Finding(check="torch", state=State.OK, found=text, facts=answer)
+
+
+def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
+    """Whether Ray loads; everything but clusters works without it."""
+    without = "measure with --executor process meanwhile"
+    if not find_spec("ray"):
+        return Finding(
+            check="ray",
+            state=State.WARNING,
+            found="not installed",
+            advice=f"{install_command('sweep')}; {without}",
+        )
+    answer = _asked(code, patience_seconds)
+    if "error" in answer:
+        return Finding(
+            check="ray",
+            state=State.WARNING,
+            found=str(answer["error"]),
+            facts=answer,
+            advice=f"install it anew (pip install 'ray>=2.60'); {without}",
+        )
+    return Finding(check="ray", state=State.OK, found=str(answer["version"]), facts=answer)
+
+
+def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
+    """The JSON that a child prints last; `error` where there is none."""
+    command = [sys.executable, "-P", "-W", "ignore", "-c", code]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience_seconds, stdin=subprocess.DEVNULL
+        )
+    except subprocess.TimeoutExpired:
+        return {"error": f"did not load in {patience_seconds:g} s"}
+    lines = done.stdout.strip().splitlines()
+    try:
+        answer: Any = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        answer = None
+    if isinstance(answer, dict):
+        return answer
+    lines = done.stderr.strip().splitlines()
+    ending = lines[-1][:200] if lines else f"ended with code {done.returncode}"
+    return {"error": f"does not load: {ending}"}
+
 
 SCHEMA = "advisor.doctor/1"
 

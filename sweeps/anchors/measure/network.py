@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
@@ -12,16 +14,63 @@ import torch
 
 from advisor.domain import Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
-from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.capture import capture_operations
+from advisor.models.zoo.opening import Runnable, open_network
 from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
-from advisor.sweeps.anchors.measure.operations import captured_operations, profiled_operators
 from advisor.sweeps.anchors.measure.session import Session, device_facts, measure_with_loader, steps_on
+from advisor.sweeps.operators import operator_table
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.faults import lacks_memory
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_steps import TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine
 from advisor.sweeps.worker.torch_facts import forget_peaks, free_memory
+
+_MOST_STEPS = 5
+
+
+def profiled_operators(engine: TorchEngine, batch_size: int, seconds: float) -> list[dict[str, Any]]:
+    """The table of `operator_table`, of some steps within `seconds`."""
+    from torch.profiler import ProfilerActivity, profile
+
+    on_gpu = engine.device.type == "cuda"
+    activities = [ProfilerActivity.CPU] + ([ProfilerActivity.CUDA] if on_gpu else [])
+    batch, runner = engine.batch(batch_size), StepRunner(engine, depth=0)
+    runner.submit(*batch)
+    ends_at, steps = time.monotonic() + seconds, 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the profiler's advice to its own users
+        with profile(activities=activities) as profiled:
+            while steps == 0 or (steps < _MOST_STEPS and time.monotonic() < ends_at):
+                runner.submit(*batch)
+                steps += 1
+        averages = profiled.key_averages()
+    return operator_table(averages, steps, on_gpu)
+
+
+def captured_operations(network: Runnable, task: Task) -> dict[str, dict[str, float]] | None:
+    """Kernels, FLOPs and bytes a sample by class of operation; None where the network cannot be
+    captured (it takes no square images, or does not run on the meta device)."""
+    shape = network.info.input_shape
+    if not network.info.takes_images or shape[1] != shape[2]:
+        return None
+    try:
+        with torch.device("meta"):
+            module = network.build()
+        operations = capture_operations(module, shape[-1], training=task is Task.TRAINING)
+    except Exception:
+        return None  # absent: other outputs than logits, sizes that depend on data
+    result: dict[str, dict[str, float]] = defaultdict(
+        lambda: {"count": 0, "flops_per_sample": 0.0, "bytes_per_sample": 0.0, "fixed_bytes": 0.0}
+    )
+    for operation in operations:
+        row = result[operation.kind]
+        row["count"] += 1
+        row["flops_per_sample"] += operation.flops
+        row["bytes_per_sample"] += operation.sample_bytes
+        row["fixed_bytes"] += operation.fixed_bytes
+    return dict(result)
+
 
 _LEAST_STEPS = 4
 _MOST_POWER = 16

@@ -11,8 +11,7 @@ import pytest
 from click.testing import CliRunner
 from moto import mock_aws
 
-from advisor.cli.cloud import cloud
-from advisor.cli.cloud_view import time_left
+from advisor.cli.cloud import cloud, time_left
 from advisor.cli.main import run
 from advisor.infra.aws import tags
 from tests.infra.aws.reaping import NOW, a_group, a_volume, an_instance, worn

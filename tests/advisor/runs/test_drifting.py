@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.domain import Status
-from advisor.runs.drift import drift_between, is_fresh
+from advisor.runs.refit import drift_between, is_fresh
 from tests.sweeps.builders import measurement, resources, trial
 
 STEADY = tuple(0.1 + 0.001 * (n % 7) for n in range(60))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe import disk, reading
-from advisor.sweeps.probe.reading import Opened, Pattern, opened_past_cache, scratch_file, timed_read
+from advisor.sweeps.probe import disk
+from advisor.sweeps.probe.disk import Opened, Pattern, opened_past_cache, scratch_file, timed_read
 from tests.sweeps.probe.test_session import _session
 
 MIB = 2**20
@@ -43,7 +43,7 @@ def test_too_little_space_is_told_before_anything_is_written(tmp_path, monkeypat
     class Full:
         f_bavail, f_frsize = 8, MIB
 
-    monkeypatch.setattr(reading.os, "statvfs", lambda _: Full)
+    monkeypatch.setattr(disk.os, "statvfs", lambda _: Full)
     with pytest.raises(MeasuringError, match="only 8 MiB are free"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
 
@@ -52,7 +52,7 @@ def test_a_quota_that_ends_the_writing_is_told(tmp_path, monkeypatch):
     def refuse(_descriptor, _content):
         raise OSError(errno.EDQUOT, "Disk quota exceeded")
 
-    monkeypatch.setattr(reading.os, "write", refuse)
+    monkeypatch.setattr(disk.os, "write", refuse)
     with pytest.raises(MeasuringError, match="ran out of space"), scratch_file(tmp_path, 16 * MIB, 1.0):
         pass
 
@@ -74,7 +74,7 @@ def test_reading_in_order_takes_each_block_once_whatever_the_depth(written, monk
         return read(descriptor, buffers, offset)
 
     with opened_past_cache(*written) as file:
-        monkeypatch.setattr(reading.os, "preadv", recording)
+        monkeypatch.setattr(disk.os, "preadv", recording)
         timed_read(file, Pattern(block_bytes=MIB, depth=4, at_random=False), 0.005)
     seen = offsets[:16]
     assert len(set(seen)) == len(seen)
@@ -89,7 +89,7 @@ def test_where_o_direct_is_refused_reads_are_buffered_and_say_so(written, monkey
             raise OSError(errno.EINVAL, "Invalid argument")
         return really_open(path, flags, *more)
 
-    monkeypatch.setattr(reading.os, "open", refuse)
+    monkeypatch.setattr(disk.os, "open", refuse)
     with opened_past_cache(*written) as file:
         assert not file.direct
         assert timed_read(file, ANYWHERE, 0.01).latencies
@@ -114,7 +114,7 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
 
 
 def test_rates_latencies_and_iops_belong_together(tmp_path):
-    windows = [reading.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
+    windows = [disk.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
     pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
     found = disk._figures(windows, pattern, "a test")
     assert found["iops"]["value"] == 100.0

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe import accelerator, gemm, gpu, layers, operations
+from advisor.sweeps.probe import accelerator, gemm, gpu, operations
 from advisor.sweeps.probe.figures import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
@@ -104,13 +104,13 @@ def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsa
 
 def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
     small = {
-        "conv3x3": layers._convolution(4, 4, 8, 3),
-        "lstm": layers._lstm(8),
-        "depthwise": layers._convolution(4, 4, 8, 3, groups=4),
-        "linear": layers._linear(8, 4),
-        "batch_norm": layers._normalisation(4, 8),
-        "pooling": layers._pooling(4, 8),
-        "elementwise": layers._elementwise(4, 8),
+        "conv3x3": operations._convolution(4, 4, 8, 3),
+        "lstm": operations._lstm(8),
+        "depthwise": operations._convolution(4, 4, 8, 3, groups=4),
+        "linear": operations._linear(8, 4),
+        "batch_norm": operations._normalisation(4, 8),
+        "pooling": operations._pooling(4, 8),
+        "elementwise": operations._elementwise(4, 8),
     }
     monkeypatch.setattr(operations, "LAYERS", {name: {"wide": one} for name, one in small.items()})
     monkeypatch.setattr(operations, "SIZES", ("wide",))
@@ -137,7 +137,7 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
     ],
 )
 def test_operations_are_counted_two_a_multiply_add(name, size, flops):
-    layer = layers.LAYERS[name][size](layers.Setting(accelerator.CPU, 1, torch.float32))
+    layer = operations.LAYERS[name][size](operations.Setting(accelerator.CPU, 1, torch.float32))
     assert layer.flops == flops
 
 
@@ -145,7 +145,7 @@ def test_counted_operations_are_those_that_torch_counts():
     from torch.utils.flop_counter import FlopCounterMode
 
     for name in ("conv3x3", "conv1x1", "depthwise", "linear"):
-        layer = layers.LAYERS[name]["deep"](layers.Setting(accelerator.CPU, 2, torch.float32))
+        layer = operations.LAYERS[name]["deep"](operations.Setting(accelerator.CPU, 2, torch.float32))
         with FlopCounterMode(display=False) as counter:
             layer.call(*layer.inputs)
         assert counter.get_total_flops() == layer.flops
@@ -155,14 +155,14 @@ def test_counted_operations_are_those_that_torch_counts():
     ("build", "forward", "backward"),
     [
         # 1x4x8x8 floats are 1024 bytes, and so is what the layer gives out.
-        (layers._elementwise(4, 8), 3 * 1024, 3 * 1024),
-        (layers._normalisation(4, 8), 2 * 1024 + 32, 3 * 1024 + 64),
+        (operations._elementwise(4, 8), 3 * 1024, 3 * 1024),
+        (operations._normalisation(4, 8), 2 * 1024 + 32, 3 * 1024 + 64),
         # 4x4 outputs of 4 channels: 256 bytes, and 512 of indices.
-        (layers._pooling(4, 8), 1024 + 256, 256 + 512 + 1024),
+        (operations._pooling(4, 8), 1024 + 256, 256 + 512 + 1024),
     ],
 )
 def test_traffic_counts_what_must_be_moved_and_no_more(build, forward, backward):
-    layer = build(layers.Setting(accelerator.CPU, 1, torch.float32))
+    layer = build(operations.Setting(accelerator.CPU, 1, torch.float32))
     output = layer.call(*layer.inputs)
     assert operations._bytes_forward(layer, output) == forward
     assert operations._bytes_backward(layer, output) == backward

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
-from advisor.sweeps.probe import pci, topology
+from advisor.sweeps.probe import gpu, topology
 from tests.sweeps.probe.samples import LSPCI, MOUNTINFO, NODE_MEMINFO
 
 
@@ -32,7 +32,7 @@ def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, thre
 
 
 def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
-    devices = {device.slot: device for device in pci.parse_lspci(LSPCI)}
+    devices = {device.slot: device for device in gpu.parse_lspci(LSPCI)}
     assert devices["0000:00:1e.0"].name == "TU104GL [Tesla T4]"
     assert devices["0000:00:1e.0"].vendor_code == "10de"
     radeon = devices["0000:0a:00.0"]
@@ -42,11 +42,11 @@ def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():
 
 @given(st.text())
 def test_any_text_is_no_error_for_the_lspci_parser(text):
-    pci.parse_lspci(text)
+    gpu.parse_lspci(text)
 
 
 def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
-    monkeypatch.setattr(pci, "_lspci", lambda: LSPCI)
+    monkeypatch.setattr(gpu, "_lspci", lambda: LSPCI)
     for slot, code in {"0000:00:1e.0": "0x030200", "0000:00:00.0": "0x060000"}.items():
         place = tmp_path / slot
         place.mkdir()
@@ -61,7 +61,7 @@ def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
         }
         for name, text in files.items():
             (place / name).write_text(text + "\n")
-    (card,) = pci.accelerators(tmp_path)
+    (card,) = gpu.accelerators(tmp_path)
     assert card["name"] == "TU104GL [Tesla T4]"
     assert (card["pcie_generation"], card["max_pcie_generation"]) == (1, 3)
     assert (card["pcie_width"], card["max_pcie_width"]) == (8, None)
@@ -69,7 +69,7 @@ def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("speed", "generation"), [("16.0 GT/s PCIe", 4), ("Unknown", None)])
 def test_the_speed_of_a_lane_tells_the_generation(speed, generation):
-    assert pci.parse_generation(speed) == generation
+    assert gpu.parse_generation(speed) == generation
 
 
 def test_a_folder_lies_on_the_deepest_and_last_mount():

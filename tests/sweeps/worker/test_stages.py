@@ -17,9 +17,8 @@ from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.limits.without_cgroups import Unlimited
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.stages import stage_results
+from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
 from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
-from advisor.sweeps.worker.stored_samples import StoredPart, read_for
 from tests.sweeps.builders import TIME_BOX, trial
 from tests.sweeps.cuda_standin import simulated
 

@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.runs.doctor import leftovers, machine, packages, records
+from advisor.runs.doctor import examining, machine
 from advisor.runs.doctor.examining import document, run_checks, worst
 from advisor.runs.doctor.finding import Finding, State
 from advisor.store.measurements import open_store
@@ -41,8 +41,8 @@ def refuse():
     ],
 )
 def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, state, words):
-    monkeypatch.setattr(leftovers, "find_orphans", lambda: found)
-    told = leftovers.check_leftovers(keep=keep)
+    monkeypatch.setattr(examining, "find_orphans", lambda: found)
+    told = examining.check_leftovers(keep=keep)
     assert told.state is state
     assert words.replace(".", "") in told.found.replace("(", "").replace(")", "")
     assert bool(told.advice) == (state is not State.OK)
@@ -89,51 +89,51 @@ def test_a_clock_before_the_bundled_prices_is_wrong():
 )
 def test_a_torch_that_breaks_is_told_and_breaks_nothing_here(code, words):
     pytest.importorskip("torch")
-    told = packages.check_torch(60, code)
+    told = examining.check_torch(60, code)
     assert told.state is State.PROBLEM
     assert words in told.found
 
 
 def test_a_torch_that_hangs_is_ended_and_told():
     pytest.importorskip("torch")
-    told = packages.check_torch(0.5, "import time; time.sleep(600)")
+    told = examining.check_torch(0.5, "import time; time.sleep(600)")
     assert told.state is State.PROBLEM
     assert "did not load in 0.5 s" in told.found
 
 
 def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
     told = '{"version": "2.13.0+cpu", "cuda_build": null, "gpus": []}'
-    monkeypatch.setattr(packages, "find_spec", lambda _: True)
+    monkeypatch.setattr(examining, "find_spec", lambda _: True)
     code = f"print('''{told}''')"
-    monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")
-    assert packages.check_torch(30, code).state is State.OK
-    monkeypatch.setattr(packages, "_DRIVER", tmp_path)
-    assert "though a driver is loaded" in packages.check_torch(30, code).found
+    monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
+    assert examining.check_torch(30, code).state is State.OK
+    monkeypatch.setattr(examining, "_DRIVER", tmp_path)
+    assert "though a driver is loaded" in examining.check_torch(30, code).found
 
 
 def test_packages_that_are_not_there_are_named_with_what_installs_them(monkeypatch):
-    monkeypatch.setattr(packages, "find_spec", lambda _: None)
-    for check in (packages.check_torch, packages.check_ray):
+    monkeypatch.setattr(examining, "find_spec", lambda _: None)
+    for check in (examining.check_torch, examining.check_ray):
         assert check().state is State.WARNING
         assert "pip install" in check().advice
-    assert "--executor process" in packages.check_ray().advice
+    assert "--executor process" in examining.check_ray().advice
 
 
 def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, tmp_path):
     def failing():
         raise MeasuringError("NVIDIA's driver does not answer")
 
-    monkeypatch.setattr(packages, "gpus", failing)
-    assert packages.check_gpu().state is State.PROBLEM
+    monkeypatch.setattr(examining, "gpus", failing)
+    assert examining.check_gpu().state is State.PROBLEM
 
     def missing():
         raise MeasuringError("no driver", code="no_nvml")
 
-    monkeypatch.setattr(packages, "gpus", missing)
-    monkeypatch.setattr(packages, "_DRIVER", tmp_path / "none")
-    assert packages.check_gpu().state is State.OK
-    monkeypatch.setattr(packages, "_DRIVER", tmp_path)
-    assert "--gpus all" in packages.check_gpu().advice
+    monkeypatch.setattr(examining, "gpus", missing)
+    monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
+    assert examining.check_gpu().state is State.OK
+    monkeypatch.setattr(examining, "_DRIVER", tmp_path)
+    assert "--gpus all" in examining.check_gpu().advice
 
 
 @pytest.fixture(params=DATABASES)
@@ -147,13 +147,13 @@ def url(request, tmp_path, monkeypatch):
 
 
 def test_the_database_is_told_and_never_changed(url, tmp_path):
-    empty = records.check_database()
+    empty = machine.check_database()
     assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
     assert not (tmp_path / "m.sqlite").exists()
     with closing(open_store()) as store:
         store.append(measurement())
         store.leases.take({"a trial": ""}, this_process())
-    told = records.check_database()
+    told = machine.check_database()
     assert told.state is State.OK
     assert (told.facts["rows"], len(told.facts["held"]), told.facts["left_leases"]) == (1, 1, 0)
     assert told.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
@@ -164,33 +164,33 @@ def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
     with closing(open_store()) as store:
         store.leases.take({"a trial": ""}, this_process())
         monkeypatch.setattr("advisor.store.leases.process_has_gone", lambda *_: True)
-        told = records.check_database()
+        told = machine.check_database()
     assert (told.facts["held"], told.facts["left_leases"]) == ([], 1)
     assert "1 leases of drivers that are gone" in told.found
 
 
 def test_a_database_that_does_not_answer_is_a_problem(monkeypatch):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://u:secret@127.0.0.1:1/d")
-    told = records.check_database(0.1)
+    told = machine.check_database(0.1)
     assert told.state is State.PROBLEM
     assert "secret" not in told.found
 
 
 def test_measurements_that_no_database_took_are_told_with_the_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert records.check_unsaved().state is State.OK
+    assert machine.check_unsaved().state is State.OK
     (tmp_path / "unsaved-20261121T120000Z-7.jsonl").write_text("{}\n")
-    told = records.check_unsaved()
+    told = machine.check_unsaved()
     assert told.state is State.WARNING
     assert f"advisor measurements import {tmp_path}/unsaved" in told.advice
 
 
 def test_the_bundle_is_whole_and_its_age_is_told():
-    young = records.check_bundle(PRICES + datetime.timedelta(days=3))
+    young = machine.check_bundle(PRICES + datetime.timedelta(days=3))
     assert (young.state, young.facts["age_days"]) == (State.OK, 3)
     assert len(young.facts["digest"]) == 64
-    assert records.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
-    assert PRICES in records.dates_in_bundle()
+    assert machine.check_bundle(PRICES + datetime.timedelta(days=400)).state is State.WARNING
+    assert PRICES in machine.dates_in_bundle()
 
 
 def test_a_check_that_fails_itself_hides_no_other():
