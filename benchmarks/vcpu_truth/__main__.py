@@ -11,11 +11,8 @@ import sys
 from typing import Any
 
 from advisor.catalog import load_catalog
-from benchmarks.accuracy.figures import Figures
-from benchmarks.vcpu_truth.instances import score_instances
-from benchmarks.vcpu_truth.servers import measured_servers, thread_curves
-from benchmarks.vcpu_truth.spread import spreads
-from benchmarks.vcpu_truth.threads import score_curves, score_switched_off
+from benchmarks.vcpu_truth.measured import measured_servers, thread_curves
+from benchmarks.vcpu_truth.scores import score_curves, score_instances, score_switched_off, spreads
 
 SCHEMA = "advisor.vcpu_truth/1"
 
@@ -29,16 +26,12 @@ def document() -> dict[str, Any]:
         "schema": SCHEMA,
         "servers": len(servers),
         "curves": len(curves),
-        "instances_from_whole_cores_of_another_cpu": list(map(_plain, ours)),
-        "instances_baselines_up_to_16_cores": list(map(_plain, baselines)),
-        "thread_curves": list(map(_plain, score_curves(curves))),
-        "second_threads_switched_on": list(map(_plain, score_switched_off(servers))),
+        "instances_from_whole_cores_of_another_cpu": [one.as_document() for one in ours],
+        "instances_baselines_up_to_16_cores": [one.as_document() for one in baselines],
+        "thread_curves": [one.as_document() for one in score_curves(curves)],
+        "second_threads_switched_on": [one.as_document() for one in score_switched_off(servers)],
         "spreads": spreads(servers, curves),
     }
-
-
-def _plain(one: Figures) -> dict[str, Any]:
-    return {**one.as_document(), "worst_group": one.worst_group}
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path, PurePosixPath
 
+from docs.site.arguments import arguments_page
 from docs.site.commands import command_pages
 
 ROOT = Path(__file__).parents[2]
@@ -55,6 +56,7 @@ def pages() -> dict[str, bytes]:
         found |= _moved(source, place)
     for name, text in command_pages().items():
         found[f"reference/commands/{name}.md"] = text.encode()
+    found["reference/arguments.md"] = arguments_page().encode()
     return found | _schemas() | {f"assets/{name}": (HERE / name).read_bytes() for name in ASSETS}
 
 

@@ -41,7 +41,7 @@ FORWARD_SHARE = 1 / 3
 # `bucket_cap_mb` of torch.nn.parallel.DistributedDataParallel.
 BUCKET_BYTES = 25 * 2**20
 # What all-reduces get of a network's rate on clouds, where nobody measured it: assumed, for want of
-# a published row; 0.54 at the bound of 90 %. Emulated nodes reached 0.9 (benchmarks/nodes.py).
+# a published row; 0.54 at the bound of 90 %. Emulated nodes reached 0.9 (tests/host/test_nodes.py).
 _USUAL_REACH, _REACH_SIGMA = 0.75, 0.25
 # How far a measured reach tells another: log standard deviations of one measurement, of each
 # doubling of the rate, and of another library.

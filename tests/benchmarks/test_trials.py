@@ -6,8 +6,6 @@ from advisor.domain import Task, Trial
 from advisor.sweeps.formats.serialization import trial_from_dict, trial_to_dict
 from benchmarks.rates import coverage, harness, pairs, stalls
 from benchmarks.rates.trials import emulated_trials
-from benchmarks.ray_cost import trials as ray_trials
-from benchmarks.store_speed import measurement
 
 
 def built(tmp_path) -> dict[str, list[Trial]]:
@@ -16,8 +14,6 @@ def built(tmp_path) -> dict[str, list[Trial]]:
         "coverage and pairs": emulated_trials(cells, seconds=1.0, samples=2),
         "harness": [harness.trial_of("alexnet", Task.INFERENCE, 8, tmp_path)],
         "stalls": [stalls.stalled_trial()],
-        "store_speed": [measurement(0).trial],
-        "ray_cost": ray_trials(2, "test"),
     }
 
 

@@ -4,7 +4,11 @@ import re
 
 import pytest
 
+from advisor.api import functions
+from advisor.api.signatures import fields_of
+from advisor.questions.by_task import kinds_of
 from docs.site.__main__ import main, pages, settings
+from docs.site.arguments import arguments_page
 from docs.site.commands import command_pages, commands
 
 
@@ -34,3 +38,11 @@ def test_the_page_of_a_command_has_each_of_its_options():
         for param in command.params:
             if param.param_type_name == "option" and not param.hidden:
                 assert param.opts[0] in text, (words, param.name)
+
+
+def test_the_page_of_arguments_has_each_of_each_function():
+    page = arguments_page()
+    for function in vars(functions).values():
+        for kind in kinds_of(function.kinds) if hasattr(function, "kinds") else ():
+            for name in fields_of(kind, function.sources):
+                assert f"| `{name}` |" in page, (function.__name__, name)

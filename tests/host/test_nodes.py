@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import advisor.sweeps.anchors.measure as package
-from benchmarks.nodes import NODES, NoNodes, compared, measured
+from tests.host.nodes import NODES, NoNodes, compared, measured
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 GBIT_PER_SECOND = 1.0

@@ -13,7 +13,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from benchmarks.nodes import NoNodes, address_of, emulated_nodes, parted
+from tests.host.nodes import NoNodes, address_of, emulated_nodes, parted
 from tests.postgresql import PostgreSQL
 from tests.sweeps.driver.test_claims import TRIALS
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import advisor
-from advisor.api import functions, reference, stub
+from advisor.api import functions, stub
 from advisor.cli import main
 from advisor.domain import Precision, Task
 from benchmarks.python_api import asked_by_command, asked_by_python, questions
@@ -168,11 +168,6 @@ def test_a_report_is_that_of_the_command(tmp_path):
 def test_the_stub_is_what_the_questions_give():
     assert stub.FILE.read_text() == stub.stub()
     ast.parse(stub.stub())
-
-
-def test_the_reference_is_what_the_questions_give():
-    page = reference.FILE.read_text()
-    assert page == reference.with_arguments(page)
 
 
 def test_signature_and_help_are_made_of_the_question():

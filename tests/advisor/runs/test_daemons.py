@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.schedule_kills import Series
+from tests.advisor.runs.kills import Series
 from tests.postgresql import DATABASES
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.hostile_requests import (
+from benchmarks.served import Served
+from tests.advisor.service.fuzzing import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
+from tests.advisor.service.hostile import (
     NOT_OVER_HTTP,
     PLAUSIBLE,
     QUESTIONS,
@@ -17,8 +19,6 @@ from benchmarks.hostile_requests import (
     operations_of,
     plausible_requests,
 )
-from benchmarks.served import Served
-from benchmarks.service_fuzz import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
 
 # What the guard says to requests that no description allows is a refusal, too.
 CHECKS = """

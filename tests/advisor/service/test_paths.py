@@ -13,9 +13,9 @@ from urllib.parse import quote
 
 import pytest
 
-from benchmarks.hostile_requests import Hostile, changed, operations_of
 from benchmarks.served import Served
-from benchmarks.service_fuzz import NO_TORCH, Asker
+from tests.advisor.service.fuzzing import NO_TORCH, Asker
+from tests.advisor.service.hostile import Hostile, changed, operations_of
 
 MARK = "qzwtmark"
 FORMS = (

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from benchmarks.served import Served
-from benchmarks.service_kills import Series, made_photographs
+from tests.advisor.service.kills import Series, made_photographs
 from tests.processes import gone
 
 SWEEP = {
@@ -111,7 +111,7 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
     server = Served("--rate-limit=0", f"--workers={workers}", folder=tmp_path)
-    outcome = Series(server, seed=1, sweep=False).run(2)
+    outcome = Series(server, seed=1).run(2)
     assert outcome["faults"] == []
     assert outcome["acknowledged"]["measurements"] > 0
     assert outcome["acknowledged"]["schedules"] > 0

@@ -1,7 +1,4 @@
-"""However a thousand launches go wrong, nothing is left, nothing is double, no budget is passed.
-
-All thousand, and the series that are broken on purpose: `python -m benchmarks.launches --json`.
-"""
+"""However a thousand launches go wrong, nothing is left, nothing is double, no budget is passed."""
 
 from __future__ import annotations
 

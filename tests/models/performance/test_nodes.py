@@ -14,7 +14,7 @@ from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.nodes import LATENCY_SECONDS, PAYLOAD_SHARE, all_reduce_seconds, node_law
 from advisor.sweeps.anchors.files import read_anchor
 
-# What `python benchmarks/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.
+# What `tests/host/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.
 FILES = sorted((Path(__file__).parents[2] / "data" / "nodes").glob("*.json"))
 
 BYTES, RATES = st.floats(1.0, 1e12), st.floats(0.01, 4000.0)

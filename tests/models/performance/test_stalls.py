@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -60,35 +57,3 @@ def test_an_exponent_is_a_queues_and_grows_with_the_batches_ahead():
     gamma = exponents(np.zeros(3), np.array([1.0, 2.0, 8.0]), plain)
     assert 2 ** (-1 / gamma) == pytest.approx([2 / 3, 3 / 4, 9 / 10])
     assert exponents(np.zeros(1), np.array([1e-9]), plain)[0] == pytest.approx(1.0)
-
-
-@pytest.mark.slow
-def test_the_scorer_tells_the_errors_of_what_ships(tmp_path):
-    """On two hosts whose probe and runs agree, and curves that scale freely."""
-    header = "system,precision,n_gpu,task,model,batch_per_gpu,syn_ips,real_ips,real_distort_ips"
-    lines = [header]
-    for host in ("one-a", "two-b"):
-        lines.append(f"{host},fp16,1,inference,alexnet,512,4000,1000,900")
-        lines += [f"{host},fp16,1,{task},resnet50,64,800,550,500" for task in ("training", "inference")]
-    write(tmp_path / "articles/input_pipeline_real_vs_synthetic.csv", lines)
-    threads = [f"n,1,{count},s,{count},0,," for count in (1, 2, 4, 8)]
-    write(
-        tmp_path / "perfmodel/presto/presto_thread_speedup.csv",
-        ["notebook,cell,thread_count,strategy,speedup,run,sample_count,dtype", *threads],
-    )
-    curve = [f"models,m,1,{n},0,0,{min(n, 6)}" for n in (1, 2, 4, 6, 12)]
-    write(
-        tmp_path / "perfmodel/synergy/synergy_cpu_mem_matrix.csv",
-        ["folder,model,gpus,cpus,cpu_row,mem_col,norm_throughput", *curve],
-    )
-    command = [sys.executable, "-m", "benchmarks.stalls", "--data", str(tmp_path), "--json"]
-    document = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    assert document["schema"] == "advisor.stalls/1"
-    assert document["stalls"]["host left out"]["rows"] == 4
-    assert document["vcpus"]["Presto"]["mape_percent"] < 10
-    assert document["vcpus"]["Synergy"]["mape_percent"] < 15
-
-
-def write(path, lines):
-    path.parent.mkdir(parents=True)
-    path.write_text("\n".join(lines) + "\n")

@@ -16,7 +16,7 @@ from advisor.questions import commands
 from advisor.questions.by_task import ByTask
 from advisor.questions.question import Field
 from advisor.sweeps.formats.serialization import measurement_to_dict
-from benchmarks.store_speed import measurement
+from tests.sweeps.builders import measurement
 
 JSON = "application/json"
 # What a valid body may say, by the name of its field; others are made from their schema.
@@ -456,7 +456,7 @@ def _operation(document: Mapping[str, Any], path: str, method: str, told: Mappin
 
 def _of_lines(path: str, method: str) -> Operation:
     """Measurements come as JSON lines; one line is a JSON object like any other body."""
-    line = measurement_to_dict(measurement(1))
+    line = measurement_to_dict(measurement())
     within = [("trial", name) for name in line["trial"]]
     fields = (*((name,) for name in line), *within)
     return Operation(method, path, (line,), fields, (), ())

@@ -1,26 +1,18 @@
 """kill -9 of daemons and runs of schedules at random instants; what must hold, checked.
 
-    python -m benchmarks.schedule_kills --json --kills 50 --seed 1
-    python -m benchmarks.schedule_kills --json --kills 50 --postgresql
-
-Two `advisor schedule run` share a database, in which some jobs (`advisor catalog refresh --show`,
-a second each) are always due. One of them is killed again and again, at any moment from its start
-on, the leader in every second case, and started anew; now and then it is the process of a run. In
-the end every job must have run: once, unless its own process was killed (then it was gone on with),
-and none may be left. Exit code 1 when something does not hold.
+Two `advisor schedule run` share a database, in which some jobs (`advisor catalog refresh --show`, a second
+each) are always due. One of them is killed again and again, at any moment from its start on, the leader in
+every second case, and started anew; now and then it is the process of a run. In the end every job must have
+run: once, unless its own process was killed (then it was gone on with), and none may be left.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import os
 import random
 import signal
-import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections import Counter
 from contextlib import suppress
@@ -29,7 +21,6 @@ from typing import Any
 
 from advisor.store.records import NewSchedule, Run, RunState
 from advisor.store.schedules import ScheduleBook
-from tests.postgresql import PostgreSQL
 
 # Every program of Python's that is started tells its command line.
 _TRACE = """
@@ -147,11 +138,9 @@ class Series:
         self._random, self._gap_seconds = random.Random(seed), gap_seconds
         self._lost: Counter[int] = Counter()
         self.killed: Counter[str] = Counter()
-        self.led_again: list[float] = []
 
     def run(self, kills: int) -> dict[str, Any]:
         """All of it; `faults` is empty where everything holds."""
-        begun = time.monotonic()
         both = [self.daemons.start(), self.daemons.start()]
         try:
             while self.killed.total() < kills:
@@ -161,7 +150,7 @@ class Series:
                 self._kill(both)
             self._wait(both)
             codes = [self._ended(one) for one in both]
-            return self._document(codes, time.monotonic() - begun)
+            return self._document(codes)
         finally:
             self.daemons.close()
             self.book.close()
@@ -178,16 +167,15 @@ class Series:
         both[place].wait()
         self.killed["leader" if leads else "other daemon"] += 1
         if leads:
-            self._note_next_leader()
+            self._wait_for_leader()
         both[place] = self.daemons.start()
 
-    def _note_next_leader(self) -> None:
+    def _wait_for_leader(self) -> None:
         begun = time.monotonic()
         while self.book.daemon.current() is None:
             if time.monotonic() - begun > _LONGEST_END_SECONDS:
                 raise RuntimeError(f"no daemon leads any more: {self.daemons.said[-500:]}")
             time.sleep(0.05)
-        self.led_again.append(time.monotonic() - begun)
 
     def _kill_run(self) -> bool:
         """Kill the process of a run, as soon as one has its run in hand; False where none has."""
@@ -216,7 +204,7 @@ class Series:
         one.send_signal(signal.SIGTERM)
         return one.wait(_LONGEST_END_SECONDS)
 
-    def _document(self, codes: list[int], seconds: float) -> dict[str, Any]:
+    def _document(self, codes: list[int]) -> dict[str, Any]:
         faults = self.jobs.faults(self.daemons.traced, self._lost)
         if codes != [128 + signal.SIGTERM] * 2:
             faults.append(f"the daemons ended with {codes}")
@@ -228,42 +216,4 @@ class Series:
             "jobs": self.jobs.count,
             "attempts": sum(run.attempts for run in self.jobs.runs),
             "faults": faults,
-            "led_again_seconds": _spread(self.led_again),
-            "seconds": round(seconds, 1),
         }
-
-
-def _spread(seconds: list[float]) -> dict[str, float] | None:
-    if not seconds:
-        return None
-    found = {"median": statistics.median(seconds), "most": max(seconds)}
-    return {"count": len(seconds), **{name: round(one, 2) for name, one in found.items()}}
-
-
-def main() -> int:
-    """Print one JSON document; returns the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print one JSON document (always so)")
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--gap", type=float, default=_LONGEST_GAP_SECONDS, help="most seconds")
-    parser.add_argument("--postgresql", action="store_true", help="instead of SQLite")
-    options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with tempfile.TemporaryDirectory(prefix="schedule-kills-") as name:
-        folder = Path(name)
-        server = PostgreSQL() if options.postgresql else None
-        try:
-            url = server.new_database() if server else f"sqlite:///{folder}/schedules.sqlite"
-            outcome = Series(url, folder, options.seed, options.gap).run(options.kills)
-        finally:
-            if server:
-                server.remove()
-    held = not outcome["faults"]
-    head = {"benchmark": "schedule_kills", "seed": options.seed, "held": held}
-    print(json.dumps({**head, "database": "postgresql" if server else "sqlite", **outcome}))
-    return 0 if held else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,30 +1,26 @@
-"""Writes the table of arguments in docs/how-to/python.md, out of the questions: `python -m
-advisor.api.reference`. A test holds it true."""
+"""The arguments of the Python functions as a page: a table out of the questions, so it cannot differ."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
-import advisor
 from advisor.api import functions
 from advisor.api.signatures import about, fields_of, shown_default, type_of
 from advisor.questions.by_task import kinds_of, tasks_of
 from advisor.questions.question import Field
 
-FILE = Path(advisor.__file__).parents[1] / "docs" / "how-to" / "python.md"
+_HEAD = "All are given by name. Not every argument goes with every task; what does not is a `UsageError`."
 # A bar inside of brackets belongs to what they hold.
 _ALTERNATIVE = re.compile(r"(?:[^|,\[\s]|\[(?:[^\[\]]|\[[^\]]*\])*\])+")
-_MARKED = re.compile(r"(<!-- arguments -->\n).*?(<!-- /arguments -->)", re.DOTALL)
 
 
-def with_arguments(page: str) -> str:
-    """The page with the arguments as they are now."""
-    return _MARKED.sub(lambda match: f"{match[1]}{arguments_table()}{match[2]}", page)
+def arguments_page() -> str:
+    """The page of all arguments, as the site shows it."""
+    return f"# Arguments of the Python functions\n\n{_HEAD}\n\n{_table()}"
 
 
-def arguments_table() -> str:
+def _table() -> str:
     """A row for each meaning of each argument, and which functions (and tasks) take it."""
     rows: dict[tuple[str, str, str, str], list[str]] = {}
     for name, field, where in _taken():
@@ -61,12 +57,3 @@ def _code(text: str) -> str:
     """In a cell a bar ends the cell."""
     names = re.sub(r"Literal\[([^]]*)\]", r"\1", text.removesuffix(" | None"))
     return ", ".join(f"`{part.replace(' | ', ' or ')}`" for part in _ALTERNATIVE.findall(names))
-
-
-def main() -> None:
-    """Write the page."""
-    FILE.write_text(with_arguments(FILE.read_text(encoding="utf-8")), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()

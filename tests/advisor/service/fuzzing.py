@@ -1,17 +1,13 @@
-"""Hostile requests against a real, running service: no 5xx, no traceback, no leak, flat memory.
+"""Sends hostile requests to a real, running service, and judges its answers: no 5xx, no traceback, no leak.
 
-    python -m benchmarks.service_fuzz --json --bodies 10000 --plausible 2000
-
-`hostile_requests` tells how they are made, from the service's own OpenAPI document; a key of scope
-measure asks, so that every route is reached. A body is one request. Sweeps that a mutation starts
-by accident end at once: their torch and Ray are such that cannot be imported.
+`hostile` makes them from the service's own OpenAPI document; a key of scope measure asks, so that every
+route is reached. Sweeps that a mutation starts by accident end at once: their torch and Ray cannot be
+imported.
 """
 
 from __future__ import annotations
 
-import argparse
 import http.client
-import itertools
 import json
 import re
 import socket
@@ -24,9 +20,8 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.service.answers import MOST_KEPT_BYTES
-from benchmarks.hostile_requests import Hostile, hostile_requests, operations_of, plausible_requests
 from benchmarks.served import Served
+from tests.advisor.service.hostile import Hostile
 
 _NOT_NOW = "not while this is tried"
 NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), f"raise ImportError({_NOT_NOW!r})\n")
@@ -36,9 +31,6 @@ _INSIDE = re.compile(
     rb"pydantic|granian| object at 0x|[A-Za-z]+(Error|Exception)\b: |<class |<function "
 )
 _SENSIBLE = (b"application/json", b"application/problem+json", b"application/x-ndjson", b"text/")
-_WARM_UP = 0.2
-# Kept answers fill up meanwhile.
-_MOST_GROWTH_MIB = 16.0 + MOST_KEPT_BYTES / 1024**2
 _TIMEOUT_SECONDS = 60.0
 
 
@@ -114,7 +106,7 @@ def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]
 
 def fuzz(service: Served, requests: Iterable[Hostile], key: str, found: Findings) -> None:
     """Send them all, and note what came."""
-    secrets = [key.encode(), str(service.folder).encode(), str(Path(__file__).parents[1]).encode()]
+    secrets = [key.encode(), str(service.folder).encode(), str(Path(__file__).parents[3]).encode()]
     asker = Asker(service.port, key)
     for one in requests:
         begun = time.perf_counter()
@@ -128,36 +120,6 @@ def fuzz(service: Served, requests: Iterable[Hostile], key: str, found: Findings
     asker.close()
 
 
-def run(bodies: int, plausible: int, seed: int) -> dict[str, Any]:
-    """Start a service, send so many, and tell what came of it."""
-    found = Findings()
-    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as service:
-        key = service.advisor("keys", "add", "fuzz", "--scope", "measure").strip()
-        requests = hostile_requests(operations_of(described(service.port)), seed)
-        begun = time.perf_counter()
-        warm = round(bodies * _WARM_UP)
-        fuzz(service, itertools.islice(requests, warm), key, found)
-        before = service.resident_mib
-        fuzz(service, itertools.islice(requests, bodies - warm), key, found)
-        seconds, after = time.perf_counter() - begun, service.resident_mib
-        fuzz(service, itertools.islice(plausible_requests(seed), plausible), key, found)
-        defects = defects_in(service.log)
-    return {
-        "benchmark": "service_fuzz",
-        "bodies": bodies,
-        "plausible": plausible,
-        "seed": seed,
-        "seconds": round(seconds, 1),
-        "statuses": {str(status): count for status, count in sorted(found.statuses.items())},
-        "ways": dict(sorted(found.ways.items())),
-        "slowest_seconds": round(found.slowest_seconds, 3),
-        "resident_mib": {"after_a_fifth": round(before, 1), "at_the_end": round(after, 1)},
-        "defects_in_the_log": defects,
-        "troubles": _each_once(found.troubles),
-        "passed": not found.troubles and not defects and after - before < _MOST_GROWTH_MIB,
-    }
-
-
 def defects_in(log: str) -> list[str]:
     """Each kind of defect that the service wrote down, with the lines where it happened."""
     found = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
@@ -169,31 +131,8 @@ def defects_in(log: str) -> list[str]:
     return sorted(found)
 
 
-def _each_once(troubles: Sequence[str]) -> list[str]:
-    """Of those on one operation that end alike the first, at most fifty."""
-    first = {(one.split()[2].partition("?")[0], one[-40:]): one for one in reversed(troubles)}
-    return list(first.values())[:50]
-
-
 def described(port: int) -> dict[str, Any]:
     """The service's OpenAPI document."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/openapi.json") as answer:
         document: dict[str, Any] = json.load(answer)
         return document
-
-
-def main() -> None:
-    """Print what was found; exit code 1 where something must not be."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="as JSON (the only form)")
-    parser.add_argument("--bodies", type=int, default=2000)
-    parser.add_argument("--plausible", type=int, default=400, help="questions besides")
-    parser.add_argument("--seed", type=int, default=8)
-    told = parser.parse_args()
-    result = run(told.bodies, told.plausible, told.seed)
-    print(json.dumps(result, indent=1))
-    raise SystemExit(0 if result["passed"] else 1)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,12 +1,9 @@
-"""All-reduce between emulated nodes: `python benchmarks/nodes.py --json`.
+"""All-reduce between emulated nodes.
 
 Four network namespaces of this machine stand for four nodes of one rank each. A bridge joins them;
 `tc tbf` holds each node's link to a rate in both directions. In each namespace runs
 `advisor measure --ranks 1 --nodes 4`: real gradients pass real TCP connections, at the pace of an
-emulated GPU. Prints, by link and network, the measured all-reduce beside the model's
-(`advisor.models.performance.nodes`), and the measured efficiency of DistributedDataParallel. Needs
-root,
-`ip` and `tc`; says so in `skipped` where they are missing. One JSON document on stdout.
+emulated GPU. `compared` puts the measured all-reduce beside the model's (`advisor.models.performance.nodes`).
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ from advisor.models.performance.nodes import all_reduce_seconds
 
 NODES = 4
 PORT = 29500
-# Gbit/s, network, GPU that is emulated.
-_CASES = ((1.0, "resnet50", "T4"), (1.0, "googlenet", "T4"), (0.5, "googlenet", "T4"))
 _MINUTES = "0.5"
 _TIMEOUT_SECONDS = 600.0
 
@@ -198,17 +193,3 @@ def compared(document: dict[str, Any]) -> dict[str, Any]:
         "model_all_reduce_seconds": model,
         "model_over_measured": model / seconds,
     }
-
-
-def main() -> None:
-    """Print the document; `--json` is the only form."""
-    answer: dict[str, Any] = {"benchmark": "nodes"}
-    try:
-        answer["rows"] = [compared(measured(*case)) for case in _CASES]
-    except NoNodes as error:
-        answer["skipped"] = str(error)
-    sys.stdout.write(json.dumps(answer, indent=2) + "\n")
-
-
-if __name__ == "__main__":
-    main()
