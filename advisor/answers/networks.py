@@ -19,10 +19,13 @@ from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation, Request
 from advisor.engine import Preparations, recommend, stack_assumption
+from advisor.engine.effort import Effort
 from advisor.engine.explaining import explain
-from advisor.engine.freshness import fresh_answer
 from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
+from advisor.engine.prices import fresh_answer
+from advisor.engine.relax import relaxations
 from advisor.engine.single import compare_instances, on_gpu, predict_instance
+from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.naming import other_names
@@ -125,11 +128,8 @@ def recommended(
 def _relaxed(
     result: Recommendation, question: Recommend, context: Context, preparations: Preparations
 ) -> NetworkRecommended:
-    from advisor.engine.relaxed import Effort  # most questions have an answer
-    from advisor.engine.relaxing import relaxations
-
-    effort, prepared = Effort(), preparations.of(result.request)
-    relaxing = relaxations(result, context.catalog, context.model, effort, prepared)
+    effort = Effort()
+    relaxing = relaxations(NetworkTask(preparations), result, effort=effort)
     result = replace(result, relaxations=relaxing, warnings=(*result.warnings, *effort.notes))
     return _answer(result, question, context, preparations, is_relaxed=True)
 

@@ -20,13 +20,17 @@ from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import GenerationRecommendation, GenerationRequest, ServingPrediction
-from advisor.engine.freshness import fresh_answer
-from advisor.engine.language.decision import recommend_serving
-from advisor.engine.language.memory import serving_memory_of
-from advisor.engine.language.no_offer import no_serving_offer
-from advisor.engine.language.prepared import ServingPreparations
-from advisor.engine.language.single import predict_serving
-from advisor.engine.language.ways import Cards, kv_precision_of
+from advisor.engine.decide import recommend
+from advisor.engine.effort import Effort
+from advisor.engine.no_offer import unmet
+from advisor.engine.prices import fresh_answer
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.serving.memory import serving_memory_of
+from advisor.engine.tasks.serving.options import Cards, kv_precision_of
+from advisor.engine.tasks.serving.prepared import ServingPreparations
+from advisor.engine.tasks.serving.single import predict_serving
+from advisor.engine.tasks.serving.task import ServingTask
+from advisor.engine.tasks.serving.words import described
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
@@ -102,17 +106,15 @@ def serving_recommended(
     context, model, request = _request(context, question)
     preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = today or requests.today()
-    answered = partial(recommend_serving, preparations=preparations, today=today)
+    task = ServingTask(preparations)
+    answered = partial(recommend, task, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     answer = _with_notes(answer, context._replace(notes=(*context.notes, *notes)))
     if answer.chosen is not None or not relax:
         return answer
-    from advisor.engine.language.relaxing import serving_relaxations  # most have an answer
-    from advisor.engine.relaxed import Effort
-
     effort = Effort()
-    ways = serving_relaxations(answer, preparations, today=today, effort=effort)
+    ways = relaxations(task, answer, effort=effort)
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
@@ -125,7 +127,7 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
         result=result,
         message_document=partial(generation_document, result, sources, every_rejected=every),
         text=lambda specs=None: generation_text(result, sources, all_rejected=every, specs=specs),
-        no_offer=partial(no_serving_offer, result),
+        no_offer=partial(unmet, result, described),
         csv=language_csv,
         markdown=language_markdown,
         start_file=partial(_start_file, result, question),

@@ -15,10 +15,15 @@ from advisor.answers.left_out import left_out
 from advisor.answers.serving import LanguageContext, sources_of
 from advisor.catalog import Catalog
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
-from advisor.engine.freshness import fresh_answer
-from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
-from advisor.engine.language.tuning.no_offer import no_tuning_offer
-from advisor.engine.language.tuning.single import predict_tuning, tuning_memory_of
+from advisor.engine.decide import recommend
+from advisor.engine.effort import Effort
+from advisor.engine.no_offer import unmet
+from advisor.engine.prices import fresh_answer
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.tuning.options import TuningPreparations
+from advisor.engine.tasks.tuning.single import predict_tuning, tuning_memory_of
+from advisor.engine.tasks.tuning.task import TuningTask
+from advisor.engine.tasks.tuning.words import described
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.language.finetuning import bundled_finetuning_predictor
@@ -50,17 +55,15 @@ def tuning_recommended(
     preparations = _preparations(context, language_model_of(question))
     request = finetuning_request(question, preparations.model, context.catalog)
     today = today or requests.today()
-    answered = partial(recommend_tuning, preparations=preparations, today=today)
+    task = TuningTask(preparations)
+    answered = partial(recommend, task, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     answer = replace(answer, warnings=(*context.notes, *notes, *answer.warnings))
     if answer.chosen is not None or not relax:
         return answer
-    from advisor.engine.language.tuning.relaxing import tuning_relaxations  # most have an answer
-    from advisor.engine.relaxed import Effort
-
     effort = Effort()
-    ways = tuning_relaxations(answer, preparations, today=today, effort=effort)
+    ways = relaxations(task, answer, effort=effort)
     return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
@@ -73,7 +76,7 @@ def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date 
         result=result,
         message_document=partial(finetuning_document, result, sources, every_rejected=every),
         text=lambda specs=None: finetuning_text(result, sources, all_rejected=every, specs=specs),
-        no_offer=partial(no_tuning_offer, result),
+        no_offer=partial(unmet, result, described),
         csv=language_csv,
         markdown=language_markdown,
         start_file=_no_start_file,
@@ -130,5 +133,5 @@ def _sources(context: LanguageContext) -> Sources:
     return replace(sources_of(context), model_id=predictor.id, trained_on=predictor.trained_on)
 
 
-def _preparations(context: LanguageContext, model: LanguageModel) -> Preparations:
-    return Preparations(context.catalog, model, bundled_finetuning_predictor())
+def _preparations(context: LanguageContext, model: LanguageModel) -> TuningPreparations:
+    return TuningPreparations(context.catalog, model, bundled_finetuning_predictor())

@@ -278,6 +278,11 @@ class Rejected(Struct, frozen=True):
 class LazyRejected(Sequence[Rejected]):
     """Rejected types whose records are made when they are read."""
 
+    @property
+    @abstractmethod
+    def counts(self) -> Mapping[str, int]:
+        """How many types each reason took out."""
+
     @abstractmethod
     def nearest(self, price: float | None, most: int) -> list[Rejected]:
         """The first `most` of `nearest_first`; no other record is made."""

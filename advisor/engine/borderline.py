@@ -1,35 +1,28 @@
 """Borderline candidates: where the prediction decides narrowly, and one trial would settle it.
 
-Three kinds. A cheaper spec whose upper bound reaches the target though its lower bound does not;
-the chosen one, when it only just answers and a little dearer one is much safer; the nearest one,
-when nothing is sure enough. A trial is worth the chance that the prediction decides wrongly, times
-what that costs: by the hour over the horizon, or, where a run is asked for, by the run. It is told
-only where it is worth more than it costs. What is recommended does not depend on any of this.
+Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen
+one, when it only just answers and a little dearer one is much safer; the nearest one, when nothing
+is sure enough. A trial is worth the chance that the prediction decides wrongly, times what that
+costs: by the hour over the horizon, or, where a run is asked for, by the run. It is told only where
+it is worth more than it costs. What is recommended does not depend on any of this.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Generic
 
 import numpy as np
 from msgspec import Struct
 
-from advisor.domain import Candidate, CloseCall, CloseCallKind, DiskChoice, Request
-from advisor.engine.limits import answering, at_count, cost
-from advisor.engine.prepared import Prepared
-from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
-from advisor.engine.table import Table
-from advisor.models.zoo.networks import can_be_run
+from advisor.domain import CloseCall, CloseCallKind
+from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats
 
-# Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
-TRIAL_MINUTES = 10.0
 # AWS bills Linux on demand, and its volumes, by the second, and for a minute at least.
 BILLING_MINIMUM_MINUTES = 1.0
 # A smaller chance to be wrong is not borderline, whatever is at stake.
@@ -40,68 +33,60 @@ MOST_CALLS = 3
 _AT_A_TIME = 8
 
 
-class _Contender(NamedTuple):
-    """A row of a table, what it ranks by (USD per hour, or per run), and its chance of reaching the
-    target."""
+class _Narrow(Struct, Generic[T], frozen=True):
+    """A contender whose trial may be worth more than it costs, and what it is held against."""
 
-    table: Table
-    at: int
-    cost: float
-    chance: float
-
-    @property
-    def batch(self) -> int:
-        """Its batch size."""
-        return int(self.table.batch[self.at])
+    kind: CloseCallKind
+    contender: Contender[T]
+    instead: Contender[T] | None
+    worth_usd: float
 
     @property
     def trial_usd(self) -> float:
-        """What a trial costs: one instance tells what all of them reach."""
-        return trial_cost_usd(float(self.table.usd_each[self.at]))
-
-
-class _Narrow(Struct, frozen=True):
-    """A contender whose trial is worth more than it costs, and what it is held against."""
-
-    kind: CloseCallKind
-    contender: _Contender
-    instead: _Contender | None
-    worth_usd: float
+        """A trial on one instance tells what all of them reach."""
+        usd_each = float(self.contender.table.usd_each[self.contender.row])
+        return trial_cost_usd(usd_each, self.contender.trial_minutes)
 
     @property
     def urgency(self) -> float:
         """What a trial saves beyond its cost; where nothing answers, how much of a chance of an
         answer a dollar buys."""
         if self.instead is None:
-            return self.contender.chance / self.contender.trial_usd
-        return self.worth_usd - self.contender.trial_usd
+            return self.contender.chance / self.trial_usd
+        return self.worth_usd - self.trial_usd
 
 
 def close_calls(
-    request: Request, prepared: Prepared, table: Table, ranked: Iterable[int], shown: Mapping[int, Candidate]
+    task: Task[R, O, T, C, A], request: R, options: O, table: T, ranked: Iterable[int], shown: Mapping[int, C]
 ) -> tuple[CloseCall, ...]:
     """The borderline candidates of an answer, the one whose trial is worth most first; at most
     three.
 
     `ranked` are the rows that answer, by rank, the chosen one first; `shown` are those of them that
-    are records already. Empty without a target, and where no trial can run what is asked.
+    are records already.
     """
-    measurable = request.can_be_measured and can_be_run(request.network)
-    if request.target_throughput is None or not measurable:
+    if not task.trials_tell(request):
         return ()
     by_rank = iter(ranked)
     first = next(by_rank, None)
-    costs = cost(request, table)
-    limit = math.inf if first is None else float(costs[first])
-    rows = [(one.table, one.at) for one in _contenders(request, table, limit)]
-    *contenders, last = _looked_at(request, prepared, [*rows, (table, first or 0)])
+    limit = math.inf if first is None else float(task.cost(request, table)[first])
+    best = _best_of_each_type(task.contenders(request, options, table, limit), limit)
+    if first is None and not best:
+        return ()
+    *contenders, last = task.looked_at(
+        request, options, [*((one.table, one.row) for one in best), (table, first or 0)]
+    )
     chosen = None if first is None else last
-    found = [_cheaper(request, contender, chosen) for contender in contenders]
-    if chosen is not None and _one_gpu(table)[chosen.at]:
-        found.append(_chosen(request, prepared, chosen, by_rank))
-    worth = [one for one in found if one is not None and one.worth_usd > one.contender.trial_usd]
+    narrow = [
+        _cheaper(task, request, contender, chosen)
+        for contender in contenders
+        if contender.chance >= LEAST_CHANCE
+    ]
+    if chosen is not None and chosen.settled:
+        narrow += _chosen(task, request, options, chosen, by_rank)
+    worth = [one for one in narrow if one.worth_usd > one.trial_usd]
     worth.sort(key=lambda one: -one.urgency)
-    return _records(request, table, shown, worth[:MOST_CALLS])
+    return tuple(_record(task, request, table, shown, one) for one in worth[:MOST_CALLS])
 
 
 def worth_of_trials(chances: Floats, taken: Booleans, costs: Floats) -> Floats:
@@ -131,131 +116,75 @@ def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float
     return usd_per_hour * max(BILLING_MINIMUM_MINUTES, minutes) / 60
 
 
-def _contenders(request: Request, table: Table, limit: float) -> list[_Contender]:
-    """Of each type the spec with the greatest expected saving, of those whose upper bound reaches
-    the target and that costs less than the chosen one; few, since each gets a close look."""
-    target = request.target_throughput or 0.0
-    slower = [table.take(_borderline(request, table, limit))]
-    if request.max_count > 1:
-        # With one instance less than it takes.
-        counted = table.take(table.count > 1)
-        fewer = at_count(counted, counted.count - 1)
-        slower.append(fewer.take(_borderline(request, fewer, limit)))
-    specs: dict[tuple[str, DiskChoice, int], list[_Contender]] = defaultdict(list)
-    for some in slower:
-        chances = chances_of_reaching(some.lower, some.median, some.upper, request.confidence, target)
-        costs, names = cost(request, some).tolist(), some.names[some.kind].tolist()
-        for at, (name, each, chance) in enumerate(zip(names, costs, chances, strict=True)):
-            key = name, some.disk[at].choice, int(some.count[at])
-            specs[key].append(_Contender(some, at, each, chance))
-    best: dict[str, _Contender] = {}
-    for (name, *_), group in specs.items():
-        offered = _with_good_batch(group)
-        if name not in best or _saving(offered, limit) > _saving(best[name], limit):
-            best[name] = offered
+def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list[Contender[T]]:
+    """Of each type the contender with the greatest expected saving; few, since each gets a close
+    look."""
+    best: dict[tuple[str, str], Contender[T]] = {}
+    for one in contenders:
+        instance = one.table.offer(one.row).instance
+        kind = instance.cloud, instance.name
+        if kind not in best or _saving(one, limit) > _saving(best[kind], limit):
+            best[kind] = one
     return sorted(best.values(), key=lambda one: -_saving(one, limit))[: 2 * MOST_CALLS]
 
 
-def _borderline(request: Request, table: Table, limit: float) -> Booleans:
-    """Rows that would answer if their rate were enough, as their upper bound is."""
-    target = request.target_throughput or 0.0
-    near = (table.lower < target) & (target <= table.upper) & (cost(request, table) < limit)
-    near &= _one_gpu(table)
-    return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
-
-
-def _one_gpu(table: Table) -> Booleans:
-    """A trial is one process on one GPU, and settles nothing of several."""
-    gpus = np.concatenate([block.gpus for block in table.blocks])
-    return np.asarray(gpus[table.option] == 1)
-
-
-def _with_good_batch(same_spec: Sequence[_Contender]) -> _Contender:
-    """The smallest batch that is about as likely to reach the target as any."""
-    enough = 0.95 * max(one.chance for one in same_spec)
-    return min((one for one in same_spec if one.chance >= enough), key=lambda one: one.batch)
-
-
-def _saving(one: _Contender, limit: float) -> float:
-    """The chance that a spec reaches the target times what that saves; without a chosen one, the
-    chance for each dollar."""
+def _saving(one: Contender[T], limit: float) -> float:
+    """The chance that a spec answers times what that saves; without a chosen one, the chance for
+    each dollar."""
     return one.chance / one.cost if limit == math.inf else one.chance * (limit - one.cost)
 
 
-def _looked_at(request: Request, prepared: Prepared, rows: Sequence[tuple[Table, int]]) -> list[_Contender]:
-    """Rows of tables with their chances, by bounds at several confidences."""
-    target, confidence = request.target_throughput or 0.0, request.confidence
-    found, costs = [], {id(table): cost(request, table) for table, _ in rows}
-    others = prepared.at_confidences(rows, CLOSE_LOOK)
-    for (table, at), bounds in zip(rows, others, strict=True):
-        count = int(table.count[at])
-        each = table.lower_each[at], table.median_each[at], table.upper_each[at]
-        lower, median, upper = (count * float(rate) for rate in each)
-        own = Bounds(lower, median, upper, confidence, bool(table.calibrated[at]))
-        chance = chance_of_reaching([own, *bounds], target)
-        found.append(_Contender(table, at, float(costs[id(table)][at]), chance))
-    return found
-
-
-def _cheaper(request: Request, contender: _Contender, chosen: _Contender | None) -> _Narrow | None:
+def _cheaper(
+    task: Task[R, O, T, C, A], request: R, contender: Contender[T], chosen: Contender[T] | None
+) -> _Narrow[T]:
     """A spec that is turned down, against the chosen one or against no answer at all."""
-    if contender.chance < LEAST_CHANCE:
-        return None
     if chosen is None:
-        worth = _worth(request, [contender], [False])
+        worth = _worth(task, request, [contender], [False])
         return _Narrow(CloseCallKind.NEAREST_MAY_REACH, contender, None, worth)
-    worth = _worth(request, [contender, chosen._replace(chance=1.0)], [False, True])
+    worth = _worth(task, request, [contender, chosen._replace(chance=1.0)], [False, True])
     return _Narrow(CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
 
 
-def _chosen(request: Request, prepared: Prepared, first: _Contender, dearer: Iterator[int]) -> _Narrow | None:
+def _chosen(
+    task: Task[R, O, T, C, A], request: R, options: O, first: Contender[T], dearer: Iterator[int]
+) -> list[_Narrow[T]]:
     """The chosen spec, where it may well miss and a dearer one hardly does."""
     miss = 1 - first.chance
     if miss < LEAST_CHANCE:
-        return None
+        return []
     # By rank, a few at a time: often one of the first is safe, and the list may be long.
     while some := list(islice(dearer, _AT_A_TIME)):
-        for one in _looked_at(request, prepared, [(first.table, at) for at in some]):
+        for one in task.looked_at(request, options, [(first.table, row) for row in some]):
             if 1 - one.chance <= MUCH_SAFER * miss:
-                worth = _worth(request, [first], [True])
-                return _Narrow(CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)
-    return None
+                worth = _worth(task, request, [first], [True])
+                return [_Narrow(CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)]
+    return []
 
 
-def _worth(request: Request, by_rank: Sequence[_Contender], taken: Sequence[bool]) -> float:
+def _worth(
+    task: Task[R, O, T, C, A], request: R, by_rank: Sequence[Contender[T]], taken: Sequence[bool]
+) -> float:
     """What a trial of the first is expected to save, over the horizon or on the run, in USD."""
     shares = worth_of_trials(
         np.array([[one.chance for one in by_rank]]),
         np.array([taken]),
         np.array([one.cost for one in by_rank]),
     )
-    times = request.horizon_hours if request.ranks_by_price else 1.0
+    times = request.horizon_hours if task.ranks_by_price(request) else 1.0
     return float(shares[0, 0]) * by_rank[0].cost * times
 
 
-def _records(
-    request: Request, table: Table, shown: Mapping[int, Candidate], found: Sequence[_Narrow]
-) -> tuple[CloseCall, ...]:
-    """As they are told; records are made of those that are none yet, all of a table at once."""
-    known = {(id(table), at): candidate for at, candidate in shown.items()}
-    missing: dict[int, tuple[Table, list[int]]] = {}
-    for one in found:
-        for each in (one.contender, one.instead):
-            if each is not None and (id(each.table), each.at) not in known:
-                missing.setdefault(id(each.table), (each.table, []))[1].append(each.at)
-    for name, (some, rows) in missing.items():
-        for at, candidate in zip(rows, some.candidates(rows, request), strict=True):
-            known[name, at] = candidate
-    return tuple(_call(request, one, known) for one in found)
+def _record(
+    task: Task[R, O, T, C, A], request: R, table: T, shown: Mapping[int, C], one: _Narrow[T]
+) -> CloseCall:
+    def record(of: Contender[T]) -> C:
+        if of.table is table and of.row in shown:
+            return shown[of.row]
+        return task.candidates(request, of.table, [of.row])[0]
 
-
-def _call(request: Request, one: _Narrow, known: Mapping[tuple[int, int], Candidate]) -> CloseCall:
     contender, instead = one.contender, one.instead
-    candidate = known[id(contender.table), contender.at]
-    other = None if instead is None else known[id(instead.table), instead.at]
-    saves_per_run = None
-    if instead is not None and not request.ranks_by_price:
-        saves_per_run = instead.cost - contender.cost
+    candidate, other = record(contender), record(instead) if instead else None
+    by_run = instead is not None and not task.ranks_by_price(request)
     return CloseCall(
         kind=one.kind,
         candidate=candidate,
@@ -264,8 +193,8 @@ def _call(request: Request, one: _Narrow, known: Mapping[tuple[int, int], Candid
         saves_usd_per_hour=other.spec.total_usd_per_hour - candidate.spec.total_usd_per_hour
         if other
         else None,
-        saves_usd_per_run=saves_per_run,
-        trial_minutes=max(BILLING_MINIMUM_MINUTES, TRIAL_MINUTES),
-        trial_usd=contender.trial_usd,
+        saves_usd_per_run=instead.cost - contender.cost if instead and by_run else None,
+        trial_minutes=max(BILLING_MINIMUM_MINUTES, contender.trial_minutes),
+        trial_usd=one.trial_usd,
         worth_usd=one.worth_usd,
     )

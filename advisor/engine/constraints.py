@@ -8,22 +8,21 @@ and what does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
-from advisor.domain import Offer, Range
+from advisor.domain import Range
+from advisor.domain.spec_request import SpecRequest
+from advisor.engine.columns import Columns
+from advisor.engine.limits import MOST_INSTANCES
 from advisor.patience import SpentError
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats, Integers
-
-# A `Request`, or another one with the same fields of place, hardware, disk and quota.
-AnyRequest = Any
+    from advisor.engine.model import Floats
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
 _ENDLESS = 1e15
@@ -31,50 +30,23 @@ _ENDLESS = 1e15
 _DIGITS = 4
 _CLOSE = 1e-3
 _ROUNDS = 14
+R = TypeVar("R", bound=SpecRequest)
+T = TypeVar("T", bound=Columns)
+R_contra = TypeVar("R_contra", bound=SpecRequest, contravariant=True)
 
 
-class Rows(Protocol):
-    """Specs that answer a request, as columns."""
-
-    names: Any
-    kind: Integers
-    option: Integers
-    count: Integers
-    disk: Any
-
-    @property
-    def usd(self) -> Floats:
-        """All instances and disks, an hour."""
-
-    def offers(self) -> Sequence[Offer]:
-        """What `option` numbers."""
-
-    def offer(self, at: int) -> Offer:
-        """A row's offer."""
-
-    def take(self, rows: Any) -> Rows:
-        """Some of the rows."""
-
-    def __len__(self) -> int: ...
-
-
-class Asking(Protocol):
+class Asker(Protocol[R_contra, T]):
     """Who answers changed requests."""
 
-    def answers(self, request: AnyRequest) -> Any | None:
-        """Every spec that answers a request, as `Rows`; None where none does. `SpentError` where
-        no more may be looked at."""
+    def answers(self, request: R_contra) -> T | None:
+        """Every spec that answers a request; None where none does. `SpentError` where no more may
+        be looked at."""
+
+    def needs(self, name: str, request: R_contra, table: T) -> Floats:
+        """The value of a constraint with which each row just answers."""
 
     def capability_of(self, gpu_name: str | None) -> float | None:
         """CUDA compute capability of a GPU."""
-
-
-class Answers(NamedTuple):
-    """Rows that answer a request, and who told so."""
-
-    request: AnyRequest
-    table: Any  # `Rows`, with the columns of the request's kind
-    asking: Asking
 
 
 class Constraint:
@@ -89,26 +61,49 @@ class Constraint:
         self.option = option
         self.field = field or name
 
-    def get(self, request: AnyRequest) -> Any:
+    def get(self, request: SpecRequest) -> Any:
         """Its value."""
         return getattr(request, self.field)
 
-    def put(self, request: AnyRequest, value: Any) -> AnyRequest:
+    def put(self, request: R, value: Any) -> R:
         """The request with another value."""
         return replace(request, **{self.field: value})
 
-    def loosened(self, request: AnyRequest) -> AnyRequest:
+    def loosened(self, request: R) -> R:
         """The request without this constraint."""
         return self.put(request, self.loose)
 
-    def least(self, request: AnyRequest, asking: Asking) -> Any | None:
+    def least(self, request: R, asker: Asker[R, T]) -> Any | None:
         """The value nearest to the present one with which something answers; None where none
         does."""
         raise NotImplementedError
 
-    def text(self, request: AnyRequest) -> str | None:
-        """What its option takes in a request; None where it is left out."""
-        return option_text(self.option, request)
+    def text(self, request: SpecRequest) -> str | None:
+        """What its option takes in a request, so that it can be typed; None where it is left out."""
+        text_of = _OPTION_TEXTS.get(self.option)
+        if text_of is not None:
+            return text_of(request)
+        value = self.get(request)
+        return None if value is None else str(value)
+
+
+def _gpus(request: SpecRequest) -> str | None:
+    memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
+    return gpus_text(request.gpus, memory, request.compute_capability)
+
+
+def _quotas(request: SpecRequest) -> str | None:
+    return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
+
+
+# Of options that several fields of a request stand behind.
+_OPTION_TEXTS: dict[str, Callable[[SpecRequest], str | None]] = {
+    "--vcpus": lambda request: range_text(request.vcpus, "{:g}".format),
+    "--memory": lambda request: range_text(request.memory_mib, size_text),
+    "--gpu": _gpus,
+    "--disk": lambda request: str(request.disk) if request.disk else ",".join(request.disk_types) or None,
+    "--quota": _quotas,
+}
 
 
 class Limit(Constraint):
@@ -122,48 +117,48 @@ class Limit(Constraint):
         self.most = most
         self.exact = exact
 
-    def needs(self, found: Answers) -> Floats:
+    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
         """The limit with which each row just answers."""
-        raise NotImplementedError
+        return asker.needs(self.name, request, table)
 
     def rounded(self, value: float) -> float:
         """As it is told."""
         return value
 
-    def least(self, request: AnyRequest, asking: Asking) -> float | None:
+    def least(self, request: R, asker: Asker[R, T]) -> float | None:
         """Closes in on it."""
-        good = self._needed(request, asking, self.loose)
+        good = self._needed(request, asker, self.loose)
         if good is None or self.exact:
             return good
-        return self._closer(request, asking, good)
+        return self._closer(request, asker, good)
 
-    def _needed(self, request: AnyRequest, asking: Asking, value: Any) -> float | None:
+    def _needed(self, request: R, asker: Asker[R, T], value: Any) -> float | None:
         """The nearest limit that something keeps of what answers with a value."""
-        found = asking.answers(self.put(request, value))
+        found = asker.answers(self.put(request, value))
         if found is None:
             return None
-        needed = self.needs(Answers(request, found, asking))
+        needed = self.needs(request, found, asker)
         # What lacks the fact (an accelerator without known memory) keeps no limit to it.
         needed = needed[needed > 0]
         if not len(needed):
             return None
         return self.rounded(float(needed.min() if self.most else needed.max()))
 
-    def _closer(self, request: AnyRequest, asking: Asking, good: float) -> float | None:
+    def _closer(self, request: R, asker: Asker[R, T], good: float) -> float | None:
         """Between `good`, which should answer, and the present limit, which does not.
 
         What is told has been asked: where a limit cuts a search for disk orders short, it may end
         before the order that would keep the limit.
         """
         wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
-        asked = next((one for one in wider if self._answers(request, asking, one)), None)
+        asked = next((one for one in wider if self._answers(request, asker, one)), None)
         if asked is None:
             return None
         with suppress(SpentError):  # what answers is told, where the nearest is not found
-            return self._between(request, asking, asked)
+            return self._between(request, asker, asked)
         return asked
 
-    def _between(self, request: AnyRequest, asking: Asking, good: float) -> float:
+    def _between(self, request: R, asker: Asker[R, T], good: float) -> float:
         """The nearest to the present limit that answers, where `good` does."""
         bad = self.get(request)
         tried = self._within(good, _CLOSE)
@@ -171,10 +166,10 @@ class Limit(Constraint):
             tried = self.rounded(tried)
             if not min(good, bad) < tried < max(good, bad):
                 break
-            needed = self._needed(request, asking, tried)
+            needed = self._needed(request, asker, tried)
             if needed is None:
                 bad = tried
-            elif needed != tried and self._answers(request, asking, needed):
+            elif needed != tried and self._answers(request, asker, needed):
                 good = needed
             else:
                 good = tried
@@ -183,8 +178,8 @@ class Limit(Constraint):
             tried = (good + bad) / 2
         return good
 
-    def _answers(self, request: AnyRequest, asking: Asking, value: float) -> bool:
-        return asking.answers(self.put(request, value)) is not None
+    def _answers(self, request: R, asker: Asker[R, T], value: float) -> bool:
+        return asker.answers(self.put(request, value)) is not None
 
     def _within(self, good: float, share: float) -> float:
         return good + share * good * (-1 if self.most else 1)
@@ -197,7 +192,7 @@ class Amount(Limit):
         super().__init__(name, option, most=most, exact=exact)
         self.loose = _ENDLESS if most else 1 / _ENDLESS
 
-    def get(self, request: AnyRequest) -> float:
+    def get(self, request: SpecRequest) -> float:
         """Its value."""
         return float(super().get(request))
 
@@ -205,37 +200,22 @@ class Amount(Limit):
         """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
         return rounded_up(value) if self.most else rounded_down(value)
 
-    def text(self, request: AnyRequest) -> str:
+    def text(self, request: SpecRequest) -> str:
         """What its option takes in a request."""
         return f"{self.get(request):.10g}"
 
 
-def cheapest(table: Rows) -> int:
-    """The row with the least total price; ties by name."""
-    usd = table.usd
-    rows = np.flatnonzero(usd == usd.min())
-    return int(min(rows, key=lambda at: (table.names[table.kind[at]], at)))
+class Whole(Amount):
+    """Users, tokens of a sequence, or instances: counted, not measured."""
 
+    def rounded(self, value: float) -> float:
+        """A whole number that keeps the limit."""
+        return float(math.ceil(value) if self.most else max(1, math.floor(value)))
 
-def option_text(option: str, request: AnyRequest) -> str | None:
-    """What an option takes in a request, so that what is told can be typed; None where it is left
-    out."""
-    if option == "--vcpus":
-        return range_text(request.vcpus, "{:g}".format)
-    if option == "--memory":
-        return range_text(request.memory_mib, size_text)
-    if option == "--gpu":
-        memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
-        return gpus_text(request.gpus, memory, request.compute_capability)
-    if option == "--disk":
-        return str(request.disk) if request.disk else ",".join(request.disk_types) or None
-    if option == "--quota":
-        return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
-    if option in ("--cloud", "--batch-size"):
-        return str(request.cloud if option == "--cloud" else request.batch_size)
-    if option == "--tensor-parallel":
-        return str(request.tensor_parallel or "auto")
-    return request.region if option == "--region" else str(request.market)
+    def put(self, request: R, value: Any) -> R:
+        """The request with another value."""
+        whole = math.ceil(min(value, MOST_INSTANCES) if self.most else max(value, 1))
+        return super().put(request, whole)
 
 
 def rounded_up(value: float) -> float:

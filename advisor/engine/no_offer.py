@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from advisor.domain import Candidate, Recommendation, Relaxation, Request
@@ -11,6 +11,7 @@ from advisor.domain.decision import Judged
 from advisor.domain.spec_request import SpecRequest
 from advisor.engine.limits import count_that_would_do, least_first_rate_of
 from advisor.engine.shortfalls import stage_name
+from advisor.engine.task import A, C, R
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.rejections import counted_reasons
@@ -42,15 +43,7 @@ def no_offer(answer: Recommendation) -> Message:
                 name=spec_name(spec, request),
             )
         )
-    described = _described(nearest, request)
-    if not ways:
-        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
-    return Message(
-        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where,
-        nearest=described,
-        ways=any_of(ways),
-    )
+    return _unmet(where, _described(nearest, request), ways)
 
 
 def where_of(request: SpecRequest) -> Message:
@@ -182,23 +175,22 @@ def _chained(parts: Sequence[Message], joint: Message) -> Message:
     return joined
 
 
-def unmet(answer: Judged[Any, Any], described: Message | None) -> Message:
-    """The line for an answer about a language model without a spec; `described` is the nearest one,
-    None where there is none."""
-    where, ways = where_of(answer.request), ways_out(answer.relaxations)
-    if described is None:
-        return Message(
-            "{none}; {hint}",
-            none=none_of(answer, where),
-            hint=Message("relax {ways}", ways=any_of(ways))
-            if ways
-            else Message("--explain-rejected says why"),
-        )
+def unmet(answer: A, described: Callable[[R, C], Message]) -> Message:
+    """The line for an answer about a language model without a spec; `described` tells of the
+    nearest one."""
+    where, ways, nearest = where_of(answer.request), ways_out(answer.relaxations), answer.nearest
+    if nearest is None:
+        hint = Message("relax {ways}", ways=any_of(ways)) if ways else Message("--explain-rejected says why")
+        return Message("{none}; {hint}", none=none_of(answer, where), hint=hint)
+    return _unmet(where, described(answer.request, nearest), ways)
+
+
+def _unmet(where: Message, nearest: Message, ways: Sequence[Message]) -> Message:
     if not ways:
-        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=described)
+        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=nearest)
     return Message(
         "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
         where=where,
-        nearest=described,
+        nearest=nearest,
         ways=any_of(ways),
     )

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.catalog.import_rows import ANY_CLOUD
 from advisor.catalog.matching import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
-from advisor.engine.constraints import Answers, AnyRequest, Asking, Constraint, Limit, Rows, cheapest
+from advisor.domain.spec_request import SpecRequest
+from advisor.engine.columns import Columns, cheapest
+from advisor.engine.constraints import Asker, Constraint, Limit, R, T
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
 
+_ANY_CLOUD = "any"
 _GIB = 1024
 _LEAST_PERCENT = 50
 
@@ -30,26 +32,26 @@ class HardwareEnd(Limit):
         super().__init__(name, option, field, most=side == "most")
         self.side = side
 
-    def get(self, request: AnyRequest) -> float:
+    def get(self, request: SpecRequest) -> float:
         """Its value."""
         return float(getattr(getattr(request, self.field), self.side))
 
-    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
+    def put(self, request: R, value: float | None) -> R:
         """The request with another value; None leaves it out."""
         limits: Range = getattr(request, self.field)
         changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
         return replace(request, **changed)
 
-    def needs(self, found: Answers) -> Floats:
+    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
         """The limit with which each row just answers."""
 
         def fact(instance: InstanceType) -> float:
             if self.field == "compute_capability":
-                return found.asking.capability_of(instance.gpu_name) or 0.0
+                return asker.capability_of(instance.gpu_name) or 0.0
             return float(getattr(instance, self.field))
 
-        facts = [fact(offer.instance) for offer in found.table.offers()]
-        return _of_instances(found.table, facts)
+        facts = [fact(offer.instance) for offer in table.offers()]
+        return _of_instances(table, facts)
 
 
 class GpuMemory(Limit):
@@ -60,10 +62,10 @@ class GpuMemory(Limit):
         gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
         return float(gib * _GIB or value)
 
-    def needs(self, found: Answers) -> Floats:
+    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
         """The limit with which each row just answers."""
-        instances = [offer.instance for offer in found.table.offers()]
-        return _of_instances(found.table, [float(one.gpu_memory_mib or 0) for one in instances])
+        instances = [offer.instance for offer in table.offers()]
+        return _of_instances(table, [float(one.gpu_memory_mib or 0) for one in instances])
 
 
 class Quota(Limit):
@@ -73,24 +75,24 @@ class Quota(Limit):
         super().__init__("vcpu_quota", "--quota")
         self.code = code
 
-    def get(self, request: AnyRequest) -> float:
+    def get(self, request: SpecRequest) -> float:
         """Its value."""
         return float(dict(request.vcpu_quota)[self.code])
 
-    def put(self, request: AnyRequest, value: float | None) -> AnyRequest:
+    def put(self, request: R, value: float | None) -> R:
         """The request with another value; None leaves it out."""
         left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
 
-    def needs(self, found: Answers) -> Floats:
+    def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
         """The limit with which each row just answers."""
         vcpus = [
             float(offer.instance.vcpus)
             if offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market) == self.code
             else math.inf
-            for offer in found.table.offers()
+            for offer in table.offers()
         ]
-        return np.asarray(found.table.count * _of_instances(found.table, vcpus))
+        return np.asarray(table.count * _of_instances(table, vcpus))
 
 
 class Choice(Constraint):
@@ -100,24 +102,24 @@ class Choice(Constraint):
         super().__init__(name, option)
         self.loose, self.asked = loose, asked
 
-    def least(self, request: AnyRequest, asking: Asking) -> Any | None:
+    def least(self, request: R, asker: Asker[R, T]) -> Any | None:
         """The nearest one with which something answers."""
-        found = asking.answers(self.loosened(request))
+        found = asker.answers(self.loosened(request))
         if found is not None and self.name == "gpus":
             has = [offer.instance.gpu_name is not None for offer in found.offers()]
             found = found.take(np.array(has)[found.option])
         if found is None or not len(found):
             return None
-        nearest = self._of(request, found, cheapest(found))
-        return self._doubled(request, asking, nearest) if self.name == "batch_size" else nearest
+        nearest = self._of(request, asker, found, cheapest(found))
+        return self._doubled(request, asker, nearest) if self.name == "batch_size" else nearest
 
-    def _doubled(self, request: AnyRequest, asking: Asking, batch: int) -> int:
+    def _doubled(self, request: R, asker: Asker[R, T], batch: int) -> int:
         """The largest doubling of a batch that answers, below the one that was asked for."""
-        while 2 * batch < self.get(request) and asking.answers(self.put(request, 2 * batch)):
+        while 2 * batch < self.get(request) and asker.answers(self.put(request, 2 * batch)):
             batch *= 2
         return batch
 
-    def _of(self, request: AnyRequest, table: Any, at: int) -> Any:
+    def _of(self, request: R, asker: Asker[R, T], table: T, at: int) -> Any:
         if self.name == "gpus":
             return (*request.gpus, str(table.offer(at).instance.gpu_name))
         if self.name == "disk":
@@ -126,11 +128,7 @@ class Choice(Constraint):
             return (*request.disk_types, table.disk[at].rate.type)
         if self.name == "region":
             return table.offer(at).region
-        return int(getattr(table, _COLUMNS[self.name])[at])
-
-
-# Of a table, by what is chosen there.
-_COLUMNS = {"batch_size": "batch", "tensor_parallel": "tensor_parallel"}
+        return int(asker.needs(self.name, request, table)[at])
 
 
 class OtherMarket(Constraint):
@@ -139,12 +137,12 @@ class OtherMarket(Constraint):
 
     asked = False
 
-    def least(self, request: AnyRequest, asking: Asking) -> Market | None:
+    def least(self, request: R, asker: Asker[R, T]) -> Market | None:
         """The nearest one with which something answers."""
         usd = {}
         for market in Market:
             if market is not request.market:
-                table = asking.answers(self.put(request, market))
+                table = asker.answers(self.put(request, market))
                 if table is not None:
                     usd[market] = float(table.usd[cheapest(table)])
         if request.market is not Market.SPOT and Market.ON_DEMAND in usd:
@@ -157,13 +155,13 @@ class OtherCloud(Constraint):
 
     asked = False
 
-    def put(self, request: AnyRequest, value: Any) -> AnyRequest:
+    def put(self, request: R, value: Any) -> R:
         """The request with another cloud, whose regions have other names."""
         return replace(request, cloud=value, region=None)
 
-    def least(self, request: AnyRequest, asking: Asking) -> str | None:
+    def least(self, request: R, asker: Asker[R, T]) -> str | None:
         """All of them."""
-        return ANY_CLOUD if asking.answers(self.put(request, ANY_CLOUD)) is not None else None
+        return _ANY_CLOUD if asker.answers(self.put(request, _ANY_CLOUD)) is not None else None
 
 
 class Confidence(Constraint):
@@ -172,25 +170,25 @@ class Confidence(Constraint):
     asked = False
     loose = _LEAST_PERCENT / 100
 
-    def least(self, request: AnyRequest, asking: Asking) -> float | None:
+    def least(self, request: R, asker: Asker[R, T]) -> float | None:
         """The nearest one with which something answers."""
         good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
-        if good >= bad or asking.answers(self.put(request, good / 100)) is None:
+        if good >= bad or asker.answers(self.put(request, good / 100)) is None:
             return None
         while bad - good > 1:
             middle = (good + bad) // 2
-            if asking.answers(self.put(request, middle / 100)) is not None:
+            if asker.answers(self.put(request, middle / 100)) is not None:
                 good = middle
             else:
                 bad = middle
         return good / 100
 
-    def text(self, request: AnyRequest) -> str:
+    def text(self, request: SpecRequest) -> str:
         """What its option takes in a request."""
         return f"{request.confidence:g}"
 
 
-def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
+def of_place(request: SpecRequest, *choices: Constraint) -> Iterator[Constraint]:
     """Constraints of hardware, disk and quota that are set, `choices` that are, and the place,
     market and confidence, which always are."""
     yield from _of_hardware(request)
@@ -204,14 +202,14 @@ def of_place(request: AnyRequest, *choices: Constraint) -> Iterator[Constraint]:
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
         yield Choice("region", "--region", None, asked=False)
-    if request.gpus and request.cloud != ANY_CLOUD:
+    if request.gpus and request.cloud != _ANY_CLOUD:
         yield OtherCloud("cloud", "--cloud")
     if request.market is not None:
         yield OtherMarket("market", "--market")
     yield Confidence("confidence", "--confidence")
 
 
-def _of_hardware(request: AnyRequest) -> Iterator[Constraint]:
+def _of_hardware(request: SpecRequest) -> Iterator[Constraint]:
     """What the machine has; each end of a range is a constraint of its own."""
     for field, option in (("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu")):
         for side in ("least", "most"):
@@ -222,5 +220,5 @@ def _of_hardware(request: AnyRequest) -> Iterator[Constraint]:
             yield GpuMemory(name, "--gpu", most=most)
 
 
-def _of_instances(table: Rows, facts: list[float]) -> Floats:
+def _of_instances(table: Columns, facts: list[float]) -> Floats:
     return np.array(facts)[table.option]

@@ -27,7 +27,7 @@ from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
-from advisor.engine.freshness import fresh_answer
+from advisor.engine.prices import fresh_answer
 from advisor.errors import LiveError
 from advisor.infra.live.deadlines import Deadline
 from advisor.infra.live.facts import vcpu_quota

@@ -18,8 +18,8 @@ from advisor.catalog.gpu_names import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.domain.serving_verification import Criterion, ServingVerification
 from advisor.domain.verification import Verdict
-from advisor.engine.language.prepared import ServingPreparations
-from advisor.engine.language.single import predict_serving
+from advisor.engine.tasks.serving.prepared import ServingPreparations
+from advisor.engine.tasks.serving.single import predict_serving
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language_requests import generation_request, language_model_of

@@ -17,8 +17,9 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import Runnable, disks_for, query_of, runnable
 from advisor.engine.no_offer import no_offer
-from advisor.engine.relaxing import relaxations
+from advisor.engine.relax import relaxations
 from advisor.engine.single import predict_instance
+from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from tests.builders import candidate
 
@@ -198,7 +199,9 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
     message = str(no_offer(ask(request)))
     count = int(message.split("--max-count to ")[1].split()[0])
     assert ask(replace(request, max_count=count)).chosen is not None
-    ways = [way.changes[0] for way in relaxations(ask(request), CATALOG, PlainModel())]
+    ways = [
+        way.changes[0] for way in relaxations(NetworkTask(Preparations(CATALOG, PlainModel())), ask(request))
+    ]
     assert ("--max-count", str(count)) in [(change.option, change.after) for change in ways]
     training = str(no_offer(ask(replace(request, task=Task.TRAINING))))
     assert "--max-count" not in training
@@ -209,7 +212,7 @@ def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
     request = Request(
         network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_count=4, vcpu_quota=quota
     )
-    ways = relaxations(ask(request), CATALOG, PlainModel())
+    ways = relaxations(NetworkTask(Preparations(CATALOG, PlainModel())), ask(request))
     relaxed = next(one for one in ways if one.changes[0].constraint == "target_throughput")
     target = float(relaxed.changes[0].after)
     assert ask(replace(request, target_throughput=target)).chosen is not None

@@ -9,7 +9,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import Market, Request, Task
 from advisor.domain.price_age import is_old
 from advisor.engine import Preparations, recommend
-from advisor.engine.freshness import fresh_answer
+from advisor.engine.prices import fresh_answer
 from advisor.errors import StalePriceError
 from tests.advisor.engine.plain_model import PlainModel
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task
+from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
-from advisor.engine.decision import recommend
-from advisor.engine.prepared import Preparations
-from advisor.engine.relaxing import relaxations
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
 
 CATALOG, MODEL = load_catalog(), load_model()
@@ -167,7 +167,7 @@ def test_a_training_that_is_too_much_for_one_node_is_offered_several():
         target_throughput=60_000,
         region="us-east-1",
     )
-    found = relaxations(ask(request), CATALOG, MODEL)
+    found = relaxations(NetworkTask(Preparations(CATALOG, MODEL)), ask(request))
     (several,) = [one for one in found if one.changes[0].constraint == "max_nodes"]
     assert several.gives.spec.count == int(several.changes[0].after)
     assert ask(replace(request, max_nodes=several.gives.spec.count)).chosen is not None

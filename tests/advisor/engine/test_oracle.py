@@ -48,7 +48,7 @@ def cost(request, candidate):
 
 def cost_of(request, answer):
     """What the cheapest costs at the median of its price: a price may be told as what is not sure
-    enough to be chosen (test_price_calls.py)."""
+    enough to be chosen (test_prices.py)."""
     chosen = answer.chosen if answer else None
     if answer and answer.price_call and answer.price_call.cheaper:
         chosen = answer.price_call.cheaper

@@ -9,10 +9,9 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Request, Task
 from advisor.engine import Preparations, answers, recommend
-from advisor.engine.decision import specs_that_answer
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
-from advisor.engine.prepared import Prepared
+from advisor.engine.tasks.network import NetworkTask
 from advisor.render.recommendation import thinned
 from tests.builders import candidate, prediction
 
@@ -78,7 +77,7 @@ def test_the_cheapest_that_answers_begins_the_front():
     first = answer.pareto[0].spec.total_usd_per_hour
     assert first == answer.chosen.spec.total_usd_per_hour
     fewer = replace(request, max_results=1)
-    every = specs_that_answer(fewer, Prepared(fewer, CATALOG, PlainModel()))
+    every, _ = NetworkTask(Preparations(CATALOG, PlainModel())).every_answer(fewer)
     assert every.lower.max() == answer.pareto[-1].prediction.lower
 
 

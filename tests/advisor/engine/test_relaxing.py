@@ -13,9 +13,9 @@ from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import asks_for_gpu
-from advisor.engine.network_constraints import constraints_of
 from advisor.engine.no_offer import no_offer
-from advisor.engine.relaxing import relaxations
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.network import NetworkTask
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.spec_requests import disk_fields, hardware_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
@@ -78,8 +78,12 @@ def ask(request):
     return recommend(request, Preparations(CATALOG, MODEL), today=TODAY)
 
 
+def task(model=MODEL):
+    return NetworkTask(Preparations(CATALOG, model))
+
+
 def relaxed(request):
-    return relaxations(ask(request), CATALOG, MODEL)
+    return relaxations(task(), ask(request))
 
 
 def typed(request, change):
@@ -110,7 +114,7 @@ def nearer(request, change):
     there is nothing between."""
     (constraint,) = [
         one
-        for one in constraints_of(request)
+        for one in task().constraints(request)
         if one.name == change.constraint and one.text(request) != change.after
     ][:1]
     then = constraint.get(typed(request, change))
@@ -126,7 +130,7 @@ def nearer(request, change):
 @given(requests)
 def test_each_change_is_enough_and_the_least_that_is(request):
     answer = ask(request)
-    found = relaxations(answer, CATALOG, MODEL)
+    found = relaxations(task(), answer)
     if answer.chosen is not None:
         assert found == ()
         return
@@ -149,12 +153,12 @@ def test_what_is_not_named_would_not_be_enough(request):
     answer = ask(request)
     if answer.chosen is not None:
         return
-    found = relaxations(answer, CATALOG, MODEL)
+    found = relaxations(task(), answer)
     most = max((len(one.changes) for one in found), default=3)
     named = {one.changes[0].constraint for one in found if most == 1}
     if asks_for_gpu(request):  # what is given up of the GPU then is which one, not that there is one
         request = replace(request, accelerated_only=True)
-    constraints = [one for one in constraints_of(request) if one.name != "market"]
+    constraints = [one for one in task().constraints(request) if one.name != "market"]
     for constraint in constraints:
         if constraint.name not in named:
             assert ask(constraint.loosened(request)).chosen is None, constraint.name
@@ -234,7 +238,7 @@ def test_what_runs_nowhere_has_no_way_out():
 
     request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True)
     answer = recommend(request, Preparations(CATALOG, TooLarge()), today=TODAY)
-    assert relaxations(answer, CATALOG, TooLarge()) == ()
+    assert relaxations(task(TooLarge()), answer) == ()
     assert "--explain-rejected" in str(no_offer(answer))
 
 
@@ -252,7 +256,7 @@ def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
     request = Request(
         network="alexnet", task=Task.PREPROCESSING, target_throughput=1e6, min_gpu_memory_mib=24576
     )
-    for one in relaxations(ask(request), CATALOG, PlainModel()):
+    for one in relaxations(task(PlainModel()), ask(request)):
         assert one.gives.spec.offer.instance.gpu_name
 
 
@@ -273,7 +277,7 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
         vcpu_quota=((G, 0.0), (P, 0.0)),
     )
     answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
-    ways = relaxations(answer, CATALOG, PlainModel())
+    ways = relaxations(task(PlainModel()), answer)
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
 
 
@@ -288,7 +292,7 @@ def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
         accelerated_only=True,
         region="us-east-1",
     )
-    for way in relaxations(ask(request), CATALOG, PlainModel()):
+    for way in relaxations(task(PlainModel()), ask(request)):
         assert way.gives.spec.offer.instance.gpu_name
 
 
@@ -303,8 +307,6 @@ def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
         market=Market.COMMITMENT_1Y,
     )
     (way,) = (
-        way
-        for way in relaxations(ask(request), CATALOG, PlainModel())
-        if way.changes[0].constraint == "market"
+        way for way in relaxations(task(PlainModel()), ask(request)) if way.changes[0].constraint == "market"
     )
     assert way.changes[0].after == "on-demand"

@@ -31,7 +31,7 @@ from advisor.domain.tuning import (
     FineTuningRequest,
     TuningMemoryUse,
 )
-from advisor.engine.language.front import with_chosen
+from advisor.engine.tasks.serving.front import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources
 from tests.builders import instance, price

@@ -15,8 +15,8 @@ from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import GenerationRequest, ServingPlacement
-from advisor.engine.language.prepared import ServingPreparations
-from advisor.engine.language.single import predict_serving
+from advisor.engine.tasks.serving.prepared import ServingPreparations
+from advisor.engine.tasks.serving.single import predict_serving
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor

@@ -13,12 +13,14 @@ from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.language import GenerationRecommendation, GenerationRequest
-from advisor.engine.language.decision import recommend_serving
-from advisor.engine.language.no_offer import no_serving_offer
-from advisor.engine.language.prepared import ServingPreparations
-from advisor.engine.language.ready import gib_to_read
-from advisor.engine.language.relaxing import serving_relaxations
-from advisor.engine.language.single import predict_serving
+from advisor.engine.decide import recommend
+from advisor.engine.no_offer import unmet
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.serving.prepared import ServingPreparations
+from advisor.engine.tasks.serving.ready import gib_to_read
+from advisor.engine.tasks.serving.single import predict_serving
+from advisor.engine.tasks.serving.task import ServingTask
+from advisor.engine.tasks.serving.words import described
 from advisor.errors import NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import card_gib
@@ -44,7 +46,7 @@ def request(**fields: Any) -> GenerationRequest:
 def answer(**fields: Any) -> GenerationRecommendation:
     """The recommendation for it."""
     asked = request(**fields)
-    return recommend_serving(asked, prepared(asked.model), today=TODAY)
+    return recommend(ServingTask(prepared(asked.model)), asked, today=TODAY)
 
 
 def test_a_model_larger_than_a_gpu_is_split_over_those_of_an_instance() -> None:
@@ -280,9 +282,9 @@ def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
     asked = request(gpus=("L4",), target_output_tokens_per_second=20)
     preparations = prepared(EIGHT_B, ("L4",))
     with pytest.raises(NoIntervalError):
-        recommend_serving(asked, preparations, today=TODAY)
+        recommend(ServingTask(preparations), asked, today=TODAY)
     anyhow = replace(asked, allow_extrapolation=True)
-    chosen = recommend_serving(anyhow, preparations, today=TODAY).chosen
+    chosen = recommend(ServingTask(preparations), anyhow, today=TODAY).chosen
     assert chosen is not None
     assert not chosen.calibrated
 
@@ -290,11 +292,11 @@ def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
 def test_relaxations_make_something_answer() -> None:
     """Each is asked again, and its answer keeps the changed request."""
     asked = request(target_output_tokens_per_second=2000, max_tpot_ms=4, gpus=("L4", "A10G"))
-    found = recommend_serving(asked, prepared(), today=TODAY)
+    found = recommend(ServingTask(prepared()), asked, today=TODAY)
     assert found.chosen is None
-    relaxed = serving_relaxations(found, prepared(), today=TODAY)
+    relaxed = relaxations(ServingTask(prepared()), found)
     assert {change.constraint for one in relaxed for change in one.changes} >= {"gpus"}
-    line = str(no_serving_offer(replace(found, relaxations=relaxed)))
+    line = str(unmet(replace(found, relaxations=relaxed), described))
     assert "relax" in line
     assert found.nearest is not None
     assert found.nearest.spec.name in line

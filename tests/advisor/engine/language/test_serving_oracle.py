@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain.language import GenerationRequest
-from advisor.engine.language.decision import recommend_serving
-from advisor.engine.language.prepared import ServingPreparations
-from advisor.engine.language.rates import GRID
-from advisor.engine.language.ways import Way
+from advisor.engine.decide import recommend
+from advisor.engine.tasks.serving.options import ServingOption
+from advisor.engine.tasks.serving.prepared import ServingPreparations
+from advisor.engine.tasks.serving.rates import GRID
+from advisor.engine.tasks.serving.task import ServingTask
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
@@ -51,33 +52,33 @@ def cheapest_price(request: GenerationRequest, prepared: ServingPreparations) ->
     loads that keep every limit; infinite where none does."""
     prices = [
         price
-        for way in prepared.of(request).ways
+        for option in prepared.of(request).options
         for count in range(1, request.max_count + 1)
-        for price in prices_of(request, prepared, way, count)
+        for price in prices_of(request, prepared, option, count)
     ]
     return min(prices, default=math.inf)
 
 
 def prices_of(
-    request: GenerationRequest, prepared: ServingPreparations, way: Way, count: int
+    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, count: int
 ) -> Iterator[float]:
     """Of one way on so many instances, at each load that keeps all limits."""
-    replicas = count * way.placement.replicas
-    usd = count * (way.offer.price.usd_per_hour + way.disk.usd_per_hour)
+    replicas = count * option.placement.replicas
+    usd = count * (option.offer.price.usd_per_hour + option.disk.usd_per_hour)
     if usd > (request.max_usd_per_hour or math.inf):
         return
-    held = min(way.memory.largest_concurrency, GRID[-1])
+    held = min(option.memory.largest_concurrency, GRID[-1])
     loads = sorted(load for load in {*GRID, held} if load <= held)
     if request.users is not None:
         share = math.ceil(request.users / replicas)
-        if share <= held and keeps(request, closed(request, prepared, way, share)):
+        if share <= held and keeps(request, closed(request, prepared, option, share)):
             yield usd
         return
-    every = [closed(request, prepared, way, load) for load in loads]
+    every = [closed(request, prepared, option, load) for load in loads]
     if request.target_requests_per_second is not None:
         arrive = request.target_requests_per_second / replicas
         most = max(one.output for one in every) / request.output_tokens
-        if arrive <= most and keeps(request, arriving(request, prepared, way, arrive)):
+        if arrive <= most and keeps(request, arriving(request, prepared, option, arrive)):
             yield usd
         return
     yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
@@ -106,17 +107,21 @@ def keeps(request: GenerationRequest, one: Served) -> bool:
     )
 
 
-def closed(request: GenerationRequest, prepared: ServingPreparations, way: Way, load: float) -> Served:
+def closed(
+    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, load: float
+) -> Served:
     """A replica with so many requests in flight."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-    found = prepared.predictor.closed_loop([way.deployment], traffic, np.array([load]), 0.9)
+    found = prepared.predictor.closed_loop([option.deployment], traffic, np.array([load]), 0.9)
     return served(found)
 
 
-def arriving(request: GenerationRequest, prepared: ServingPreparations, way: Way, rate: float) -> Served:
+def arriving(
+    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, rate: float
+) -> Served:
     """A replica at which requests arrive by themselves."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-    found = prepared.predictor.under_load([way.deployment], traffic, np.array([rate]), 0.9)
+    found = prepared.predictor.under_load([option.deployment], traffic, np.array([rate]), 0.9)
     return served(found)
 
 
@@ -167,7 +172,7 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(
     """Price and existence of the answer agree with trying everything."""
     prepared = preparations(request.model, predictor)
     request = replace(request, allow_extrapolation=True)
-    answer = recommend_serving(request, prepared, today=TODAY)
+    answer = recommend(ServingTask(prepared), request, today=TODAY)
     expected = cheapest_price(request, prepared)
     if answer.chosen is None:
         assert expected == math.inf
@@ -182,7 +187,7 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(
 @given(request=requests())
 def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
     """Target and limits hold by the bounds that the answer shows, and ranks do not fall."""
-    answer = recommend_serving(request, preparations(request.model), today=TODAY)
+    answer = recommend(ServingTask(preparations(request.model)), request, today=TODAY)
     for one in answer.ranked:
         rates = one.rates
         assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
@@ -207,8 +212,8 @@ def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
 def test_every_type_is_ranked_or_has_a_reason(request: GenerationRequest) -> None:
     """No type is lost, and none both answers and is turned down."""
     prepared = preparations(request.model)
-    answer = recommend_serving(replace(request, max_results=1000), prepared, today=TODAY)
+    answer = recommend(ServingTask(prepared), replace(request, max_results=1000), today=TODAY)
     ranked = {one.spec.offer.instance.name for one in answer.ranked}
     rejected = {one.instance_type for one in answer.rejected}
     assert not ranked & rejected
-    assert {way.offer.instance.name for way in prepared.of(request).ways} <= ranked | rejected
+    assert {option.offer.instance.name for option in prepared.of(request).options} <= ranked | rejected

@@ -14,7 +14,9 @@ from advisor.answers import tuning
 from advisor.answers.serving import LanguageContext, load_language_context
 from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
-from advisor.engine.language.tuning.decision import Preparations, recommend_tuning
+from advisor.engine.decide import recommend
+from advisor.engine.tasks.tuning.options import TuningPreparations
+from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning import bundled_finetuning_predictor
@@ -37,8 +39,8 @@ def answer(**fields: Any) -> FineTuningRecommendation:
     usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
     asked = FineTuningRequest(**{**usual, **fields})
     model = bundled_language_models().find(asked.model)
-    prepared = Preparations(context().catalog, model, bundled_finetuning_predictor())
-    return recommend_tuning(asked, prepared, today=TODAY)
+    prepared = TuningPreparations(context().catalog, model, bundled_finetuning_predictor())
+    return recommend(TuningTask(prepared), asked, today=TODAY)
 
 
 def test_without_a_target_the_cheapest_run_is_first() -> None:

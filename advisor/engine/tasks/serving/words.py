@@ -1,4 +1,4 @@
-"""What an answer about serving takes for granted, and what weakens it."""
+"""What answers about serving say: what a type misses, what is taken for granted, what weakens it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,128 @@ from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
-from advisor.engine.language.ready import USUAL_READY_SECONDS
-from advisor.engine.language.ways import SIXTEEN_BIT, Way, note_of_link
+from advisor.engine.tasks.serving.options import SIXTEEN_BIT, link_notes
+from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
+from advisor.engine.tasks.serving.table import ServingTable
 from advisor.messages import Message
+from advisor.naming import spec_name
+from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
 
 # Words a minute that people read (200 to 300) times 1.3 tokens a word: below it a reader waits.
 _READING_TOKENS_PER_SECOND = 5.0
+
+
+def shortfall(request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+    """What a row misses, with the number that decided."""
+    near = {limit.reason: float(limit.nearness[row]) for limit in table.limits(request)}[reason]
+    if reason in _TIMES:
+        return _time_shortfall(request, table, row, reason)
+    if reason == "too_slow":
+        return Message(
+            "p{p:.3g} is {lower:,g} output tokens/s, below {target:target}",
+            code=reason,
+            p=_percentile(request),
+            lower=floor_rate(near),
+            target=request.target_output_tokens_per_second,
+        )
+    if reason == "users":
+        if table.options[row].memory.largest_concurrency >= MOST_SEQUENCES:
+            return Message(
+                "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those "
+                "of {users:,} users",
+                code=reason,
+                held=int(near),
+                most=MOST_SEQUENCES,
+                users=request.users,
+            )
+        return Message(
+            "the KV cache holds {held:,} requests at once, not those of {users:,} users",
+            code=reason,
+            held=int(near),
+            users=request.users,
+        )
+    if reason == "load":
+        return Message(
+            "p{p:.3g} is {lower:,g} requests/s, below {target:target}",
+            code=reason,
+            p=_percentile(request),
+            lower=floor_rate(near),
+            target=request.target_requests_per_second,
+        )
+    if reason == "over_max_price":
+        return Message(
+            "{usd:usd}/h is above {limit:usd}/h",
+            code=reason,
+            usd=float(table.usd[row]),
+            limit=request.max_usd_per_hour,
+        )
+    return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+
+
+def _time_shortfall(request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+    rates = table.load.rates
+    message, unit, limit = _TIMES[reason]
+    by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
+    upper, median, _ = unit * by_reason[reason][:, row]
+    return Message(
+        message.text,
+        code=reason,
+        upper=ceil_significant(float(upper)),
+        median=ceil_significant(float(median)),
+        limit=getattr(request, limit),
+        concurrency=float(rates.concurrency[row]),
+    )
+
+
+# Message, factor to its unit, and the limit's field in a request.
+_TIMES = {
+    "ttft": (
+        Message(
+            "time to first token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
+            "ms, {concurrency:,.3g} in flight in a replica)"
+        ),
+        1000.0,
+        "max_ttft_ms",
+    ),
+    "tpot": (
+        Message(
+            "time per output token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
+            "ms, {concurrency:,.3g} in flight in a replica)"
+        ),
+        1000.0,
+        "max_tpot_ms",
+    ),
+    "e2e": (
+        Message(
+            "a request takes up to {upper:,g} s, above {limit:g} s (median {median:,g} s, "
+            "{concurrency:,.3g} in flight in a replica)"
+        ),
+        1.0,
+        "max_e2e_seconds",
+    ),
+}
+
+
+def _percentile(request: GenerationRequest) -> float:
+    return 100 * (1 - request.confidence)
+
+
+def described(request: GenerationRequest, candidate: GenerationCandidate) -> Message:
+    """A candidate in a clause, as the line says it that tells that nothing answers."""
+    spec, rates = candidate.spec, candidate.rates
+    return Message(
+        "{name} with {lower:,g} output tokens/s or more (median {median:rate}), up to {ttft:,g} ms "
+        "to the first token and {tpot:,g} ms for each further one, at {usd:usd}/h",
+        name=spec_name(spec, request),
+        lower=floor_rate(rates.output_tokens_per_second.lower),
+        median=rates.output_tokens_per_second.median,
+        ttft=ceil_ms(rates.ttft_seconds.upper),
+        tpot=ceil_ms(rates.tpot_seconds.upper),
+        usd=spec.total_usd_per_hour,
+    )
 
 
 def serving_assumptions(
@@ -110,14 +223,14 @@ def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
     )
 
 
-def serving_warnings(
-    chosen: GenerationCandidate | None, way: Way | None, today: date
-) -> tuple[Message | str, ...]:
+def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
     """What weakens the answer and can be checked."""
-    if chosen is None or way is None:
-        return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
-    found = [*chosen.extrapolation, *price_warnings(offer.price, disk, today), *note_of_link(way)]
+    found = [
+        *chosen.extrapolation,
+        *price_warnings(offer.price, disk, today),
+        *link_notes(offer.instance, chosen.placement.tensor_parallel),
+    ]
     found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
     slowest = chosen.rates.output_tokens_per_second_per_user.lower
     if slowest < _READING_TOKENS_PER_SECOND:

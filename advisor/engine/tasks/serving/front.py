@@ -11,45 +11,45 @@ import numpy as np
 
 from advisor.domain import Span
 from advisor.domain.language import FrontPoint, GenerationCandidate, GenerationRequest
-from advisor.engine.language.prepared import Prepared
-from advisor.engine.language.rates import Level, Rates, Replicas
-from advisor.engine.language.table import ServingTable, rates_record
-from advisor.engine.language.ways import Way
+from advisor.engine.tasks.serving.options import ServingOption
+from advisor.engine.tasks.serving.prepared import ServingOptions
+from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
+from advisor.engine.tasks.serving.table import ServingTable, rates_record
 
 
 class _Point(NamedTuple):
-    """A way on the instances under one load of each replica."""
+    """A option on the instances under one load of each replica."""
 
-    way: Way
+    option: ServingOption
     rates: Rates
     instances: int
 
     @property
     def replicas(self) -> int:
         """Of all instances."""
-        return self.instances * self.way.placement.replicas
+        return self.instances * self.option.placement.replicas
 
 
 def front_of(
-    request: GenerationRequest, prepared: Prepared, table: ServingTable, chosen: int
+    request: GenerationRequest, prepared: ServingOptions, table: ServingTable, chosen: int
 ) -> tuple[FrontPoint, ...]:
     """The front of as many instances as the chosen row has."""
     offer, count = table.offer(chosen), int(table.count[chosen])
-    ways = [way for way in prepared.ways if way.offer is offer]
-    return latency_front(request, ways, prepared.replicas, count, float(table.usd[chosen]))
+    options = [option for option in prepared.options if option.offer is offer]
+    return latency_front(request, options, prepared.replicas, count, float(table.usd[chosen]))
 
 
 def latency_front(
-    request: GenerationRequest, ways: Sequence[Way], replicas: Replicas, count: int, usd: float
+    request: GenerationRequest, options: Sequence[ServingOption], replicas: Replicas, count: int, usd: float
 ) -> tuple[FrontPoint, ...]:
-    """The front of ways on `count` instances that cost `usd` an hour together, the soonest tokens
+    """The front of options on `count` instances that cost `usd` an hour together, the soonest tokens
     first; by medians."""
     points = list[_Point]()
-    for way, number in zip(ways, replicas.numbers(ways).tolist(), strict=True):
+    for option, number in zip(options, replicas.numbers(options).tolist(), strict=True):
         for load in range(replicas.grid.concurrency.shape[1]):
             rates = replicas.grid.take((np.array(number), np.array(load)))
             if not np.isnan(rates.tpot[Level.MEDIAN]):
-                points.append(_Point(way, rates, count))
+                points.append(_Point(option, rates, count))
     points.sort(key=lambda one: (one.rates.tpot[Level.MEDIAN], -_output(one, Level.MEDIAN)))
     front, most = list[FrontPoint](), 0.0
     for point in points:
@@ -69,7 +69,7 @@ def _record(request: GenerationRequest, point: _Point, usd: float) -> FrontPoint
     each = rates.output_tokens_per_second
     millions = [usd / 3600 / one * 1e6 for one in (each.upper, each.median, each.lower)]
     return FrontPoint(
-        placement=point.way.placement,
+        placement=point.option.placement,
         rates=rates,
         usd_per_million_output_tokens=Span(lower=millions[0], median=millions[1], upper=millions[2]),
         misses=_missed(request, point),
@@ -89,7 +89,7 @@ def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> 
 
 
 def is_at(point: FrontPoint, candidate: GenerationCandidate) -> bool:
-    """Whether a point of the front is a candidate's own way and load."""
+    """Whether a point of the front is a candidate's own option and load."""
     same_load = isclose(point.rates.concurrency, candidate.rates.concurrency, rel_tol=1e-6)
     return same_load and point.placement == candidate.placement
 

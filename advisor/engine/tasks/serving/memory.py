@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from advisor.catalog import Catalog
 from advisor.domain import Gpu
 from advisor.domain.language import GenerationRequest, GpuMemoryUse, ServingMemoryAnswer, SplitMemory
-from advisor.engine.language.prepared import require_possible
-from advisor.engine.language.ways import Cards, Finder, kv_precision_of
+from advisor.engine.tasks.serving.options import Cards, OptionFinder, kv_precision_of
+from advisor.engine.tasks.serving.prepared import require_possible
 from advisor.messages import Message
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib
 
@@ -24,7 +24,7 @@ def serving_memory_of(
     """The memory of the request's longest sequence on each card, split as is asked for, or over as
     few cards as hold it."""
     require_possible(request, model)
-    finder, known = Finder(request, catalog, model), Cards(catalog)
+    finder, known = OptionFinder(request, catalog, model), Cards(catalog)
     precision, kv_precision = (finder.usual_precision, kv_precision_of(request, finder.usual_precision))
     return ServingMemoryAnswer(
         model=model.name,
@@ -38,7 +38,7 @@ def serving_memory_of(
     )
 
 
-def _on_card(finder: Finder, card: Gpu, facts: GpuFacts) -> SplitMemory:
+def _on_card(finder: OptionFinder, card: Gpu, facts: GpuFacts) -> SplitMemory:
     """The memory on one kind of card, on as many as hold it: a desk may have more of them than any
     instance that is listed."""
     format_ = finder.precision_on(facts)

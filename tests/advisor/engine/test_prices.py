@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.domain.price_age import all_listed, counts
-from advisor.engine.price_calls import Draft, decided_by_price
+from advisor.engine.prices import Draft, rank_by_price_certainty
 from tests.builders import PRICED, candidate, recommendation
 
 TODAY = PRICED
@@ -35,7 +35,7 @@ def decide(candidates, request=REQUEST, today=TODAY):
         shown = tuple(found[: asked.max_results])
         return Draft(recommendation(request=asked, ranked=shown, today=today))
 
-    return decided_by_price(request, answered, hourly, today)
+    return rank_by_price_certainty(request, answered, hourly, today)
 
 
 def hourly(one):

@@ -12,12 +12,17 @@ from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningRequest, TunedMemory, TuningMemoryAnswer, TuningPrediction
-from advisor.engine.language.single import offer_of
-from advisor.engine.language.tuning.decision import Preparations, tuning_assumptions, tuning_warnings
-from advisor.engine.language.tuning.table import TuningTable, memory_use
-from advisor.engine.language.tuning.ways import Finder, misfit_message, require_sequence, unsupported_message
-from advisor.engine.language.ways import Cards
 from advisor.engine.offers import judged_offer
+from advisor.engine.tasks.serving.options import Cards
+from advisor.engine.tasks.serving.single import offer_of
+from advisor.engine.tasks.tuning.options import (
+    TuningPreparations,
+    misfit_message,
+    require_sequence,
+    unsupported_message,
+)
+from advisor.engine.tasks.tuning.table import TuningTable, memory_use
+from advisor.engine.tasks.tuning.words import tuning_assumptions, tuning_warnings
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.models.language.finetuning import FineTuning, unsupported
 
@@ -31,7 +36,7 @@ _COUNTS = (1, 2, 4, 8)
 
 
 def predict_tuning(
-    request: FineTuningRequest, preparations: Preparations, name: str, *, today: date
+    request: FineTuningRequest, preparations: TuningPreparations, name: str, *, today: date
 ) -> TuningPrediction:
     """What the instance type `name` does. `UsageError` says why it cannot tune the model."""
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
@@ -43,25 +48,25 @@ def predict_tuning(
     if isinstance(notes, Rejected) and notes.reason == "not_offered":
         notes = (notes.detail,)
     if not isinstance(notes, Rejected):
-        finder = Finder(request, *preparations)
+        finder = preparations.finder(request)
         finder.learn([offer])
-    way = notes if isinstance(notes, Rejected) else finder.way(offer, notes)
-    if isinstance(way, Rejected):
+    option = notes if isinstance(notes, Rejected) else finder.option(offer, notes)
+    if isinstance(option, Rejected):
         raise UsageError(
             "{name} cannot tune {model}: {why}",
             name=name,
             model=model.name,
-            why=way.detail,
+            why=option.detail,
             field="instance",
             code=CANNOT_RUN,
         )
-    chosen = TuningTable.of(request, [way]).candidate(0, preparations.predictor)
+    chosen = TuningTable.of([option]).candidate(request, 0, preparations.predictor)
     chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
     return TuningPrediction(
         candidate=chosen,
         price=aged(price, today) if price else None,
         assumptions=tuning_assumptions(request, chosen),
-        warnings=tuning_warnings(chosen, way, today),
+        warnings=tuning_warnings(chosen, today),
     )
 
 

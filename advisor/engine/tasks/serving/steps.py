@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from advisor.domain import Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
 from advisor.domain.language import GenerationCandidate, GenerationRequest, ServingRates, ServingStep
-from advisor.engine.language.prepared import ServingPreparations, solved_table
-from advisor.engine.language.rates import Replicas
-from advisor.engine.language.shortfalls import shortfall
-from advisor.engine.language.ways import SIXTEEN_BIT, Way, splits_of, ways_on
 from advisor.engine.limits import closest
+from advisor.engine.tasks.serving.options import SIXTEEN_BIT, ServingOption, options_on, splits_of
+from advisor.engine.tasks.serving.prepared import ServingPreparations, solved_table
+from advisor.engine.tasks.serving.rates import Replicas
+from advisor.engine.tasks.serving.words import shortfall
 from advisor.messages import Message
 from advisor.models.language.memory import can_split
 
@@ -30,7 +30,7 @@ def steps_of(
     """Every step that can be thought of for the chosen candidate."""
     changes = list(_changes(chosen, preparations.model))
     found = [_way(replace(request, **fields), preparations, chosen) for *_, fields in changes]
-    gives = iter(_given(request, [w for w in found if isinstance(w, Way)], preparations))
+    gives = iter(_given(request, [w for w in found if isinstance(w, ServingOption)], preparations))
     steps = [
         ServingStep(kind=kind, option=option, gives=None, why_not=way.detail)
         if isinstance(way, Rejected)
@@ -78,28 +78,31 @@ def _changes(
 
 def _way(
     request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
-) -> Way | Rejected:
+) -> ServingOption | Rejected:
     """The one way to serve on the chosen offer that the changed request leaves."""
     catalog, model, offer = preparations.catalog, preparations.model, chosen.spec.offer
-    ways = ways_on(request, catalog, model, offer, chosen.notes)
+    ways = options_on(request, catalog, model, offer, chosen.notes)
     return ways if isinstance(ways, Rejected) else ways[0]
 
 
 def _given(
-    request: GenerationRequest, ways: Sequence[Way], preparations: ServingPreparations
+    request: GenerationRequest, options: Sequence[ServingOption], preparations: ServingPreparations
 ) -> list[ServingStep]:
     """What each way does for the target and the limits, all predicted at once; kind and option are
     left open."""
-    if not ways:
+    if not options:
         return []
-    replicas = Replicas(request, ways, preparations.predictor)
-    table, found = solved_table(request, ways, replicas), list[ServingStep]()
-    for at, answers in enumerate(table.answering().tolist()):
+    replicas = Replicas(request, options, preparations.predictor)
+    table, found = solved_table(request, options, replicas), list[ServingStep]()
+    limits = table.limits(request)
+    for row in range(len(options)):
         why: Message | str = ""
-        if not answers:
-            _, reason = closest(table.limits, table.usd, np.array([at]))
-            why = shortfall(table, at, reason)
-        gives = table.candidate(at, preparations.predictor) if answers else None
+        gives = None
+        if all(limit.keeps[row] for limit in limits):
+            gives = table.candidate(request, row, preparations.predictor)
+        else:
+            _, reason = closest(limits, table.usd, np.array([row]))
+            why = shortfall(request, table, row, reason)
         found.append(ServingStep(kind=StepKind.DISK, option="", gives=gives, why_not=why))
     return found
 

@@ -5,18 +5,21 @@ and is fastest; or the reason why nothing does.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
-from advisor.catalog.gpu_links import GpuLink, gpu_link
-from advisor.domain import Disk, Offer, Rejected
+from advisor.catalog.gpu_links import gpu_link
+from advisor.domain import HOURS_PER_MONTH, Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
 from advisor.domain.tuning import FineTuningRequest
-from advisor.engine.language.ready import disks_by_price
-from advisor.engine.language.ways import Cards, offers_judged
-from advisor.engine.offers import rejected_offer
+from advisor.engine.offers import place_query, rejected_offer
+from advisor.engine.tasks.serving.options import Cards, offers_judged
+from advisor.engine.tasks.serving.ready import disks_by_price
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
 
 # GPUs of one instance that share a run; as many as there are, too.
 _COUNTS = (1, 2, 4, 8, 16)
+_MOST_KEPT = 8
 _LOWER, _MEDIAN, _UPPER = range(3)
 # RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
 # libraries, and a file of weights of the usual 5 GB.
@@ -38,8 +42,8 @@ _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
 Key = tuple["GpuFacts", int, str]
 
 
-class TuningWay(NamedTuple):
-    """The fastest way to tune on one instance of an offer; `rates` are tokens a second of all its
+class TuningOption(NamedTuple):
+    """The fastest option to tune on one instance of an offer; `rates` are tokens a second of all its
     GPUs that are used: lower bound, median, upper bound."""
 
     offer: Offer
@@ -48,7 +52,6 @@ class TuningWay(NamedTuple):
     rates: Sequence[float]
     calibrated: bool
     notes: tuple[Message, ...]
-    link: GpuLink
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -56,36 +59,60 @@ class TuningWay(NamedTuple):
         return self.offer.instance.cloud, self.offer.instance.name
 
 
-class Found(NamedTuple):
-    """Ways, a reason for each type that has none, and how many offers there are."""
+class TuningOptions(Struct, frozen=True):
+    """Options, a reason for each type that has none, and how many offers there are."""
 
-    ways: list[TuningWay]
+    options: list[TuningOption]
     rejected: list[Rejected]
     considered: int
 
 
-def tuning_ways(
-    request: FineTuningRequest, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor
-) -> Found:
-    """The way to tune on each offer."""
-    finder = Finder(request, catalog, model, predictor)
-    judged = list(offers_judged(request, catalog))
-    finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
-    ways: list[TuningWay] = []
-    rejected: dict[tuple[str, str], Rejected] = {}
-    for offer, notes in judged:
-        found = notes if isinstance(notes, Rejected) else finder.way(offer, notes)
-        if isinstance(found, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
-        else:
-            ways.append(found)
-    for way in ways:
-        rejected.pop(way.kind, None)
-    return Found(ways, list(rejected.values()), len(judged))
+class TuningPreparations:
+    """What requests about one language model are answered from, the last few of it kept."""
+
+    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor) -> None:
+        self.catalog, self.model, self.predictor = catalog, model, predictor
+        self._options = lru_cache(_MOST_KEPT)(self._prepared)
+
+    def of(self, request: FineTuningRequest) -> TuningOptions:
+        """The fastest option of each offer, whatever is to be reached, found now or before."""
+        key = replace(
+            request,
+            tokens=1.0,
+            target_tokens_per_second=None,
+            max_hours=None,
+            max_run_usd=None,
+            max_usd_per_hour=None,
+            horizon_hours=HOURS_PER_MONTH,
+            max_results=1,
+            allow_extrapolation=False,
+        )
+        return self._options(key)
+
+    def _prepared(self, request: FineTuningRequest) -> TuningOptions:
+        finder = self.finder(request)
+        judged = list(offers_judged(request, self.catalog))
+        finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
+        options: list[TuningOption] = []
+        rejected: dict[tuple[str, str], Rejected] = {}
+        for offer, notes in judged:
+            found = notes if isinstance(notes, Rejected) else finder.option(offer, notes)
+            if isinstance(found, Rejected):
+                rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
+            else:
+                options.append(found)
+        for option in options:
+            rejected.pop(option.kind, None)
+        unpriced = self.catalog.unpriced(place_query(request, accelerated=True))
+        return TuningOptions(options, [*rejected.values(), *unpriced], len(judged))
+
+    def finder(self, request: FineTuningRequest) -> OptionFinder:
+        """Finds options for a request."""
+        return OptionFinder(request, self.catalog, self.model, self.predictor)
 
 
-class Finder:
-    """Finds ways for one request; what offers share is predicted once, all of it together."""
+class OptionFinder:
+    """Finds options for one request; what offers share is predicted once, all of it together."""
 
     def __init__(
         self,
@@ -115,8 +142,8 @@ class Finder:
             columns = np.array(rates.tokens_per_second).T
             self._rates.update(zip(fitting, columns, strict=True))
 
-    def way(self, offer: Offer, notes: tuple[Message, ...]) -> TuningWay | Rejected:
-        """The fastest way to tune on an offer that was learnt, or why there is none."""
+    def option(self, offer: Offer, notes: tuple[Message, ...]) -> TuningOption | Rejected:
+        """The fastest option to tune on an offer that was learnt, or why there is none."""
         keys = self._keys(offer)
         if not keys:
             return rejected_offer(offer, "unsupported", self._unsupported(offer))
@@ -142,8 +169,7 @@ class Finder:
         settled = self._settled[best]
         assert settled is not None
         rates = tuple(self._rates[best].tolist())
-        link = gpu_link(offer.instance)
-        return TuningWay(offer, disks[0], settled, rates, self._calibrated, notes, link)
+        return TuningOption(offer, disks[0], settled, rates, self._calibrated, notes)
 
     def _keys(self, offer: Offer) -> list[Key]:
         """Numbers of GPUs to try, ascending; none where the card cannot tune."""
@@ -201,7 +227,7 @@ def unsupported_message(tuning: FineTuning) -> Message:
 
 
 def misfit_message(tuning: FineTuning) -> Message:
-    """What the smallest way takes of each GPU."""
+    """What the smallest option takes of each GPU."""
     memory = least_memory(tuning)
     if tuning.gpus == 1:
         return Message(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
-from advisor.catalog.gpu_links import GpuLink, gpu_link
-from advisor.domain import Disk, Gpu, Offer, Rejected
+from advisor.catalog.gpu_links import gpu_link
+from advisor.domain import Disk, Gpu, InstanceType, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import (
     MOST_SEQUENCES,
@@ -22,8 +22,8 @@ from advisor.domain.language import (
     ServingPlacement,
 )
 from advisor.domain.tuning import FineTuningRequest
-from advisor.engine.language.ready import gib_to_read, ready_disk
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
+from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
 from advisor.messages import Message
 from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts, gpu_facts
@@ -42,8 +42,8 @@ _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
 SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
 
 
-class Way(NamedTuple):
-    """One way to serve on one instance of an offer; `memory` is of each of its GPUs."""
+class ServingOption(NamedTuple):
+    """One option to serve on one instance of an offer; `memory` is of each of its GPUs."""
 
     offer: Offer
     disk: Disk
@@ -52,7 +52,6 @@ class Way(NamedTuple):
     placement: ServingPlacement
     memory: GpuMemoryUse
     notes: tuple[Message, ...]
-    link: GpuLink
 
     @property
     def kind(self) -> tuple[str, str]:
@@ -87,35 +86,35 @@ def offers_judged(
         yield offer, judged_offer(request, catalog, offer, needs_gpu=True)
 
 
-def ways_of(
-    finder: Finder, request: GenerationRequest, most_usd_per_hour: float | None = None
-) -> tuple[list[Way], list[Rejected], int]:
-    """All ways to serve, a reason for each type that has none, and how many offers there are; of
+def serving_options(
+    finder: OptionFinder, request: GenerationRequest, most_usd_per_hour: float | None = None
+) -> tuple[list[ServingOption], list[Rejected], int]:
+    """All options to serve, a reason for each type that has none, and how many offers there are; of
     instances that cost no more."""
-    found: list[Way] = []
+    found: list[ServingOption] = []
     rejected: dict[tuple[str, str], Rejected] = {}
     count = 0
     for offer, notes in offers_judged(request, finder.catalog, most_usd_per_hour):
         count += 1
-        ways = notes if isinstance(notes, Rejected) else finder.ways(offer, notes)
-        if isinstance(ways, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), ways)
+        options = notes if isinstance(notes, Rejected) else finder.options(offer, notes)
+        if isinstance(options, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), options)
         else:
-            found += ways
-    for way in found:
-        rejected.pop(way.kind, None)
+            found += options
+    for option in found:
+        rejected.pop(option.kind, None)
     return found, list(rejected.values()), count
 
 
-def ways_on(
+def options_on(
     request: GenerationRequest,
     catalog: Catalog,
     model: LanguageModel,
     offer: Offer,
     notes: tuple[Message, ...],
-) -> list[Way] | Rejected:
-    """All ways to serve on one offer that can be had, or why there is none."""
-    return Finder(request, catalog, model).ways(offer, notes)
+) -> list[ServingOption] | Rejected:
+    """All options to serve on one offer that can be had, or why there is none."""
+    return OptionFinder(request, catalog, model).options(offer, notes)
 
 
 def splits_of(engine: LlmEngine) -> tuple[int, ...]:
@@ -136,8 +135,8 @@ def kv_precision_of(
     return KvPrecision.FP16 if half or no_bf16 else KvPrecision.BF16
 
 
-class Finder:
-    """Finds ways for one request; what offers share is found once."""
+class OptionFinder:
+    """Finds options for one request; what offers share is found once."""
 
     def __init__(self, request: GenerationRequest, catalog: Catalog, model: LanguageModel) -> None:
         self._request, self.catalog, self._model = request, catalog, model
@@ -146,14 +145,14 @@ class Finder:
         self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
         self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
 
-    def with_prices_of(self, request: GenerationRequest) -> Finder:
+    def with_prices_of(self, request: GenerationRequest) -> OptionFinder:
         """For the same request about other prices: what memory holds is known already."""
         other = copy(self)
         other._request = request
         return other
 
-    def ways(self, offer: Offer, notes: tuple[Message, ...]) -> list[Way] | Rejected:
-        """Every way to serve on the offer, or why there is none."""
+    def options(self, offer: Offer, notes: tuple[Message, ...]) -> list[ServingOption] | Rejected:
+        """Every option to serve on the offer, or why there is none."""
         gpu = self.catalog.gpu_of(offer.instance)
         assert gpu is not None  # `judged_offer` turns down what has no data sheet
         card = self._cards.of(gpu)
@@ -197,11 +196,11 @@ class Finder:
         card: GpuFacts,
         precision: LlmPrecision,
         fitting: dict[int, GpuMemoryUse],
-    ) -> list[Way] | Rejected:
+    ) -> list[ServingOption] | Rejected:
         gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
         weights = weight_gib(self._model, precision, self._request.engine)
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
-        found: list[Way] = []
+        found: list[ServingOption] = []
         for split, memory in fitting.items():
             replicas = gpus // split
             gib = gib_to_read(weights, offer.instance.memory_mib, replicas)
@@ -213,7 +212,7 @@ class Finder:
             kind = link.among(split)
             deployment = self._deployment(card, precision, split, kind)
             placement = ServingPlacement(tensor_parallel=split, replicas=replicas, link=Link(kind))
-            found.append(Way(offer, *disk, deployment, placement, memory, notes, link))
+            found.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
         refused = [one for one in disks.values() if isinstance(one, Rejected)]
         return found or refused[0]
 
@@ -327,13 +326,11 @@ class Finder:
         )
 
 
-def note_of_link(way: Way) -> Sequence[Message]:
-    """A note where it is not published how the GPUs of a split model are joined."""
-    if way.placement.tensor_parallel == 1 or way.link.source:
+def link_notes(instance: InstanceType, gpus: int) -> Sequence[Message]:
+    """A note where it is not published how the GPUs of an instance are joined, and some work
+    together."""
+    if gpus == 1 or gpu_link(instance).source:
         return ()
     return (
-        Message(
-            "how the GPUs of {name} are joined is not published: PCIe is assumed",
-            name=way.offer.instance.name,
-        ),
+        Message("how the GPUs of {name} are joined is not published: PCIe is assumed", name=instance.name),
     )

@@ -1,4 +1,4 @@
-"""How many instances each way takes for a target, the load of each replica then, and which
+"""How many instances each option takes for a target, the load of each replica then, and which
 limits that keeps.
 
 A target in tokens a second may be reached at any load that the grid has; users and requests a
@@ -15,15 +15,15 @@ from msgspec import Struct
 
 from advisor.catalog.support import most_startable
 from advisor.domain.language import GenerationRequest
-from advisor.engine.language.rates import Level, Rates, Replicas
-from advisor.engine.language.ways import Way
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
+from advisor.engine.tasks.serving.options import ServingOption
+from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
 
 
-class Solved(Struct, frozen=True):
+class ServingLoad(Struct, frozen=True):
     """Ways with as many instances as each needs (as many as may be had, where those are too few):
     columns (n,). `rates` are of one replica at the load that it then has, `most` at the largest
     load that keeps the limits; `limits` are in the order in which they are judged."""
@@ -33,24 +33,21 @@ class Solved(Struct, frozen=True):
     most: Rates
     limits: tuple[Limit, ...]
 
-    @property
-    def keeps(self) -> Booleans:
-        """Which ways keep every limit."""
-        return _all_keep(self.limits)
 
+class LoadSolver:
+    """Solves a request for options, whose replicas are predicted once."""
 
-class Loads:
-    """Solves a request for ways, whose replicas are predicted once."""
-
-    def __init__(self, request: GenerationRequest, ways: Sequence[Way], replicas: Replicas) -> None:
+    def __init__(
+        self, request: GenerationRequest, options: Sequence[ServingOption], replicas: Replicas
+    ) -> None:
         self._request, self._replicas = request, replicas
-        self._way = replicas.numbers(ways)
-        self._each = np.array([way.placement.replicas for way in ways], dtype=float)
+        self._option = replicas.numbers(options)
+        self._each = np.array([option.placement.replicas for option in options], dtype=float)
         quota = request.vcpu_quota
-        startable = np.array([most_startable(way.offer, quota) for way in ways])
+        startable = np.array([most_startable(option.offer, quota) for option in options])
         self._most = np.maximum(1, np.minimum(request.max_count, startable)).astype(np.intp)
 
-    def solved(self, level: Level) -> Solved:
+    def solved(self, level: Level) -> ServingLoad:
         """By the bound that counts."""
         request = self._request
         if request.users is not None:
@@ -59,10 +56,10 @@ class Loads:
             return self._shared(level, request.target_requests_per_second, "load")
         return self._on_grid(level)
 
-    def _on_grid(self, level: Level) -> Solved:
+    def _on_grid(self, level: Level) -> ServingLoad:
         """At the least load of the grid that is enough; without a target, at the least one within
         5 % of the most tokens a second."""
-        grid = self._replicas.grid.take((self._way,))
+        grid = self._replicas.grid.take((self._option,))
         limits, alive = self._judged(grid, level)
         rate = np.where(alive, self._each[:, None] * grid.output[level], 0.0)
         best = rate.max(axis=1)
@@ -77,9 +74,9 @@ class Loads:
         chosen = _first(alive & (rate >= wanted[:, None]))
         # Where no load is good the first one shows it: one sequence in flight.
         rates = grid.take((rows, chosen))
-        return Solved(count, rates, self._largest(grid, alive), tuple(limits))
+        return ServingLoad(count, rates, self._largest(grid, alive), tuple(limits))
 
-    def _shared(self, level: Level, load: float, reason: str) -> Solved:
+    def _shared(self, level: Level, load: float, reason: str) -> ServingLoad:
         """With as many instances as leave each replica a load that keeps the limits."""
         bearable = self._bearable(level)
 
@@ -88,8 +85,8 @@ class Loads:
             first = Limit(reason, carried, self._most * self._each * bearable)
             return self._judged(rates, level, [first])[0]
 
-        def enough(count: Integers, ways: Integers) -> Booleans:
-            rates = self._at_share(load, count, level, ways)
+        def enough(count: Integers, options: Integers) -> Booleans:
+            rates = self._at_share(load, count, level, options)
             return self._judged(rates, level)[1]
 
         with np.errstate(divide="ignore"):
@@ -97,7 +94,7 @@ class Loads:
         count = _least_enough(enough, np.clip(least, 1, self._most).astype(np.intp), self._most)
         rates = self._at_share(load, count, level, np.arange(len(count)))
         limits = limits_of(rates)
-        grid = self._replicas.grid.take((self._way,))
+        grid = self._replicas.grid.take((self._option,))
         alive = ~np.isnan(grid.tpot[level])
         if self._request.target_requests_per_second is None:
             # The times of a closed loop are not those of requests that arrive by themselves.
@@ -106,25 +103,25 @@ class Loads:
         # Where a target is out of reach, the row shows the most that it does.
         carried = ~np.isnan(rates.tpot[level])
         rates = Rates(*(np.where(carried, own, at_most) for own, at_most in zip(rates, most, strict=True)))
-        return Solved(count, rates, most, tuple(limits))
+        return ServingLoad(count, rates, most, tuple(limits))
 
-    def _at_share(self, load: float, count: Integers, level: Level, ways: Integers) -> Rates:
-        """Some ways on `count` instances each, whose replicas share the load."""
-        share = load / (count * self._each[ways])
+    def _at_share(self, load: float, count: Integers, level: Level, options: Integers) -> Rates:
+        """Some options on `count` instances each, whose replicas share the load."""
+        share = load / (count * self._each[options])
         if self._request.users is not None:
-            return self._replicas.with_in_flight(self._way[ways], np.ceil(share * (1 - _ROUNDING)))
-        return self._replicas.with_arrivals(self._way[ways], share, level)
+            return self._replicas.with_in_flight(self._option[options], np.ceil(share * (1 - _ROUNDING)))
+        return self._replicas.with_arrivals(self._option[options], share, level)
 
     def _bearable(self, level: Level) -> Floats:
         """The largest share that memory holds, or that is answered as fast as it comes."""
         if self._request.users is not None:
-            return self._replicas.held[self._way]
-        return np.asarray(self._replicas.capacity[level, self._way])
+            return self._replicas.held[self._option]
+        return np.asarray(self._replicas.capacity[level, self._option])
 
     def _judged(
         self, rates: Rates, level: Level, limits: Sequence[Limit] = ()
     ) -> tuple[list[Limit], Booleans]:
-        """The limits of times, in order, and the loads that keep all of them. Of a way that is
+        """The limits of times, in order, and the loads that keep all of them. Of a option that is
         looked at under several loads a limit is kept where one of those keeps it that kept all
         before."""
         request, judged = self._request, list(limits)
@@ -151,7 +148,7 @@ class Loads:
         return judged, alive
 
     def _largest(self, grid: Rates, alive: Booleans) -> Rates:
-        """The largest load of each way that keeps the limits of times; of all loads, where none
+        """The largest load of each option that keeps the limits of times; of all loads, where none
         does."""
         counted = alive | ~np.asarray(alive.any(axis=1))[:, None]
         rate = np.where(counted, np.nan_to_num(grid.output[Level.SURE], nan=-1.0), -1.0)
@@ -166,10 +163,6 @@ def _no_doubt(request: GenerationRequest, rates: Rates) -> Floats:
     """1 where nothing held out backs the bounds, and that counts."""
     doubted = ~rates.calibrated & (not request.allow_extrapolation)
     return np.asarray(doubted, dtype=float)
-
-
-def _all_keep(limits: Sequence[Limit]) -> Booleans:
-    return np.asarray(np.logical_and.reduce([one.keeps for one in limits]))
 
 
 def _first(good: Booleans) -> Integers:

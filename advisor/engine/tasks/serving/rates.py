@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from advisor.domain.language import MOST_SEQUENCES, GenerationRequest
 from advisor.domain.runs import Span
-from advisor.engine.language.ways import Way
+from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.serving import BINDS
 
 if TYPE_CHECKING:
-    from advisor.engine.language.model import Served, ServingModel
     from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.engine.tasks.serving.model import Served, ServingModel
 
 # Sequences in flight in one replica that are looked at, beside the most that its KV cache holds.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_SEQUENCES)
@@ -98,7 +98,7 @@ class Predicted:
 
 
 class Replicas:
-    """The distinct deployments of some ways, under loads of a request's traffic.
+    """The distinct deployments of some options, under loads of a request's traffic.
 
     `held` is how many mean requests each deployment holds at once. What was predicted once is kept:
     the three bounds come together, and searches for counts come back to the same loads.
@@ -107,14 +107,14 @@ class Replicas:
     def __init__(
         self,
         request: GenerationRequest,
-        ways: Sequence[Way],
+        options: Sequence[ServingOption],
         predictor: ServingModel,
         predicted: Predicted | None = None,
     ) -> None:
-        distinct = {id(way.deployment): way for way in ways}  # `Finder` makes each once
+        distinct = {id(option.deployment): option for option in options}  # `OptionFinder` makes each once
         self._numbers = {key: number for number, key in enumerate(distinct)}
-        self.deployments = [way.deployment for way in distinct.values()]
-        most = [min(way.memory.largest_concurrency, MOST_SEQUENCES) for way in distinct.values()]
+        self.deployments = [option.deployment for option in distinct.values()]
+        most = [min(option.memory.largest_concurrency, MOST_SEQUENCES) for option in distinct.values()]
         self.held = np.array(most, dtype=float)
         self._predictor, self._confidence = predictor, request.confidence
         self._traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
@@ -126,9 +126,9 @@ class Replicas:
         # Requests a second (3, n) that each deployment answers at most.
         self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
 
-    def numbers(self, ways: Sequence[Way]) -> Integers:
-        """The deployment of each way, by its place."""
-        return np.array([self._numbers[id(way.deployment)] for way in ways], dtype=np.intp)
+    def numbers(self, options: Sequence[ServingOption]) -> Integers:
+        """The deployment of each option, by its place."""
+        return np.array([self._numbers[id(option.deployment)] for option in options], dtype=np.intp)
 
     def with_in_flight(self, replicas: Integers, concurrency: Floats) -> Rates:
         """Deployments, each with so many sequences in flight at all times; nan beyond what memory

@@ -1,9 +1,9 @@
-"""What targets and limits do not change: the ways to serve, and what their replicas do."""
+"""What targets and limits do not change: the options, and what their replicas do."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -11,30 +11,30 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
-from advisor.engine.language.loads import Loads
-from advisor.engine.language.rates import Level, Predicted, Replicas
-from advisor.engine.language.table import ServingTable
-from advisor.engine.language.ways import Finder, Way, splits_of, ways_of
 from advisor.engine.offers import place_query
+from advisor.engine.tasks.serving.loads import LoadSolver
+from advisor.engine.tasks.serving.options import OptionFinder, ServingOption, serving_options, splits_of
+from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas
+from advisor.engine.tasks.serving.table import ServingTable
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.memory import can_split
 
 if TYPE_CHECKING:
-    from advisor.engine.language.model import ServingModel
+    from advisor.engine.tasks.serving.model import ServingModel
     from advisor.models.language.language_model import LanguageModel
 
 _MOST_KEPT = 8
 
 
-class Prepared:
+class ServingOptions:
     """Everything about requests that differ only in what `key_of` leaves out, of instances that
     cost no more than `most_usd_per_hour`."""
 
     def __init__(
         self,
         request: GenerationRequest,
-        finder: Finder,
+        finder: OptionFinder,
         predictor: ServingModel,
         predicted: Predicted,
         most_usd_per_hour: float | None = None,
@@ -42,29 +42,35 @@ class Prepared:
         self._request, self._predicted = request, predicted
         self.predictor = predictor
         self.version = predictor.engine_version(request.engine)
-        self.ways, rejected, self.considered = ways_of(finder, request, most_usd_per_hour)
+        self.options, rejected, self.considered = serving_options(finder, request, most_usd_per_hour)
         query = place_query(request, accelerated=True)
         self.rejected = [*rejected, *finder.catalog.unpriced(query)]
 
     @cached_property
     def replicas(self) -> Replicas:
-        """Predictions of the ways' replicas; there is a way."""
-        return Replicas(self._request, self.ways, self.predictor, self._predicted)
+        """Predictions of the options' replicas; there is an option."""
+        return Replicas(self._request, self.options, self.predictor, self._predicted)
 
     def table(
-        self, request: GenerationRequest, level: Level = Level.SURE, ways: Sequence[Way] | None = None
+        self,
+        request: GenerationRequest,
+        level: Level = Level.SURE,
+        options: Sequence[ServingOption] | None = None,
     ) -> ServingTable | None:
-        """Some of the ways (None: all) solved for a request by the bound that counts; None where
+        """Some of the options (None: all) solved for a request by the bound that counts; None where
         there are none."""
-        some = self.ways if ways is None else ways
+        some = self.options if options is None else options
         return solved_table(request, some, self.replicas, level) if some else None
 
 
 def solved_table(
-    request: GenerationRequest, ways: Sequence[Way], replicas: Replicas, level: Level = Level.SURE
+    request: GenerationRequest,
+    options: Sequence[ServingOption],
+    replicas: Replicas,
+    level: Level = Level.SURE,
 ) -> ServingTable:
-    """Ways, one at least, solved for a request by the bound that counts."""
-    return ServingTable.of(request, ways, Loads(request, ways, replicas).solved(level))
+    """Options, one at least, solved for a request by the bound that counts."""
+    return ServingTable.of(options, LoadSolver(request, options, replicas).solved(level))
 
 
 class ServingPreparations:
@@ -73,33 +79,29 @@ class ServingPreparations:
     def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingModel) -> None:
         self.catalog, self.model, self.predictor = catalog, model, predictor
         self._predicted = Predicted()
-        self._known: dict[tuple[GenerationRequest, float | None], Prepared] = {}
-        self._finders: dict[GenerationRequest, Finder] = {}
+        self._finders: dict[GenerationRequest, OptionFinder] = {}
+        self._options = lru_cache(_MOST_KEPT)(self._prepared)
 
-    def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> Prepared:
+    def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> ServingOptions:
         """What the request needs, prepared now or before. `UsageError` for what the model does
         not take."""
         require_possible(request, self.model)
-        key = key_of(request), most_usd_per_hour
-        found = self._known.pop(key, None)
-        if found is None:
-            finder = self._finder(key[0])
-            found = Prepared(key[0], finder, self.predictor, self._predicted, most_usd_per_hour)
-        self._known[key] = found  # the last one used is the last one to go
-        while len(self._known) > _MOST_KEPT:
-            del self._known[next(iter(self._known))]
-        return found
+        return self._options(key_of(request), most_usd_per_hour)
 
-    def _finder(self, request: GenerationRequest) -> Finder:
+    def _prepared(self, request: GenerationRequest, most_usd_per_hour: float | None) -> ServingOptions:
+        finder = self._finder(request)
+        return ServingOptions(request, finder, self.predictor, self._predicted, most_usd_per_hour)
+
+    def _finder(self, request: GenerationRequest) -> OptionFinder:
         """The one of the last request about whatever prices, or a new one."""
         at_any_price = replace(request, price_kinds=(), listed_on=None, price_spread=None)
         if at_any_price not in self._finders:
-            self._finders = {at_any_price: Finder(at_any_price, self.catalog, self.model)}
+            self._finders = {at_any_price: OptionFinder(at_any_price, self.catalog, self.model)}
         return self._finders[at_any_price].with_prices_of(request)
 
 
 def key_of(request: GenerationRequest) -> GenerationRequest:
-    """The request without its target and what else is only held against the ways."""
+    """The request without its target and what else is only held against the options."""
     return replace(
         request,
         target_output_tokens_per_second=None,

@@ -11,15 +11,14 @@ from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.language import GenerationRequest, ServingPrediction
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningRequest
-from advisor.engine.language.assumptions import serving_assumptions, serving_warnings
-from advisor.engine.language.decision import ranked_rows
-from advisor.engine.language.front import latency_front, with_chosen
-from advisor.engine.language.prepared import ServingPreparations, require_possible, solved_table
-from advisor.engine.language.rates import Replicas
-from advisor.engine.language.shortfalls import nearest_row
-from advisor.engine.language.steps import steps_of
-from advisor.engine.language.ways import ways_on
 from advisor.engine.offers import judged_offer
+from advisor.engine.tasks.serving.front import latency_front, with_chosen
+from advisor.engine.tasks.serving.options import options_on
+from advisor.engine.tasks.serving.prepared import ServingPreparations, require_possible, solved_table
+from advisor.engine.tasks.serving.rates import Replicas
+from advisor.engine.tasks.serving.steps import steps_of
+from advisor.engine.tasks.serving.task import ServingTask
+from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings
 from advisor.errors import CANNOT_RUN, UsageError
 
 
@@ -37,30 +36,30 @@ def predict_serving(
     notes = judged_offer(request, catalog, offer, needs_gpu=True)
     if isinstance(notes, Rejected) and notes.reason == "not_offered":
         notes = (notes.detail,)
-    ways = notes if isinstance(notes, Rejected) else ways_on(request, catalog, model, offer, notes)
-    if isinstance(ways, Rejected):
+    options = notes if isinstance(notes, Rejected) else options_on(request, catalog, model, offer, notes)
+    if isinstance(options, Rejected):
         raise UsageError(
             "{name} cannot serve {model}: {why}",
             name=name,
             model=model.name,
-            why=ways.detail,
+            why=options.detail,
             field="instance",
             code=CANNOT_RUN,
         )
-    replicas = Replicas(request, ways, preparations.predictor)
-    table = solved_table(request, ways, replicas)
-    rows = ranked_rows(table)
-    at = int(rows[0]) if len(rows) else nearest_row(table)
-    version = preparations.predictor.engine_version(request.engine)
-    chosen = table.candidate(at, preparations.predictor)
+    task, replicas = ServingTask(preparations), Replicas(request, options, preparations.predictor)
+    table = solved_table(request, options, replicas)
+    rows = task.rows_by_cost(request, table)
+    row = int(rows[0]) if len(rows) else task.nearest_row(request, table)
+    chosen = task.candidates(request, table, [row])[0]
     chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
+    version = preparations.predictor.engine_version(request.engine)
     return ServingPrediction(
         candidate=chosen,
         price=aged(price, today) if price else None,
-        front=with_chosen(latency_front(request, ways, replicas, 1, float(table.usd[at])), chosen),
+        front=with_chosen(latency_front(request, options, replicas, 1, float(table.usd[row])), chosen),
         steps=steps_of(request, preparations, chosen),
         assumptions=serving_assumptions(request, model, version, chosen),
-        warnings=serving_warnings(chosen, ways[at], today),
+        warnings=serving_warnings(chosen, today),
     )
 
 

@@ -1,0 +1,100 @@
+"""Request + task -> answer: options -> predictions -> limits -> ranking -> explanation.
+
+Pure: no clock, no files. The answer is the cheapest spec whose bounds keep the target and every
+limit; without a target the one that does its work for the least money. Every type that is passed
+over keeps its reason.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+
+from advisor.domain import LazyRejected
+from advisor.engine.borderline import close_calls
+from advisor.engine.prices import Draft, rank_by_price_certainty
+from advisor.engine.task import A, C, O, R, T, Task
+
+
+def recommend(task: Task[R, O, T, C, A], request: R, *, today: date) -> A:
+    """Answer one request.
+
+    Raises `UsageError` for what the catalogue or the predictor does not know, and
+    `NoIntervalError` where only predictions without a calibrated interval would answer.
+    """
+
+    def drafted(changed: R) -> Draft[A]:
+        return _by_median_price(task, changed, today)
+
+    def cost(candidate: C) -> float:
+        return task.cost_of(request, candidate)
+
+    return rank_by_price_certainty(request, drafted, cost, today)
+
+
+def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date) -> Draft[A]:
+    """The answer where every price were what it is at the median.
+
+    Over all clouds there are thousands of types, and who names a cloud wants to know why each is
+    turned down: where cheap ones fill the answer, dearer ones are not predicted.
+    """
+    for most_usd in task.cheap_usd_per_hour(request):
+        draft = _among(task, request, today, most_usd)
+        ranked = draft.answer.ranked
+        if len(ranked) >= request.max_results and task.cost_of(request, ranked[-1]) <= most_usd:
+            return draft
+    return _among(task, request, today)
+
+
+def _among(
+    task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None
+) -> Draft[A]:
+    """The answer among instances that cost no more."""
+    options = task.options(request, most_usd_per_hour)
+    table = task.predict(request, options)
+    rows = np.empty(0, dtype=np.intp) if table is None else task.ranked_rows(request, options, table)
+    shown: tuple[C, ...] = ()
+    nearest = beyond_price = None
+    if table is not None and len(rows):
+        shown = tuple(task.shown(request, options, table, rows[: request.max_results].tolist()))
+    elif table is not None:
+        if most_usd_per_hour is None:
+            task.require_intervals(request, options, table)
+        nearest, beyond_price = task.nearest(request, options, table), _beyond_price(task, request, table)
+    chosen = shown[0] if shown else None
+    about = chosen or nearest
+    rejected = task.rejected(request, options, table)
+    answer = task.answer(
+        request=request,
+        ranked=shown,
+        nearest=nearest,
+        beyond_price=beyond_price,
+        rejected=rejected,
+        rejected_counts=rejected.counts if isinstance(rejected, LazyRejected) else None,
+        offers_considered=options.considered,
+        assumptions=tuple(task.assumptions(request, options, about)),
+        warnings=tuple(task.warnings(about, today)) if about else (),
+        today=today,
+    )
+
+    def details() -> dict[str, Any]:
+        if table is None:
+            return {}
+        known = dict(zip(rows.tolist(), shown, strict=False))
+        by_rank = task.by_rank(request, options, table, rows)
+        calls = close_calls(task, request, options, table, by_rank, known)
+        return {"close_calls": calls, **task.details(request, options, table, rows, chosen)}
+
+    return Draft(answer, details)
+
+
+def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:
+    """The cheapest that would answer if only its price were allowed."""
+    if request.max_usd_per_hour is None:
+        return None
+    rows = np.flatnonzero(task.answering(request, table, but_for=("over_max_price",)))
+    if not len(rows):
+        return None
+    return task.candidates(request, table, [int(rows[table.usd[rows].argmin()])])[0]

@@ -1,0 +1,156 @@
+"""What to relax where nothing answers: one constraint at a time, and two where one is too few.
+
+Every change is found by asking the decision again, and what it gives is its answer to the changed
+request. That takes seconds, so it is done only where nothing fits and a person waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Generic
+
+from advisor.domain import Change, Relaxation
+from advisor.engine.columns import cheapest
+from advisor.engine.constraints import Constraint
+from advisor.engine.decide import recommend
+from advisor.engine.effort import Effort
+from advisor.engine.task import A, C, O, R, T, Task
+from advisor.patience import SpentError
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
+
+
+def relaxations(
+    task: Task[R, O, T, C, A], answer: A, *, effort: Effort | None = None
+) -> tuple[Relaxation, ...]:
+    """What would make something answer, cheapest first; empty where something does already.
+
+    Each names one constraint and the least change of it that is enough. Where no single one is,
+    each names two of the constraints that were asked for, and where no two are, there is one that
+    names as many as it takes. None at all where the workload itself runs nowhere. `effort` notes
+    whether it ended before all was found.
+    """
+    if answer.chosen is not None:
+        return ()
+    effort = effort or Effort()
+    relaxed_task, request = task.to_relax(answer, effort)
+    return Relaxer(relaxed_task, answer, effort).relaxations(request)
+
+
+class Relaxer(Generic[R, O, T, C, A]):
+    """Asks the decision about changed requests."""
+
+    def __init__(self, task: Task[R, O, T, C, A], answer: A, effort: Effort) -> None:
+        self._task, self._answer, self._effort = task, answer, effort
+
+    def answers(self, request: R) -> T | None:
+        """Every row that answers a request; None where none does."""
+        self._effort.require()
+        table, looked_at = self._task.every_answer(request)
+        self._effort.spend(looked_at)
+        return table if table is not None and len(table) else None
+
+    def needs(self, name: str, request: R, table: T) -> Floats:
+        """The value of a constraint with which each row just answers."""
+        return self._task.needs(name, request, table)
+
+    def capability_of(self, gpu_name: str | None) -> float | None:
+        """CUDA compute capability of a GPU."""
+        return self._task.catalog.capability_of(gpu_name)
+
+    def chosen(self, request: R) -> C | None:
+        """What is recommended then."""
+        before = self._task.rows_known(request)
+        given: C | None = recommend(self._task, request, today=self._answer.today).chosen
+        self._effort.spend(self._task.rows_known(request) - before)
+        return given
+
+    def relaxations(self, request: R) -> tuple[Relaxation, ...]:
+        """What would make something answer, cheapest first."""
+        found: list[Relaxation] = []
+        try:
+            for changed, constraints in self._least_relaxed(request):
+                gives = self.chosen(changed)
+                if gives is not None:
+                    changes = tuple(_change(one, request, changed) for one in constraints)
+                    found.append(Relaxation(changes=changes, gives=gives))
+            found += self._task.further_relaxations(self._answer, self._effort, self.chosen)
+        except SpentError:  # what was found until then answers, too
+            pass
+        return tuple(sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint)))
+
+    def _least_relaxed(self, request: R) -> Iterator[tuple[R, Sequence[Constraint]]]:
+        """The request with as little given up as makes something answer: each single constraint
+        that is enough; else the two that were asked for and are enough for the least money; else as
+        many as it takes."""
+        constraints, is_enough = list(self._task.constraints(request)), False
+        for constraint in constraints:
+            changed = self._relaxed(request, [constraint])
+            if changed is not None:
+                is_enough = True
+                yield changed, [constraint]
+        if not is_enough:
+            asked = [constraint for constraint in constraints if constraint.asked]
+            yield from self._pairs(request, asked) or self._together(request, asked)
+
+    def _relaxed(self, request: R, constraints: Sequence[Constraint]) -> R | None:
+        """The request with each constraint relaxed as little as it takes, the first one first, while
+        the later ones are loose; None where that is not enough."""
+        for place, constraint in enumerate(constraints):
+            value = constraint.least(_loosened(request, constraints[place + 1 :]), self)
+            if value is None:
+                return None
+            request = constraint.put(request, value)
+        return request
+
+    def _pairs(self, request: R, constraints: Sequence[Constraint]) -> list[tuple[R, Sequence[Constraint]]]:
+        """The two constraints that together are enough for the least money when both are given up,
+        relaxed as little as it takes, in either order: the first of them is kept as far as can be."""
+        best: tuple[float, tuple[Constraint, Constraint]] | None = None
+        for pair in combinations(constraints, 2):
+            table = self.answers(_loosened(request, pair))
+            if table is not None:
+                usd = float(table.usd[cheapest(table)])
+                if best is None or usd < best[0]:
+                    best = usd, pair
+        if best is None:
+            return []
+        first, second = best[1]
+        orders = [(self._relaxed(request, pair), pair) for pair in ((first, second), (second, first))]
+        relaxed = [(changed, pair) for changed, pair in orders if changed is not None]
+        same = bool(relaxed) and relaxed[0][0] == relaxed[-1][0]
+        return [*relaxed[:1]] if same else [*relaxed]
+
+    def _together(
+        self, request: R, constraints: Sequence[Constraint]
+    ) -> list[tuple[R, Sequence[Constraint]]]:
+        """As many constraints as it takes: each is kept where what is asked before it, and nothing
+        after it, still allows an answer."""
+        relaxed, changed = request, list[Constraint]()
+        for place, constraint in enumerate(constraints):
+            loose = _loosened(relaxed, constraints[place + 1 :])
+            if self.answers(loose) is not None:
+                continue
+            value = constraint.least(loose, self)
+            if value is None:
+                return []
+            relaxed = constraint.put(relaxed, value)
+            changed.append(constraint)
+        return [(relaxed, changed)]
+
+
+def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
+    for constraint in constraints:
+        request = constraint.loosened(request)
+    return request
+
+
+def _change(constraint: Constraint, request: R, relaxed: R) -> Change:
+    return Change(
+        constraint=constraint.name,
+        option=constraint.option,
+        before=constraint.text(request) or "",
+        after=constraint.text(relaxed),
+    )

@@ -1,0 +1,240 @@
+"""What the engine asks of a kind of work: `advisor.engine.decide` answers any task through this.
+
+A task knows its workload and its predictor, and nothing of ranking, of prices in doubt, of trials
+worth running and of what to relax. `R` is its request, `O` what no target changes, `T` its table,
+`C` its candidate and `A` its answer.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from advisor.catalog import Catalog
+from advisor.domain import Rejected, Relaxation, Spec
+from advisor.domain.decision import Judged
+from advisor.domain.spec_request import SpecRequest
+from advisor.engine.columns import Columns
+from advisor.engine.constraints import Constraint
+from advisor.engine.effort import Effort
+from advisor.engine.limits import Limit, closest
+from advisor.engine.table import best_of_each
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+
+# Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
+TRIAL_MINUTES = 10.0
+
+
+class Options(Protocol):
+    """What can run at all, whatever is to be reached."""
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        """Types that cannot run the work, each with its reason."""
+
+    @property
+    def considered(self) -> int:
+        """Priced offers looked at."""
+
+
+class HasSpec(Protocol):
+    """A candidate."""
+
+    @property
+    def spec(self) -> Spec:
+        """What is rented."""
+
+
+R = TypeVar("R", bound=SpecRequest)
+O = TypeVar("O", bound=Options)  # noqa: E741
+T = TypeVar("T", bound=Columns)
+C = TypeVar("C", bound=HasSpec)
+A = TypeVar("A", bound=Judged[Any, Any])
+
+
+class Contender(NamedTuple, Generic[T]):
+    """A row of a table with what it ranks by and its chance of meeting target and limits;
+    `settled` is false where no trial tells what it does."""
+
+    table: T
+    row: int
+    cost: float
+    chance: float
+    trial_minutes: float = TRIAL_MINUTES
+    settled: bool = True
+
+
+class Task(ABC, Generic[R, O, T, C, A]):
+    """One kind of work."""
+
+    # The record of an answer.
+    answer: type[A]
+    catalog: Catalog
+
+    @abstractmethod
+    def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
+        """What no target changes, of instances that cost no more. `UsageError` for what the
+        catalogue or the workload does not know."""
+
+    @abstractmethod
+    def predict(self, request: R, options: O) -> T | None:
+        """Every candidate with what it does; None where nothing runs."""
+
+    @abstractmethod
+    def limits(self, request: R, table: T) -> Sequence[Limit]:
+        """The limits that are set, in the order in which a type is judged."""
+
+    @abstractmethod
+    def cost(self, request: R, table: T) -> Floats:
+        """What rows rank by."""
+
+    @abstractmethod
+    def ranks_by_price(self, request: R) -> bool:
+        """Whether rows rank by their price an hour; else by what they do for it."""
+
+    @abstractmethod
+    def cost_of(self, request: R, candidate: C) -> float:
+        """What a candidate ranks by, which is the cost of its row."""
+
+    @abstractmethod
+    def rate(self, request: R, table: T) -> Floats:
+        """The rates of rows, of which the greatest comes first among equal costs."""
+
+    @abstractmethod
+    def candidates(self, request: R, table: T, rows: Sequence[int]) -> Sequence[C]:
+        """Rows as records."""
+
+    @abstractmethod
+    def shortfall(self, request: R, table: T, row: int, reason: str) -> Message:
+        """What a row misses, with the number that decided."""
+
+    @abstractmethod
+    def assumptions(self, request: R, options: O, chosen: C | None) -> Sequence[Message]:
+        """Everything the answer takes for granted, one short clause each."""
+
+    @abstractmethod
+    def warnings(self, chosen: C, today: date) -> Sequence[Message | str]:
+        """What weakens the answer and can be checked."""
+
+    @abstractmethod
+    def constraints(self, request: R) -> Iterator[Constraint]:
+        """What may be given up where nothing answers: all that is set, and the place, market and
+        confidence, which always are."""
+
+    @abstractmethod
+    def needs(self, name: str, request: R, table: T) -> Floats:
+        """The value of the constraint `name` with which each row just answers."""
+
+    def cheap_usd_per_hour(self, request: R) -> Sequence[float]:
+        """Prices above which types are predicted only where cheaper ones do not fill the answer;
+        none where every type is to be judged."""
+        return ()
+
+    def answering(self, request: R, table: T, *, but_for: Sequence[str] = ()) -> Booleans:
+        """Which rows may be recommended, whatever they make of the limits `but_for`."""
+        keeps = np.ones(len(table), dtype=bool)
+        for limit in self.limits(request, table):
+            if limit.reason not in but_for:
+                keeps &= limit.keeps
+        return keeps
+
+    def ranked_rows(self, request: R, options: O, table: T) -> Integers:
+        """The rows that are shown, best first."""
+        return self.rows_by_cost(request, table)
+
+    def rows_by_cost(self, request: R, table: T) -> Integers:
+        """Of each type the best row that answers, the cheapest first; ties by rate, then by name."""
+        good = np.flatnonzero(self.answering(request, table))
+        if not len(good):
+            return good
+        costs, rates = self.cost(request, table), self.rate(request, table)
+        best = good[best_of_each(table.kind[good], costs[good], -rates[good])]
+        names = table.names[table.kind[best]].tolist()
+        order = sorted(range(len(best)), key=lambda i: (costs[best[i]], -rates[best[i]], names[i]))
+        return np.asarray(best[order])
+
+    def by_rank(self, request: R, options: O, table: T, ranked: Integers) -> Iterable[int]:
+        """Every type that answers, by rank, those too dear to be shown among them."""
+        yield from ranked.tolist()
+
+    def nearest_row(self, request: R, table: T) -> int:
+        """The row that comes closest, within the price where one is."""
+        usd, most = table.usd, request.max_usd_per_hour
+        rows = np.arange(len(table)) if most is None else np.flatnonzero(usd <= most)
+        if not len(rows):
+            return int(usd.argmin())
+        return closest(self.limits(request, table), usd, rows)[0]
+
+    def shown(self, request: R, options: O, table: T, rows: Sequence[int]) -> Sequence[C]:
+        """Rows as records with everything that is told of them where they are ranked."""
+        return self.candidates(request, table, rows)
+
+    def nearest(self, request: R, options: O, table: T) -> C | None:
+        """What comes closest where nothing answers."""
+        return self.shown(request, options, table, [self.nearest_row(request, table)])[0]
+
+    def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
+        """Every type of which nothing answers, with the reason that its nearest row shows; the
+        cheapest first, those without a price last."""
+        found = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
+        return sorted(
+            found,
+            key=lambda one: (np.inf if one.usd_per_hour is None else one.usd_per_hour, one.instance_type),
+        )
+
+    def _missed(self, request: R, table: T) -> Iterator[Rejected]:
+        limits, usd = self.limits(request, table), table.usd
+        answered = np.zeros(len(table.names), dtype=bool)
+        answered[table.kind[self.answering(request, table)]] = True
+        for kind in np.flatnonzero(~answered).tolist():
+            row, reason = closest(limits, usd, np.flatnonzero(table.kind == kind))
+            detail, instance = self.shortfall(request, table, row, reason), table.offer(row).instance
+            yield Rejected(instance.cloud, instance.name, reason, detail, float(usd[row]))
+
+    def require_intervals(self, request: R, options: O, table: T) -> None:
+        """`NoIntervalError` where only predictions that nothing held out backs would answer."""
+
+    def details(self, request: R, options: O, table: T, rows: Integers, chosen: C | None) -> dict[str, Any]:
+        """Further fields of the answer that is given."""
+        return {}
+
+    def trials_tell(self, request: R) -> bool:
+        """Whether a trial would tell what a narrow decision depends on."""
+        return False
+
+    def contenders(self, request: R, options: O, table: T, limit: float) -> Iterable[Contender[T]]:
+        """Rows that are not sure to answer, may, and rank before the cost `limit`."""
+        raise NotImplementedError
+
+    def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
+        """Rows of tables with their chances, as exactly as the predictor tells them."""
+        raise NotImplementedError
+
+    def to_relax(self, answer: A, effort: Effort) -> tuple[Task[R, O, T, C, A], R]:
+        """Who is asked about changed requests where nothing answers, and the request to change."""
+        return self, answer.request
+
+    def every_answer(self, request: R) -> tuple[T | None, int]:
+        """Every row that answers, in no order, and how many were looked at; None where nothing
+        runs."""
+        table = self.predict(request, self.options(request))
+        if table is None:
+            return None, 0
+        return table.take(self.answering(request, table)), len(table)
+
+    def rows_known(self, request: R) -> int:
+        """Rows that were predicted so far for requests that differ in their targets alone."""
+        return 0
+
+    def further_relaxations(
+        self, answer: A, effort: Effort, chosen: Callable[[R], C | None]
+    ) -> Iterable[Relaxation]:
+        """Changes beside those of the constraints, tried by what is `chosen` with them."""
+        return ()

@@ -1,0 +1,1 @@
+"""The kinds of work that the engine answers, a task each."""

@@ -1,0 +1,414 @@
+"""Networks: instance plus disk whose lower bound meets a target in samples a second; where a run is
+asked for, the one whose run costs least; without either, the one with the cheapest samples.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation, Request
+from advisor.domain import Task as Work
+from advisor.engine import decide
+from advisor.engine.assumptions import chosen_assumptions, warnings
+from advisor.engine.candidates import asks_for_gpu
+from advisor.engine.constraints import Amount, Constraint
+from advisor.engine.effort import Effort
+from advisor.engine.limits import (
+    GOOD_ENOUGH,
+    Limit,
+    answering,
+    at_count,
+    best_rows,
+    cost,
+    cost_of,
+    count_that_would_do,
+    limits,
+    most_count,
+    require_countable,
+    sure_rate,
+)
+from advisor.engine.pareto import LEAST_SHARE, worth_taking
+from advisor.engine.place_constraints import Choice, of_place
+from advisor.engine.prepared import Preparations, Prepared
+from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
+from advisor.engine.rejected import Missed, Rejections
+from advisor.engine.search import Found, searched
+from advisor.engine.table import Table
+from advisor.engine.task import Contender, Task
+from advisor.errors import NoIntervalError
+from advisor.messages import Message
+from advisor.models.zoo.networks import can_be_run
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+
+_MOST_NODES = (2, 4, 8, 16, 32, 64)
+# What to relax: other places and nodes are other workloads, each asked about in turn.
+_MOST_PREPARED = 2
+_MANY_ROWS = 30_000
+_MOST_SHOWN = 10
+
+
+def recommend(request: Request, preparations: Preparations, *, today: date) -> Recommendation:
+    """Answer one request, from what was prepared for others of its workload; errors as
+    `decide.recommend` raises them."""
+    answer = decide.recommend(NetworkTask(preparations), request, today=today)
+    return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
+
+
+class Searched(Struct, frozen=True):
+    """What became of all types, and the rows of those that were looked at."""
+
+    prepared: Prepared
+    found: Found
+    table: Table | None
+
+    @property
+    def rejected(self) -> Sequence[Rejected]:
+        """Types that do not run the workload."""
+        return self.found.rejected
+
+    @property
+    def considered(self) -> int:
+        """Priced offers looked at."""
+        return self.found.considered
+
+
+class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
+    """Training, inference and preprocessing of a network."""
+
+    answer = Recommendation
+
+    def __init__(self, preparations: Preparations) -> None:
+        self.preparations, self.catalog = preparations, preparations.catalog
+
+    def options(self, request: Request, most_usd_per_hour: float | None = None) -> Searched:
+        """Types that may be among the best, and why the others are not."""
+        require_countable(request)
+        prepared = self.preparations.of(request)
+        found = searched(request, prepared, request.max_results)
+        prepared.was_asked = True
+        table = Table.joined([one.table for one in found.looked]) if found.looked else None
+        return Searched(prepared, found, table)
+
+    def predict(self, request: Request, options: Searched) -> Table | None:
+        """Every spec and batch size of the types that were looked at."""
+        return options.table
+
+    def limits(self, request: Request, table: Table) -> Sequence[Limit]:
+        """The limits that are set, in the order in which a type is judged."""
+        return list(limits(request, table))
+
+    def ranks_by_price(self, request: Request) -> bool:
+        """Whether the price by the hour decides; else what a run, or a sample, costs."""
+        return request.ranks_by_price
+
+    def cost(self, request: Request, table: Table) -> Floats:
+        """The price by the hour for a target, else a run's or a sample's median."""
+        return cost(request, table)
+
+    def cost_of(self, request: Request, candidate: Candidate) -> float:
+        """The cost of a record."""
+        return cost_of(request, candidate)
+
+    def rate(self, request: Request, table: Table) -> Floats:
+        """Samples per second at the lower bound."""
+        return table.lower
+
+    def ranked_rows(self, request: Request, options: Searched, table: Table) -> Integers:
+        """Those that may be shown."""
+        rows, before = [np.empty(0, dtype=np.intp)], 0
+        for one in options.found.looked:
+            rows.append(one.best + before)
+            before += len(one.table)
+        ranked = _sorted(request, table, np.concatenate(rows))
+        if request.target_throughput is None and len(ranked):
+            ranked = ranked[table.lower[ranked] >= LEAST_SHARE * table.lower[ranked[0]]]
+        return ranked
+
+    def by_rank(self, request: Request, options: Searched, table: Table, ranked: Integers) -> Iterator[int]:
+        """Every type that answers, those too dear to be shown among them."""
+        first = ranked[:1]  # what is too dear to be shown is dearer than the first
+        yield from first.tolist()
+        beyond, before = [ranked], 0
+        for one in options.found.looked:
+            good = answering(request, one.table) & one.beyond[one.table.kind]
+            if good.any():
+                beyond.append(best_rows(request, one.table, np.flatnonzero(good)) + before)
+            before += len(one.table)
+        yield from _sorted(request, table, np.concatenate(beyond))[len(first) :].tolist()
+
+    def candidates(self, request: Request, table: Table, rows: Sequence[int]) -> list[Candidate]:
+        """Rows as records, with latencies where those are limited."""
+        return table.candidates(rows, request)
+
+    def shown(
+        self, request: Request, options: Searched, table: Table, rows: Sequence[int]
+    ) -> list[Candidate]:
+        """Rows as records, each with its latency and with what its disk lends for a while."""
+        return [
+            replace(
+                candidate,
+                spec=replace(candidate.spec, disk=options.prepared.with_burst(candidate)),
+                latency=latency,
+            )
+            for candidate, latency in zip(table.candidates(rows, request), table.latencies(rows), strict=True)
+        ]
+
+    def nearest(self, request: Request, options: Searched, table: Table) -> Candidate | None:
+        """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
+        sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
+        affordable = _as_many_as_affordable(request, table)
+        row = _nearest_row(request, affordable, np.flatnonzero(sure))
+        return None if row is None else self.shown(request, options, affordable, [row])[0]
+
+    def rejected(self, request: Request, options: Searched, table: Table | None) -> Rejections:
+        """Types that are not recommended, whose records are made when asked for."""
+        # An answer at surer prices is asked for its first spec alone.
+        at_any_price = request.listed_on is None and request.price_spread is None
+        unpriced = options.prepared.unpriced if at_any_price else ()
+        return Rejections(
+            [*options.rejected, *unpriced],
+            [Missed(request, one.table, one.missed) for one in options.found.looked],
+            options.found.slow,
+        )
+
+    def shortfall(self, request: Request, table: Table, row: int, reason: str) -> Message:
+        """What a row misses: `Rejections` tells it when asked."""
+        raise NotImplementedError
+
+    def require_intervals(self, request: Request, options: Searched, table: Table) -> None:
+        """Refuse where the only answers are predictions that nothing held out backs."""
+        if request.allow_extrapolation:
+            return
+        guessing = answering(request, table, but_for=("no_interval",))
+        if (guessing & ~table.calibrated).any():
+            raise NoIntervalError(
+                Message(
+                    "no interval of {network} {task} at {precision} is calibrated to {percent:g} % "
+                    "(no calibrated interval)",
+                    network=request.network,
+                    task=request.task,
+                    precision=request.precision,
+                    percent=100 * request.confidence,
+                ),
+                hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),
+                field="confidence",
+            )
+
+    def assumptions(self, request: Request, options: Searched, chosen: Candidate | None) -> Sequence[Message]:
+        """Everything the answer takes for granted, one short clause each."""
+        return chosen_assumptions(request, chosen)
+
+    def warnings(self, chosen: Candidate, today: date) -> Sequence[Message | str]:
+        """What weakens the answer and can be checked."""
+        return warnings(chosen, today)
+
+    def details(
+        self, request: Request, options: Searched, table: Table, rows: Integers, chosen: Candidate | None
+    ) -> dict[str, Any]:
+        """The front of price and rate."""
+        front = options.found.front()
+        return {"pareto": () if front is None else tuple(front.candidates(range(len(front)), request))}
+
+    def trials_tell(self, request: Request) -> bool:
+        """Whether there is a target, and a trial can run what is asked."""
+        return (
+            request.target_throughput is not None and request.can_be_measured and can_be_run(request.network)
+        )
+
+    def contenders(
+        self, request: Request, options: Searched, table: Table, limit: float
+    ) -> Iterator[Contender[Table]]:
+        """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
+        to reach it as any."""
+        target = request.target_throughput or 0.0
+        slower = [table.take(_borderline(request, table, limit))]
+        if request.max_count > 1:
+            # With one instance less than it takes.
+            counted = table.take(table.count > 1)
+            fewer = at_count(counted, counted.count - 1)
+            slower.append(fewer.take(_borderline(request, fewer, limit)))
+        specs: dict[tuple[str, DiskChoice, int], list[Contender[Table]]] = defaultdict(list)
+        for some in slower:
+            chances = chances_of_reaching(some.lower, some.median, some.upper, request.confidence, target)
+            costs, names = cost(request, some).tolist(), some.names[some.kind].tolist()
+            for row, (name, usd, chance) in enumerate(zip(names, costs, chances, strict=True)):
+                key = name, some.disk[row].choice, int(some.count[row])
+                specs[key].append(Contender(some, row, usd, chance))
+        for same_spec in specs.values():
+            enough = 0.95 * max(one.chance for one in same_spec)
+            likely = [one for one in same_spec if one.chance >= enough]
+            yield min(likely, key=lambda one: one.table.batch[one.row])
+
+    def looked_at(
+        self, request: Request, options: Searched, rows: Sequence[tuple[Table, int]]
+    ) -> list[Contender[Table]]:
+        """Rows of tables with their chances, by bounds at several confidences."""
+        target, confidence = request.target_throughput or 0.0, request.confidence
+        found, costs = [], {id(table): cost(request, table) for table, _ in rows}
+        others = options.prepared.at_confidences(rows, CLOSE_LOOK)
+        for (table, row), bounds in zip(rows, others, strict=True):
+            count = int(table.count[row])
+            each = table.lower_each[row], table.median_each[row], table.upper_each[row]
+            lower, median, upper = (count * float(rate) for rate in each)
+            own = Bounds(lower, median, upper, confidence, bool(table.calibrated[row]))
+            chance = chance_of_reaching([own, *bounds], target)
+            settled = bool(_one_gpu(table)[row])
+            found.append(Contender(table, row, float(costs[id(table)][row]), chance, settled=settled))
+        return found
+
+    def constraints(self, request: Request) -> Iterator[Constraint]:
+        """Every constraint that is set, and the place, market and confidence, which always are."""
+        costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+        amounts = (
+            Amount("target_throughput", "--target-throughput", most=False, exact=not costs),
+            Amount("max_usd_per_hour", "--max-price"),
+            Amount("max_latency_ms", "--max-latency-ms", exact=True),
+            Amount("max_first_epoch_hours", "--max-first-epoch-hours"),
+            Amount("max_hours", "--max-hours"),
+            Amount("max_run_usd", "--max-cost"),
+        )
+        yield from (one for one in amounts if getattr(request, one.name) is not None)
+        yield from of_place(request, Choice("batch_size", "--batch-size", None))
+
+    def needs(self, name: str, request: Request, table: Table) -> Floats:
+        """The value of the constraint `name` with which each row just answers."""
+        if name == "batch_size":
+            return table.batch.astype(float)
+        if name == "target_throughput":
+            costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
+            # Where nothing is to be reached one instance answers, and as many as may be had reach
+            # more.
+            if costs or request.task is Work.TRAINING:
+                return table.lower
+            return most_count(request, table) * table.lower_each
+        if name == "max_usd_per_hour":
+            return table.usd
+        if name == "max_latency_ms":
+            return 1000 * table.p99_seconds
+        if name == "max_first_epoch_hours":
+            samples = min(request.run_samples or math.inf, request.dataset.samples)
+            return samples / table.first_lower / 3600
+        hours = np.full(len(table), np.inf) if table.hours_upper is None else table.hours_upper
+        return hours if name == "max_hours" else hours * table.usd
+
+    def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, Request]:
+        """With preparations of its own: what is asked for to relax is no concern of others."""
+        request, prepared = answer.request, self.preparations.of(answer.request)
+        known = Preparations(self.catalog, self.preparations.model, _MOST_PREPARED)
+        many = prepared.rows > _MANY_ROWS
+        if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
+            # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
+            # all clouds and markets there are tens of thousands of those.
+            effort.was_stopped = many
+            request = replace(request, accelerated_only=True)
+        known.keep(request, prepared)
+        # How many are shown decides nothing here; more of them are more types without a GPU to
+        # judge.
+        return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
+
+    def every_answer(self, request: Request) -> tuple[Table | None, int]:
+        """Every spec and batch size that may be recommended, in no order, whatever `max_results`;
+        of types without a GPU those that could be among the `max_results` best: there are
+        thousands."""
+        prepared = self.preparations.of(request)
+        before = prepared.rows
+        everything = replace(request, max_results=sys.maxsize)
+        found = searched(everything, prepared, request.max_results)
+        if not found.looked:
+            return None, prepared.rows - before
+        table = Table.joined([one.table for one in found.looked])
+        table = table.take(answering(everything, table))
+        return table, prepared.rows - before + len(table)
+
+    def rows_known(self, request: Request) -> int:
+        """Rows that were predicted so far for requests that differ in their targets alone."""
+        return self.preparations.of(request).rows
+
+    def further_relaxations(
+        self, answer: Recommendation, effort: Effort, chosen: Callable[[Request], Candidate | None]
+    ) -> Iterator[Relaxation]:
+        """What as many instances give as it takes of the nearest one, where that is a way out, and
+        what a training on several nodes gives, on twice as many again until one answers."""
+        request, nearest = answer.request, answer.nearest
+        count = count_that_would_do(request, nearest) if nearest else None
+        if count is not None and (gives := chosen(replace(request, max_count=count))):
+            yield _more("max_count", "--max-count", request.max_count, count, gives)
+        if request.task is not Work.TRAINING or nearest is None:
+            return
+        wider = [replace(request, max_nodes=most) for most in _MOST_NODES if most > request.max_nodes]
+        effort.require()
+        if not wider or chosen(wider[-1]) is None:
+            return
+        gives = next(filter(None, map(chosen, wider)))
+        yield _more("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
+
+
+def _more(name: str, option: str, before: int, after: int, gives: Candidate) -> Relaxation:
+    change = Change(constraint=name, option=option, before=str(before), after=str(after))
+    return Relaxation(changes=(change,), gives=gives)
+
+
+def _sorted(request: Request, table: Table, rows: Integers) -> Integers:
+    """By cost; ties by rate, then by name."""
+    costs, lower = cost(request, table)[rows].tolist(), table.lower[rows].tolist()
+    names = table.names[table.kind[rows]].tolist()
+    order = sorted(range(len(rows)), key=lambda i: (costs[i], -lower[i], names[i]))
+    return rows[np.array(order, dtype=np.intp)]
+
+
+def _borderline(request: Request, table: Table, limit: float) -> Booleans:
+    """Rows that would answer if their rate were enough, as their upper bound is."""
+    target = request.target_throughput or 0.0
+    near = (table.lower < target) & (target <= table.upper) & (cost(request, table) < limit)
+    near &= _one_gpu(table)
+    return near & answering(request, table, but_for=("too_slow",)) if near.any() else near
+
+
+def _one_gpu(table: Table) -> Booleans:
+    """A trial is one process on one GPU, and settles nothing of several."""
+    gpus = np.concatenate([block.gpus for block in table.blocks])
+    return np.asarray(gpus[table.option] == 1)
+
+
+def _nearest_row(request: Request, table: Table, sure: Integers) -> int | None:
+    usd = table.usd
+    if not len(sure):
+        return None
+    most = request.max_usd_per_hour
+    within = sure if most is None else sure[usd[sure] <= most]
+    if not len(within):
+        return int(sure[np.argmin(usd[sure])])
+    but_for_cost = within[answering(request, table, but_for=("over_max_cost",))[within]]
+    if len(but_for_cost):
+        return int(but_for_cost[np.argmin(table.run_usd_upper[but_for_cost])])
+    soonest, rate = within, sure_rate(request, table)
+    but_for_first = within[answering(request, table, but_for=("slow_first_epoch",))[within]]
+    if len(but_for_first):
+        soonest, rate = but_for_first, table.first_lower
+    limit = request.max_latency_ms
+    if limit is not None:
+        seconds = table.p99_seconds[within]
+        soon = within[1000 * seconds <= limit]
+        soonest = soon if len(soon) else within[seconds == seconds.min()]
+    fastest = soonest[rate[soonest] >= GOOD_ENOUGH * rate[soonest].max()]
+    return int(fastest[np.lexsort((-rate[fastest], usd[fastest]))[0]])
+
+
+def _as_many_as_affordable(request: Request, table: Table) -> Table:
+    """Rows with no more instances than the price allows, one at least."""
+    limit = request.max_usd_per_hour
+    if limit is None or request.max_count == 1:
+        return table
+    fewer = np.maximum(1, np.floor(limit / table.usd_each)).astype(np.intp)
+    return at_count(table, np.where((table.count > 1) & (table.usd > limit), fewer, table.count))

@@ -1,0 +1,234 @@
+"""Serving a language model: the cheapest spec whose bounds keep the target and every limit; without
+a target the one with the cheapest output tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
+from advisor.engine.constraints import Amount, Constraint, Whole
+from advisor.engine.limits import Limit
+from advisor.engine.place_constraints import Choice, of_place
+from advisor.engine.probability import Bounds, chance_of_reaching
+from advisor.engine.task import TRIAL_MINUTES, Contender, Task
+from advisor.engine.tasks.serving.front import front_of, with_chosen
+from advisor.engine.tasks.serving.prepared import ServingOptions, ServingPreparations
+from advisor.engine.tasks.serving.rates import Level
+from advisor.engine.tasks.serving.steps import steps_of
+from advisor.engine.tasks.serving.table import ServingTable
+from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
+from advisor.errors import NoIntervalError
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats, Integers
+
+# Over all clouds, types that cost more are predicted only where these do not fill the answer.
+_CHEAP_USD_PER_HOUR = (2.0, 8.0)
+
+
+class ServingTask(
+    Task[GenerationRequest, ServingOptions, ServingTable, GenerationCandidate, GenerationRecommendation]
+):
+    """Serving one language model."""
+
+    answer = GenerationRecommendation
+
+    def __init__(self, preparations: ServingPreparations) -> None:
+        self.preparations, self.catalog = preparations, preparations.catalog
+
+    def options(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> ServingOptions:
+        """What no target changes, of instances that cost no more."""
+        return self.preparations.of(request, most_usd_per_hour)
+
+    def cheap_usd_per_hour(self, request: GenerationRequest) -> Sequence[float]:
+        """Over all clouds there are thousands of types, and who names a cloud wants to know why
+        each is turned down."""
+        everywhere = request.cloud == "any" and request.targets and request.max_usd_per_hour is None
+        return _CHEAP_USD_PER_HOUR if everywhere else ()
+
+    def predict(self, request: GenerationRequest, options: ServingOptions) -> ServingTable | None:
+        """The options, each on as many instances as it takes."""
+        return options.table(request)
+
+    def limits(self, request: GenerationRequest, table: ServingTable) -> list[Limit]:
+        """The limits that are set, in the order in which a type is judged."""
+        return table.limits(request)
+
+    def ranks_by_price(self, request: GenerationRequest) -> bool:
+        """Whether there is a target."""
+        return request.ranks_by_price
+
+    def cost(self, request: GenerationRequest, table: ServingTable) -> Floats:
+        """The price by the hour for a target, else that of a million output tokens at the median."""
+        if request.ranks_by_price:
+            return table.usd
+        output = table.at_once * table.load.rates.output[Level.MEDIAN]
+        return np.asarray(table.usd / (output * 3600) * 1e6)
+
+    def cost_of(self, request: GenerationRequest, candidate: GenerationCandidate) -> float:
+        """The cost of a record."""
+        if request.ranks_by_price:
+            return candidate.spec.total_usd_per_hour
+        return candidate.usd_per_million_output_tokens.median
+
+    def rate(self, request: GenerationRequest, table: ServingTable) -> Floats:
+        """The most output tokens a second that keep the limits."""
+        return table.most_output
+
+    def candidates(
+        self, request: GenerationRequest, table: ServingTable, rows: Sequence[int]
+    ) -> list[GenerationCandidate]:
+        """Rows as records."""
+        return [table.candidate(request, row, self.preparations.predictor) for row in rows]
+
+    def shortfall(self, request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+        """What a row misses, with the number that decided."""
+        return shortfall(request, table, row, reason)
+
+    def require_intervals(
+        self, request: GenerationRequest, options: ServingOptions, table: ServingTable
+    ) -> None:
+        """Refuse where the only answers are predictions that nothing held out backs."""
+        if request.allow_extrapolation:
+            return
+        guessing = replace(request, allow_extrapolation=True)
+        guessed = options.table(guessing)
+        if guessed is not None and self.answering(guessing, guessed).any():
+            raise NoIntervalError(
+                Message(
+                    "no interval of {model} on {engine} is calibrated to {percent:g} % "
+                    "(no calibrated interval)",
+                    model=request.model,
+                    engine=request.engine.product,
+                    percent=100 * request.confidence,
+                ),
+                hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),
+                field="confidence",
+            )
+
+    def assumptions(
+        self, request: GenerationRequest, options: ServingOptions, chosen: GenerationCandidate | None
+    ) -> tuple[Message, ...]:
+        """Everything the answer takes for granted, one short clause each."""
+        return serving_assumptions(request, self.preparations.model, options.version, chosen)
+
+    def warnings(self, chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
+        """What weakens the answer and can be checked."""
+        return serving_warnings(chosen, today)
+
+    def details(
+        self,
+        request: GenerationRequest,
+        options: ServingOptions,
+        table: ServingTable,
+        rows: Integers,
+        chosen: GenerationCandidate | None,
+    ) -> dict[str, Any]:
+        """Latency against throughput of the chosen instances, and what one thing more would bring."""
+        if chosen is None:
+            return {}
+        front = front_of(request, options, table, int(rows[0]))
+        return {"front": with_chosen(front, chosen), "steps": steps_of(request, self.preparations, chosen)}
+
+    def trials_tell(self, request: GenerationRequest) -> bool:
+        """Whether there is a target."""
+        return bool(request.targets)
+
+    def contenders(
+        self, request: GenerationRequest, options: ServingOptions, table: ServingTable, limit: float
+    ) -> Iterator[Contender[ServingTable]]:
+        """Options that would answer by their medians, or by what may be hoped for."""
+        sure, cheap = self.answering(request, table), np.flatnonzero(table.usd_each < limit)
+        for level in (Level.MEDIAN, Level.HOPED):
+            hoped = options.table(request, level, [table.options[row] for row in cheap.tolist()])
+            if hoped is None:
+                return
+            fewer = ~sure[cheap] | (hoped.count < table.count[cheap])
+            rows = np.flatnonzero(self.answering(request, hoped) & fewer & (hoped.usd < limit))
+            yield from self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
+
+    def looked_at(
+        self, request: GenerationRequest, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
+    ) -> list[Contender[ServingTable]]:
+        """Rows of tables with their chances; a trial waits until the engine serves."""
+        return [
+            Contender(
+                table,
+                row,
+                float(table.usd[row]),
+                _chance(request, table, row),
+                TRIAL_MINUTES + table.options[row].ready.seconds / 60,
+            )
+            for table, row in rows
+        ]
+
+    def constraints(self, request: GenerationRequest) -> Iterator[Constraint]:
+        """Every constraint that is set, and the place, market and confidence, which always are."""
+        amounts = (
+            Amount("target_output_tokens_per_second", "--target-throughput", most=False),
+            Amount("target_requests_per_second", "--target-requests-per-s", most=False),
+            Whole("users", "--users", most=False),
+            Amount("max_usd_per_hour", "--max-price"),
+            Amount("max_ttft_ms", "--max-ttft-ms"),
+            Amount("max_tpot_ms", "--max-tpot-ms"),
+            Amount("max_e2e_seconds", "--max-e2e-s"),
+            Whole("context_tokens", "--max-context", most=False),
+            Amount("max_ready_seconds", "--max-ready-s"),
+        )
+        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
+        if request.targets:
+            yield Whole("max_count", "--max-count")
+        yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
+
+    def needs(self, name: str, request: GenerationRequest, table: ServingTable) -> Floats:
+        """The value of the constraint `name` with which each row just answers."""
+        rates, options = table.load.rates, table.options
+        values = {
+            "target_output_tokens_per_second": table.most_output,
+            "target_requests_per_second": table.most_output / request.output_tokens,
+            "users": table.at_once * table.load.most.concurrency,
+            "max_usd_per_hour": table.usd,
+            "max_ttft_ms": 1000 * rates.ttft[Level.SURE],
+            "max_tpot_ms": 1000 * rates.tpot[Level.SURE],
+            "max_e2e_seconds": rates.e2e(request.output_tokens)[Level.SURE],
+            "max_ready_seconds": [option.ready.upper_seconds for option in options],
+            "context_tokens": [option.memory.longest_context for option in options],
+            "max_count": table.count,
+            "tensor_parallel": [option.placement.tensor_parallel for option in options],
+        }
+        return np.asarray(values[name], dtype=float)
+
+
+def _chance(request: GenerationRequest, table: ServingTable, row: int) -> float:
+    """That a row keeps target and limits of times. Rates and times of one option are wrong together,
+    since all follow its step time: it keeps everything as often as it keeps what it keeps least."""
+    rates, most = table.load.rates, table.load.most
+    replicas = float(table.at_once[row])
+    reached = [
+        (replicas * rates.output[:, row], request.target_output_tokens_per_second),
+        (replicas * most.output[:, row] / request.output_tokens, request.target_requests_per_second),
+    ]
+    kept = [
+        (1000 * rates.ttft[:, row], request.max_ttft_ms),
+        (1000 * rates.tpot[:, row], request.tpot_limit_ms),
+        (rates.e2e(request.output_tokens)[:, row], request.max_e2e_seconds),
+    ]
+    pairs = [(values, wanted) for values, wanted in reached if wanted is not None]
+    pairs += [(1 / values, 1 / limit) for values, limit in kept if limit is not None]
+    return min((_reaching(request, values, target) for values, target in pairs), default=1.0)
+
+
+def _reaching(request: GenerationRequest, values: Floats, target: float) -> float:
+    """Of a rate (3,) by `Level`; none where it is not known."""
+    lower, median, upper = values.tolist()
+    if not median > 0:
+        return 0.0
+    lower = lower if lower > 0 else 0.0  # nan, too: beyond what can be answered
+    return chance_of_reaching([Bounds(lower, median, upper, request.confidence, True)], target)

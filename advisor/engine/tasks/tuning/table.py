@@ -1,0 +1,129 @@
+"""Options as rows of columns: tokens a second, hours and dollars of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.domain import Offer, Spec
+from advisor.domain.generation import Link
+from advisor.domain.runs import Span
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
+from advisor.engine.columns import Objects, option_columns
+from advisor.engine.tasks.tuning.options import TuningOption
+from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.models.language.finetuning import FineTuningPredictor
+
+
+class TuningTable(Struct, frozen=True, kw_only=True):
+    """Options as columns (n,); `rates` (3, n) are tokens a second: lower bound, median, upper
+    bound."""
+
+    options: Sequence[TuningOption]
+    names: Objects
+    kind: Integers
+    disk: Objects
+    usd_each: Floats
+    rates: Floats
+    calibrated: Booleans
+
+    @classmethod
+    def of(cls, options: Sequence[TuningOption]) -> TuningTable:
+        """The table of some options, one at least."""
+        return cls(
+            rates=np.array([option.rates for option in options]).T,
+            calibrated=np.array([option.calibrated for option in options]),
+            **option_columns(options),
+        )
+
+    def __len__(self) -> int:
+        return len(self.options)
+
+    @property
+    def option(self) -> Integers:
+        """What `offers` numbers: each row has its own."""
+        return np.arange(len(self))
+
+    @property
+    def count(self) -> Integers:
+        """Instances: a run has one."""
+        return np.ones(len(self), dtype=np.intp)
+
+    @property
+    def usd(self) -> Floats:
+        """Instance and disk, an hour."""
+        return self.usd_each
+
+    def hours(self, request: FineTuningRequest) -> Floats:
+        """Hours of the run (3, n): at worst, at the median, at best."""
+        return np.asarray(request.tokens / self.rates / 3600)
+
+    def run_usd(self, request: FineTuningRequest) -> Floats:
+        """Dollars of the run (3, n), likewise."""
+        return np.asarray(self.hours(request) * self.usd)
+
+    def offers(self) -> list[Offer]:
+        """What `option` numbers."""
+        return [option.offer for option in self.options]
+
+    def offer(self, row: int) -> Offer:
+        """A row's offer."""
+        return self.options[row].offer
+
+    def take(self, rows: Integers | Booleans) -> TuningTable:
+        """Some of the rows."""
+        some = np.arange(len(self))[rows]
+        return replace(
+            self,
+            options=[self.options[row] for row in some.tolist()],
+            kind=self.kind[some],
+            disk=self.disk[some],
+            usd_each=self.usd_each[some],
+            rates=self.rates[:, some],
+            calibrated=self.calibrated[some],
+        )
+
+    def candidate(
+        self, request: FineTuningRequest, row: int, predictor: FineTuningPredictor
+    ) -> FineTuningCandidate:
+        """A row as a record."""
+        option = self.options[row]
+        tuning = option.settled.tuning
+        lower, median, upper = self.rates[:, row].tolist()
+        longest, usual, shortest = self.hours(request)[:, row].tolist()
+        return FineTuningCandidate(
+            spec=Spec(offer=option.offer, disk=option.disk, count=1),
+            model=request.model,
+            method=request.method,
+            gpus_used=tuning.gpus,
+            link=Link(tuning.link),
+            micro_batch=int(tuning.micro_batch or 1),
+            checkpointing=tuning.checkpointing != Checkpointing.NONE,
+            sharded=tuning.gpus > 1 and tuning.sharding != Sharding.NONE,
+            memory=memory_use(option.settled),
+            tokens_per_second=Span(lower=lower, median=median, upper=upper),
+            hours=Span(lower=shortest, median=usual, upper=longest),
+            calibrated=bool(self.calibrated[row]),
+            extrapolation=predictor.unmeasured(tuning),
+            notes=option.notes,
+        )
+
+
+def memory_use(settled: Settled) -> TuningMemoryUse:
+    """What lies in each GPU's memory, as documents have it."""
+    memory = settled.memory
+    return TuningMemoryUse(
+        weights_gib=memory.weights_gib,
+        gradients_gib=memory.gradients_gib,
+        optimizer_gib=memory.optimiser_gib,
+        activations_gib=memory.activations_gib,
+        overhead_gib=memory.overhead_gib,
+        free_gib=settled.tuning.gpu.memory_gib - memory.total_gib,
+    )

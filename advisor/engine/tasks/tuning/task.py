@@ -1,0 +1,123 @@
+"""Tuning a language model: the instance whose run costs least at the median, or that costs least by
+the hour where a target is to be reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
+from advisor.engine.constraints import Amount, Constraint
+from advisor.engine.limits import Limit, closest
+from advisor.engine.place_constraints import Choice, of_place
+from advisor.engine.task import Task
+from advisor.engine.tasks.tuning.options import TuningOptions, TuningPreparations
+from advisor.engine.tasks.tuning.table import TuningTable
+from advisor.engine.tasks.tuning.words import shortfall, tuning_assumptions, tuning_warnings
+from advisor.messages import Message
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats
+
+
+class TuningTask(
+    Task[FineTuningRequest, TuningOptions, TuningTable, FineTuningCandidate, FineTuningRecommendation]
+):
+    """Tuning one language model."""
+
+    answer = FineTuningRecommendation
+
+    def __init__(self, preparations: TuningPreparations) -> None:
+        self.preparations, self.catalog = preparations, preparations.catalog
+
+    def options(self, request: FineTuningRequest, most_usd_per_hour: float | None = None) -> TuningOptions:
+        """The fastest option of each offer, whatever is to be reached."""
+        return self.preparations.of(request)
+
+    def predict(self, request: FineTuningRequest, options: TuningOptions) -> TuningTable | None:
+        """All of them."""
+        return TuningTable.of(options.options) if options.options else None
+
+    def limits(self, request: FineTuningRequest, table: TuningTable) -> list[Limit]:
+        """The limits that are set, in the order in which a type is judged."""
+        found, target = list[Limit](), request.target_tokens_per_second
+        if not request.allow_extrapolation:
+            found.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
+        if target is not None:
+            found.append(Limit("too_slow", table.rates[0] >= target, table.rates[0]))
+        for reason, most, values in (
+            ("too_long", request.max_hours, table.hours(request)[0]),
+            ("over_max_cost", request.max_run_usd, table.run_usd(request)[0]),
+            ("over_max_price", request.max_usd_per_hour, table.usd),
+        ):
+            if most is not None:
+                found.append(Limit(reason, values <= most, -values))
+        return found
+
+    def ranks_by_price(self, request: FineTuningRequest) -> bool:
+        """Whether there is a target."""
+        return request.ranks_by_price
+
+    def cost(self, request: FineTuningRequest, table: TuningTable) -> Floats:
+        """The price by the hour for a target, else that of the run at the median."""
+        return table.usd if request.ranks_by_price else np.asarray(table.run_usd(request)[1])
+
+    def cost_of(self, request: FineTuningRequest, candidate: FineTuningCandidate) -> float:
+        """The cost of a record."""
+        if request.ranks_by_price:
+            return candidate.spec.total_usd_per_hour
+        return candidate.usd_per_run.median
+
+    def rate(self, request: FineTuningRequest, table: TuningTable) -> Floats:
+        """Tokens a second at the median."""
+        return np.asarray(table.rates[1])
+
+    def candidates(
+        self, request: FineTuningRequest, table: TuningTable, rows: Sequence[int]
+    ) -> list[FineTuningCandidate]:
+        """Rows as records."""
+        return [table.candidate(request, row, self.preparations.predictor) for row in rows]
+
+    def nearest_row(self, request: FineTuningRequest, table: TuningTable) -> int:
+        """The row that comes closest, whatever its price."""
+        return closest(self.limits(request, table), table.usd, np.arange(len(table)))[0]
+
+    def shortfall(self, request: FineTuningRequest, table: TuningTable, row: int, reason: str) -> Message:
+        """What a row misses, with the number that decided."""
+        return shortfall(request, table, row, reason)
+
+    def assumptions(
+        self, request: FineTuningRequest, options: TuningOptions, chosen: FineTuningCandidate | None
+    ) -> tuple[Message, ...]:
+        """Everything the answer takes for granted, one short clause each."""
+        return tuning_assumptions(request, chosen)
+
+    def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
+        """What weakens the answer and can be checked."""
+        return tuning_warnings(chosen, today)
+
+    def constraints(self, request: FineTuningRequest) -> Iterator[Constraint]:
+        """Every constraint that is set, and the place, market and confidence, which always are."""
+        amounts = (
+            Amount("target_tokens_per_second", "--target-throughput", most=False),
+            Amount("max_hours", "--max-hours"),
+            Amount("max_run_usd", "--max-cost"),
+            Amount("max_usd_per_hour", "--max-price"),
+        )
+        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
+        yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
+
+    def needs(self, name: str, request: FineTuningRequest, table: TuningTable) -> Floats:
+        """The value of the constraint `name` with which each row just answers."""
+        values = {
+            "target_tokens_per_second": table.rates[0],
+            "max_hours": table.hours(request)[0],
+            "max_run_usd": table.run_usd(request)[0],
+            "max_usd_per_hour": table.usd,
+            "micro_batch": [option.settled.tuning.micro_batch or 1 for option in table.options],
+        }
+        return np.asarray(values[name], dtype=float)

@@ -1,0 +1,104 @@
+"""What answers about tuning say: what a type misses, what is taken for granted, what weakens it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+from advisor.catalog.support import UNLIMITED_NOTE
+from advisor.domain.generation import LlmMethod
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest
+from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.assumptions import price_warnings
+from advisor.engine.tasks.serving.options import link_notes
+from advisor.engine.tasks.tuning.table import TuningTable
+from advisor.messages import Message
+from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
+from advisor.naming import spec_name
+from advisor.units import ceil_significant, floor_rate
+
+
+def shortfall(request: FineTuningRequest, table: TuningTable, row: int, reason: str) -> Message:
+    """What a row misses, with the number that decided."""
+    if reason == "too_slow":
+        return Message(
+            "p{p:.3g} is {lower:,g} tokens/s, below {target:target}",
+            code=reason,
+            p=100 * (1 - request.confidence),
+            lower=floor_rate(float(table.rates[0, row])),
+            target=request.target_tokens_per_second,
+        )
+    if reason == "too_long":
+        return Message(
+            "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
+            code=reason,
+            upper=ceil_significant(float(table.hours(request)[0, row])),
+            limit=request.max_hours,
+            median=float(table.hours(request)[1, row]),
+        )
+    if reason == "over_max_cost":
+        return Message(
+            "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}",
+            code=reason,
+            upper=ceil_significant(float(table.run_usd(request)[0, row])),
+            limit=request.max_run_usd,
+            median=float(table.run_usd(request)[1, row]),
+        )
+    if reason == "over_max_price":
+        return Message(
+            "{usd:usd}/h is above {limit:usd}/h",
+            code=reason,
+            usd=float(table.usd[row]),
+            limit=request.max_usd_per_hour,
+        )
+    return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+
+
+def described(request: FineTuningRequest, candidate: FineTuningCandidate) -> Message:
+    """A candidate in a clause, as the line says it that tells that nothing answers."""
+    return Message(
+        "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
+        "{hours:hours}, at {usd:usd}/h",
+        name=spec_name(candidate.spec, request),
+        lower=floor_rate(candidate.tokens_per_second.lower),
+        median=candidate.tokens_per_second.median,
+        hours=candidate.hours.upper,
+        usd=candidate.spec.total_usd_per_hour,
+    )
+
+
+def tuning_assumptions(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> tuple[Message, ...]:
+    """Everything the answer takes for granted, one short clause each."""
+    return tuple(_assumed(request, chosen))
+
+
+def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> Iterator[Message]:
+    if chosen is not None:
+        yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
+    yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
+    if request.method == LlmMethod.FULL:
+        yield Message("AdamW with 32-bit weights, gradients and moments")
+    else:
+        yield Message("adapters of rank {rank} on every matrix, AdamW in 32 bits", rank=ADAPTER_RANK)
+    yield Message(
+        "sequences packed to {sequence:,} tokens, {count} or more in an optimizer step",
+        sequence=request.sequence,
+        count=STEP_SEQUENCES,
+    )
+    if request.micro_batch is None and chosen is not None:
+        yield Message("micro-batch and checkpointing as fit and are fastest")
+    yield Message("start-up, evaluation and checkpoints are not counted")
+    if request.target_tokens_per_second is None:
+        yield Message("ranked by cost of the run at the median rate")
+
+
+def tuning_warnings(chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
+    """What weakens the answer and can be checked."""
+    offer = chosen.spec.offer
+    found = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
+    found += link_notes(offer.instance, chosen.gpus_used)
+    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
+    idle = offer.instance.gpu_count - chosen.gpus_used
+    if idle > 0:
+        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count))
+    return tuple(found)
