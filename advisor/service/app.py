@@ -9,8 +9,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio import to_thread
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
+from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import Response
 
 from advisor.answers.context import Context, load_context
 from advisor.engine import Preparations
@@ -20,8 +22,11 @@ from advisor.service.auth import Authenticator
 from advisor.service.gate import Gate, RateLimits
 from advisor.service.metrics import note_start, product_version
 from advisor.service.middleware import RequestMiddleware
-from advisor.service.page import routes as page
-from advisor.service.problems import add_problem_handlers
+from advisor.service.page import compare, login, names, predict, recommend, rendering
+from advisor.service.page import measurements as measurements_page
+from advisor.service.page import sweeps as sweeps_page
+from advisor.service.page.frame import Frame
+from advisor.service.problems import add_problem_handlers, answer_error
 from advisor.service.routes import agents, answers, catalog, measurements, reports, schedules, service, sweeps
 from advisor.service.routes.agents import serving_agents
 from advisor.service.settings import Settings
@@ -32,11 +37,18 @@ ROUTERS: tuple[APIRouter, ...] = (
     catalog.router,
     service.router,
     measurements.router,
-    page.router,
     sweeps.router,
     schedules.router,
     reports.router,
     agents.router,
+    rendering.router,
+    recommend.router,
+    predict.router,
+    compare.router,
+    names.router,
+    measurements_page.router,
+    sweeps_page.router,
+    login.router,
 )
 # Workloads whose questions are answered quickly, the latest ones; ten megabytes each.
 _PREPARED = 16
@@ -69,7 +81,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     for router in ROUTERS:
         app.include_router(router)
     add_problem_handlers(app)
-    page.add_not_found(app)
+    app.add_exception_handler(HTTPException, _not_found)
     # The last one added is the outermost: refusals of the gate are numbered and noted, too.
     app.add_middleware(
         GZipMiddleware,
@@ -97,3 +109,12 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with serving_agents(app):
         yield
     app.state.authenticator.keys.close()
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    """A page for a browser whose link names nothing; programs get a problem document."""
+    assert isinstance(error, HTTPException)
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if error.status_code != 404 or not wants_page or request.url.path.startswith("/v1"):
+        return await answer_error(request, error)
+    return Frame(request).page("nowhere.html", status=404)

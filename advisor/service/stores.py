@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import TypeVar
 
 from advisor.errors import DataError
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
-from advisor.store import default_database_url
 from advisor.store.measurements import SqlStore
 from advisor.store.schedules import ScheduleBook
 
 # A person waits; whoever comes back later loses nothing, since every write can be repeated.
 _PATIENCE_SECONDS = 10.0
+Tables = TypeVar("Tables", SqlStore, ScheduleBook)
 
 
-@contextmanager
-def stored(settings: Settings, *, reading: bool) -> Iterator[SqlStore]:
+def stored(settings: Settings, *, reading: bool) -> AbstractContextManager[SqlStore]:
     """The measurements; `Problem` 503 where the database is away, full or another program's."""
-    url = settings.database_url or default_database_url()
-    with _translated():
-        opened = SqlStore(url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
-    with closing(opened) as store, _translated():
-        yield store
+    return _opened(SqlStore, settings, reading)
 
 
-@contextmanager
-def scheduled(settings: Settings, *, reading: bool) -> Iterator[ScheduleBook]:
+def scheduled(settings: Settings, *, reading: bool) -> AbstractContextManager[ScheduleBook]:
     """The schedules, likewise."""
-    with _translated():
-        opened = ScheduleBook(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
-    with closing(opened) as book, _translated():
-        yield book
+    return _opened(ScheduleBook, settings, reading)
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _opened(kind: type[Tables], settings: Settings, reading: bool) -> Iterator[Tables]:
     try:
-        yield
+        tables = kind(settings.database_url, reading=reading, patience_seconds=_PATIENCE_SECONDS)
+        with closing(tables):
+            yield tables
     except DataError as error:
         raise Problem(
             503,

@@ -15,19 +15,18 @@ from advisor.runs.stored.documents import list_document
 from advisor.runs.stored.questions import Measurements
 from advisor.service.page.frame import Frame, link
 from advisor.service.page.question import trouble_view
+from advisor.service.page.rendering import cut
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.service.stores import stored
 from advisor.store.measurements import page_of
-from advisor.units import format_mib
 
+Record = Mapping[str, Any]
 # A bootstrap of each run takes milliseconds: a page of these is there in a moment.
 ROWS = 40
 FILTERS = ("model", "task", "accelerator", "status")
 # Where the fastest spread of a group ends, in percent of a bar.
 _FILLED = 96.0
-# Of a name; imports have them at any length.
-_MOST_CHARACTERS = 80
 
 router = APIRouter(include_in_schema=False)
 
@@ -70,7 +69,7 @@ def _choices(t: Texts) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
+def _view(document: Record, frame: Frame) -> dict[str, Any]:
     rows = document["measurements"]
     names = list(dict.fromkeys((row["network"], row["task"]) for row in rows))
     following = document["next"]
@@ -86,13 +85,21 @@ def _view(document: Mapping[str, Any], frame: Frame) -> dict[str, Any]:
     }
 
 
-def _group(name: tuple[str, str], rows: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
+def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str, Any]:
+    """The rows of one network and task, on one scale."""
     mine = [row for row in rows if (row["network"], row["task"]) == name]
-    tops = [_top(row) for row in mine]
-    full = max(tops, default=0.0) or 1.0
+    scale = _FILLED / (max(map(_top, mine), default=0.0) or 1.0)
     return {
-        "title": t("measured.group", model=_short(name[0]), task=t("task." + name[1])),
-        "rows": [_row(row, full, t) for row in mine],
+        "title": t("measured.group", model=cut(name[0]), task=t("task." + name[1])),
+        "rows": [
+            {
+                **row,
+                "emulated": Accelerator.parse(row["accelerator"]).is_emulated,
+                "box": _box(row["spread"]["step_rates"], scale) if row["spread"] else None,
+                "error": _error(row["spread"]),
+            }
+            for row in mine
+        ],
     }
 
 
@@ -103,48 +110,19 @@ def _export(name: str, frame: Frame) -> str:
     return link("/v1/measurements/export", kept | {"format": name})
 
 
-def _short(name: str) -> str:
-    """A name as far as a page has room for it."""
-    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
-
-
-def _top(row: Mapping[str, Any]) -> float:
+def _top(row: Record) -> float:
     """The right end of what is drawn of it; 0 where nothing is."""
     spread, rate = row["spread"], row["throughput_samples_per_second"] or 0.0
     return max(rate, spread["step_rates"]["p95"]) if spread else rate
 
 
-def _row(row: Mapping[str, Any], full: float, t: Texts) -> dict[str, Any]:
-    spread = row["spread"]
-    return {
-        "machine": t(
-            "measured.machine",
-            vcpus=f"{row['vcpus']:g}",
-            ram=format_mib(row["memory_mib"]),
-            disk=_short(row["disk"]),
-            batch=row["batch_size"],
-        ),
-        "accelerator": _short(row["accelerator"]),
-        "emulated": Accelerator.parse(row["accelerator"]).is_emulated,
-        "cache": t.known("cache." + str(row["cache"]), str(row["cache"])),
-        "limited_by": row["limited_by"],
-        "status": row["status"],
-        "reason": row["reason"],
-        "rate": row["throughput_samples_per_second"],
-        "at": str(row["started_at"])[:16].replace("T", " "),
-        "box": _box(spread["step_rates"], full) if spread else None,
-        "error": _error(spread),
-        "runs": len(spread["runs"]) if spread else 0,
-    }
-
-
-def _box(rates: Mapping[str, float], full: float) -> dict[str, float]:
+def _box(rates: Mapping[str, float], scale: float) -> dict[str, float]:
     """Percentiles of single steps, in percent of the bar."""
-    at = {name: round(_FILLED * rate / full, 2) for name, rate in rates.items()}
-    return at | {"width": round(at["p75"] - at["p25"], 2)}
+    ends = {name: round(scale * rate, 2) for name, rate in rates.items()}
+    return ends | {"width": round(ends["p75"] - ends["p25"], 2)}
 
 
-def _error(spread: Mapping[str, Any] | None) -> float | None:
+def _error(spread: Record | None) -> float | None:
     """Half of the first run's interval over its rate; None where it has too few steps."""
     error = spread["runs"][0]["relative_error"] if spread and spread["runs"] else None
     return None if error is None else float(error)

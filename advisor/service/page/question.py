@@ -13,13 +13,17 @@ from starlette.responses import Response
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.zoo.networks import NETWORKS
 from advisor.questions.by_task import Kinds
+from advisor.questions.numbers import RATE
 from advisor.questions.question import Question
 from advisor.questions.reading import from_pairs
 from advisor.questions.spec_requests import DEFAULT_REGION
+from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
@@ -69,6 +73,23 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
         "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
         "regions": _regions(context.catalog, cloud),
         "gpus": sorted(context.catalog.rented_gpus),
+    }
+
+
+def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+    """Values and labels of the fields about a language model; what is left open has an empty value."""
+    lists = {
+        "precision": LlmPrecision,
+        "kv_precision": KvPrecision,
+        "engine": LlmEngine,
+        "traffic": KNOWN_TRAFFIC,
+        "method": LlmMethod,
+    }
+    usual = ("", t("language.usual"))
+    return choices_of(context, asked, t) | {
+        "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
+        "model": list(bundled_language_models().names()),
+        **{name: [usual, *_named(values)] for name, values in lists.items()},
     }
 
 
@@ -133,6 +154,15 @@ def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> lis
     return [{"href": frame.same(path, **{field: name}), "text": name} for name in suggestions]
 
 
+def target_of(asked: Mapping[str, str]) -> float | None:
+    """The target that a rate is held to; None where none is asked for, or it is no number."""
+    text = asked.get("target_throughput")
+    try:
+        return RATE.from_text(text, "target_throughput") if text else None
+    except UsageError:
+        return None
+
+
 def workload_fields(frame: Frame) -> dict[str, str]:
     """The words of a question that say what runs, not where."""
     names = (
@@ -154,6 +184,7 @@ def workload_fields(frame: Frame) -> dict[str, str]:
 
 
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
+LANGUAGE_USUAL = {"cloud": "aws", "market": "on-demand", "task": "generation"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {
     *USUAL,

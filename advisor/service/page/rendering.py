@@ -25,11 +25,14 @@ from advisor.render.content import translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
 from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import plain
+from advisor.units import format_mib
 
 FOLDER = Path(__file__).with_name("static")
 _TYPES = {".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 # They stand in the page itself: the first paint of a first visit waits for no second request.
 _STYLES = ("app.css", "answer.css")
+_MOST_CHARACTERS = 80
 _FOR_A_YEAR = "public, max-age=31536000, immutable"
 
 router = APIRouter(include_in_schema=False)
@@ -90,8 +93,19 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 def environment() -> Environment:
     """One for the process: templates are compiled once."""
     made = shared_environment(TEMPLATES)
+    made.filters |= {"moment": moment, "mib": format_mib, "plain": plain, "cut": cut}
     made.globals |= {"static": static_path, "styles": styles, "translated": _translated}
     return made
+
+
+def moment(text: str | None, zone: str = " UTC") -> str:
+    """'2026-11-21 22:30 UTC': to the minute; '' where it has not come."""
+    return f"{text[:16].replace('T', ' ')}{zone}" if text else ""
+
+
+def cut(name: str) -> str:
+    """A name as far as a page has room for it; imports have them at any length."""
+    return name if len(name) <= _MOST_CHARACTERS else f"{name[:_MOST_CHARACTERS]}…"
 
 
 @pass_context

@@ -1,19 +1,27 @@
-"""One candidate of an answer's document -> what a page shows of it, its bars included."""
+"""One candidate of an answer's document -> what a page shows of it: texts, bars, and pictures with links."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
 from advisor.domain import HOURS_PER_MONTH, Stage
+from advisor.render.charts.paper import WIDTH
+from advisor.render.content import Chart, Column, Look, Table
+from advisor.render.document_names import spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.price_parts import by_price
+from advisor.render.sizing.columns import rate_columns
+from advisor.render.sizing.facts import Drawn, drawn_rows
+from advisor.render.sizing.pictures import curves_picture, price_picture
 from advisor.render.text import lower_name, upper_name
+from advisor.service.page.frame import Frame
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 
+Record = Mapping[str, Any]
 # The widest thing on the bar ends here, so that its label has room.
 _FILLED = 92.0
 # Labels beyond these hang to one side.
@@ -32,7 +40,7 @@ class IntervalBar(Struct, frozen=True, kw_only=True):
 
 
 def interval_bar(
-    rates: Mapping[str, Any], target: float | None, target_word: str, full: float | None = None
+    rates: Record, target: float | None, target_word: str, full: float | None = None
 ) -> IntervalBar:
     """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one scale."""
     most = full or max(rates["upper"], target or 0.0)
@@ -59,59 +67,53 @@ LOCAL = "instance_store"
 NOTHING = "\u2013"
 
 
-def spec_view(spec: Mapping[str, Any], target: float | None, t: Texts) -> dict[str, Any]:
-    """Everything about a spec that is told: names, bars, prices and sentences in `t`'s language."""
-    rates = spec["predicted"]["throughput"]
+def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
+    """What is told of a recommended spec, whatever its task."""
     return {
-        **spec_row(spec, t),
-        **told_view(spec, t),
-        "place": place_text(spec, t),
+        **machine_view(spec, target, t),
+        "place": f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}",
         "price_told": price_text(spec["price"], t),
-        "bar": interval_bar(rates, target, t("chart.target")),
-        "bar_label": interval_text(spec["predicted"], target, t),
-        "stages": stage_views(spec, t),
-        "details": _details(spec, t),
     }
 
 
-def told_view(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
-    """What every page tells of a spec, whatever is asked of it."""
+def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:
+    """What every page tells of a spec; the bar ends at `full` where several share a scale."""
+    predicted = spec["predicted"]
+    rates, confidence = predicted["throughput"], predicted["confidence"]
     return {
+        "name": spec_name({"count": 1, **spec}),
         "disk": disk_text(spec["disk"], t),
-        "has": machine_text(spec, t),
-        "bounds": bounds_text(spec["predicted"], t),
-        "unit": rate_unit(spec["predicted"], t),
-        "provenance": spec["predicted"]["provenance"],
-        "risk": spec["risk"],
-    }
-
-
-def spec_row(spec: Mapping[str, Any], t: Texts) -> dict[str, Any]:
-    """What a row of a table has of it; numbers as they are."""
-    rates, count = spec["predicted"]["throughput"], spec.get("count", 1)
-    name = spec["instance_type"]
-    return {
-        "name": name if count == 1 else f"{count} x {name}",
-        "instance_type": name,
+        "has": _machine_text(spec, t),
         "usd_per_hour": spec["price"]["total_usd_per_hour"] if spec["price"] else None,
-        "bottleneck": stage_text(spec["bottleneck"], spec, t),
         **{bound: rates[bound] for bound in ("lower", "median", "upper")},
+        "bounds": t(
+            "answer.bounds",
+            **percentiles(confidence),
+            confidence=f"{confidence:g}",
+            lower=lower_rate(rates["lower"]),
+            upper=format_rate(rates["upper"]),
+        ),
+        "unit": rate_unit(predicted, t),
+        "provenance": predicted["provenance"],
+        "risk": spec["risk"],
+        "bar": interval_bar(rates, target, t("chart.target"), full),
+        "bar_label": interval_text(predicted, target, t),
     }
 
 
-def gpu_text(gpu: Mapping[str, Any] | None) -> str:
+def gpu_text(gpu: Record | None) -> str:
     """'4 x T4', 'H100-SXM5-80GB', or a dash."""
     if gpu is None:
         return NOTHING
     return f"{gpu['count']} x {gpu['name']}" if gpu.get("count", 1) > 1 else str(gpu["name"])
 
 
-def disk_order(disk: Mapping[str, Any], t: Texts) -> str:
+def disk_order(disk: Record, t: Texts) -> str:
     """As `--disk` takes it; the instance's own disk by its word."""
     return t("disk.local") if disk["type"] == LOCAL else str(disk["order"])
 
 
-def disk_text(disk: Mapping[str, Any], t: Texts) -> str:
+def disk_text(disk: Record, t: Texts) -> str:
     """'local disk (210 GiB, reads 166 MiB/s)'."""
     size = format_mib(disk["size_gib"] * 1024)
     speed = disk["read_mib_per_second"]
@@ -119,7 +121,7 @@ def disk_text(disk: Mapping[str, Any], t: Texts) -> str:
     return f"{disk_order(disk, t).partition(':')[0]} ({text})"
 
 
-def machine_text(spec: Mapping[str, Any], t: Texts) -> str:
+def _machine_text(spec: Record, t: Texts) -> str:
     """'1 x T4 15 GiB, 8 vCPUs (4 cores), 32 GiB RAM'."""
     gpu, parts = spec["gpu"], []
     if gpu:
@@ -131,19 +133,13 @@ def machine_text(spec: Mapping[str, Any], t: Texts) -> str:
     return " · ".join(parts)
 
 
-def place_text(spec: Mapping[str, Any], t: Texts) -> str:
-    """'aws us-east-1, on-demand'."""
-    market = t.known("market." + spec["market"], spec["market"])
-    return f"{spec['cloud']} {spec['region']}, {market}"
-
-
-def price_text(price: Mapping[str, Any], t: Texts) -> str:
+def price_text(price: Record, t: Texts) -> str:
     """Which kind of price, and of when."""
     kind = t.known("price." + price["kind"], price["kind"])
     return t("answer.price_of", kind=kind, date=price["as_of"])
 
 
-def interval_text(predicted: Mapping[str, Any], target: float | None, t: Texts) -> str:
+def interval_text(predicted: Record, target: float | None, t: Texts) -> str:
     """The bar in words, for those who do not see it."""
     rates = predicted["throughput"]
     text = t(
@@ -162,31 +158,19 @@ def percentiles(confidence: float) -> dict[str, str]:
     return {"p10": lower_name(confidence), "p90": upper_name(confidence)}
 
 
-def rate_unit(predicted: Mapping[str, Any], t: Texts) -> str:
+def rate_unit(predicted: Record, t: Texts) -> str:
     """'images/s', 'sequences/s'."""
     return t.known("unit." + predicted["unit"], predicted["unit"])
 
 
-def bounds_text(predicted: Mapping[str, Any], t: Texts) -> str:
-    """'p10 720, p90 1,110 (confidence 0.9)'."""
-    rates, confidence = predicted["throughput"], predicted["confidence"]
-    return t(
-        "answer.bounds",
-        **percentiles(confidence),
-        confidence=f"{confidence:g}",
-        lower=lower_rate(rates["lower"]),
-        upper=format_rate(rates["upper"]),
-    )
-
-
-def stage_text(stage: str, spec: Mapping[str, Any], t: Texts) -> str:
+def stage_text(stage: str, spec: Record, t: Texts) -> str:
     """A stage by its name; where nothing but the CPU computes, the accelerator is the CPU."""
     if stage == "accelerator" and spec["gpu"] is None:
         return t("stage.cpu")
     return t("stage." + stage)
 
 
-def stage_views(spec: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
+def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
     """Each stage with the share of its own rate that is used, in the order data flow ends."""
     return [
         {
@@ -200,7 +184,7 @@ def stage_views(spec: Mapping[str, Any], t: Texts) -> list[dict[str, Any]]:
     ]
 
 
-def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
+def spec_details(spec: Record, t: Texts) -> list[tuple[str, str]]:
     """Names and values under the answer; what does not apply is left out."""
     predicted, price = spec["predicted"], spec["price"]
     details = [(t("detail.batch"), str(spec["batch_size"]))]
@@ -214,7 +198,8 @@ def _details(spec: Mapping[str, Any], t: Texts) -> list[tuple[str, str]]:
         disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * spec.get("count", 1)
         details.append((t("detail.disk_price"), t("detail.of_total", usd=format_usd(disk))))
     if predicted["gpus_used"] > 1:
-        details.append((t("detail.gpus"), _gpus_text(predicted)))
+        efficiency = f"{100 * predicted['gpu_efficiency']:.0f}\u00a0%"
+        details.append((t("detail.gpus"), f"{predicted['gpus_used']} x {efficiency}"))
     return details + _run_details(spec.get("run"), t)
 
 
@@ -223,31 +208,111 @@ def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
     return t("detail.latency_value", p50=p50, p99=p99) if p99 else p50
 
 
-def _gpus_text(predicted: Mapping[str, Any]) -> str:
-    return f"{predicted['gpus_used']} x {100 * predicted['gpu_efficiency']:.0f}\u00a0%"
-
-
-def _run_details(run: Mapping[str, Any] | None, t: Texts) -> list[tuple[str, str]]:
+def _run_details(run: Record | None, t: Texts) -> list[tuple[str, str]]:
     """How long the whole run takes and what it costs: median and upper bound."""
     if not run:
         return []
-    hours = _span(run["hours"], lambda value, up: format_hours(value, up=up), t)
-    details = [(t("detail.run"), hours)]
+    details = [(t("detail.run"), _span(run["hours"], format_hours, t))]
     if run["usd"]:
-        usd = _span(run["usd"], lambda value, _: format_usd(value), t)
+        usd = _span(run["usd"], lambda value, **_: format_usd(value), t)
         details.append((t("detail.run_cost"), t.listed([usd, *by_price(run, "run.by_price", t)])))
     return details
 
 
-def _span(span: Mapping[str, float | None], write: Any, t: Texts) -> str:
-    median, most = write(span["median"], False), span["upper"]
-    if most is None:
-        return str(median)
-    return t("detail.span", median=median, most=write(most, True))
+def _span(span: Record, write: Callable[..., str], t: Texts) -> str:
+    if span["upper"] is None:
+        return write(span["median"])
+    return t("detail.span", median=write(span["median"]), most=write(span["upper"], up=True))
 
 
-def spec_fields(spec: Mapping[str, Any]) -> dict[str, object]:
+def spec_fields(spec: Record) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
     place = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
     return {"instance": spec["instance_type"], **place, "disk": disk, "batch_size": spec["batch_size"]}
+
+
+# Of a phone, and of half a card on a desk: letters stay as large as in a whole one.
+NARROW, HALF = 240.0, 300.0
+
+
+class Picture(NamedTuple):
+    """One picture, drawn twice."""
+
+    wide: Chart
+    narrow: Chart
+
+
+def picture_of(drawn: Callable[[float], Chart], wide: float = WIDTH) -> Picture:
+    """What `drawn` makes of a width, in points."""
+    return Picture(drawn(wide), drawn(NARROW))
+
+
+class PriceChart(NamedTuple):
+    """Price against throughput, and its points as a table."""
+
+    picture: Picture
+    table: Table
+
+
+def price_chart(
+    chosen: Record,
+    others: Sequence[Record],
+    target: float | None,
+    frame: Frame,
+    href: Callable[[Record], str],
+) -> PriceChart:
+    """The recommended spec among others, each once; `href` leads on from a row."""
+    t = frame.texts
+    specs = {_key(spec): spec for spec in (*reversed(others), chosen)}
+    rows = drawn_rows([Drawn(spec, answers=True, chosen=spec is chosen) for spec in specs.values()])
+    section = {
+        "price_throughput": rows,
+        "answer": {"target_throughput": target, "spec": {"unit": chosen["predicted"]["unit"]}},
+    }
+    picture = picture_of(lambda width: price_picture(section, t, width, href))
+    columns = [
+        Column(t("table.instance"), spec_name, Look.NAME),
+        Column(t("table.disk"), lambda row: disk_order(disk_of(row["disk"]), t), Look.LONG),
+        Column(t("table.per_hour"), "total_usd_per_hour", Look.USD),
+        *(column._replace(unknown=NOTHING) for column in rate_columns(t, chosen["predicted"]["confidence"])),
+        Column(t("chart.kind"), lambda row: t(f"key.{_kind(row)}")),
+    ]
+    return PriceChart(picture, Table(columns, rows, lambda row: row["chosen"]))
+
+
+def _key(spec: Record) -> tuple[object, ...]:
+    names = ("instance_type", "cloud", "region", "count")
+    return *(spec[name] for name in names), spec["disk"]["order"]
+
+
+def _kind(row: Record) -> str:
+    return "pick" if row["chosen"] else "front" if row["on_front"] else "other"
+
+
+def disk_of(order: str) -> dict[str, str]:
+    """The disk of an order as one of a spec."""
+    return {"type": order.partition(":")[0], "order": order}
+
+
+def row_fields(row: Record) -> dict[str, object]:
+    """The words of a question that mean just this row's spec."""
+    return spec_fields({**row, "disk": disk_of(row["disk"])})
+
+
+def curve_picture(
+    name: str,
+    points: Sequence[Record],
+    document: Record,
+    target: float | None,
+    t: Texts,
+    href: Callable[[Record], str],
+) -> Picture:
+    """Throughput over vCPUs or RAM, around what is predicted."""
+    here = {field: document[field] for field in ("vcpus", "memory_mib")}
+    section = {
+        "curves": {name: {"points": points, "measured": ()}},
+        "measured": (),
+        "answer": {"target_throughput": target, "spec": {**here, "unit": document["predicted"]["unit"]}},
+    }
+    return picture_of(lambda width: curves_picture(section, t, width, href), HALF)

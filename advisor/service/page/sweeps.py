@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -18,13 +18,14 @@ from advisor.service.auth import require_scope, visit_of
 from advisor.service.bodies import form_fields
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import trouble_view
+from advisor.service.page.rendering import environment
 from advisor.service.problems import Problem, without_folders
 from advisor.service.routes import sweeps as api
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.store.keys import Scope
-from advisor.units import format_mib
 
+Record = Mapping[str, Any]
 # Where the fastest trial's bar ends, in percent.
 _FILLED = 96.0
 WAITING = "waiting"
@@ -32,73 +33,34 @@ WAITING = "waiting"
 _USUAL = ("on", "executor")
 
 
-def list_view(jobs: Sequence[Mapping[str, Any]], t: Texts) -> dict[str, Any]:
-    """Rows of the list, the latest first."""
-    return {"jobs": [_head(row, t) for row in jobs]}
-
-
-def job_view(
-    job: Mapping[str, Any], status: Mapping[str, Any] | None, trials: Sequence[Mapping[str, Any]], t: Texts
-) -> dict[str, Any]:
+def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Texts) -> dict[str, Any]:
     """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
-    head = _head(job, t)
     rates = [row["throughput_samples_per_second"] or 0.0 for row in trials]
-    full = max(rates, default=0.0) or 1.0
+    scale = _FILLED / (max(rates, default=0.0) or 1.0)
     done = len(trials) - (status["left"] if status else 0)
     running = {row["trial_id"] for row in status["running"]} if status else set()
+    state = t.known("sweep.state." + job["state"], job["state"])
     return {
         "problem": None,
-        "wrong": {},
-        "one": head,
+        "job": job,
         "done": done,
-        "planned": len(trials),
-        "trials": [_trial(row, running, full, t) for row in trials],
-        "expected_end": _moment(status["expected_end"]) if status and head["runs"] else None,
-        "said": t("sweep.said", state=head["state_text"], done=done, planned=len(trials)),
+        "trials": [
+            {**row, "state": _trial_state(row, running), "width": round(scale * rate, 2)}
+            for row, rate in zip(trials, rates, strict=True)
+        ],
+        "expected_end": status["expected_end"] if status and job["runs"] else None,
+        "said": t("sweep.said", state=state, done=done, planned=len(trials)),
     }
 
 
-def _head(job: Mapping[str, Any], t: Texts) -> dict[str, Any]:
-    asked = job["asked"]
-    return {
-        "id": job["id"],
-        "state": job["state"],
-        "state_text": t.known("sweep.state." + job["state"], job["state"]),
-        "runs": job["runs"],
-        "reason": job["reason"],
-        "planned": job["planned_trials"],
-        "asked_at": _moment(job["asked_at"]),
-        "ended_at": _moment(job["ended_at"]),
-        "what": ", ".join(_field_text(value) for name, value in asked.items() if name not in _USUAL),
-    }
+def _trial_state(row: Record, running: Collection[str]) -> str:
+    return "running" if row["trial_id"] in running and row["state"] == WAITING else str(row["state"])
 
 
-def _field_text(value: object) -> str:
-    """A word of the question as the form says it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _trial(row: Mapping[str, Any], running: set[str], full: float, t: Texts) -> dict[str, Any]:
-    trial, rate = row["trial"], row["throughput_samples_per_second"]
-    workload, resources = trial["workload"], trial["resources"]
-    state = "running" if row["trial_id"] in running and row["state"] == WAITING else row["state"]
-    return {
-        "network": workload["network"],
-        "task": t("task." + workload["task"]),
-        "vcpus": f"{resources['vcpus']:g}",
-        "ram": format_mib(resources["memory_mib"]),
-        "disk": resources["disk"]["type"],
-        "state": state,
-        "state_text": t.known("status." + state, state),
-        "reason": row["reason"],
-        "rate": rate,
-        "width": round(_FILLED * rate / full, 2) if rate else 0,
-    }
-
-
-def _moment(text: str | None) -> str:
-    """'2026-11-21 22:30 UTC': to the minute; '' where it has not come."""
-    return f"{text[:16].replace('T', ' ')} UTC" if text else ""
+def asked_text(job: Record) -> str:
+    """What is measured, as the form says it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
+    values = [value for name, value in job["asked"].items() if name not in _USUAL]
+    return ", ".join(",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values)
 
 
 # What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
@@ -116,6 +78,7 @@ FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "itera
 HERE = {"executor": "process"}
 
 router = APIRouter(include_in_schema=False)
+environment().filters["asked_text"] = asked_text
 
 
 @router.get("/sweeps")
@@ -148,7 +111,7 @@ def sweep(job_id: str, request: Request) -> Response:
         values, status = _standing(request, job_id, frame), 200
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
-        values |= {"one": None}
+        values |= {"job": None}
     return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
 
 
@@ -161,7 +124,7 @@ async def stop(job_id: str, request: Request) -> Response:
         await run_in_threadpool(api.stop, job_id, request)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
-        return frame.page("sweep.html", status=status, **values, one=None)
+        return frame.page("sweep.html", status=status, **values, job=None)
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
@@ -185,4 +148,4 @@ def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
     shown = {"problem": None, "wrong": {}, "said": "", **values}
     with scheduled(frame.request.app.state.settings, reading=True) as book:
         sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
-    return frame.page("sweeps.html", status=status, **shown, **list_view(sweeps, frame.texts))
+    return frame.page("sweeps.html", status=status, **shown, jobs=sweeps)

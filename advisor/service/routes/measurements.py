@@ -50,7 +50,6 @@ def list_measurements(request: Request) -> Response:
     """What was measured, in the order in which trials were first stored, failed ones too.
 
     A Link header (RFC 8288) leads to the next page as long as there is one."""
-
     question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
         page = page_of(store, question.wanted(), after=question.cursor or 0, limit=question.limit)

@@ -28,7 +28,6 @@ from advisor.service.metrics import metrics_text, product_version
 from advisor.service.openapi import described, description, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
-from advisor.store import default_database_url
 from advisor.store.keys import Scope
 from advisor.store.measurements import SqlStore
 
@@ -129,7 +128,5 @@ class StoreProbe:
 def require_store(url: str | None) -> None:
     """Returns where the database answers (a file that is not there yet is made when it is needed); raises
     what says why it does not."""
-
-    name = url or default_database_url()
-    with closing(SqlStore(name, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):
+    with closing(SqlStore(url, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)):
         pass

@@ -246,7 +246,6 @@ async def followed(
 ) -> AsyncIterator[ServerSentEvent]:
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps a quiet
     connection awake, a comment every 15 s, is the framework's."""
-
     # A sweep on AWS has its events there; here it says how it goes.
     path = sweep.talk_path if sweep.on_aws else sweep.events_path
     log, has_progress = EventLog(path, last_id, says=sweep.on_aws), False

@@ -5,9 +5,8 @@ from contextlib import closing
 import pytest
 
 from advisor.domain import Status
-from advisor.service.page.frame import page_texts
 from advisor.service.page.rendering import static_path
-from advisor.service.page.sweeps import list_view
+from advisor.service.page.sweeps import asked_text
 from advisor.store.measurements import open_store
 from advisor.units import format_usd
 from tests.sweeps.builders import measurement, resources, trial
@@ -136,18 +135,7 @@ def test_a_sweep_that_is_wrong_keeps_its_form(client):
 def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
     """The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it."""
     asked = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
-    job = {
-        "id": "x",
-        "state": "done",
-        "runs": False,
-        "reason": "",
-        "planned_trials": 2,
-        "asked_at": None,
-        "ended_at": None,
-        "asked": asked,
-    }
-    (shown,) = list_view([job], page_texts("en"))["jobs"]
-    assert shown["what"] == "googlenet, 0.5,1, gp3"
+    assert asked_text({"asked": asked}) == "googlenet, 0.5,1, gp3"
 
 
 def test_another_sites_form_starts_no_sweep(client):

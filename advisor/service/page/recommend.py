@@ -1,0 +1,361 @@
+"""`/` and `/language`: a question by its fields, its answer under its address; `/export`: that as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fastapi import APIRouter, Request
+from starlette.responses import RedirectResponse, Response
+
+from advisor.answers import ask
+from advisor.answers.context import Context
+from advisor.answers.networks import recommended
+from advisor.answers.reporting.formats import FORMATS, Asked, file_name, format_named
+from advisor.domain.generation import LanguageTask
+from advisor.errors import AdvisorError
+from advisor.questions.commands import RECOMMEND
+from advisor.questions.language import CompareGeneration
+from advisor.questions.models import Recommend
+from advisor.render.blocks import candidate_block
+from advisor.render.content import Column, Table
+from advisor.render.document_names import covers_clouds, spec_name
+from advisor.render.exporting import COMPOSE
+from advisor.render.exporting import FORMATS as EXPORTS
+from advisor.render.exporting.serving import FORMATS as SERVING_EXPORTS
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate
+from advisor.render.language.page import (
+    MOST_REJECTED,
+    answer_sentence,
+    front_table,
+    other_parts,
+    span_text,
+    spec_facts,
+    steps_parts,
+)
+from advisor.render.language.picture import front_picture
+from advisor.render.price_parts import by_price, price_call_leaves
+from advisor.render.sizing.columns import alternative_columns, rejected_columns, settings_columns
+from advisor.render.sizing.sentences import borderline_sentence
+from advisor.render.text import lower_name
+from advisor.service.answers import context_of, threads_of
+from advisor.service.page.frame import Frame
+from advisor.service.page.predict import what_if_of
+from advisor.service.page.question import (
+    LANGUAGE_USUAL,
+    QuestionPage,
+    language_choices,
+    question_of,
+    trouble_view,
+    workload_fields,
+)
+from advisor.service.page.specs import (
+    IntervalBar,
+    Picture,
+    interval_bar,
+    percentiles,
+    picture_of,
+    price_chart,
+    row_fields,
+    spec_details,
+    spec_fields,
+    spec_view,
+    stage_text,
+    stage_views,
+)
+from advisor.service.problems import Problem
+from advisor.units import format_hours, format_target, format_usd
+
+Record = Mapping[str, Any]
+# Specs that the link compares; their form takes one more.
+COMPARED = 3
+MOST_RELAXATIONS = 6
+_STEM = "recommendation"
+# What starts no server.
+_NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS)
+
+
+def _network(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    """Values of `answer.html` about a network."""
+    every, t = asked.get("rejected") == "all", frame.texts
+    question = question_of(Recommend, asked).replace(pareto=True, explain_rejected=every)
+    answer = recommended(context, question)
+    document = answer.message_document()
+    request, pick = document["request"], document["recommendation"]
+    target, clouds = request["target_throughput"], covers_clouds(document)
+    values = _shared(document, target, frame) | {
+        "network": document,
+        "rejected": Table(rejected_columns(t, clouds=clouds), document["rejected"]),
+        "close_calls": [
+            (borderline_sentence(call, target, t, clouds=clouds), call["trial"]["command"])
+            for call in document["close_calls"][:1]
+        ],
+    }
+    if pick is None:
+        nearest = document["nearest"]
+        view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
+        return values | {"nearest": view, "said": t("none.title")}
+    values["pick"] |= _bound(pick, t) | {"details": spec_details(pick, t)}
+    return values | {
+        "headline": _headline(request, t),
+        "alternatives": _alternatives(document, frame),
+        "settings": Table(settings_columns(t), document["other_settings"]),
+        "chart": price_chart(
+            pick,
+            [*document["alternatives"], *map(candidate_block, answer.result.pareto)],
+            target,
+            frame,
+            lambda row: frame.here("/predict", **workload_fields(frame), **row_fields(row)),
+        ),
+        "chart_follow": t("chart.follow"),
+        "what_if": what_if_of(context, pick, frame),
+    }
+
+
+def _language(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    """Values of `answer.html` about a language model."""
+    task, t = asked.get("task", LANGUAGE_USUAL["task"]), frame.texts
+    document = ask.recommend(context, question_of(RECOMMEND, {**asked, "task": task})).message_document()
+    pick, request = document["recommendation"], document["request"]
+    values = _shared(document, request.get("target_output_tokens_per_second"), frame)
+    others = other_parts(document, t, MOST_REJECTED)
+    if pick is None:
+        sentence = answer_sentence(document, t)
+        return values | {"sentence": sentence, "said": sentence, "parts": others}
+    values["pick"] |= {
+        "details": spec_facts(pick, t).pairs,
+        "spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t),
+    }
+    return values | {
+        "headline": t("language.reaches", task=t(f"task.{request['task']}"), model=request["model"]),
+        "front": _front(document, frame),
+        "parts": [*steps_parts(document, t), *others],
+        "chart": price_chart(
+            pick, document["alternatives"], None, frame, lambda row: frame.same("/language", gpu=row["gpu"])
+        ),
+        "chart_follow": t("language.follow_gpu"),
+    }
+
+
+def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, Any]:
+    """What every answer shows, or the lack of one."""
+    t, pick, confidence = frame.texts, document["recommendation"], document["request"]["confidence"]
+    values = {
+        "problem": None,
+        "pick": None,
+        "parts": (),
+        "percentiles": percentiles(confidence),
+        "price_call": list(price_call_leaves(document, t)),
+    }
+    if pick is None:
+        relax = document["relax"][:MOST_RELAXATIONS]
+        return values | {"ways": [_relaxed(relaxation, confidence, frame) for relaxation in relax]}
+    view = spec_view(pick, target, t) | {"spans": (), "stages": ()}
+    said = t(
+        "answer.said",
+        name=view["name"],
+        usd=format_usd(view["usd_per_hour"]),
+        lower=lower_rate(view["lower"]),
+        p10=lower_name(confidence),
+        unit=view["unit"],
+    )
+    href = _compare_href(document, frame)
+    return values | {"pick": view, "said": said, "exports": _export_links(frame), "compare_href": href}
+
+
+def _headline(request: Record, t: Texts) -> str:
+    task = t("task." + request["task"])
+    if request["target_throughput"] is None:
+        return t("answer.cheapest", model=request["model"], task=task)
+    rate = format_target(request["target_throughput"])
+    unit = f"{request['dataset']['sample']}s/s"
+    unit = t.known(f"unit.{unit}", unit)
+    return t("answer.reaches", model=request["model"], task=task, rate=rate, unit=unit)
+
+
+def _bound(spec: Record, t: Texts) -> dict[str, Any]:
+    return {"bottleneck": stage_text(spec["bottleneck"], spec, t), "stages": stage_views(spec, t)}
+
+
+def _alternatives(document: Record, frame: Frame) -> Table | None:
+    """Each leads to the page that changes its vCPUs, RAM and disk."""
+    t, specs = frame.texts, document["alternatives"]
+    if not specs:
+        return None
+    home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
+    action = Column(
+        t("table.action"),
+        lambda _spec: t("nav.predict"),
+        link=lambda spec: frame.here("/predict", **workload_fields(frame), **spec_fields(spec)),
+        label=lambda spec: t("others.what_if", name=spec_name(spec)),
+    )
+    return Table([*alternative_columns(t, home, confidence, clouds=covers_clouds(document)), action], specs)
+
+
+def _compare_href(document: Record, frame: Frame) -> str | None:
+    """The chosen spec beside the first alternatives of its place; of serving, its type beside theirs."""
+    specs = [document["recommendation"], *document["alternatives"]]
+    place = {name: specs[0][name] for name in ("cloud", "region", "market")}
+    alike = [spec for spec in specs if spec["count"] == 1 and place.items() <= spec.items()]
+    task = document["request"]["task"]
+    if task == LanguageTask.FINETUNING:
+        return None
+    if task == LanguageTask.GENERATION:
+        types = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
+        fields = CompareGeneration.fields
+        words = {name: value for name, value in frame.asked if name in fields and name != "disk"}
+        href = frame.here("/language/compare", **{**words, **place, "instance": ",".join(types)})
+        return href if len(types) > 1 else None
+    parts = [spec_fields(spec) for spec in alike[:COMPARED]]
+    specs_text = ",".join(f"{part['instance']} {part['disk']} {part['batch_size']}" for part in parts)
+    return (
+        frame.here("/compare", **workload_fields(frame), **place, spec=specs_text) if len(parts) > 1 else None
+    )
+
+
+def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, str]:
+    """The changed question as a link, and what it gives."""
+    t, gives = frame.texts, relaxation["gives"]
+    # '--max-price' is the parameter `max_price`; one that becomes nothing is taken out.
+    changes = [
+        (change["option"].lstrip("-").replace("-", "_"), change["option"], change["to"] or None)
+        for change in relaxation["changes"]
+    ]
+    texts = []
+    for name, option, value in changes:
+        field = t.known("field." + name, option)
+        texts.append(t("none.change", field=field, value=value) if value else t("none.without", field=field))
+    return {
+        "href": frame.same(frame.request.url.path, **{name: value for name, _, value in changes}),
+        "text": ", ".join(texts),
+        "gives": t(
+            "none.gives",
+            name=gives["instance_type"],
+            usd=format_usd(gives["total_usd_per_hour"]),
+            lower=lower_rate(gives["lower"]),
+            p10=lower_name(confidence),
+        ),
+    }
+
+
+class Span(NamedTuple):
+    """A time or a cost with its bar; there is none where its upper bound is not known."""
+
+    name: str
+    text: str
+    bar: IntervalBar | None
+
+
+def _times(spec: Record, request: Record, t: Texts) -> list[Span]:
+    """Of a request that is served."""
+    rates, spans = spec["serving"]["rates"], []
+    for key, name, limit in (
+        ("lm.ttft", "ttft_seconds", "max_ttft_ms"),
+        ("lm.tpot", "tpot_seconds", "max_tpot_ms"),
+    ):
+        ms = {bound: seconds and 1000 * seconds for bound, seconds in rates[name].items()}
+        spans.append(Span(t(key), span_text(rates[name], t), _bar(ms, request[limit], t)))
+    return spans
+
+
+def _run(spec: Record, request: Record, t: Texts) -> list[Span]:
+    """Of a whole fine-tuning."""
+    hours, usd = spec["run"]["hours"], spec["run"]["usd"]
+    time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
+    cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
+    cost = t.listed([cost, *by_price(spec["run"], "run.by_price", t)])
+    return [
+        Span(t("lm.hours"), time, _bar(hours, request["max_hours"], t)),
+        Span(t("lm.run_cost"), cost, _bar(usd, request["max_run_usd"], t)),
+    ]
+
+
+def _bar(span: Record, limit: float | None, t: Texts) -> IntervalBar | None:
+    return None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
+
+
+class Front(NamedTuple):
+    """Latency against throughput, and its points as a table."""
+
+    picture: Picture
+    note: str
+    table: Table
+
+
+def _front(document: Record, frame: Frame) -> Front | None:
+    """A place leads to the question with as many users."""
+    front, t = document.get("serving", {}).get("front", ()), frame.texts
+    if len(front) < 2:
+        return None
+
+    def href(point: Record) -> str:
+        users = max(1, round(point["concurrency"]))
+        return frame.same("/language", users=users, target_requests_per_s=None)
+
+    picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
+    return Front(picture, picture.wide.note, front_table(front, document["request"], t))
+
+
+def _export_links(frame: Frame) -> list[dict[str, str]]:
+    """The same question as a file, in each format of its task; `kind` is report or answer."""
+    serves = dict(frame.asked).get("task") == LanguageTask.GENERATION
+    spared = _NOT_OF_LANGUAGE if serves else (COMPOSE,)
+    return [
+        {
+            "name": name.removeprefix("report-"),
+            "kind": "report" if kind.report else "answer",
+            "href": frame.same("/export", format=name),
+            "file": file_name(_STEM, name),
+        }
+        for name, kind in FORMATS.items()
+        if name not in spared
+    ]
+
+
+NETWORK = QuestionPage(
+    "find.html",
+    "answer.html",
+    _network,
+    {"task": "inference", "model": "googlenet", "target_throughput": "500"},
+    frozenset(("task", "model")),
+)
+LANGUAGE = QuestionPage(
+    "language.html",
+    "answer.html",
+    _language,
+    {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": "8"},
+    frozenset(("task", "model")),
+    usual=LANGUAGE_USUAL,
+    choices=language_choices,
+)
+router = APIRouter(include_in_schema=False)
+router.get("/language")(LANGUAGE.answer)
+
+
+@router.get("/")
+async def find(request: Request) -> Response:
+    """The question and its answer; one about a language model has a page of its own."""
+    if request.query_params.get("task") in set(LanguageTask):
+        return RedirectResponse(f"/language?{request.url.query}")
+    return await NETWORK.answer(request)
+
+
+@router.get("/export")
+async def export(request: Request) -> Response:
+    """The file, as /v1/reports writes it; a question that cannot be answered is told as a page."""
+    return await threads_of(request).run(_export, request, slow=True)
+
+
+def _export(request: Request) -> Response:
+    frame = Frame(request)
+    asked = dict(frame.asked)
+    name = asked.pop("format", "json")
+    try:
+        kind, question = format_named(name), question_of(RECOMMEND, asked)
+        content = kind.write(Asked(context_of(request), question, frame.texts.language))
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, frame)
+        return frame.page("problem.html", status=status, **values)
+    headers = {"Content-Disposition": f'attachment; filename="{file_name(_STEM, name)}"'}
+    return Response(content, media_type=kind.media_type, headers=headers)
