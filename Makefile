@@ -100,12 +100,11 @@ docs: .venv/full ## the docs site, in build/docs/site: a broken link or anchor i
 	@$(BIN)/python -m docs.site
 
 pictures: .venv/full ## the pictures of README and docs, from the real commands (needs Chromium)
-	@$(BIN)/python -m benchmarks.readme && $(BIN)/python -m benchmarks.page_screenshots && $(BIN)/python -m benchmarks.report_pictures
+	@$(BIN)/python -m benchmarks.readme && $(BIN)/python -m benchmarks.pictures
 
 bench: .venv/full ## accuracy and speed, as JSON
-	@for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file --json || exit 1; done
+	@for name in startup python_api decisions vcpu_truth service_load; do $(BIN)/python -m benchmarks.$$name --json || exit 1; done
 	@$(BIN)/python -m benchmarks.truth --rows infra/build/performance_sources/observations.csv.gz --json
-	@for part in stalls coverage pairs harness sweeps; do $(BIN)/python -m benchmarks.rates $$part --json || exit 1; done
-	@$(BIN)/python -m benchmarks.vcpu_truth --json
+	@$(BIN)/python -m benchmarks.truth --language --json
+	@for part in stalls coverage pairs sweeps; do $(BIN)/python -m benchmarks.rates $$part --json || exit 1; done
 	@$(BIN)/python -m benchmarks.kills --json --kills 20
-	@$(BIN)/python -m benchmarks.service_load --json

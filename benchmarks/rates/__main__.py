@@ -7,7 +7,6 @@ stalls: rates of runs with stalls and slow phases over what was achieved, by the
 coverage: how often the interval of one run, and of three, holds the rate of another one, and by
     how much runs differ. Takes up to --minutes, keeps its runs in --rows, and goes on there.
 pairs: an emulated-GPU trial beside the same loop written by hand, in turns.
-harness: the worker's step loop beside a plain one, in one process.
 sweeps: two sweeps of one plan; or two files of `advisor measurements export --format jsonl`.
 
 One JSON document on stdout, progress on stderr.
@@ -22,13 +21,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.rates import coverage, harness, pairs, stalls, sweeps
+from benchmarks.rates import coverage, pairs, stalls, sweeps
 
 PARTS: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
     "stalls": lambda _: stalls.figures(),
     "coverage": lambda options: coverage.figures(options.repeats, options.minutes, options.rows),
     "pairs": lambda options: pairs.figures(options.pairs),
-    "harness": lambda _: harness.figures(),
     "sweeps": lambda options: sweeps.figures(options.files, shlex.split(options.options)),
 }
 

@@ -15,20 +15,18 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.truth import gains
-from benchmarks.truth.asking import Asked
-from benchmarks.truth.groups import groups
+from benchmarks.truth.asking import Asked, groups
 from benchmarks.truth.language.__main__ import main as language
 from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
 from benchmarks.truth.rows import Row, read_rows
-from benchmarks.truth.scores import FIGURES, Scored, groups_of, memory_groups
+from benchmarks.truth.scores import Scored, groups_of, memory_groups
 
 SCHEMA = "advisor.truth/1"
-_NAMES_SHOWN = 12
 
 
 def truth(
@@ -100,22 +98,8 @@ def _peaks(asked: Asked, rows: Sequence[Row], refused: Counter[str]) -> list[Sco
     return found
 
 
-def printed(document: Mapping[str, Any]) -> str:
-    """The document as a table for people."""
-    lines = [f"{document['rows']} rows, {document['answered']} answered"]
-    lines += [f"  {count:5} {reason}" for reason, count in document["refused"].items()]
-    names = list(document["unknown"].items())
-    lines += [f"  {count:5}   {name}" for name, count in names[:_NAMES_SHOWN]]
-    heads = ("by", "group", "n", *(name.removesuffix("_percent") for name in FIGURES))
-    lines.append("{:<10}{:<28}{:>6}".format(*heads[:3]) + "".join(f"{h:>12}" for h in heads[3:]))
-    for group in document["groups"]:
-        figures = "".join(f"{group[name]:>12}" for name in FIGURES)
-        lines.append(f"{group['by']:<10}{group['group'][:27]:<28}{group['n']:>6}{figures}")
-    return "\n".join(lines)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the scores as a table, or as JSON."""
+    """Print the scores."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--language" in given:
         given.remove("--language")
@@ -123,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     parser = argparse.ArgumentParser(prog="benchmarks.truth", description=__doc__)
     parser.add_argument("--rows", type=Path, required=True, help="a CSV (or .csv.gz) of rows")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="there is no other form")
     parser.add_argument("--refit-without", choices=KINDS)
     parser.add_argument("--keep", choices=KEEPS, help="of a GPU that is left out")
     parser.add_argument(
@@ -143,9 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--keep goes with --refit-without gpu, --anchor with --refit-without network")
     kind = options.refit_without
     without = Without(kind, options.keep, options.anchor) if kind else None
-    score, table = (gains.gains, gains.printed) if options.gains else (truth, printed)
-    document = score(read_rows(options.rows), without, options.confidence)
-    print(json.dumps(document, indent=1) if options.json else table(document))
+    score = gains.gains if options.gains else truth
+    print(json.dumps(score(read_rows(options.rows), without, options.confidence), indent=1))
 
 
 if __name__ == "__main__":

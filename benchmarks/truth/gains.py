@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -168,37 +168,3 @@ def _share(of: NDArray[np.bool_]) -> float:
 
 def _percent(log: Any) -> float:
     return round(100 * math.expm1(float(log)), 1)
-
-
-def printed(document: Mapping[str, Any]) -> str:
-    """The document as a table for people."""
-    lines = [f"{document['pairs']} pairs, {document['answered']} answered"]
-    heads = (
-        "change",
-        "group",
-        "n",
-        "gain",
-        "mean",
-        "median",
-        "same: mean",
-        "median",
-        "held",
-        "covered",
-        "width",
-    )
-    names = (
-        "n",
-        "median_gain_percent",
-        "mean_percent",
-        "median_percent",
-        "always_the_median_mean_percent",
-        "always_the_median_median_percent",
-        "lower_held_percent",
-        "covered_percent",
-        "half_width_percent",
-    )
-    lines.append("{:<14}{:<44}".format(*heads) + "".join(f"{head:>11}" for head in heads[2:]))
-    for group in document["groups"]:
-        figures = "".join(f"{group[name]:>11}" for name in names)
-        lines.append(f"{group['change']:<14}{group['group'][:43]:<44}{figures}")
-    return "\n".join(lines)

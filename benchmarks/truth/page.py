@@ -25,7 +25,6 @@ _SHORT = (
     ("its class", "其所属类别", "family"),
     ("a GPU", "一种 GPU", "gpu"),
 )
-_LEAST_HELD, _ENOUGH_ROWS, _WORST = 75.0, 20, 3
 
 
 class Line(NamedTuple):
@@ -106,7 +105,7 @@ median at most; a miss is **bold**.
 def page(documents: Mapping[str, Mapping[str, Any]]) -> str:
     """The page's text."""
     parts = [_HEAD, *_table(documents), "", *_refused(documents), "", *_decisions(documents), ""]
-    return "\n".join([*parts, *_gains(documents), "", *_badly_held(documents), ""])
+    return "\n".join([*parts, *_gains(documents), ""])
 
 
 def _table(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -211,32 +210,6 @@ def _gain(group: Mapping[str, Any]) -> str:
         f"{group['change']}, {group['group']} | {group['n']:,} | "
         f"{group['median_gain_percent']:+g} % | {told} | {same} | "
         f"{group['lower_held_percent']:g} | {group['covered_percent']:g}"
-    )
-
-
-def _badly_held(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    yield "## Groups whose lower bounds held in less than 75 %"
-    yield ""
-    yield "GPUs, classes of networks, precisions and sources with 20 rows or more, by what was left"
-    yield f"out: the worst {_WORST}, with how often the bound held. The documents name all."
-    yield ""
-    for name in PAGE:
-        bad = [group for group in documents.get(name, {}).get("groups", ()) if _is_bad(group)]
-        bad.sort(key=lambda group: float(group["lower_held_percent"]))
-        if bad:
-            worst = ", ".join(map(_badly, bad[:_WORST]))
-            yield f"- **{name}** ({len(bad)}): {worst}"
-
-
-def _badly(group: Mapping[str, Any]) -> str:
-    return f"{group['group']} {group['lower_held_percent']:g} %"
-
-
-def _is_bad(group: Mapping[str, Any]) -> bool:
-    return (
-        group["by"] in ("gpu", "family", "precision", "source")
-        and group["n"] >= _ENOUGH_ROWS
-        and group["lower_held_percent"] < _LEAST_HELD
     )
 
 

@@ -20,8 +20,8 @@ from advisor.infra.build.fitting.network_effects import Fit
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
-from benchmarks.truth.asking import Answer, Asked, RefusalError
-from benchmarks.truth.groups import groups, groups_of_fit
+from benchmarks.bundled_model import measured_steps
+from benchmarks.truth.asking import Answer, Asked, RefusalError, groups, groups_of_fit
 from benchmarks.truth.rows import Row
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
@@ -87,8 +87,6 @@ class _Taught(Struct, frozen=True):
 
 @cache
 def _taught() -> _Taught:
-    from benchmarks.bundled_model import measured_steps
-
     rows, kernels = measured_steps()
     keys = [groups_of_fit(row) for row in rows]
     return _Taught(

@@ -4,22 +4,21 @@ import json
 
 from advisor.domain import Task, Trial
 from advisor.sweeps.formats.serialization import trial_from_dict, trial_to_dict
-from benchmarks.rates import coverage, harness, pairs, stalls
+from benchmarks.rates import coverage, pairs, stalls
 from benchmarks.rates.trials import emulated_trials
 
 
-def built(tmp_path) -> dict[str, list[Trial]]:
+def built() -> dict[str, list[Trial]]:
     cells = [*coverage.CELLS, *pairs.cells(vcpus=1.0)]
     return {
         "coverage and pairs": emulated_trials(cells, seconds=1.0, samples=2),
-        "harness": [harness.trial_of("alexnet", Task.INFERENCE, 8, tmp_path)],
         "stalls": [stalls.stalled_trial()],
     }
 
 
-def test_every_trial_of_a_benchmark_can_be_sent_to_a_worker_and_back(tmp_path):
+def test_every_trial_of_a_benchmark_can_be_sent_to_a_worker_and_back():
     """As JSON, with its id: what a record refuses would break the benchmark after minutes."""
-    for name, trials in built(tmp_path).items():
+    for name, trials in built().items():
         for trial in trials:
             again = trial_from_dict(json.loads(json.dumps(trial_to_dict(trial))))
             assert again == trial, name

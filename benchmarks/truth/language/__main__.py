@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,13 +22,15 @@ from typing import Any, NamedTuple
 
 from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from benchmarks.truth.language import decisions, load
+from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, scored, shipped
 from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
-from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables, worst_held
+from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables
 from benchmarks.truth.language.tuning import tuning_truth
 
 SCHEMA = "advisor.truth.language/1"
+# Of the largest rate that was measured of a deployment: up to here a queue does not grow.
+_CAPACITY_SHARE = 0.8
 
 
 class Told(NamedTuple):
@@ -67,14 +70,13 @@ def document_of(rows: Sequence[ServingRow], told: Told) -> dict[str, Any]:
         "rows": len(rows),
         "answered": len(answers) - sum(refused.values()),
         "refused": dict(refused.most_common()),
-        "worst_held": worst_held(found),
         "tables": tables(found),
         "after_trials": [
             {"trials": count, **after}
             for count in TRIALS
             for after in _after_trials(rows, answers, told.by_trials[count])
         ],
-        "load": load.figures_of(rows, answers),
+        "load": _load_figures(rows, answers),
         "decisions": decisions.figures_of(rows, answers, told.after_choice),
     }
 
@@ -98,34 +100,41 @@ def _after_trials(rows: Sequence[ServingRow], before: Answers, after: Answers) -
             yield {"quantity": quantity, **{name: figures(found) for name, found in chosen.items()}}
 
 
-def printed(document: Mapping[str, Any]) -> str:
-    """The document as a table for people."""
-    lines = [f"{document['rows']} rows, {document['answered']} answered"]
-    lines += [f"  {count:5} {reason}" for reason, count in document["refused"].items()]
-    heads = (
-        "n",
-        "mean_percent",
-        "median_percent",
-        "p90_percent",
-        "bias_percent",
-        "held_percent",
-        "half_width_log",
-    )
-    lines.append(f"{'quantity':<12}{'by':<10}{'group':<44}" + "".join(f"{h:>16}" for h in heads))
-    for row in document["tables"]:
-        values = "".join(f"{row[head]:>16}" for head in heads)
-        lines.append(f"{row['quantity']:<12}{row['by']:<10}{row['group'][:43]:<44}{values}")
-    for name in ("worst_held", "after_trials", "load", "decisions"):
-        lines.append(f"{name}: {json.dumps(document[name])}")
-    return "\n".join(lines)
+def _load_figures(
+    rows: Sequence[ServingRow], answers: Mapping[int, RowAnswer | str]
+) -> dict[str, dict[str, Any]]:
+    """Figures of TTFT and TPOT of open loops up to 80 % of the capacity that was measured."""
+    capacity: dict[tuple[str, ...], float] = {}
+    for row in rows:
+        if row.kind == "open" and not math.isnan(row.requests_per_second):
+            key = _deployment(row)
+            capacity[key] = max(capacity.get(key, 0.0), row.requests_per_second)
+    found = [
+        one
+        for place, row in enumerate(rows)
+        if row.kind == "open"
+        and row.requests_per_second_offered <= _CAPACITY_SHARE * capacity.get(_deployment(row), 0)
+        and isinstance(answer := answers.get(place), RowAnswer)
+        for one in scored(row, answer)
+    ]
+    return {
+        name: figures(same)
+        for name in ("ttft", "tpot")
+        if (same := [one for one in found if one.quantity == name])
+    }
+
+
+def _deployment(row: ServingRow) -> tuple[str, ...]:
+    lengths = f"{row.input_tokens:.0f} {row.output_tokens:.0f}" if "tensorrt" in row.source else ""
+    return (row.source, row.model, row.gpu, str(row.gpus), row.precision, lengths)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the scores as a table, or as JSON."""
+    """Print the scores."""
     parser = argparse.ArgumentParser(prog="benchmarks.truth --language", description=__doc__)
     parser.add_argument("--rows", type=Path, help="a CSV (or .csv.gz); else the committed rows")
     parser.add_argument("--tuning", action="store_true", help="rows are of training")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="there is no other form")
     parser.add_argument("--refit-without", choices=KINDS)
     parser.add_argument("--confidence", type=float, default=0.9)
     parser.add_argument("--keep-in", type=Path, help="a folder of finished fits, to go on from")
@@ -136,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         return
     rows = read_serving(options.rows or SERVING_PATH)
     document = truth(rows, options.refit_without, options.confidence, options.keep_in)
-    print(json.dumps(document, indent=1) if options.json else printed(document))
+    print(json.dumps(document, indent=1))
 
 
 if __name__ == "__main__":

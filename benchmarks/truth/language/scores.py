@@ -12,7 +12,6 @@ from benchmarks.truth.scores import quantile
 
 # `step` is the figure that every row has: the time of a token where it was measured, else the rate.
 QUANTITIES = ("step", "tpot", "ttft", "output_rate")
-LEAST_ROWS_OF_A_GROUP = 20
 BY = ("kind", "joined", "gpus", "gpu", "model", "engine", "precision", "source", "in_flight")
 
 
@@ -84,18 +83,6 @@ def tables(rows: Sequence[Scored]) -> list[dict[str, Any]]:
                 for name, members in grouped(same, lambda row, kind=kind: row.groups[kind]).items()
             ]
     return found
-
-
-def worst_held(rows: Iterable[Scored]) -> dict[str, Any] | None:
-    """The GPU or model with at least twenty rows whose bounds held least often."""
-    steps = [row for row in rows if row.quantity == "step"]
-    groups = [
-        {"by": kind, "group": name, **figures(members)}
-        for kind in ("gpu", "model")
-        for name, members in grouped(steps, lambda row, kind=kind: row.groups[kind]).items()
-        if len(members) >= LEAST_ROWS_OF_A_GROUP
-    ]
-    return min(groups, key=lambda group: group["held_percent"], default=None)
 
 
 def grouped(rows: Iterable[Scored], key: Callable[[Scored], str]) -> dict[str, list[Scored]]:
