@@ -210,11 +210,6 @@ def test_the_command_prints_the_schema(capsys):
     assert {group["by"] for group in document["groups"]} >= {"all", "gpu", "family", "precision"}
 
 
-def test_the_command_prints_a_table(capsys):
-    main(["--rows", str(ROWS)])
-    assert "60 rows" in capsys.readouterr().out
-
-
 def step(seconds, **changes):
     """A row of the observations' format."""
     usual = {
@@ -266,7 +261,6 @@ def test_a_gain_is_scored_beside_the_median_of_all():
     compiled = next(one for one in document["groups"] if one["change"] == "compile")
     assert compiled["always_the_median_mean_percent"] == 0.0
     assert compiled["always_nothing_mean_percent"] == pytest.approx(20.0)
-    assert "compile" in gains.printed(document)
     assert "| nothing | compile, inference | 1 | +20 % |" in page({"gains": document})
 
 
