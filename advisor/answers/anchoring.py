@@ -42,7 +42,7 @@ class Anchored(NamedTuple):
 
 
 def anchored_model(
-    model: PerformanceModel, catalog: Catalog, asked: Asked, files: Sequence[Path]
+    model: PerformanceModel, catalog: Catalog, asked: AnchoredWorkload, files: Sequence[Path]
 ) -> Anchored:
     """The model for a question with anchors, or on a network of the user's own.
 
@@ -109,7 +109,7 @@ def _of_any_network(model: PerformanceModel, catalog: Catalog, facts: NetworkFac
     return replace(model, step_times=step_times)
 
 
-def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
+def _without_anchors(model: PerformanceModel, asked: AnchoredWorkload) -> Anchored:
     if not is_own(asked.network) or asked.task is Task.PREPROCESSING:
         return Anchored(model, ())
     from advisor.answers.measuring import checked_reference
@@ -126,7 +126,7 @@ def _without_anchors(model: PerformanceModel, asked: Asked) -> Anchored:
     return Anchored(unmeasured, (note,))
 
 
-def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[Message]) -> NetworkFacts:
+def _own_facts(asked: AnchoredWorkload, files: Sequence[AnchorFile], warnings: list[Message]) -> NetworkFacts:
     """Facts of a network that the model has none of: the anchor's, else captured here."""
     name = asked.network
     shape = next((file.input_shape for file in files if file.input_shape), None)
@@ -157,7 +157,7 @@ def _own_facts(asked: Asked, files: Sequence[AnchorFile], warnings: list[Message
 
 
 def _memory(
-    asked: Asked, anchors: Sequence[Observation], warnings: list[Message]
+    asked: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
     """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
     else traced now, else unknown."""
@@ -192,7 +192,7 @@ _MOST_NAMED = 3
 _SAME_STEP_FACTOR = 1.5
 
 
-class Asked(Struct, frozen=True, kw_only=True):
+class AnchoredWorkload(Struct, frozen=True, kw_only=True):
     """What the anchors must be of. `network` is a name, or `path/file.py:build`."""
 
     network: str
@@ -201,7 +201,7 @@ class Asked(Struct, frozen=True, kw_only=True):
 
 
 def anchors_of(
-    model: PerformanceModel, asked: Asked, files: Sequence[AnchorFile], facts: NetworkFacts | None
+    model: PerformanceModel, asked: AnchoredWorkload, files: Sequence[AnchorFile], facts: NetworkFacts | None
 ) -> list[Observation]:
     """The rows of the files that answer the question, one or more, under its network's name.
 
@@ -248,7 +248,7 @@ def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
     return replace(row, workload=replace(row.workload, network=network, input=at))
 
 
-def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iterator[Observation]:
+def _of_network(file: AnchorFile, asked: AnchoredWorkload, model: PerformanceModel) -> Iterator[Observation]:
     """Rows of the network: by name, or, where it is the user's own, of the one own network that
     the file has."""
     names = {row.workload.network for row in file.observations} - {""}
@@ -261,11 +261,13 @@ def _of_network(file: AnchorFile, asked: Asked, model: PerformanceModel) -> Iter
             yield row
 
 
-def _is_asked(row: Observation, asked: Asked) -> bool:
+def _is_asked(row: Observation, asked: AnchoredWorkload) -> bool:
     return row.workload.task is asked.task and row.workload.precision is asked.precision
 
 
-def _no_anchor(asked: Asked, files: Sequence[AnchorFile], rows: Sequence[Observation]) -> UsageError:
+def _no_anchor(
+    asked: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
+) -> UsageError:
     """What the files have instead, and which option would meet it."""
     names = tuple(str(file.path) for file in files)
     if rows:

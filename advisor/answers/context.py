@@ -89,9 +89,9 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 
 def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
     from advisor.answers.anchoring import (
-        Asked,  # few have measured
+        AnchoredWorkload,  # few have measured
         anchored_model,
     )
 
-    asked = Asked(network=question.model, task=question.task, precision=question.precision)
+    asked = AnchoredWorkload(network=question.model, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, asked, files)

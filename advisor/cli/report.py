@@ -75,7 +75,7 @@ def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ..
     text = _written(document, output)
     _print(text, path, quiet=bool(targets) and out is None)
     if targets:
-        from advisor.runs.delivery.message import Attachment, difference_message
+        from advisor.runs.delivery.letter import Attachment, difference_message
 
         extension, media_type = _MEDIA[output]
         file = Attachment(_file_name(document, extension), media_type, text.encode())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.gathering import ReportedWorkload
 from advisor.answers.reporting.of_question import command_line, inputs_of, question_of_report, read_input
 from advisor.answers.reporting.parallel import usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
@@ -36,7 +36,7 @@ from advisor.render.sizing.facts import SCHEMA
 from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.message import Target
+    from advisor.runs.delivery.letter import Target
 
 _STDIN = "-"
 # What no workload of a plan can say for itself, and what all of them share.
@@ -94,7 +94,7 @@ class Output(NamedTuple):
     def send(self, document: Mapping[str, Any], content: bytes) -> None:
         """To every target."""
         if self.targets:
-            from advisor.runs.delivery.message import attachment, report_message
+            from advisor.runs.delivery.letter import attachment, report_message
 
             name = self.path.name if self.path else f"report-{document['as_of']}"
             file = attachment(name, self.kind, content)
@@ -154,7 +154,7 @@ def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
     return _reported(ask, questions, (source,), usual, shown)
 
 
-def planned(entry: Entry, file: str) -> Question:
+def planned(entry: Entry, file: str) -> ReportedWorkload:
     """A workload of a plan as a question; `UsageError` has its place."""
     place = f"{file}, line {entry.line}"
     try:
@@ -176,10 +176,10 @@ def planned(entry: Entry, file: str) -> Question:
             hint=error.hint,
             field=error.field,
         ) from error
-    return Question(entry.name, question, command_line("recommend", options_of(question)), place)
+    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), place)
 
 
-def _living(question: Question, ask: Ask) -> Question:
+def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
     """The question, asked of the cloud too where that is wanted."""
     if not ask.given.get("live"):
         return question
@@ -191,7 +191,7 @@ def _living(question: Question, ask: Ask) -> Question:
 
 
 def _reported(
-    ask: Ask, questions: Sequence[Question], inputs: Sequence[Input], usual: str, shown: _Shown
+    ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str, shown: _Shown
 ) -> dict[str, Any]:
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
     context, asked = load_context(ask.sources), _report(ask, read, usual)

@@ -11,7 +11,7 @@ import click
 from advisor.errors import DeliveryError, UsageError
 
 if TYPE_CHECKING:
-    from advisor.runs.delivery.message import Message, Target
+    from advisor.runs.delivery.letter import Letter, Target
 
 send_option = click.option(
     "--send",
@@ -42,7 +42,7 @@ def format_of_targets(send: Sequence[str]) -> str:
     return "md"
 
 
-def send_out(message: Message, targets: Sequence[Target]) -> None:
+def send_out(message: Letter, targets: Sequence[Target]) -> None:
     """To every target; `DeliveryError` names those that did not take it."""
     from advisor.runs.delivery.sending import deliver
 

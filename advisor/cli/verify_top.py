@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from advisor.answers.context import Context
     from advisor.runs.cloud.plan import CloudOptions
     from advisor.runs.questions import VerificationRun
-    from advisor.runs.verification.top import Choice, TriedCandidate
+    from advisor.runs.verification.top import TopChoice, TriedCandidate
 
 SCHEMA = "advisor.verified-choice/1"
 _COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
@@ -28,7 +28,7 @@ _COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
 
 def verified_choice(
     request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context, output: str
-) -> Choice:
+) -> TopChoice:
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
     from advisor.infra.aws.asking import Aws
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top
@@ -49,7 +49,7 @@ def verified_choice(
     return choice
 
 
-def leave(choice: Choice) -> None:
+def leave(choice: TopChoice) -> None:
     """By the exit code: 0 it is settled what to take, 3 that none reaches the target, 1 neither."""
     if not choice.settled:
         raise MeasuringError("undecided", hint="give it more --minutes, or a larger --budget")
@@ -57,7 +57,7 @@ def leave(choice: Choice) -> None:
         raise NoOfferError("each of {count} missed the target", count=len(choice.tried))
 
 
-def choice_document(choice: Choice) -> dict[str, Any]:
+def choice_document(choice: TopChoice) -> dict[str, Any]:
     """As report/schemas/verified-choice.schema.json describes it."""
     return {
         "schema": SCHEMA,
@@ -78,7 +78,7 @@ def choice_document(choice: Choice) -> dict[str, Any]:
     }
 
 
-def choice_lines(choice: Choice) -> str:
+def choice_lines(choice: TopChoice) -> str:
     """The choice first, then each candidate, cheapest first."""
     return "\n".join(
         [
@@ -91,7 +91,7 @@ def choice_lines(choice: Choice) -> str:
     )
 
 
-def _first_line(choice: Choice) -> str:
+def _first_line(choice: TopChoice) -> str:
     if choice.chosen is None:
         return "None of them reaches the target." if choice.settled else "Undecided."
     taken = f"Take {choice.chosen.name} at {format_usd(choice.chosen.usd_per_hour)}/h"

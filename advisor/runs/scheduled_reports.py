@@ -24,7 +24,7 @@ from advisor.places import state_folder
 from advisor.render.difference.document import difference
 from advisor.render.difference.text import difference_markdown, headline
 from advisor.render.sizing.formats import report_format
-from advisor.runs.delivery.message import Attachment, Message, difference_message, report_message
+from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
 from advisor.runs.delivery.queue import RetryQueue, queue_folder
 from advisor.runs.delivery.sending import Delivery, deliver_to
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
@@ -121,7 +121,7 @@ def _last(folder: Path) -> dict[str, Any] | None:
     return None
 
 
-def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Message:
+def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Letter:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if changes is None:
         return report_message(made.document, made.file)
@@ -140,7 +140,7 @@ def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Message:
     return difference_message(changes, files)
 
 
-def _sent(message: Message, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
+def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
     """To each target; what may arrive later is kept for the daemon to send again."""
     documents = []
     for target in wanted.send:

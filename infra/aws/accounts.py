@@ -8,7 +8,7 @@ from typing import Any
 from advisor.errors import AdvisorError, LiveError
 from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Kind, Refused
+from advisor.infra.aws.errors import AwsFailure, Refused
 from advisor.infra.aws.findings import Finding, good, missing, not_checked
 from advisor.infra.aws.managed import KINDS
 from advisor.infra.aws.permissions import action_of, mend_of, statements
@@ -69,7 +69,7 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
                 "--stack-name advisor-account --template-file account.json --capabilities "
                 "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
             )
-        if refused.kind is Kind.PERMISSION:  # it may exist all the same: the dry run shows
+        if refused.kind is AwsFailure.PERMISSION:  # it may exist all the same: the dry run shows
             return good("profile", f"{name}, which may not be looked at")
         return not_checked("profile", refused)
     except AdvisorError as error:
@@ -133,9 +133,9 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
     try:
         aws.ask(region, operation, DryRun=True, **request)
     except Refused as refused:
-        if refused.kind is Kind.OK or _names_nothing(operation, refused):
+        if refused.kind is AwsFailure.OK or _names_nothing(operation, refused):
             return good("permission", f"{action} is allowed")
-        if refused.kind is Kind.PERMISSION:
+        if refused.kind is AwsFailure.PERMISSION:
             return missing("permission", f"{action} is denied", mend_of(refused))
         return missing("dry run", str(refused), mend_of(refused))
     except AdvisorError as error:

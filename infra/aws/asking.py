@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from advisor.errors import LiveError
-from advisor.infra.aws.errors import Kind, Reaction, Refused, Unanswered
+from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
 from advisor.infra.live.deadlines import Deadline
 from advisor.infra.live.session import as_live_errors, client
 
@@ -76,7 +76,7 @@ class Aws:
                 if refused.reaction is not Reaction.ASK_AGAIN:
                     raise
                 failed: Refused | Unanswered = refused
-                was_open |= refused.kind is Kind.SERVER
+                was_open |= refused.kind is AwsFailure.SERVER
             except Unanswered as unanswered:
                 failed, was_open = unanswered, True
             wait = self._chance.uniform(0, min(_MOST_SECONDS, _FIRST_SECONDS * 2**tries))

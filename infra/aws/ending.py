@@ -12,7 +12,7 @@ from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import Meter
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.launch_options import Machine, Sweep
+from advisor.infra.aws.launch_options import LaunchedMachine, Sweep
 from advisor.infra.aws.machines import NotListed, instance
 from advisor.infra.aws.managed import KINDS, PATIENCE, POLL_SECONDS, Managed, managed_of, remove_all
 from advisor.infra.aws.permissions import mend_of
@@ -31,7 +31,7 @@ class NotEndedError(CloudError):
     """Something may still run, and the message says what, until when, and what ends it now."""
 
 
-def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | None = None) -> Ended:
+def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: LaunchedMachine | None = None) -> Ended:
     """End all instances of the sweep and its owner, and remove what they leave; `first` is known
     to run, and is ended before anything is looked for. Raises nothing of AWS's: what could not be
     asked or removed is listed."""
@@ -52,7 +52,7 @@ def end_sweep(aws: Aws, regions: Iterable[str], sweep: Sweep, first: Machine | N
     return Ended(removed=tuple(removed), left=tuple(left))
 
 
-def end_instance(aws: Aws, machine: Machine) -> None:
+def end_instance(aws: Aws, machine: LaunchedMachine) -> None:
     """End one instance and wait until it is billed no more; `CloudError` where it is not."""
     aws.ask(machine.region, "terminate_instances", InstanceIds=[machine.id])
     deadline = aws.clock.now() + PATIENCE
@@ -84,7 +84,7 @@ def _of_sweep(aws: Aws, region: str, sweep: Sweep) -> tuple[list[Managed], list[
     return result, not_listed
 
 
-def _unlisted(machine: Machine, sweep_id: str, things: Iterable[Managed]) -> list[Managed]:
+def _unlisted(machine: LaunchedMachine, sweep_id: str, things: Iterable[Managed]) -> list[Managed]:
     """The instance, where lists do not show it (any more, or again: EC2 asks one of several)."""
     if any(managed.id == machine.id for managed in things):
         return []
@@ -100,7 +100,7 @@ def _unlisted(machine: Machine, sweep_id: str, things: Iterable[Managed]) -> lis
     ]
 
 
-def not_ended(ended: Ended, machine: Machine | None, meter: Meter | None) -> NotEndedError:
+def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
     """What a user has to know and to do where something may still run."""
     text = "; ".join(ended.left)
     if machine is None:

@@ -14,7 +14,7 @@ from importlib.resources import files
 from advisor.errors import CloudError
 
 
-class Kind(StrEnum):
+class AwsFailure(StrEnum):
     """What is wrong."""
 
     CAPACITY = "capacity"
@@ -60,7 +60,7 @@ class Reaction(StrEnum):
 
 
 # Not about launching, and met on the way to it (EC2 API, "Error codes"; STS; SSM; Service Quotas).
-_ALSO: dict[str, tuple[Kind, Reaction]] = {
+_ALSO: dict[str, tuple[AwsFailure, Reaction]] = {
     **dict.fromkeys(
         (
             "ExpiredToken",
@@ -71,9 +71,9 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
             "InvalidClientTokenId",
             "SignatureDoesNotMatch",
         ),
-        (Kind.CREDENTIALS, Reaction.STOP),
+        (AwsFailure.CREDENTIALS, Reaction.STOP),
     ),
-    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), (Kind.PERMISSION, Reaction.STOP)),
+    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), (AwsFailure.PERMISSION, Reaction.STOP)),
     **dict.fromkeys(
         (
             "Throttling",
@@ -84,19 +84,19 @@ _ALSO: dict[str, tuple[Kind, Reaction]] = {
             "SlowDown",
             "EC2ThrottledException",
         ),
-        (Kind.THROTTLE, Reaction.ASK_AGAIN),
+        (AwsFailure.THROTTLE, Reaction.ASK_AGAIN),
     ),
     **dict.fromkeys(
         ("InternalFailure", "InternalServerError", "500", "502", "503", "504"),
-        (Kind.SERVER, Reaction.ASK_AGAIN),
+        (AwsFailure.SERVER, Reaction.ASK_AGAIN),
     ),
     # A token whose instance has ended (since 2025; before that EC2 returned the ended instance).
-    "IdempotentInstanceTerminated": (Kind.TOKEN, Reaction.LAUNCH_AGAIN),
+    "IdempotentInstanceTerminated": (AwsFailure.TOKEN, Reaction.LAUNCH_AGAIN),
     # Its disks cannot be decrypted (AWS re:Post, "Client error on launch"); no offer mends that,
     # though the bare code is a server's.
-    "Client.InternalError": (Kind.KEY, Reaction.STOP),
-    "OptInRequired": (Kind.ACCOUNT, Reaction.STOP),
-    "Blocked": (Kind.ACCOUNT, Reaction.STOP),
+    "Client.InternalError": (AwsFailure.KEY, Reaction.STOP),
+    "OptInRequired": (AwsFailure.ACCOUNT, Reaction.STOP),
+    "Blocked": (AwsFailure.ACCOUNT, Reaction.STOP),
 }
 
 
@@ -119,7 +119,7 @@ class Refused(CloudError):
         self.answer = message
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> AwsFailure:
         """What is wrong."""
         return kind_of(self.code)
 
@@ -143,7 +143,7 @@ class Unanswered(CloudError):
         self.operation = operation
 
 
-def kind_of(code: str) -> Kind:
+def kind_of(code: str) -> AwsFailure:
     """The kind of an error or state reason code."""
     return _meaning(code)[0]
 
@@ -154,20 +154,20 @@ def reaction_to(code: str) -> Reaction:
 
 
 @cache
-def error_codes() -> dict[str, tuple[Kind, Reaction]]:
+def error_codes() -> dict[str, tuple[AwsFailure, Reaction]]:
     """The codes of the table."""
     text = (files("advisor.infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
-        row["error_code"]: (Kind(row["kind"]), Reaction(row["reaction"]))
+        row["error_code"]: (AwsFailure(row["kind"]), Reaction(row["reaction"]))
         for row in csv.DictReader(text.splitlines())
     }
 
 
-def _meaning(code: str) -> tuple[Kind, Reaction]:
+def _meaning(code: str) -> tuple[AwsFailure, Reaction]:
     """EC2 writes state reasons with `Server.` or `Client.` before codes that it has bare, too."""
     existing = error_codes()
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
     for entry in (code, bare):
         if kinds := existing.get(entry) or _ALSO.get(entry):
             return kinds
-    return Kind.UNKNOWN, Reaction.STOP
+    return AwsFailure.UNKNOWN, Reaction.STOP

@@ -95,7 +95,7 @@ class LaunchOption(Struct, frozen=True, kw_only=True):
         return f"{self.instance_type} {self.market} in {self.zone}"
 
 
-class Machine(Struct, frozen=True, kw_only=True):
+class LaunchedMachine(Struct, frozen=True, kw_only=True):
     """An instance of ours as EC2 describes it; times are aware UTC."""
 
     id: str
@@ -128,7 +128,7 @@ def client_token(sweep_id: str, slot: str, generation: int, option: LaunchOption
     return "advisor-" + hashlib.sha256("\0".join(wanted).encode()).hexdigest()[:48]
 
 
-def oldest_first(machines: Iterator[Machine] | list[Machine]) -> list[Machine]:
+def oldest_first(machines: Iterator[LaunchedMachine] | list[LaunchedMachine]) -> list[LaunchedMachine]:
     """In an order that every controller finds the same."""
     return sorted(machines, key=lambda machine: (machine.launched_at, machine.id))
 

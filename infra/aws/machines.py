@@ -14,13 +14,15 @@ from advisor.errors import CloudError
 from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.launch_options import Machine, oldest_first
+from advisor.infra.aws.launch_options import LaunchedMachine, oldest_first
 
 # 'User initiated (2026-11-21 16:00:00 GMT)'
 _ENDED_AT = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 
 
-def instances_of(aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None) -> list[Machine]:
+def instances_of(
+    aws: Aws, regions: Iterable[str], sweep_id: str, slot: str | None = None
+) -> list[LaunchedMachine]:
     """The sweep's instances in any state, ended ones too for as long as EC2 lists them (about an
     hour), oldest first."""
     filters = tags.managed_filters(sweep_id=sweep_id)
@@ -37,7 +39,7 @@ class NotListed(CloudError):
     """EC2 does not know the instance: not yet, or not any more."""
 
 
-def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> Machine:
+def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None = None) -> LaunchedMachine:
     """One instance as it is now; `NotListed` where EC2 does not know it."""
     try:
         answer = aws.ask(region, "describe_instances", patience=patience, InstanceIds=[instance_id])
@@ -51,25 +53,25 @@ def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None 
     raise NotListed(f"EC2 does not know {instance_id}")
 
 
-def console_output(aws: Aws, machine: Machine) -> str:
+def console_output(aws: Aws, machine: LaunchedMachine) -> str:
     """What EC2 has kept of the instance's console: the last 64 KiB, for about an hour after its
     end; empty where it has none (it is posted minutes after a start)."""
     answer = aws.ask(machine.region, "get_console_output", InstanceId=machine.id)
     return str(answer.get("Output", ""))  # botocore has decoded it
 
 
-def as_ended(machine: Machine) -> Machine:
+def as_ended(machine: LaunchedMachine) -> LaunchedMachine:
     """An instance that is remembered no more."""
     return replace(machine, state="terminated", reason="Forgotten")
 
 
-def machine_from(row: Mapping[str, Any], region: str) -> Machine:
+def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
     """An item of `Instances`; a tag that cannot be read counts as missing."""
     own = tags.tags_from(row.get("Tags"))
     state = row["State"]["Name"]
     why = row.get("StateTransitionReason", "")
     ended = _ENDED_AT.search(why)
-    return Machine(
+    return LaunchedMachine(
         id=row["InstanceId"],
         region=region,
         zone=row.get("Placement", {}).get("AvailabilityZone", ""),
@@ -89,7 +91,7 @@ def machine_from(row: Mapping[str, Any], region: str) -> Machine:
     )
 
 
-def spent_usd(machines: Sequence[Machine], now: datetime) -> float:
+def spent_usd(machines: Sequence[LaunchedMachine], now: datetime) -> float:
     """What a slot's instances have cost at most, each from its launch to its end.
 
     Each one carries what those before it cost: the ones that EC2 no longer lists count too.
@@ -98,7 +100,7 @@ def spent_usd(machines: Sequence[Machine], now: datetime) -> float:
     return max(before, sum(_cost(entry, now) for entry in machines))
 
 
-def _cost(entry: Machine, now: datetime) -> float:
+def _cost(entry: LaunchedMachine, now: datetime) -> float:
     """EC2 bills seconds, at least 60 (EC2 User Guide, "Billing and purchasing options")."""
     until = now if entry.lives else entry.ended_at or min(now, entry.expires_at or now)
     seconds = max(60.0, (until - entry.launched_at).total_seconds())

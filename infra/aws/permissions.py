@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from advisor.errors import AdvisorError, CloudError
-from advisor.infra.aws.errors import Kind, Refused, kind_of
+from advisor.infra.aws.errors import AwsFailure, Refused, kind_of
 from advisor.infra.aws.policies import allowed_actions_of, policy
 
 # The IAM prefix of what is not EC2's.
@@ -52,23 +52,23 @@ def reaping_refusal(error: AdvisorError) -> str:
     """What hinders the reaper, and what mends it; its own policy is a small one."""
     if not isinstance(error, Refused):
         return str(error)
-    if error.kind is Kind.PERMISSION:
+    if error.kind is AwsFailure.PERMISSION:
         return f"{_what(error)}; `advisor cloud policy reaper` prints what it needs"
-    if error.kind is Kind.CREDENTIALS:
+    if error.kind is AwsFailure.CREDENTIALS:
         return f"{_what(error)}; {mend_of(error)}"
     return _what(error)
 
 
 def mend_of(refused: Refused) -> str:
     """The command, or the statement of a policy, that mends what was refused."""
-    if refused.kind is Kind.PERMISSION:
+    if refused.kind is AwsFailure.PERMISSION:
         actions = [action_of(refused.operation)]
         # What makes things with tags needs the right to tag, and is refused under its own name.
         actions += ["ec2:CreateTags"] if refused.operation in _TAGGING else []
         # Passing a role to the instance is refused under the name of RunInstances, too.
         actions += ["iam:PassRole"] if refused.operation == "RunInstances" else []
         return f"allow it: {statements(*actions)} ({WHOLE_POLICY})"
-    if refused.kind is Kind.CREDENTIALS:
+    if refused.kind is AwsFailure.CREDENTIALS:
         return (
             "log in again: `aws sso login`, or `aws configure`; `aws sts get-caller-identity` "
             "shows who you are (a clock that is minutes off is refused, too)"
@@ -77,22 +77,22 @@ def mend_of(refused: Refused) -> str:
 
 
 def _what(refused: Refused) -> str:
-    if refused.kind is Kind.PERMISSION:
+    if refused.kind is AwsFailure.PERMISSION:
         return f"the AWS credentials may not {action_of(refused.operation)}"
-    if refused.kind is Kind.CREDENTIALS:
+    if refused.kind is AwsFailure.CREDENTIALS:
         return f"AWS does not take the credentials any more ({refused.code})"
     return f"AWS refused {refused.operation}: {refused.code}: {refused.answer}".rstrip(": ")
 
 
 _TAGGING = ("RunInstances", "CreateSecurityGroup")
 _MENDS = {
-    Kind.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
-    Kind.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
-    Kind.SERVER: "AWS is in trouble there; take another --region, or ask again later",
-    Kind.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
+    AwsFailure.ACCOUNT: "AWS looks at the account, and mails when that is over (up to four hours)",
+    AwsFailure.THROTTLE: "others of the account ask AWS too often; ask again in some minutes",
+    AwsFailure.SERVER: "AWS is in trouble there; take another --region, or ask again later",
+    AwsFailure.VOLUME_QUOTA: "the account's volumes are at their limit: delete some, or run `aws "
     "service-quotas request-service-quota-increase --service-code ebs --quota-code L-7A658B76 "
     "--desired-value 100`",
-    Kind.KEY: "the key that encrypts the account's volumes may not be used: allow kms:CreateGrant, "
+    AwsFailure.KEY: "the key that encrypts the account's volumes may not be used: allow kms:CreateGrant, "
     "kms:Decrypt, kms:DescribeKey and kms:GenerateDataKeyWithoutPlaintext on what `aws ec2 "
     "get-ebs-default-kms-key-id` names",
 }

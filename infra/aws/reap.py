@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Kind, Refused
+from advisor.infra.aws.errors import AwsFailure, Refused
 from advisor.infra.aws.managed import KINDS, Managed, Remaining, enabled_regions, managed_of, remove_all
 from advisor.infra.aws.permissions import reaping_refusal
 
@@ -124,7 +124,7 @@ def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed]
         try:
             result += managed_of(aws, kind, region, owner=owner)
         except AdvisorError as error:
-            if not isinstance(error, Refused) or error.kind is Kind.CREDENTIALS:
+            if not isinstance(error, Refused) or error.kind is AwsFailure.CREDENTIALS:
                 # Nobody answers, or nobody is known: nor would they for other kinds.
                 answer = Unlisted(region=region, kind="all", reason=reaping_refusal(error))
                 return result, [*not_listed, answer]

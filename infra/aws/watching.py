@@ -12,8 +12,8 @@ from advisor.errors import AdvisorError
 from advisor.infra.aws import machines
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import BILLING_MINUTE, Meter
-from advisor.infra.aws.errors import Kind, kind_of
-from advisor.infra.aws.launch_options import Machine
+from advisor.infra.aws.errors import AwsFailure, kind_of
+from advisor.infra.aws.launch_options import LaunchedMachine
 
 # Of a minute, so much may go into asking: the budget is looked at every minute all the same.
 _PATIENCE = 20.0
@@ -36,11 +36,11 @@ class Why(StrEnum):
 class Work(Protocol):
     """What is measured there; results come back by themselves (a database, S3)."""
 
-    def reported(self, machine: Machine) -> Why | None:
+    def reported(self, machine: LaunchedMachine) -> Why | None:
         """What the guest itself reported of its end (`done`, `failed`, `expired`, `taken_back`);
         None while it works, or is silent. Collects what has come back."""
 
-    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+    def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
         """Tell where it stands; `trouble` is why AWS could not be asked."""
 
     def on_end(self, outcome: Outcome) -> None:
@@ -51,12 +51,12 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """How an instance's time ended; `code` is EC2's state reason where it ended by itself."""
 
     why: Why
-    machine: Machine
+    machine: LaunchedMachine
     at: datetime
     code: str = ""
 
 
-def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
+def watch(aws: Aws, machine: LaunchedMachine, meter: Meter, work: Work) -> Outcome:
     """Wait until the work is done, the budget or the time is over, or the instance has ended.
 
     The budget is looked at by the clock alone: it holds while AWS answers nothing at all.
@@ -74,7 +74,7 @@ def watch(aws: Aws, machine: Machine, meter: Meter, work: Work) -> Outcome:
         aws.clock.sleep(max(1.0, BILLING_MINUTE.total_seconds() - used))
 
 
-def _over(machine: Machine, meter: Meter, now: datetime) -> Why | None:
+def _over(machine: LaunchedMachine, meter: Meter, now: datetime) -> Why | None:
     if not meter.pays_next_minute(now):
         return Why.BUDGET
     if machine.expires_at and now + BILLING_MINUTE > machine.expires_at:
@@ -82,7 +82,7 @@ def _over(machine: Machine, meter: Meter, now: datetime) -> Why | None:
     return None
 
 
-def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
+def _looked(aws: Aws, machine: LaunchedMachine) -> tuple[LaunchedMachine, str]:
     """The instance as it is now; as it was, with the reason, where that is not known."""
     try:
         return machines.instance(aws, machine.region, machine.id, patience=_PATIENCE), ""
@@ -93,8 +93,8 @@ def _looked(aws: Aws, machine: Machine) -> tuple[Machine, str]:
         return machine, str(error)
 
 
-def _ending(machine: Machine) -> Why:
+def _ending(machine: LaunchedMachine) -> Why:
     kind = kind_of(machine.reason)
-    if kind is Kind.SPOT_TAKEN_BACK:
+    if kind is AwsFailure.SPOT_TAKEN_BACK:
         return Why.TAKEN_BACK
-    return Why.SHUT_DOWN if kind is Kind.OWN_END else Why.ENDED
+    return Why.SHUT_DOWN if kind is AwsFailure.OWN_END else Why.ENDED

@@ -16,7 +16,7 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.sweeps.driver.claims import TrialClaims, leasing
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.executors.offer import Offer
+from advisor.sweeps.executors.claimable import ClaimableTrials
 from advisor.sweeps.executors.process import Executor
 from advisor.sweeps.measurement_store import in_parts
 from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
@@ -112,7 +112,7 @@ def run_sweep(
         emit()
         with subscribe(turns.note):
             for queue in _queues(todo, turns, store, poll_seconds):
-                for bare in executor.execute(Offer(queue, claimed)):
+                for bare in executor.execute(ClaimableTrials(queue, claimed)):
                     measurement = replace(bare, environment={**bare.environment, **machine})
                     if turns.keep(measurement):
                         outcome.count(measurement)

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.errors import MeasuringError
 from advisor.sweeps.endpoint.address import Address
 from advisor.sweeps.endpoint.anchors import SCHEMA
-from advisor.sweeps.endpoint.session import Session, warnings_of
+from advisor.sweeps.endpoint.session import EndpointSession, warnings_of
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 
@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 def anchor_document(
     *,
-    session: Session,
+    session: EndpointSession,
     address: Address,
     model: str,
     seed: int,

@@ -53,7 +53,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
     replicas: Sequence[Address] = ()
 
 
-class Session(Struct):
+class EndpointSession(Struct):
     """What was measured so far. `ended` is why it ended early: a fault, or `Stopped`."""
 
     opening: Opening | None = None
@@ -78,10 +78,10 @@ class Session(Struct):
         raise self.ended or no_tokens(model)
 
 
-def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> Session:
+def measured(address: Address, key: ApiKey | None, wanted: Wanted, report: Progress) -> EndpointSession:
     """Open the endpoint and drive every load. After Ctrl-C or a fault the session holds what was
     measured until then, and why it ended."""
-    session = Session()
+    session = EndpointSession()
     begun = time.monotonic()
     with closing(_Lines(wanted.requests_file)) as lines:
         try:
@@ -128,7 +128,12 @@ def _run(work: Coroutine[Any, Any, None]) -> None:
 
 
 async def _drive_all(
-    address: Address, key: ApiKey | None, wanted: Wanted, report: Progress, session: Session, lines: _Lines
+    address: Address,
+    key: ApiKey | None,
+    wanted: Wanted,
+    report: Progress,
+    session: EndpointSession,
+    lines: _Lines,
 ) -> None:
     prompts = Prompts(wanted.seed)
     async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
@@ -174,7 +179,7 @@ def load_line(load: Load, figures: Figures) -> str:
     return ", ".join(parts)
 
 
-def warnings_of(session: Session) -> list[Message]:
+def warnings_of(session: EndpointSession) -> list[Message]:
     """What a reader of the figures must know."""
     found: list[Message] = []
     if session.opening and not session.opening.counts_tokens:

@@ -8,14 +8,14 @@ from advisor.sweeps.machine.caches import distinct_caches
 from advisor.sweeps.machine.environment import describe_machine
 from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes
 from advisor.sweeps.probe.figures import Document, skipped
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 from advisor.sweeps.probe.topology import read_numa_nodes
 from advisor.sweeps.trial.limits.choosing import read_cores
 
 _FREQUENCY = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 
 
-def probe(_session: Session) -> Document:
+def probe(_session: ProbeSession) -> Document:
     """Model, cores, hardware threads, caches, NUMA nodes, and what this process may use."""
     cpus = allowed_cpus()
     cores = read_cores(cpus)

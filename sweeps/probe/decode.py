@@ -19,7 +19,7 @@ from advisor.sweeps.datasets.photographs import make_sample
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
 from advisor.sweeps.probe.accelerator import missing
 from advisor.sweeps.probe.figures import Document, figure, skipped
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 from advisor.sweeps.probe.timing import LEAST_REPEATS
 from advisor.sweeps.probe.topology import thread_counts, threads_first_by_core
 from advisor.sweeps.trial.limits.choosing import read_cores
@@ -33,7 +33,7 @@ _METHOD = (
 Decoders = Sequence[Connection]
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """Rates by number of threads, and what the second thread of a core adds."""
     if importlib.util.find_spec("PIL") is None:
         raise missing("Pillow")

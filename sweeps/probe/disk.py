@@ -25,7 +25,7 @@ from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
 from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 from advisor.sweeps.probe.timing import LEAST_REPEATS
 
 _OFFSETS_SEED = 0
@@ -233,7 +233,7 @@ _KINDS = {
 _OWN_CPU_IS_THE_LIMIT = 0.8
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """Rates, IOPS and latencies of the disk at the session's folder, 1 and 16 reads at a time.
 
     Raises `MeasuringError` when the folder cannot be written or is full.
@@ -257,7 +257,7 @@ def probe(session: Session) -> Document:
         }
 
 
-def _warn(session: Session, facts: Document, file: Opened) -> None:
+def _warn(session: ProbeSession, facts: Document, file: Opened) -> None:
     kind = facts.get("file_system")
     if kind in MEMORY_FILE_SYSTEMS:
         session.warnings.append(
@@ -270,7 +270,7 @@ def _warn(session: Session, facts: Document, file: Opened) -> None:
         )
 
 
-def _measured(session: Session, file: Opened, kind: str, depth: int) -> Document:
+def _measured(session: ProbeSession, file: Opened, kind: str, depth: int) -> Document:
     entry = _KINDS[kind]
     pattern = Pattern(block_bytes=entry.block_bytes, depth=depth, at_random=entry.at_random)
     seconds = session.budget.disk_window

@@ -11,7 +11,7 @@ from typing import Any
 from advisor.errors import MeasuringError
 from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, compute_capability, has_cuda, load_torch
 from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 from advisor.sweeps.probe.timing import largest_affordable
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
@@ -20,7 +20,7 @@ _TYPES = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bflo
 _AMPERE = (8, 0)  # the first with TF32 and bf16
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """A figure for each precision of the CPU and, where there is one, of the GPU."""
     torch = load_torch()
     document: Document = {"cpu_threads": torch.get_num_threads()}

@@ -19,7 +19,7 @@ from advisor.sweeps.machine.gpu import Facts, gpus
 from advisor.sweeps.machine.gpu_sampling import gpu_states
 from advisor.sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
 from advisor.sweeps.probe.figures import Document, figure, skipped
-from advisor.sweeps.probe.session import ProbeBudget, Session
+from advisor.sweeps.probe.session import ProbeBudget, ProbeSession
 
 _DEVICES = Path("/sys/bus/pci/devices")
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.
@@ -134,7 +134,7 @@ _OPTIONAL_PROPERTIES = {
 }
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """Facts of all GPUs, rates of torch's device 0; `MeasuringError` where there is no GPU."""
     on_bus = accelerators()
     answer = session.attempt(lambda: {"gpus": gpus()})
@@ -273,7 +273,7 @@ _COPY_BYTES = 1024 * MIB
 _SHARE_OF_FREE_MEMORY = 0.2
 
 
-def copy_rates(session: Session) -> Document:
+def copy_rates(session: ProbeSession) -> Document:
     """GB/s (10**9 bytes) over the bus, from pinned and pageable memory, and on the device."""
     seconds = session.budget.transfer_figure
     document: Document = {

@@ -14,7 +14,7 @@ from advisor.domain import Precision
 from advisor.models.zoo.steps import autocast
 from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
 from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35
@@ -176,7 +176,7 @@ _PRECISIONS = {"cuda": ("fp32", "amp"), "cpu": ("fp32",)}
 _BACKWARD_FLOPS = 2
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """Each class, size and precision, forward and backward, on the GPU or else the CPU.
 
     fp32 and amp (float16 autocast) are PyTorch's defaults, as trials use them: convolutions in
@@ -207,7 +207,7 @@ def _launch(accelerator: Device, seconds: float) -> Document:
     return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")
 
 
-def _measured(session: Session, accelerator: Device, precision: str, build: Build) -> Document:
+def _measured(session: ProbeSession, accelerator: Device, precision: str, build: Build) -> Document:
     torch = load_torch()
     torch.manual_seed(0)
     dtype = torch.float16 if precision == "amp" else torch.float32

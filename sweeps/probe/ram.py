@@ -16,7 +16,7 @@ from advisor.messages import Message
 from advisor.sweeps.machine.caches import last_level_cache_mib
 from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes
 from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import Session
+from advisor.sweeps.probe.session import ProbeSession
 from advisor.sweeps.probe.timing import time_calls
 
 _LEAST_BYTES = 128 * 2**20
@@ -37,7 +37,7 @@ _WORKS: dict[str, tuple[str, int, Work]] = {
 }
 
 
-def probe(session: Session) -> Document:
+def probe(session: ProbeSession) -> Document:
     """GB/s (10**9 bytes) of reading and copying, by one thread and by one a CPU."""
     cpus = allowed_cpus()
     array_bytes = _array_bytes(cpus)
@@ -66,7 +66,7 @@ def _array_bytes(cpus: Sequence[int]) -> int:
     return min(wanted, allowed)
 
 
-def _figure(session: Session, work: str, run: Callable[[Work], float]) -> Document:
+def _figure(session: ProbeSession, work: str, run: Callable[[Work], float]) -> Document:
     """`run` does a work on all threads and returns the bytes of one array."""
     method, moved, function = _WORKS[work]
     array_bytes = run(function)

@@ -64,7 +64,7 @@ QUICK = ProbeBudget(
 )
 
 
-class Session(Struct, kw_only=True):
+class ProbeSession(Struct, kw_only=True):
     """What every part is given: how much effort, which folder, and where to report."""
 
     budget: ProbeBudget
@@ -96,7 +96,7 @@ def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable
     """
     budget = QUICK if quick else FULL
     began, wanted = time.monotonic(), set(parts)
-    session = Session(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
+    session = ProbeSession(budget=budget, disk=disk, report=report, ends_at=began + budget.total)
     document: Document = {
         "schema": SCHEMA,
         "started_at": datetime.now(UTC).isoformat(),
@@ -111,7 +111,7 @@ def run_probe(parts: Iterable[str], *, quick: bool, disk: Path, report: Callable
     return {**document, "seconds": time.monotonic() - began, "warnings": session.warnings}
 
 
-def _run_part(name: str, session: Session) -> Document:
+def _run_part(name: str, session: ProbeSession) -> Document:
     """`probe(session)` of `sweeps/probe/<name>.py`, with what others did meanwhile."""
     probe = importlib.import_module(f"advisor.sweeps.probe.{name}").probe
     before, start = _others_seconds(), time.monotonic()

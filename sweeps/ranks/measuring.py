@@ -23,8 +23,8 @@ from advisor.domain.steps import mean_step_seconds
 from advisor.errors import MeasuringError, UsageError
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.anchors.measure.document import SYNTHETIC
-from advisor.sweeps.anchors.measure.session import Session, device_facts, steps_on
-from advisor.sweeps.ranks.topology import Place, place_of_rank
+from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, steps_on
+from advisor.sweeps.ranks.topology import RankPlace, place_of_rank
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, Engine, HostEngine, Moment, StepRunner
 from advisor.sweeps.worker.timed_steps import TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine
@@ -136,7 +136,7 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
         dist.destroy_process_group()
 
 
-def _refuse_few_gpus(place: Place, gpus: int) -> None:
+def _refuse_few_gpus(place: RankPlace, gpus: int) -> None:
     """Each rank has one of its own."""
     here = place.ranks // place.nodes
     if here > gpus:
@@ -152,13 +152,13 @@ def _refuse_few_gpus(place: Place, gpus: int) -> None:
 class _Ranks:
     """The measurements of a job, one after the other; every rank takes part in each."""
 
-    def __init__(self, job: Job, place: Place, waiting: Any, report: Callable[[str], None]) -> None:
+    def __init__(self, job: Job, place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
         self._job, self._place, self._waiting, self._report = job, place, waiting, report
         self._network = open_network(job.reference)
         self._device = f"cuda:{place.local_rank}" if place.on_gpu else "cpu"
         self._seconds = job.minutes * 60 / 3
         kind = "cuda" if place.on_gpu else "cpu"
-        self._session = Session(
+        self._session = AnchorSession(
             network=self._network,
             device=kind,
             device_facts=device_facts(kind),

@@ -17,7 +17,7 @@ _INTERFACES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME")
 _QUERY_SECONDS = 10.0
 
 
-class Place(Struct, frozen=True, kw_only=True):
+class RankPlace(Struct, frozen=True, kw_only=True):
     """A rank's numbers as torchrun gives them. `interface` leads to the first node;
     `interface_gbit_per_second` is what its driver says, None where it does not: virtual ones say
     nothing, or something of no meaning. `topology` is what nvidia-smi prints of the GPUs."""
@@ -32,7 +32,7 @@ class Place(Struct, frozen=True, kw_only=True):
     topology: str | None
 
 
-def place_of_rank(*, on_gpu: bool) -> Place:
+def place_of_rank(*, on_gpu: bool) -> RankPlace:
     """Of this process. Gloo and NCCL are told which interface leads to the first node, unless the
     user did: by themselves they take another one on hosts that have several."""
     variables = {name: int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
@@ -40,7 +40,7 @@ def place_of_rank(*, on_gpu: bool) -> Place:
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None
     for name in _INTERFACES if interface else ():
         os.environ.setdefault(name, str(interface))
-    return Place(
+    return RankPlace(
         rank=variables["RANK"],
         local_rank=variables["LOCAL_RANK"],
         ranks=variables["WORLD_SIZE"],

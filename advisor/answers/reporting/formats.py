@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from advisor.answers import ask
 from advisor.answers.context import Context
-from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.gathering import ReportedWorkload
 from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
@@ -28,7 +28,7 @@ _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
 _REPORT = "report-"
 
 
-class Asked(NamedTuple):
+class ExportRequest(NamedTuple):
     """A question in its context. A report has a language and a day (today, where none is said)."""
 
     context: Context
@@ -43,24 +43,24 @@ class Format(Struct, frozen=True):
     extension: str
     media_type: str
     about: str
-    write: Callable[[Asked], str | bytes]
+    write: Callable[[ExportRequest], str | bytes]
     report: bool = False
 
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
-    def write(asked: Asked) -> str:
+    def write(asked: ExportRequest) -> str:
         return ask.recommend(asked.context, asked.question).written(name)
 
     return Format(extension, media_type, about, write)
 
 
 def _report(kind: ReportFormat) -> Format:
-    def write(asked: Asked) -> bytes:
+    def write(asked: ExportRequest) -> bytes:
         kind.require_packages()
         question = asked.question
         options = shlex.join(options_of(question))
         name = f"{question.model} {question.task}"
-        workload = Question(name, question, f"advisor recommend {options}")
+        workload = ReportedWorkload(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
         details = Report(name, day, Origin(f"advisor report {options} --date {day}"))
         return kind.content(report(asked.context, [workload], details), asked.language)

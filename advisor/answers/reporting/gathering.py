@@ -25,7 +25,7 @@ from advisor.questions.language_requests import language_request
 from advisor.questions.models import Recommend
 
 
-class Question(NamedTuple):
+class ReportedWorkload(NamedTuple):
     """A workload of a report: its name, what is asked, the command that asks it alone, and where it
     was said ('team.yaml, line 7'), for what is wrong with it."""
 
@@ -36,10 +36,10 @@ class Question(NamedTuple):
 
 
 # A question with its place in the report; those of a group share what is prepared.
-Group = list[tuple[int, Question]]
+Group = list[tuple[int, ReportedWorkload]]
 
 
-def checked(context: Context, questions: Sequence[Question]) -> list[Group]:
+def checked(context: Context, questions: Sequence[ReportedWorkload]) -> list[Group]:
     """The questions by what they share, once each is known to be one that can be asked."""
     groups: dict[Hashable, Group] = {}
     for place, question in enumerate(questions):
@@ -48,7 +48,7 @@ def checked(context: Context, questions: Sequence[Question]) -> list[Group]:
     return list(groups.values())
 
 
-def _shared(context: Context, place: int, workload: Question) -> Hashable:
+def _shared(context: Context, place: int, workload: ReportedWorkload) -> Hashable:
     question = workload.question
     if not isinstance(question, Recommend):
         language_request(question, context.catalog)
@@ -83,7 +83,7 @@ def gathered(context: Context, group: Group, as_of: date) -> Iterator[tuple[int,
 
 
 @contextmanager
-def _with_place(question: Question) -> Iterator[None]:
+def _with_place(question: ReportedWorkload) -> Iterator[None]:
     """An error with the place of the workload that it is about."""
     try:
         yield

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.gathering import ReportedWorkload
 from advisor.answers.reporting.reports import Report, report
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.errors import UsageError
@@ -29,11 +29,11 @@ def report_of_question(question: AnyRecommend, sources: Sources, title: str = ""
     return report(load_context(sources), [asked], Report(title or asked.name, day, origin))
 
 
-def question_of_report(question: AnyRecommend, sources: Sources) -> Question:
+def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWorkload:
     """The question under the name that its section has, with the command that asks it alone."""
     model = question.model if isinstance(question, Recommend) else question.model_text
     command = command_line("recommend", [*options_of(question), *options_of(sources)])
-    return Question(f"{model} {question.task}", question, command)
+    return ReportedWorkload(f"{model} {question.task}", question, command)
 
 
 def command_line(command: str, options: Sequence[str]) -> str:

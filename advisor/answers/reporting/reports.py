@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import Measured
-from advisor.answers.reporting.gathering import Question, checked, gathered
+from advisor.answers.reporting.gathering import ReportedWorkload, checked, gathered
 from advisor.answers.reporting.parallel import gathered_in_parallel, pays
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, read_saved
@@ -37,7 +37,7 @@ class Report(NamedTuple):
 
 def report(
     context: Context,
-    questions: Sequence[Question],
+    questions: Sequence[ReportedWorkload],
     asked: Report,
     *,
     step: Step = _unheard,

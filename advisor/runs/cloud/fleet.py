@@ -20,7 +20,7 @@ from advisor.errors import AdvisorError, UsageError
 from advisor.infra.aws.asking import LeavingClock
 from advisor.infra.aws.ending import NotEndedError
 from advisor.infra.aws.findings import refuse_missing
-from advisor.infra.aws.launch_options import Machine
+from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.runs.cloud.plan import (
     CloudOptions,
     CloudPlan,
@@ -125,7 +125,7 @@ def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
 
 def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
     own = aws.by(LeavingClock(aws.clock, stop))
-    name, had = plan.options.instance, list[Machine]()
+    name, had = plan.options.instance, list[LaunchedMachine]()
     try:
         run = run_cloud(plan, own, lambda line: say(f"{name}: {line}"), had.append)
         return InstanceRun(plan, run=run)

@@ -16,7 +16,7 @@ from advisor.infra.aws.managed import enabled_regions
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
     from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.launch_options import Machine
+    from advisor.infra.aws.launch_options import LaunchedMachine
 
 # Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
 # kept of its console. The log of its work has no word before `.log`.
@@ -36,7 +36,7 @@ class InstanceLog(Struct, frozen=True, kw_only=True):
         return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
 
 
-def logs_of_silent(aws: Aws, machine: Machine, result_bucket: ResultBucket) -> list[InstanceLog]:
+def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBucket) -> list[InstanceLog]:
     """Logs of an instance that ended without a report, the one that says most first; its console
     goes into the bucket, since EC2 forgets it within an hour.
 

@@ -19,7 +19,7 @@ from advisor.sweeps.planning.plan import GPU_SECONDS
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.launch_options import Machine
+    from advisor.infra.aws.launch_options import LaunchedMachine
     from advisor.runs.cloud.exchange import GuestState
 
 _FOLDER = "software/starts"
@@ -35,7 +35,7 @@ class Starts:
     def __init__(self, aws: Aws, region: str, bucket: str) -> None:
         self._objects = ResultBucket(aws, region, bucket, _FOLDER)
 
-    def note(self, machine: Machine, measuring: GuestState) -> None:
+    def note(self, machine: LaunchedMachine, measuring: GuestState) -> None:
         """Keep when an instance began to measure; `AdvisorError` where the bucket refuses."""
         began = time_from(measuring.at)
         if began is not None and began > machine.launched_at:

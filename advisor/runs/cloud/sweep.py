@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
     from advisor.infra.aws.guest.job import Job
     from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.launch_options import LaunchOption, Machine, UserData
+    from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, UserData
     from advisor.infra.aws.provisioning.provisioned import Provisioned
     from advisor.infra.aws.watching import Outcome
     from advisor.runs.cloud.starts import Starts
@@ -36,11 +36,11 @@ class SharedRows:
     def __init__(self) -> None:
         from advisor.store.measurements import open_store
 
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, LaunchedMachine] = {}
         with closing(open_store()) as store:
             self._before = store.summaries()
 
-    def note(self, machine: Machine) -> None:
+    def note(self, machine: LaunchedMachine) -> None:
         """Another instance was launched or adopted."""
         self._machines[machine.id] = machine
 
@@ -65,7 +65,7 @@ class SharedRows:
         return before is None or (before.status, before.started_at) != (row.status, row.started_at)
 
 
-def _measured_by(machine: Machine, host: str, started_at: str) -> bool:
+def _measured_by(machine: LaunchedMachine, host: str, started_at: str) -> bool:
     """EC2 names a host after its private address, or after its id; the time tells it from others
     that had the address before."""
     names = (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
@@ -108,7 +108,7 @@ class BucketWork:
         self.collected = 0
         self.last_line = ""
 
-    def reported(self, machine: Machine) -> Why | None:
+    def reported(self, machine: LaunchedMachine) -> Why | None:
         """See `advisor.infra.aws.watching.Work`; a bucket that does not answer has told nothing."""
         try:
             self.collect()
@@ -119,7 +119,7 @@ class BucketWork:
         state = next((one for one in states if one.instance_id == machine.id), None)
         return self._why(machine, state) if state else None
 
-    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+    def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
         """See `advisor.infra.aws.watching.Work`."""
         if trouble:
             self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
@@ -151,7 +151,7 @@ class BucketWork:
         self.collected += fresh
         return self.collected
 
-    def _why(self, machine: Machine, state: GuestState) -> Why | None:
+    def _why(self, machine: LaunchedMachine, state: GuestState) -> Why | None:
         if self._phases.get(state.instance_id) is not state.phase:
             self._phases[state.instance_id] = state.phase
             self._say(f"{state.instance_id}: {state.phase} {state.end} {state.said}".rstrip())
@@ -163,7 +163,7 @@ class BucketWork:
 
 
 def run_cloud(
-    plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[Machine], None] = lambda _: None
+    plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[LaunchedMachine], None] = lambda _: None
 ) -> CloudRun:
     """Launch what was planned, wait for its measurements within the budget, and end everything.
     `on_machine` hears of each instance that is had.
@@ -187,7 +187,7 @@ def run_cloud(
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     shared = SharedRows() if job.database_parameter else None
 
-    def launched(machine: Machine) -> None:
+    def launched(machine: LaunchedMachine) -> None:
         say(_launched(machine))
         on_machine(machine)
         if shared:
@@ -287,7 +287,7 @@ def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     return script
 
 
-def _launched(machine: Machine) -> str:
+def _launched(machine: LaunchedMachine) -> str:
     until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
     return (
         f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
-from advisor.runs.delivery.message import Message, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 
 USER_VARIABLE, PASSWORD_VARIABLE = "ADVISOR_SMTP_USER", "ADVISOR_SMTP_PASSWORD"
 FROM_VARIABLE = "ADVISOR_SMTP_FROM"
@@ -56,7 +56,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
                 "set both {user} and {password}, or neither", user=USER_VARIABLE, password=PASSWORD_VARIABLE
             )
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Letter) -> None:
         """To all recipients at once. One that is refused while others are not is told, and not
         tried again: the others would get it twice."""
         mail = self.mail(message)
@@ -67,7 +67,7 @@ class MailTarget(Struct, frozen=True, kw_only=True):
                 "{label}: refused for {refused}", label=self.label, refused=", ".join(sorted(refused))
             )
 
-    def mail(self, message: Message) -> EmailMessage:
+    def mail(self, message: Letter) -> EmailMessage:
         """The text as its body, the files attached. What a file's name may hold harms no header:
         `EmailMessage` encodes it, and `one_line` leaves no line ends."""
         mail = EmailMessage()

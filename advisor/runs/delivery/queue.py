@@ -21,7 +21,7 @@ from typing import Any
 
 from advisor.places import state_folder
 from advisor.records import asdict
-from advisor.runs.delivery.message import Attachment, Message
+from advisor.runs.delivery.letter import Attachment, Letter
 from advisor.runs.delivery.sending import Delivery, Say, deliver_to
 
 # After each further failure; then it is given up.
@@ -40,7 +40,7 @@ class RetryQueue:
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder, self._clock = folder, clock
 
-    def keep(self, message: Message, target: str) -> None:
+    def keep(self, message: Letter, target: str) -> None:
         """To be sent again to this target."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         seal = hashlib.sha256(target.encode()).hexdigest()[:8]
@@ -73,7 +73,7 @@ class RetryQueue:
         say(arrived if delivery.arrived else f"{delivery.error}; given up")
         return delivery
 
-    def _write(self, path: Path, message: Message, target: str, tries: int) -> None:
+    def _write(self, path: Path, message: Letter, target: str, tries: int) -> None:
         entry = {
             "at": self._clock() + PAUSES_SECONDS[tries - 1],
             "tries": tries,
@@ -135,16 +135,16 @@ class Resender:
             self._thread.join()
 
 
-def _document_of(message: Message) -> dict[str, Any]:
+def _document_of(message: Letter) -> dict[str, Any]:
     document = asdict(message)
     for file in document["files"]:
         file["content"] = base64.b64encode(file["content"]).decode()
     return document
 
 
-def _message_of(document: dict[str, Any]) -> Message:
+def _message_of(document: dict[str, Any]) -> Letter:
     files = tuple(
         Attachment(file["name"], file["media_type"], base64.b64decode(file["content"]))
         for file in document["files"]
     )
-    return Message(**{**document, "files": files})
+    return Letter(**{**document, "files": files})

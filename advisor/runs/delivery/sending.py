@@ -10,7 +10,7 @@ from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from advisor.errors import DeliveryError, UsageError
-from advisor.runs.delivery.message import Message, Target, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.targets import parse_target, target_label
 
 ATTEMPTS = 4
@@ -43,7 +43,7 @@ def checked_targets(texts: Sequence[str]) -> tuple[Target, ...]:
 
 
 def deliver(
-    message: Message,
+    message: Letter,
     targets: Sequence[Target],
     *,
     attempts: int = ATTEMPTS,
@@ -57,7 +57,7 @@ def deliver(
 
 
 def deliver_to(
-    message: Message, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
+    message: Letter, text: str, *, say: Say = lambda _line: None, attempts: int = ATTEMPTS
 ) -> Delivery:
     """As `deliver`, for a target that somebody else wrote down; one that cannot be read here has
     failed, and raises nothing."""
@@ -69,7 +69,7 @@ def deliver_to(
 
 
 def _delivered(
-    message: Message, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
+    message: Letter, target: Target, attempts: int, sleep: Callable[[float], None], say: Say
 ) -> Delivery:
     tries = Retrying(
         stop=stop_after_attempt(attempts),

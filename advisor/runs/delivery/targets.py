@@ -12,8 +12,8 @@ from msgspec import Struct
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
 from advisor.infra.live.failures import NO_CREDENTIALS, THROTTLED
+from advisor.runs.delivery.letter import Attachment, Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.mail import mail_target
-from advisor.runs.delivery.message import Attachment, Message, Target, TransientDeliveryError
 from advisor.runs.delivery.webhook import webhook_target
 
 KINDS = (
@@ -124,7 +124,7 @@ class FileTarget(Struct, frozen=True):
                 field="send",
             )
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Letter) -> None:
         """Each file whole or not at all."""
         path = Path(message.dated(self.path))
         try:
@@ -181,7 +181,7 @@ class BucketTarget(Struct, frozen=True):
                 hint="run `aws configure`, or set AWS_PROFILE or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
             )
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Letter) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
         from advisor.infra.live.session import as_live_errors, client
 
@@ -196,7 +196,7 @@ class BucketTarget(Struct, frozen=True):
         except LiveError as error:
             raise _as_trouble(error) from error
 
-    def _objects(self, message: Message) -> list[tuple[str, Attachment]]:
+    def _objects(self, message: Letter) -> list[tuple[str, Attachment]]:
         key = message.dated(self.key)
         if key.endswith("/") or not key:
             return [(key + file.name, file) for file in message.files]

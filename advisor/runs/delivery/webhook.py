@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
 from advisor.infra.live.web import is_loopback
-from advisor.runs.delivery.message import Message, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -52,7 +52,7 @@ class WebhookTarget(Struct, frozen=True):
         """A secret that is there must be one."""
         _signer()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Letter) -> None:
         """A POST; every answer but 2xx is a failure, a redirect too (it would carry the message
         and its signature to who was not named)."""
         import httpx2

@@ -30,7 +30,7 @@ from advisor.sweeps.endpoint.address import Address, address_of, api_key
 from advisor.sweeps.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
 from advisor.sweeps.endpoint.document import anchor_document, deployment_document
 from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import Session, Wanted, measured
+from advisor.sweeps.endpoint.session import EndpointSession, Wanted, measured
 from advisor.units import format_usd
 
 # Two-sided 95 % of a normal distribution.
@@ -225,7 +225,7 @@ def _candidate(
     return before.chosen
 
 
-def _anchor(session: Session, address: Address, trial: ServingTrial) -> dict[str, Any]:
+def _anchor(session: EndpointSession, address: Address, trial: ServingTrial) -> dict[str, Any]:
     """The endpoint is taken for one instance of the spec; its GPU is the spec's, unless this
     machine's driver knows better."""
     candidate, lengths = trial.candidate, trial.lengths

@@ -51,7 +51,7 @@ class TriedCandidate(Struct, frozen=True, kw_only=True):
         return found.verdict if found is not None and found.settles else Verdict.UNDECIDED
 
 
-class Choice(Struct, frozen=True, kw_only=True):
+class TopChoice(Struct, frozen=True, kw_only=True):
     """The candidates, cheapest first, and the cheapest one that passed (None: none did). `settled`:
     all that are cheaper missed, or, without a choice, all missed."""
 
@@ -150,7 +150,7 @@ def verify_top(
     catalog: Catalog,
     model: PerformanceModel,
     today: date,
-) -> Choice:
+) -> TopChoice:
     """Measure all of them at once, end everything, and choose. What came back is in the store, and
     so an observation of the next `fit`; what goes wrong with one ends no other."""
     runs = run_fleet(plans, aws, say)
@@ -158,7 +158,7 @@ def verify_top(
         _judged(candidate, each, aws, catalog, model, today)
         for candidate, each in zip(candidates, runs, strict=True)
     ]
-    return Choice(request=request, tried=tuple(tried), spent_usd=sum(map(_spent_usd, runs)))
+    return TopChoice(request=request, tried=tuple(tried), spent_usd=sum(map(_spent_usd, runs)))
 
 
 def _judged(

@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.answers.networks import recommended
-from advisor.answers.reporting.formats import FORMATS, Asked, file_name, format_named
+from advisor.answers.reporting.formats import FORMATS, ExportRequest, file_name, format_named
 from advisor.domain.generation import LanguageTask
 from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
@@ -353,7 +353,7 @@ def _export(request: Request) -> Response:
     name = asked.pop("format", "json")
     try:
         kind, question = format_named(name), question_of(RECOMMEND, asked)
-        content = kind.write(Asked(context_of(request), question, frame.texts.language))
+        content = kind.write(ExportRequest(context_of(request), question, frame.texts.language))
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
         return frame.page("problem.html", status=status, **values)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.reporting.formats import FORMATS, Asked, Format, file_name, format_named
+from advisor.answers.reporting.formats import FORMATS, ExportRequest, Format, file_name, format_named
 from advisor.errors import UsageError
 from advisor.questions import commands
 from advisor.questions.reading import parameters_of
@@ -102,7 +102,7 @@ async def posted(format: str, request: Request) -> Response:
     kind = _format(format)
     question = await question_in_body(request, commands.RECOMMEND)
     looks = _looks(kind, request.scope["query_string"])
-    asked = Asked(context_of(request), question, looks.language, looks.as_of)
+    asked = ExportRequest(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 
@@ -116,7 +116,7 @@ async def linked(format: str, request: Request) -> Response:
     kind = _format(format)
     looks = _looks(kind, request.scope["query_string"])
     question = question_in_query(commands.RECOMMEND, looks.query)
-    asked = Asked(context_of(request), question, looks.language, looks.as_of)
+    asked = ExportRequest(context_of(request), question, looks.language, looks.as_of)
     return await _file(request, format, kind, asked)
 
 
@@ -152,7 +152,7 @@ def _day(text: str | None) -> date | None:
         ) from None
 
 
-async def _file(request: Request, name: str, kind: Format, asked: Asked) -> Response:
+async def _file(request: Request, name: str, kind: Format, asked: ExportRequest) -> Response:
     content = await threads_of(request).run(kind.write, asked, slow=True)
     question = asked.question
     stem = f"{_plain(str(question.model))}-{_plain(question.task)}"

@@ -18,8 +18,16 @@ from advisor.domain import Market
 from advisor.errors import AdvisorError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.errors import Kind, Reaction, Refused, Unanswered
-from advisor.infra.aws.launch_options import Image, LaunchOption, Machine, Slot, Sweep, Volume, client_token
+from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
+from advisor.infra.aws.launch_options import (
+    Image,
+    LaunchedMachine,
+    LaunchOption,
+    Slot,
+    Sweep,
+    Volume,
+    client_token,
+)
 
 # Lists of EC2 lag behind what was done, by seconds (EC2 API, "Eventual consistency").
 VISIBLE_WITHIN = 30.0
@@ -144,7 +152,7 @@ class TokenOrders:
         self._slot = slot
         self._open: Order | None = None
 
-    def made(self, order: Order) -> Machine | None:
+    def made(self, order: Order) -> LaunchedMachine | None:
         """The instance that the order's token stands for, also where it came to nothing as it was
         made; None where that is one from before, which has ended.
 
@@ -165,12 +173,12 @@ class TokenOrders:
             return None
         return replace(seen, launched_at=min(requested_at, seen.launched_at))
 
-    def listed(self) -> list[Machine]:
+    def listed(self) -> list[LaunchedMachine]:
         """The slot's instances in all its regions, oldest first."""
         slot = self._slot
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
-    def settle(self) -> Machine | None:
+    def settle(self) -> LaunchedMachine | None:
         """Where a request is still open (somebody interrupted it), wait until what it may have
         made shows in lists, so that it can be ended; that instance."""
         if self._open is not None:
@@ -178,28 +186,28 @@ class TokenOrders:
                 return self._by_token(self._open)
         return None
 
-    def _after_refusal(self, order: Order, refused: Refused) -> Machine | None:
+    def _after_refusal(self, order: Order, refused: Refused) -> LaunchedMachine | None:
         """A refusal proves nothing where an earlier try of the same request stayed open."""
         if refused.reaction is Reaction.LAUNCH_AGAIN:  # the token's instance has ended
             self._open = None
             return None
         if refused.reaction is Reaction.FIND:
             return self._by_token(order)
-        if refused.kind is Kind.SERVER:
+        if refused.kind is AwsFailure.SERVER:
             return self._certain_by_token(order, refused)
         if refused.was_open and (machine := self._by_token(order)):
             return machine
         self._open = None
         raise refused
 
-    def _certain_by_token(self, order: Order, error: Exception) -> Machine:
+    def _certain_by_token(self, order: Order, error: Exception) -> LaunchedMachine:
         """The same where nobody knows whether there is one: no other offer is tried then."""
         machine = self._by_token(order)
         if machine is None:
             raise Unanswered("RunInstances", str(error)) from error
         return machine
 
-    def _by_token(self, order: Order) -> Machine | None:
+    def _by_token(self, order: Order) -> LaunchedMachine | None:
         """The instance with the order's token; None where it has ended, or is long forgotten."""
         waited = 0.0
         while waited <= VISIBLE_WITHIN:
@@ -212,7 +220,7 @@ class TokenOrders:
         self._open = None
         return None
 
-    def _seen(self, machine: Machine) -> Machine:
+    def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
         """As lists have it, once they do: an answer may be that of an instance that has ended.
 
         Where they do not, it is taken as the answer had it: its id must not get lost."""

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.ending import Ended, end_instance, end_sweep, not_ended
 from advisor.infra.aws.errors import Reaction, reaction_to
-from advisor.infra.aws.launch_options import Machine, Slot
+from advisor.infra.aws.launch_options import LaunchedMachine, Slot
 from advisor.infra.aws.permissions import explained_state
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
 from advisor.infra.aws.provisioning.provisioner import BudgetOverError, Provisioner
 from advisor.infra.aws.watching import Outcome, Why, Work, watch
 
 # Called as it comes: a machine was launched or adopted, one has ended.
-OnMachine = Callable[[Machine], None]
+OnMachine = Callable[[LaunchedMachine], None]
 
 
 class Provisioned(Struct, frozen=True, kw_only=True):

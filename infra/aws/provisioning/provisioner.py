@@ -12,7 +12,7 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import Meter, usd_per_hour
 from advisor.infra.aws.errors import Reaction, Refused, reaction_to
 from advisor.infra.aws.groups import own_group, renew
-from advisor.infra.aws.launch_options import LaunchOption, Machine, Region, Slot, oldest_first
+from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, oldest_first
 from advisor.infra.aws.permissions import explained, explained_state
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
 from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
@@ -45,9 +45,9 @@ class Provisioner:
         self._generation = 0
         self._spent_usd = 0.0
         self._is_first = True
-        self.machine: Machine | None = None  # the last one that was had
+        self.machine: LaunchedMachine | None = None  # the last one that was had
 
-    def get(self, queue_until: datetime) -> tuple[Machine, Meter]:
+    def get(self, queue_until: datetime) -> tuple[LaunchedMachine, Meter]:
         """The slot's instance: one that lives already, else a new one.
 
         Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
@@ -61,7 +61,7 @@ class Provisioner:
         self._renew_group(kept)
         return kept, self.meter_of(kept)
 
-    def meter_of(self, machine: Machine) -> Meter:
+    def meter_of(self, machine: LaunchedMachine) -> Meter:
         """The budget as that instance uses it up."""
         return Meter(
             budget_usd=self._slot.sweep.budget_usd,
@@ -70,7 +70,7 @@ class Provisioner:
             spent_usd=machine.spent_before_usd,
         )
 
-    def lost(self, machine: Machine, code: str, reaction: Reaction) -> None:
+    def lost(self, machine: LaunchedMachine, code: str, reaction: Reaction) -> None:
         """Remember why an instance ended by itself, so that its offer is not the next one."""
         option = LaunchOption(
             instance_type=machine.instance_type,
@@ -87,7 +87,7 @@ class Provisioner:
         """See `TokenOrders.settle`."""
         self.machine = self._making.settle() or self.machine
 
-    def _adopted(self) -> Machine | None:
+    def _adopted(self) -> LaunchedMachine | None:
         """An instance of the slot that lives already. Where somebody was here before, lists are
         given time to show it."""
         made_now = self._group(self._slot.regions[0])
@@ -117,7 +117,7 @@ class Provisioner:
         self._groups[region.name] = group
         return made
 
-    def _renew_group(self, kept: Machine) -> None:
+    def _renew_group(self, kept: LaunchedMachine) -> None:
         """Let it live as long as the instance; if that fails, the reaper cannot remove it
         before the instance either."""
         region = self._slot.region(kept.region)
@@ -126,7 +126,7 @@ class Provisioner:
             if kept.expires_at is not None:
                 renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
 
-    def _from_ladder(self, queue_until: datetime) -> Machine:
+    def _from_ladder(self, queue_until: datetime) -> LaunchedMachine:
         while True:
             for option in self._fallbacks.open(self._aws.clock.now()):
                 if not self._is_paid(option):
@@ -167,7 +167,7 @@ class Provisioner:
             )
         self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
 
-    def _tried(self, option: LaunchOption) -> Machine | None:
+    def _tried(self, option: LaunchOption) -> LaunchedMachine | None:
         """The instance of one offer; None where the ladder goes on."""
         region = self._slot.region(option.region)
         self._group(region)
@@ -196,7 +196,7 @@ class Provisioner:
             "{option}: every token of this sweep was used", hint="give another --sweep-id", option=option
         )
 
-    def _came_to_nothing(self, machine: Machine) -> None:
+    def _came_to_nothing(self, machine: LaunchedMachine) -> None:
         """It ended as it was made: the same offer at once would, too."""
         reaction = reaction_to(machine.reason) if machine.reason else Reaction.LAUNCH_AGAIN
         if reaction is Reaction.STOP:
@@ -222,7 +222,7 @@ class Provisioner:
             spent_before_usd=self._spent_usd,
         )
 
-    def _without_others(self, machine: Machine) -> Machine:
+    def _without_others(self, machine: LaunchedMachine) -> LaunchedMachine:
         """Of several instances of the slot (two controllers), all keep the oldest one."""
         living = [entry for entry in self._making.listed() if entry.lives]
         if all(entry.id != machine.id for entry in living):

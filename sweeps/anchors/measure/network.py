@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.capture import capture_operations
 from advisor.models.zoo.opening import Runnable, open_network
 from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
-from advisor.sweeps.anchors.measure.session import Session, device_facts, measure_with_loader, steps_on
+from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, measure_with_loader, steps_on
 from advisor.sweeps.operators import operator_table
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.faults import lacks_memory
@@ -96,7 +96,7 @@ def measure(
     network, kind = open_network(reference), _device(device)
     if data is not None and not network.info.takes_images:
         raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)
-    session = Session(
+    session = AnchorSession(
         network=network,
         device=kind,
         device_facts=device_facts(kind),
@@ -126,7 +126,7 @@ class _GpuLost(Exception):
     """After some faults a process's CUDA never computes again."""
 
 
-def _measure_task(session: Session, task: Task, seconds: float, profile: bool) -> None:
+def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: bool) -> None:
     ends_at = time.monotonic() + seconds
     engine = _engine(session, task)
     runner = _runner(engine)
@@ -149,7 +149,7 @@ def _measure_task(session: Session, task: Task, seconds: float, profile: bool) -
     free_memory(session.device)
 
 
-def _measure_again(session: Session, task: Task, size: int, seconds: float) -> None:
+def _measure_again(session: AnchorSession, task: Task, size: int, seconds: float) -> None:
     """One batch size, in a process that has measured nothing else."""
     engine = _engine(session, task)
     _synthetic_run(session, _runner(engine), engine, task, size, _box(_LADDER_SHARE * seconds))
@@ -159,7 +159,7 @@ def _box(seconds: float) -> TimeBox:
     return TimeBox(seconds=max(0.05, seconds), min_steps=_LEAST_STEPS, max_seconds=max(0.1, 2 * seconds))
 
 
-def _engine(session: Session, task: Task) -> TorchEngine:
+def _engine(session: AnchorSession, task: Task) -> TorchEngine:
     session.report(f"{session.network.info.name}: {task} on {session.device}")
     engine = TorchEngine(session.network, device=session.device, task=task, precision=session.precision)
     for name, value in engine.environment.items():
@@ -172,7 +172,7 @@ def _runner(engine: TorchEngine) -> StepRunner:
 
 
 def _synthetic_run(
-    session: Session, runner: StepRunner, engine: TorchEngine, task: Task, size: int, box: TimeBox
+    session: AnchorSession, runner: StepRunner, engine: TorchEngine, task: Task, size: int, box: TimeBox
 ) -> Run:
     try:
         forget_peaks(session.device)
@@ -195,7 +195,7 @@ def _synthetic_run(
     return run
 
 
-def _require_usable(session: Session, run: Run) -> None:
+def _require_usable(session: AnchorSession, run: Run) -> None:
     """`_GpuLost` where the fault of a run took the GPU from this process."""
     if session.device != "cuda":
         return
@@ -210,7 +210,7 @@ def _require_usable(session: Session, run: Run) -> None:
         raise _GpuLost from error
 
 
-def _ended(session: Session, task: Task, size: int, status: Status, reason: str) -> Run:
+def _ended(session: AnchorSession, task: Task, size: int, status: Status, reason: str) -> Run:
     return {
         "task": task.value,
         "precision": session.precision.value,
@@ -226,7 +226,7 @@ def _ended(session: Session, task: Task, size: int, status: Status, reason: str)
     }
 
 
-def _with_loader(session: Session, runner: StepRunner, task: Task, best: Run, ends_at: float) -> None:
+def _with_loader(session: AnchorSession, runner: StepRunner, task: Task, best: Run, ends_at: float) -> None:
     if session.data is None:
         return
     # The profile gets a quarter of what is left.
@@ -234,7 +234,7 @@ def _with_loader(session: Session, runner: StepRunner, task: Task, best: Run, en
     measure_with_loader(session, runner, task, best["batch_size"], max(1.0, seconds))
 
 
-def _profile(session: Session, engine: TorchEngine, size: int, ends_at: float) -> list[dict[str, Any]]:
+def _profile(session: AnchorSession, engine: TorchEngine, size: int, ends_at: float) -> list[dict[str, Any]]:
     session.report("operation profile")
     try:
         seconds = max(0.5, (ends_at - time.monotonic()) / 2)
@@ -244,12 +244,12 @@ def _profile(session: Session, engine: TorchEngine, size: int, ends_at: float) -
         return []
 
 
-def _captured(session: Session, tasks: Sequence[Task]) -> dict[str, Any]:
+def _captured(session: AnchorSession, tasks: Sequence[Task]) -> dict[str, Any]:
     result = {task.value: captured_operations(session.network, task) for task in tasks}
     return {name: operations for name, operations in result.items() if operations}
 
 
-def _require_something(session: Session) -> None:
+def _require_something(session: AnchorSession) -> None:
     if measured_runs(session.runs):
         return
     reasons = {run["reason"] for run in session.runs if run["reason"]}

@@ -26,7 +26,7 @@ from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
 
 
-class Session(Struct, kw_only=True):
+class AnchorSession(Struct, kw_only=True):
     """What one network is measured with. `ends_at` is a time.monotonic() moment; `keep` gets the
     document as it is after each run."""
 
@@ -122,7 +122,7 @@ _LEAST_STEPS = 4
 
 
 def measure_with_loader(
-    session: Session, runner: StepRunner, task: Task, batch_size: int, seconds: float
+    session: AnchorSession, runner: StepRunner, task: Task, batch_size: int, seconds: float
 ) -> None:
     """Adds the run with the loader, and the rate of the loader alone (`host`), in `seconds`.
 
@@ -154,7 +154,7 @@ def steps_on(runner: StepRunner, batches: Iterator[Any], box: TimeBox, drained: 
     return timed_steps(runner, batches, box)
 
 
-def _with_targets(session: Session, batches: Iterator[Any]) -> Iterator[Any]:
+def _with_targets(session: AnchorSession, batches: Iterator[Any]) -> Iterator[Any]:
     """Targets that fit the network; they are made once, since they cost the loader nothing."""
     targets = None
     for inputs, _labels in batches:
@@ -164,7 +164,9 @@ def _with_targets(session: Session, batches: Iterator[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def _batches(session: Session, batch_size: int, workers: int, *, pinned: bool) -> Iterator[Iterator[Any]]:
+def _batches(
+    session: AnchorSession, batch_size: int, workers: int, *, pinned: bool
+) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
         from advisor.sweeps.worker.pipeline.loading import make_loader

@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
+from advisor.sweeps.executors.claimable import claimable
 from advisor.sweeps.executors.data import Measure
-from advisor.sweeps.executors.offer import offer_of
 from advisor.sweeps.executors.ray.autoscaling import has_autoscaler, never_started
 from advisor.sweeps.executors.ray.connection import connected
 from advisor.sweeps.executors.ray.placing import (
@@ -162,7 +162,7 @@ class RayExecutor:
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
         """See `advisor.sweeps.executors.process.Executor`."""
-        offer = offer_of(trials)
+        offer = claimable(trials)
         self._coming = {}
         for trial in offer.trials:
             self._coming.setdefault(self._needs(trial), deque()).append(trial)

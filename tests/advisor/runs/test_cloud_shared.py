@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from advisor.domain import Market
-from advisor.infra.aws.launch_options import Machine
+from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.runs.cloud.sweep import SharedRows
 from advisor.store.measurements import open_store
 from tests.sweeps.builders import measurement, resources, trial
@@ -16,7 +16,7 @@ from tests.sweeps.builders import measurement, resources, trial
 LAUNCHED = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
-def machine(**changes) -> Machine:
+def machine(**changes) -> LaunchedMachine:
     values = {
         "id": "i-0abc",
         "region": "us-east-1",
@@ -33,7 +33,7 @@ def machine(**changes) -> Machine:
         "expires_at": None,
         "private_ip": "172.31.4.5",
     }
-    return Machine(**{**values, **changes})
+    return LaunchedMachine(**{**values, **changes})
 
 
 def row(memory_mib: float, host: str, at: str = "2026-11-21T12:30:00Z"):

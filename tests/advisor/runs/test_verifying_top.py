@@ -13,7 +13,7 @@ from advisor.catalog import load_catalog
 from advisor.cli.verify_top import choice_lines, leave
 from advisor.domain import Request, Task, Verdict
 from advisor.errors import CloudError, MeasuringError, NoOfferError
-from advisor.runs.verification.top import Choice, best_candidates
+from advisor.runs.verification.top import TopChoice, best_candidates
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.render.test_verification import verification
 
@@ -31,7 +31,7 @@ def choice(*verdicts):
         else replace(one, verification=replace(verification(), verdict=verdict, settles=True))
         for one, verdict in zip(THREE, verdicts, strict=True)
     ]
-    return Choice(request=ASK, tried=tuple(tried), spent_usd=0.4)
+    return TopChoice(request=ASK, tried=tuple(tried), spent_usd=0.4)
 
 
 def test_the_candidates_are_types_of_the_answer_each_once_cheapest_first():

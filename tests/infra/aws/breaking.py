@@ -11,7 +11,7 @@ import pytest
 
 from advisor.infra.aws import watching
 from advisor.infra.aws.errors import Refused, Unanswered
-from advisor.infra.aws.launch_options import Machine
+from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.infra.aws.provisioning import orders as making
 from advisor.infra.aws.provisioning import orders as requests
 from advisor.infra.aws.provisioning import provisioner as launching
@@ -65,7 +65,7 @@ def _no_end(patch: Patch) -> None:
 def _next_offer_after_silence(patch: Patch) -> None:
     true = making.TokenOrders.made
 
-    def made(self: making.TokenOrders, order: requests.Order) -> Machine | None:
+    def made(self: making.TokenOrders, order: requests.Order) -> LaunchedMachine | None:
         try:
             return true(self, order)
         except Unanswered as error:

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.catalog import load_catalog
 from advisor.domain import Market
 from advisor.infra.aws import tags
-from advisor.infra.aws.launch_options import LaunchOption, Machine, Slot, Sweep, Volume
+from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, Sweep, Volume
 from advisor.infra.aws.preflight import Preflight, look
 from advisor.infra.aws.regions import InstanceRequirements
 from advisor.infra.aws.watching import Outcome, Why
@@ -64,10 +64,10 @@ class Minutes:
         self._until = clock.now() + timedelta(minutes=minutes)
         self.minutes: list[tuple[str, float, str]] = []
 
-    def reported(self, machine: Machine) -> Why | None:
+    def reported(self, machine: LaunchedMachine) -> Why | None:
         return Why.DONE if self._clock.now() >= self._until else None
 
-    def on_minute(self, machine: Machine, spent_usd: float, trouble: str) -> None:
+    def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
         self.minutes.append((machine.id, spent_usd, trouble))
 
     def on_end(self, outcome: Outcome) -> None:

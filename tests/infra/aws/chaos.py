@@ -9,7 +9,7 @@ from typing import Any
 
 from advisor.errors import AdvisorError
 from advisor.infra.aws import tags
-from advisor.infra.aws.errors import Kind, error_codes
+from advisor.infra.aws.errors import AwsFailure, error_codes
 from advisor.infra.aws.preflight import Preflight
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import provision
@@ -29,7 +29,9 @@ STATE_CODES = [
     "Server.InternalError",
     "Server.InsufficientInstanceCapacity",
 ]
-_OF_ANY_REQUEST = [code for code, (kind, _) in error_codes().items() if kind in (Kind.THROTTLE, Kind.SERVER)]
+_OF_ANY_REQUEST = [
+    code for code, (kind, _) in error_codes().items() if kind in (AwsFailure.THROTTLE, AwsFailure.SERVER)
+]
 _ON_THE_WIRE = [
     faults.LOST_REQUEST,
     faults.LOST_REPLY,

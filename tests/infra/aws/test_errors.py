@@ -4,33 +4,33 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.infra.aws.errors import Kind, Reaction, error_codes, kind_of, reaction_to
+from advisor.infra.aws.errors import AwsFailure, Reaction, error_codes, kind_of, reaction_to
 
 REACTIONS = {
-    "InsufficientInstanceCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),
-    "UnfulfillableCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),
-    "InsufficientHostCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),
-    "InsufficientReservedInstanceCapacity": (Kind.CAPACITY, Reaction.NEXT_OFFER),
-    "ReservationCapacityExceeded": (Kind.RESERVATION, Reaction.NEXT_MARKET),
-    "SpotMaxPriceTooLow": (Kind.PRICE, Reaction.NEXT_MARKET),
-    "MaxSpotInstanceCountExceeded": (Kind.QUOTA, Reaction.NEXT_QUOTA),
-    "VcpuLimitExceeded": (Kind.QUOTA, Reaction.NEXT_QUOTA),
-    "InstanceLimitExceeded": (Kind.QUOTA, Reaction.NEXT_QUOTA),
-    "MaxFleetCountExceeded": (Kind.QUOTA, Reaction.NEXT_QUOTA),
-    "Unsupported": (Kind.OFFERING, Reaction.NEXT_ZONE),
-    "InsufficientFreeAddressesInSubnet": (Kind.NETWORK, Reaction.NEXT_ZONE),
-    "IdempotentParameterMismatch": (Kind.TOKEN, Reaction.FIND),
-    "DryRunOperation": (Kind.OK, Reaction.GO_ON),
-    "UnauthorizedOperation": (Kind.PERMISSION, Reaction.STOP),
-    "PendingVerification": (Kind.ACCOUNT, Reaction.STOP),
-    "RequestLimitExceeded": (Kind.THROTTLE, Reaction.ASK_AGAIN),
-    "ServerInternal": (Kind.SERVER, Reaction.ASK_AGAIN),
-    "InternalError": (Kind.SERVER, Reaction.ASK_AGAIN),
-    "Unavailable": (Kind.SERVER, Reaction.ASK_AGAIN),
-    "ServiceUnavailable": (Kind.SERVER, Reaction.ASK_AGAIN),
-    "Server.SpotInstanceTermination": (Kind.SPOT_TAKEN_BACK, Reaction.LAUNCH_AGAIN),
-    "Client.InstanceInitiatedShutdown": (Kind.OWN_END, Reaction.DONE),
-    "Client.VolumeLimitExceeded": (Kind.VOLUME_QUOTA, Reaction.STOP),
+    "InsufficientInstanceCapacity": (AwsFailure.CAPACITY, Reaction.NEXT_OFFER),
+    "UnfulfillableCapacity": (AwsFailure.CAPACITY, Reaction.NEXT_OFFER),
+    "InsufficientHostCapacity": (AwsFailure.CAPACITY, Reaction.NEXT_OFFER),
+    "InsufficientReservedInstanceCapacity": (AwsFailure.CAPACITY, Reaction.NEXT_OFFER),
+    "ReservationCapacityExceeded": (AwsFailure.RESERVATION, Reaction.NEXT_MARKET),
+    "SpotMaxPriceTooLow": (AwsFailure.PRICE, Reaction.NEXT_MARKET),
+    "MaxSpotInstanceCountExceeded": (AwsFailure.QUOTA, Reaction.NEXT_QUOTA),
+    "VcpuLimitExceeded": (AwsFailure.QUOTA, Reaction.NEXT_QUOTA),
+    "InstanceLimitExceeded": (AwsFailure.QUOTA, Reaction.NEXT_QUOTA),
+    "MaxFleetCountExceeded": (AwsFailure.QUOTA, Reaction.NEXT_QUOTA),
+    "Unsupported": (AwsFailure.OFFERING, Reaction.NEXT_ZONE),
+    "InsufficientFreeAddressesInSubnet": (AwsFailure.NETWORK, Reaction.NEXT_ZONE),
+    "IdempotentParameterMismatch": (AwsFailure.TOKEN, Reaction.FIND),
+    "DryRunOperation": (AwsFailure.OK, Reaction.GO_ON),
+    "UnauthorizedOperation": (AwsFailure.PERMISSION, Reaction.STOP),
+    "PendingVerification": (AwsFailure.ACCOUNT, Reaction.STOP),
+    "RequestLimitExceeded": (AwsFailure.THROTTLE, Reaction.ASK_AGAIN),
+    "ServerInternal": (AwsFailure.SERVER, Reaction.ASK_AGAIN),
+    "InternalError": (AwsFailure.SERVER, Reaction.ASK_AGAIN),
+    "Unavailable": (AwsFailure.SERVER, Reaction.ASK_AGAIN),
+    "ServiceUnavailable": (AwsFailure.SERVER, Reaction.ASK_AGAIN),
+    "Server.SpotInstanceTermination": (AwsFailure.SPOT_TAKEN_BACK, Reaction.LAUNCH_AGAIN),
+    "Client.InstanceInitiatedShutdown": (AwsFailure.OWN_END, Reaction.DONE),
+    "Client.VolumeLimitExceeded": (AwsFailure.VOLUME_QUOTA, Reaction.STOP),
 }
 
 
@@ -42,15 +42,15 @@ def test_all_24_codes_have_their_class() -> None:
 @pytest.mark.parametrize(
     ("code", "kind", "reaction"),
     [
-        ("Server.InsufficientInstanceCapacity", Kind.CAPACITY, Reaction.NEXT_OFFER),
-        ("Server.InternalError", Kind.SERVER, Reaction.ASK_AGAIN),
-        ("ExpiredToken", Kind.CREDENTIALS, Reaction.STOP),
-        ("ThrottlingException", Kind.THROTTLE, Reaction.ASK_AGAIN),
-        ("Client.InternalError", Kind.KEY, Reaction.STOP),
-        ("IdempotentInstanceTerminated", Kind.TOKEN, Reaction.LAUNCH_AGAIN),
-        ("Client.UserInitiatedShutdown", Kind.UNKNOWN, Reaction.STOP),
-        ("SomethingNew", Kind.UNKNOWN, Reaction.STOP),
-        ("", Kind.UNKNOWN, Reaction.STOP),
+        ("Server.InsufficientInstanceCapacity", AwsFailure.CAPACITY, Reaction.NEXT_OFFER),
+        ("Server.InternalError", AwsFailure.SERVER, Reaction.ASK_AGAIN),
+        ("ExpiredToken", AwsFailure.CREDENTIALS, Reaction.STOP),
+        ("ThrottlingException", AwsFailure.THROTTLE, Reaction.ASK_AGAIN),
+        ("Client.InternalError", AwsFailure.KEY, Reaction.STOP),
+        ("IdempotentInstanceTerminated", AwsFailure.TOKEN, Reaction.LAUNCH_AGAIN),
+        ("Client.UserInitiatedShutdown", AwsFailure.UNKNOWN, Reaction.STOP),
+        ("SomethingNew", AwsFailure.UNKNOWN, Reaction.STOP),
+        ("", AwsFailure.UNKNOWN, Reaction.STOP),
     ],
 )
 def test_relatives_are_known_and_what_nobody_knows_stops(code, kind, reaction) -> None:

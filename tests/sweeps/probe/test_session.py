@@ -9,7 +9,7 @@ import pytest
 from advisor.errors import MeasuringError
 from advisor.sweeps.probe import session
 from advisor.sweeps.probe.figures import PARTS
-from advisor.sweeps.probe.session import FULL, QUICK, Session, run_probe
+from advisor.sweeps.probe.session import FULL, QUICK, ProbeSession, run_probe
 
 
 @pytest.fixture
@@ -61,7 +61,9 @@ def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
 
 
 def _session(tmp_path, ends_in):
-    return Session(budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in)
+    return ProbeSession(
+        budget=QUICK, disk=tmp_path, report=lambda _: None, ends_at=time.monotonic() + ends_in
+    )
 
 
 def test_past_the_total_time_nothing_new_begins(tmp_path):

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
-from advisor.answers.reporting.gathering import Question
+from advisor.answers.reporting.gathering import ReportedWorkload
 from advisor.answers.reporting.reports import Report
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
@@ -42,7 +42,7 @@ def asked(task, model, target=None, **changes):
 
 
 def question(name, *words, **changes):
-    return Question(name, asked(*words, **changes), f"advisor recommend --task {words[0]}")
+    return ReportedWorkload(name, asked(*words, **changes), f"advisor recommend --task {words[0]}")
 
 
 TEAM = (

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from advisor.runs.delivery.message import Attachment, Message
+from advisor.runs.delivery.letter import Attachment, Letter
 
 USER, PASSWORD = "ann@example.com", "a secret of ann's"
 
@@ -30,7 +30,7 @@ def parcel(**changes):
             Attachment("report.xlsx", "application/zip", b"PK\x03\x04\xff"),
         ),
     }
-    return Message(**(values | changes))
+    return Letter(**(values | changes))
 
 
 def certificate(folder):

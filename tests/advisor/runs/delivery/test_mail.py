@@ -8,8 +8,8 @@ import socket
 import pytest
 
 from advisor.errors import DeliveryError, UsageError
+from advisor.runs.delivery.letter import TransientDeliveryError
 from advisor.runs.delivery.mail import MailTarget, mail_target
-from advisor.runs.delivery.message import TransientDeliveryError
 from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from tests.advisor.runs.delivery.servers import PASSWORD, USER, certificate, parcel, postbox

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.errors import DeliveryError, UsageError
 from advisor.messages import Message as Sentence
-from advisor.runs.delivery.message import Attachment, TransientDeliveryError, report_message
+from advisor.runs.delivery.letter import Attachment, TransientDeliveryError, report_message
 from advisor.runs.delivery.sending import deliver
 from advisor.runs.delivery.targets import parse_target
 from advisor.runs.delivery.webhook import WebhookTarget

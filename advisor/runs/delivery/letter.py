@@ -30,7 +30,7 @@ class Attachment(Struct, frozen=True):
     content: bytes
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class Letter(Struct, frozen=True, kw_only=True):
     """A report, or what changed between two of them.
 
     `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is
@@ -84,15 +84,15 @@ class Target(Protocol):
     def check(self) -> None:
         """`UsageError` for what can be known before the message is made."""
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Letter) -> None:
         """Once; `TransientDeliveryError` where another try may help, else `DeliveryError`."""
 
 
-def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
+def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     """`advisor.report/1` with the file that was made of it."""
     title = f"{_short(document['title'])} ({document['as_of']})"
     lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
-    return Message(
+    return Letter(
         kind=REPORT,
         title=title,
         text="\n".join(lines) + "\n",
@@ -102,11 +102,11 @@ def report_message(document: Mapping[str, Any], file: Attachment) -> Message:
     )
 
 
-def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Message:
+def difference_message(document: Mapping[str, Any], files: Sequence[Attachment]) -> Letter:
     """`advisor.report-diff/1` with files that go with it."""
     name = _short(document["new"]["title"] or "")
     what = headline(document)
-    return Message(
+    return Letter(
         kind=DIFFERENCE,
         title=f"{name}: {what}" if name else what,
         text=difference_text(document),

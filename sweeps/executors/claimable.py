@@ -9,7 +9,7 @@ from msgspec import Struct
 from advisor.domain import Trial
 
 
-class Offer(Struct, frozen=True):
+class ClaimableTrials(Struct, frozen=True):
     """Trials in their order. `claimed` has those of some trials that are one's own to measure now;
     the others are somebody else's, or done.
 
@@ -25,6 +25,6 @@ class Offer(Struct, frozen=True):
             yield from self.claimed([trial])
 
 
-def offer_of(trials: Iterable[Trial]) -> Offer:
+def claimable(trials: Iterable[Trial]) -> ClaimableTrials:
     """The offer, or one of trials that are one's own already."""
-    return trials if isinstance(trials, Offer) else Offer(list(trials))
+    return trials if isinstance(trials, ClaimableTrials) else ClaimableTrials(list(trials))
