@@ -120,8 +120,7 @@ class _Fitting(Struct, frozen=True):
         rows: list[int] = []
         disks: list[Disk] = []
         for at in bearing.tolist():
-            block, option = table.place(at)
-            slow = block.options[option].slow_disks
+            slow = table.source.options[table.option[at]].slow_disks
             rows += [at] * len(slow)
             disks += slow
         if not rows:
@@ -164,24 +163,19 @@ class _Fitting(Struct, frozen=True):
         """Rows with other disks. An order competes with those for as many instances, so that more
         of it is never slower."""
         count = table.count[rows]
-        made = with_runs(self.request, table.with_orders(rows.tolist(), disks))
+        made = with_runs(self.request, table.with_orders(rows, disks))
         return at_count(made, count)
 
     def _at_every_batch(self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]) -> Table:
         """The table with the orders that are not its own at every batch of their offers."""
-        by_block: dict[int, list[tuple[int, Disk]]] = {}
+        wanted = []
         for at, disk in sorted(orders, key=lambda order: int(wider.option[order[0]])):
-            block, option = wider.place(at)
-            if not any(disk is step for step in block.options[option].disks):
-                by_block.setdefault(int(wider.block[at]), []).append((option, disk))
-        for number, wanted in by_block.items():
-            kinds, options = table.before(number)
-            made = completed(self.request, table.blocks[number].with_disks(wanted))
-            made = replace(
-                made, block=made.block + number, kind=made.kind + kinds, option=made.option + options
-            )
-            table = table.beside(made)
-        return table
+            option = int(wider.option[at])
+            if not any(disk is step for step in wider.source.options[option].disks):
+                wanted.append((option, disk))
+        if not wanted:
+            return table
+        return table.beside(completed(self.request, wider.source.with_disks(wanted)))
 
     def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
         """The order from each start on that makes a run, or a sample, cheapest: less or more of
@@ -245,7 +239,7 @@ class _Search(Struct):
         """A search from a row of the table on."""
         disk, offer = table.disk[at], table.offer(at)
         disks = catalog.disks_of(offer.instance.cloud)
-        dataset_gib = table.blocks[0].request.dataset.total_mib / 1024
+        dataset_gib = table.source.request.dataset.total_mib / 1024
         return cls(
             start=at,
             disk=disk,

@@ -181,13 +181,13 @@ class _Above:
         """The same at points that are always those of a start: kept with the catalogue's steps,
         since no target changes what is reached there."""
         count = len(self._starts)
-        kept = [self._table.place(start.at)[0].reached for start in self._starts]
+        known = self._table.source.reached
         keys = [(int(self._table.row[start.at]), start.disk.rate) for start in self._starts]
-        if any(key not in of_block for key, of_block in zip(keys, kept, strict=True)):
+        if any(key not in known for key in keys):
             found = [self._reached(points, cache).reshape(2, count, -1) for cache in self._wanted]
-            for at, (key, of_block) in enumerate(zip(keys, kept, strict=True)):
-                of_block[key] = np.stack([reached[:, at] for reached in found])
-        every = np.stack([of_block[key] for key, of_block in zip(keys, kept, strict=True)], axis=2)
+            for place, key in enumerate(keys):
+                known[key] = np.stack([reached[:, place] for reached in found])
+        every = np.stack([known[key] for key in keys], axis=2)
         return self._above([one.reshape(2 * count, -1) for one in every])
 
     def _above(self, reached: list[Floats]) -> Floats:

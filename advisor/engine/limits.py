@@ -126,7 +126,7 @@ def most_count(request: Request, table: Table) -> Integers:
     """As many instances as may be had: `max_count`, and what the quota allows; one at least."""
     if not request.vcpu_quota:
         return np.full(len(table), request.max_count)
-    startable = [most_startable(one.offer, request.vcpu_quota) for one in table.options()]
+    startable = [most_startable(offer, request.vcpu_quota) for offer in table.offers()]
     most = np.minimum(request.max_count, np.maximum(1.0, np.array(startable)))
     return np.asarray(most.astype(np.intp)[table.option])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ class Rates(Protocol):
 
 class PreparedRows(Protocol):
     """Workloads on machines, predicted but for their disks; `cache` None: as the task has it."""
+
+    def beside(self, other: Any) -> PreparedRows:
+        """These, then those of another one at the same confidence."""
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Rates:
         """Rates of some rows, each with a disk of its own."""

@@ -3,61 +3,45 @@
 Many requests differ in their target, their price limit or how much they want to see. Preparing
 takes most of the time that an answer does, so whoever answers many of them prepares once. Threads
 may share it: what is computed for one question is put in place whole. A thread waits for another
-one only while that adds types without an accelerator, never for its question.
+one only while that adds types, never for its question.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
-from operator import attrgetter
 from threading import Lock
 from typing import TYPE_CHECKING
 
-import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Request
-from advisor.engine.candidates import (
-    Runnable,
-    cpu_only_query,
-    offers_of,
-    on_nodes,
-    query_of,
-    runnable,
-    workloads_of,
-)
+from advisor.catalog import Catalog, OfferQuery
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected, Request
+from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, on_nodes, query_of, runnable
+from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import fastest_of_each, is_plain, limits
-from advisor.engine.probability import Bounds
-from advisor.engine.table import Block, Table
+from advisor.engine.table import Candidates, Table
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats, PerformanceModel
+    from advisor.engine.model import PerformanceModel
 
-# Blocks of the model's rows are made one beyond so many.
-_MOST_BLOCKS = 4
 # Of all that is kept, at half a kilobyte each.
 _MOST_ROWS = 60_000
 
 
-class Group:
-    """Offers that were judged, as a table of what their types do with the catalogue's disks; None
-    where none runs. `not_runnable` has a reason for each type that runs in none of its regions."""
+class Predicted:
+    """What types do with the catalogue's disks, as a table; None where none runs. `not_runnable` has
+    a reason for each type that runs in none of its regions."""
 
     def __init__(
-        self, request: Request, table: Table | None, not_runnable: Sequence[Rejected], offers: int
+        self, request: Request, table: Table | None = None, not_runnable: Sequence[Rejected] = ()
     ) -> None:
-        self.request = request
-        self.table = table
-        self.not_runnable = not_runnable
-        self.offers = offers
+        self.request, self.table, self.not_runnable = request, table, not_runnable
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Types that were judged."""
+        """Types that are known."""
         run = self.table.names.tolist() if self.table else []
         return frozenset([*run, *(rejected.instance_type for rejected in self.not_runnable)])
 
@@ -68,117 +52,102 @@ class Group:
             return {}
         return fastest_of_each(list(limits(self.request, self.table)), self.table)
 
-    def beside(self, other: Group) -> Group:
-        """The types of both; the rows of the other one follow."""
-        tables = [group.table for group in (self, other) if group.table is not None]
-        return Group(
-            self.request,
-            Table.joined(tables) if tables else None,
-            [*self.not_runnable, *other.not_runnable],
-            self.offers + other.offers,
-        )
+    def rejected(self, names: Collection[str]) -> list[Rejected]:
+        """Those of some types that run nowhere."""
+        return [rejected for rejected in self.not_runnable if rejected.instance_type in names]
 
 
 class Prepared:
-    """Everything about requests that differ only in what `key_of` leaves out."""
+    """Everything about requests that differ only in what `key_of` leaves out. The types that are
+    `predicted` become more as questions ask for them."""
 
     def __init__(self, request: Request, catalog: Catalog, model: PerformanceModel) -> None:
         self.request = key_of(request)
         self.catalog = catalog
         self.model = model
-        self.was_asked = False
-        self._on_cpu = Group(self.request, None, (), 0)
-        self._whole: tuple[Group, Group] | None = None
+        self.predicted = Predicted(self.request)
+        self._cpus: tuple[float, CpuTypes] | None = None
+        self.all_accelerated: tuple[frozenset[str], int] | None = None
         self._growing = Lock()
 
-    @cached_property
-    def accelerated(self) -> Group:
-        """Accelerated types (for preprocessing: all)."""
-        offers = offers_of(self.request, self.catalog)
-        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
-        return self._group(offers, verdicts)
+    def copy_for(self, request: Request) -> Prepared:
+        """What is known, for a request that differs in nothing that was predicted: what is asked
+        for there is no concern of others who share this."""
+        own = Prepared(request, self.catalog, self.model)
+        own.predicted, own.all_accelerated = self.predicted, self.all_accelerated
+        return own
+
+    def accelerated(self) -> tuple[frozenset[str], int]:
+        """Names of all accelerated types (for preprocessing: of all), which are `predicted` then,
+        and how many offers they have."""
+        if self.all_accelerated is None:
+            with self._growing:
+                if self.all_accelerated is None:
+                    self.all_accelerated = self._add(query_of(self.request))
+        return self.all_accelerated
+
+    def with_accelerated(self, names: Collection[str]) -> Predicted:
+        """With some of the accelerated types."""
+        return self._with(names, query_of(self.request))
+
+    def with_cpus(self, names: Collection[str]) -> Predicted:
+        """With some of the types without an accelerator."""
+        return self._with(names, cpu_only_query(self.request))
+
+    def _with(self, names: Collection[str], query: OfferQuery) -> Predicted:
+        if not self.predicted.names.issuperset(names):
+            with self._growing:  # no thread may lose what another one has added meanwhile
+                new = tuple(name for name in names if name not in self.predicted.names)
+                self._add(replace(query, instances=new))
+        return self.predicted
+
+    def _add(self, query: OfferQuery) -> tuple[frozenset[str], int]:
+        """Predict the types of a query that are not known; the names of all, and their offers."""
+        known = self.predicted
+        offers = offers_of(self.request, self.catalog, query)
+        new = [offer for offer in offers if offer.instance.name not in known.names]
+        options: list[Runnable] = []
+        by_type: dict[tuple[str, str], Runnable | Rejected] = {}
+        for offer, verdict in zip(new, runnable(self.request, self.catalog, self.model, new), strict=True):
+            key = offer.instance.cloud, offer.instance.name
+            if isinstance(verdict, Runnable):
+                options += on_nodes(self.request, verdict)
+                by_type[key] = verdict
+            else:
+                by_type.setdefault(key, verdict)
+        table = known.table
+        if options:
+            added = Candidates.of(self.request, self.catalog, self.model, options)
+            table = added.grid if table is None else table.followed_by(added.grid)
+        rejected = [verdict for verdict in by_type.values() if isinstance(verdict, Rejected)]
+        self.predicted = Predicted(self.request, table, [*known.not_runnable, *rejected])
+        return frozenset(offer.instance.name for offer in offers), len(offers)
 
     @cached_property
     def lowest_by_type(self) -> Mapping[str, float]:
-        """The types of `accelerated` with the least that an instance costs, the cheapest first,
-        unbuilt."""
+        """The accelerated types with the least that an instance costs, the cheapest first, unbuilt."""
         return self.catalog.lowest_by_type(query_of(self.request))
 
-    def accelerated_of(self, names: Sequence[str]) -> Group:
-        """Some of the accelerated types, prepared for this question alone."""
-        query = replace(query_of(self.request), instances=tuple(names))
-        offers = offers_of(self.request, self.catalog, query)
-        return self._group(offers, list(runnable(self.request, self.catalog, self.model, offers)))
-
-    @cached_property
-    def cpus(self) -> CpuTypes:
-        """Types without an accelerator, unbuilt."""
-        return self._cpu_types(cpu_only_query(self.request))
-
-    def cpus_up_to(self, usd_per_hour: float) -> CpuTypes:
-        """Those of them that cost no more."""
-        if self.was_asked or not 0 < usd_per_hour < math.inf:
-            return self.cpus
-        query = replace(cpu_only_query(self.request), max_usd_per_hour=usd_per_hour)
-        return self._cpu_types(query)
-
-    def _cpu_types(self, query: OfferQuery) -> CpuTypes:
-        found = self.catalog.cpu_only(query)
-        types = sorted(found, key=attrgetter("usd_per_hour", "name"))
-        if not types:
-            return CpuTypes([], np.empty(0), np.empty(0))
-        most = self.model.most_on_cpu(
-            workloads_of(self.request),
-            np.array([one.cores for one in types]),
-            np.array([one.mark for one in types]),
-            [one.cpu_model for one in types],
-        )
-        usd = np.array([one.usd_per_hour for one in types])
-        return CpuTypes(types, most, usd)
-
-    def on_cpu(self, names: Sequence[str] = ()) -> Group:
-        """All types without an accelerator that were ever asked for whole, these among them."""
-        if not self._on_cpu.names.issuperset(names):
-            with self._growing:  # no thread may lose what another one has added meanwhile
-                self._on_cpu = self._with(self._on_cpu, names)
-        return self._on_cpu
-
-    def _with(self, known: Group, names: Sequence[str]) -> Group:
-        """The group with more types."""
-        new = tuple(name for name in names if name not in known.names)
-        if not new:
-            return known
-        query = replace(cpu_only_query(self.request), instances=new)
-        offers = offers_of(self.request, self.catalog, query)
-        verdicts = list(runnable(self.request, self.catalog, self.model, offers))
-        added = self._group(offers, verdicts)
-        both = known.beside(added)
-        if both.table is not None and len(both.table.blocks) > _MOST_BLOCKS:
-            # One call of many rows costs as much as one of few.
-            block = Block(self.request, self.catalog, self.model, both.table.options())
-            return Group(self.request, block.grid, both.not_runnable, both.offers)
-        return both
-
-    def whole(self, names: Sequence[str]) -> Group:
-        """The accelerated types, then all others that were ever asked for whole, these among
-        them."""
-        cpus = self.on_cpu(names)
-        known = self._whole
-        if known is None or known[0] is not cpus:
-            known = self._whole = cpus, self.accelerated.beside(cpus)
-        return known[1]
-
-    @property
-    def tables(self) -> list[Table]:
-        """What was predicted so far with the catalogue's disks."""
-        groups = self.accelerated, self.on_cpu()
-        return [group.table for group in groups if group.table is not None]
+    def cpus(self, usd_per_hour: float = math.inf) -> CpuTypes:
+        """Types without an accelerator that cost no more (and others where those are known),
+        unbuilt."""
+        if self._cpus is None or self._cpus[0] < usd_per_hour:
+            query = cpu_only_query(self.request)
+            if 0 < usd_per_hour < math.inf:
+                query = replace(query, max_usd_per_hour=usd_per_hour)
+            self._cpus = usd_per_hour, CpuTypes.of(self.request, self.catalog, self.model, query)
+        return self._cpus[1]
 
     @property
     def rows(self) -> int:
         """How many were predicted so far."""
-        known = self.__dict__.get("accelerated"), self._on_cpu
-        return sum(len(group.table) for group in known if group and group.table is not None)
+        return 0 if self.predicted.table is None else len(self.predicted.table)
+
+    @property
+    def counted_rows(self) -> int:
+        """Rows that were predicted so far where all types are looked at: the cheapest of all clouds
+        are few of those that are kept."""
+        return 0 if self.all_accelerated is None else self.rows
 
     @cached_property
     def unpriced(self) -> list[Rejected]:
@@ -189,55 +158,6 @@ class Prepared:
         """A candidate's disk with what it lends for a while."""
         instance = candidate.spec.offer.instance
         return self.catalog.disks_of(instance.cloud).with_burst(instance, candidate.spec.disk)
-
-    def at_confidences(
-        self, rows: Sequence[tuple[Table, int]], confidences: Sequence[float]
-    ) -> list[list[Bounds]]:
-        """Rows of tables of these offers at other confidences, all instances together.
-
-        Few are worth a close look: the first question does not wait for all the others.
-        """
-        by_block: dict[Block, list[int]] = {}
-        for place, (table, at) in enumerate(rows):
-            by_block.setdefault(table.place(at)[0], []).append(place)
-        found: list[list[Bounds]] = [[] for _ in rows]
-        for block, places in by_block.items():
-            some = [rows[place] for place in places]
-            rates = block.at_confidences(
-                confidences,
-                [int(table.row[at]) for table, at in some],
-                [table.disk[at].rate for table, at in some],
-                whole=self.was_asked,
-            )
-            count = np.tile([int(table.count[at]) for table, at in some], len(confidences))
-            columns = (count * rates.lower, count * rates.median, count * rates.upper)
-            levels = np.repeat(confidences, len(places))
-            each = (*columns, levels, np.asarray(rates.calibrated))
-            bounds = [Bounds(*values) for values in zip(*(column.tolist() for column in each), strict=True)]
-            for at, place in enumerate(places):
-                found[place] = bounds[at :: len(places)]
-        return found
-
-    def _group(self, offers: Sequence[Offer], verdicts: Sequence[Runnable | Rejected]) -> Group:
-        by_type: dict[tuple[str, str], Runnable | Rejected] = {}
-        for offer, verdict in zip(offers, verdicts, strict=True):
-            key = offer.instance.cloud, offer.instance.name
-            if isinstance(verdict, Runnable) or key not in by_type:
-                by_type[key] = verdict
-        able = (one for one in verdicts if isinstance(one, Runnable))
-        options = [option for one in able for option in on_nodes(self.request, one)]
-        table = Block(self.request, self.catalog, self.model, options).grid if options else None
-        rejected = [one for one in by_type.values() if isinstance(one, Rejected)]
-        return Group(self.request, table, rejected, len(offers))
-
-
-class CpuTypes(Struct, frozen=True):
-    """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
-    per second (0: nothing tells) and USD per hour of each."""
-
-    types: list[CpuOnly]
-    most: Floats
-    usd: Floats
 
 
 class Preparations:
@@ -258,13 +178,11 @@ class Preparations:
     def is_quick(self, request: Request) -> bool:
         """Whether columns tell who answers, and somebody has waited for them already."""
         prepared = self._known.get(key_of(request)) if is_plain(request) else None
-        return prepared is not None and prepared.was_asked
+        return prepared is not None and prepared.rows > 0
 
     def keep(self, request: Request, prepared: Prepared) -> None:
-        """Answer the request from what accelerated types do there, and nothing else of it: types
-        without an accelerator that are asked for now are no concern of others who share it."""
-        own = Prepared(request, self.catalog, self.model)
-        own.__dict__["accelerated"] = prepared.accelerated
+        """Answer the request from what is prepared there."""
+        own = prepared.copy_for(request)
         self._known[own.request] = own
 
     def of(self, request: Request) -> Prepared:
@@ -274,7 +192,7 @@ class Preparations:
             prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
             self._known[key] = prepared  # the last one used is the last one to go
             while len(self._known) > self._most or (
-                len(self._known) > 1 and sum(one.rows for one in self._known.values()) > _MOST_ROWS
+                len(self._known) > 1 and sum(known.rows for known in self._known.values()) > _MOST_ROWS
             ):
                 del self._known[next(iter(self._known))]
         return prepared

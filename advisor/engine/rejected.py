@@ -7,21 +7,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
-import numpy as np
 from msgspec import Struct
 
 from advisor.domain import LazyRejected, Rejected, Request, nearest_first
+from advisor.engine.cpus import SlowCpus
 from advisor.engine.limits import TOO_SLOW
-from advisor.engine.prepared import CpuTypes
 from advisor.engine.shortfalls import turned_down
 from advisor.engine.table import Table
-from advisor.messages import Message
-from advisor.units import format_rate, format_target
-
-if TYPE_CHECKING:
-    from advisor.engine.model import Integers
 
 
 class Missed(Struct, frozen=True):
@@ -30,40 +24,6 @@ class Missed(Struct, frozen=True):
     request: Request
     table: Table
     rows: Sequence[tuple[int, str]]
-
-
-class SlowCpus(Struct, frozen=True):
-    """Types without an accelerator (by their places) that compute less than is wanted, however well
-    everything else does."""
-
-    cpus: CpuTypes
-    places: Integers
-    wanted: float
-    instances: int
-
-    def rejected(self) -> Iterator[Rejected]:
-        """One record each."""
-        return map(self.record, self.places.tolist())
-
-    def record(self, place: int) -> Rejected:
-        """The type at a place, as rejected."""
-        wanted = format_target(self.wanted)
-        if self.instances > 1:
-            wanted = f"{format_rate(self.wanted / self.instances)} each"
-        cpu = self.cpus.types[place]
-        detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
-        return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
-
-    def near(self, price: float | None, most: int) -> Integers:
-        """Places among which the `most` nearest to a price are; without one, the cheapest."""
-        if price is None:
-            return self.places[:most]
-        usd = self.cpus.usd[self.places]  # rising
-        below = int(np.searchsorted(usd, price))
-        first = max(0, below - most)
-        if below:  # of types that cost the same none is left out
-            first = int(np.searchsorted(usd, usd[first]))
-        return self.places[first : below + most]
 
 
 class _Entry(NamedTuple):
@@ -87,30 +47,14 @@ class _Entry(NamedTuple):
                 return self.source
 
 
-def _cpu_bound(cores: float, rate: float, wanted: str) -> Message:
-    if cores == 1:
-        return Message(
-            "its core computes at most {rate:rate}/s (median), below {wanted}/s",
-            code="cpu_bound",
-            rate=rate,
-            wanted=wanted,
-        )
-    return Message(
-        "its {cores:g} cores compute at most {rate:rate}/s (median), below {wanted}/s",
-        code="cpu_bound",
-        cores=cores,
-        rate=rate,
-        wanted=wanted,
-    )
-
-
 class Rejections(LazyRejected):
     """The cheapest first, those without a price last."""
 
     def __init__(
-        self, listed: Sequence[Rejected], missed: Sequence[Missed], slow: Sequence[SlowCpus] = ()
+        self, listed: Sequence[Rejected], missed: Missed | None = None, slow: Sequence[SlowCpus] = ()
     ) -> None:
-        self._listed, self._missed, self._slow = listed, missed, slow
+        self._listed, self._slow = listed, slow
+        self._missed = () if missed is None else (missed,)
 
     @cached_property
     def counts(self) -> Mapping[str, int]:

@@ -77,9 +77,8 @@ def most_first_epoch_hours(request: Request, lower: float) -> float:
 
 def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     target, count = request.target_throughput or 0.0, int(one.count[0])
-    option = one.blocks[int(one.block[0])]
     instance = one.offer(0).instance
-    workload = option.workloads[int(one.row[0])]
+    workload = one.source.workloads[int(one.row[0])]
     parameters = {
         "p": percentile,
         "lower": floor_rate(float(one.lower[0])),

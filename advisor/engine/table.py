@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -41,62 +41,113 @@ if TYPE_CHECKING:
 Objects = NDArray[Any]
 
 
-class Block:
-    """Offers that were predicted together at all their batch sizes: the model's rows, and what
-    of them no disk changes. `disks` of a table are whatever disks they are asked with."""
+class Candidates(Struct, frozen=True, kw_only=True, dict=True):
+    """Options (offers that can run a request) at all their batch sizes, predicted but for their
+    disks. `names` and `cheapest_offer` are of their instance types, which `kind` of an option
+    numbers; `pairs` and `rows` are those of the model, each option's from `first` on.
+    """
 
-    def __init__(
-        self, request: Request, catalog: Catalog, model: PerformanceModel, options: Iterable[Runnable]
-    ) -> None:
+    request: Request
+    model: PerformanceModel
+    options: list[Runnable]
+    names: Objects
+    cheapest_offer: Floats
+    kind: Integers
+    sizes: Integers
+    nodes: Integers
+    gpus: Integers
+    offer_usd: Floats
+    pairs: list[tuple[Workload, Resources]]
+    rows: PreparedRows
+    # What was asked of some rows before. Log rates with less and less of a disk: see `disks`.
+    reached: dict[tuple[int, DiskRate], Floats] = field(default_factory=dict)
+    known_latencies: dict[int, Latency | None] = field(default_factory=dict)
+    # At several confidences: rows, and by row the first of its and the step to each further one.
+    known_closer: dict[tuple[float, ...], tuple[PreparedRows, dict[int, tuple[int, int]]]] = field(
+        default_factory=dict
+    )
+
+    @classmethod
+    def of(
+        cls, request: Request, catalog: Catalog, model: PerformanceModel, options: Iterable[Runnable]
+    ) -> Candidates:
+        """Options, one at least, by type."""
         by_type: dict[tuple[str, str], list[Runnable]] = {}
         for option in options:
             instance = option.offer.instance
             by_type.setdefault((instance.cloud, instance.name), []).append(option)
-        self.request, self._model = request, model
-        self.options = [option for some in by_type.values() for option in some]
-        self.names = [name for _, name in by_type]
-        self.cheapest_offer = np.array(
-            [min(one.offer.price.usd_per_hour for one in some) for some in by_type.values()]
-        )
-        counts = [len(some) for some in by_type.values()]
-        self.kinds = np.repeat(np.arange(len(by_type)), counts)
-        self._pairs: list[tuple[Workload, Resources]] = []
-        for option in self.options:
+        sorted_options = [option for some in by_type.values() for option in some]
+        pairs: list[tuple[Workload, Resources]] = []
+        for option in sorted_options:
             has = resources_of(catalog, option.offer, option.disks[0], option.max_gpus, option.nodes)
-            self._pairs += [(workload, has) for workload in option.workloads]
-        self.sizes = np.array([len(one.workloads) for one in self.options], dtype=np.intp)
-        self.first = np.cumsum(self.sizes) - self.sizes
-        preprocessing = request.task is Task.PREPROCESSING
-        self.nodes = np.array([one.nodes for one in self.options], dtype=np.intp)
-        self.gpus = self.nodes * np.array(
-            [1 if preprocessing else used_gpus(one.offer.instance, one.max_gpus) for one in self.options]
+            pairs += [(workload, has) for workload in option.workloads]
+        nodes = np.array([option.nodes for option in sorted_options], dtype=np.intp)
+        gpus = [
+            1 if request.task is Task.PREPROCESSING else used_gpus(option.offer.instance, option.max_gpus)
+            for option in sorted_options
+        ]
+        return cls(
+            request=request,
+            model=model,
+            options=sorted_options,
+            names=_objects([name for _, name in by_type]),
+            cheapest_offer=np.array(
+                [min(option.offer.price.usd_per_hour for option in some) for some in by_type.values()]
+            ),
+            kind=np.repeat(np.arange(len(by_type)), [len(some) for some in by_type.values()]),
+            sizes=np.array([len(option.workloads) for option in sorted_options], dtype=np.intp),
+            nodes=nodes,
+            gpus=nodes * np.array(gpus),
+            offer_usd=np.array([option.offer.price.usd_per_hour for option in sorted_options]),
+            pairs=pairs,
+            rows=model.prepare(pairs, confidence=request.confidence),
         )
-        self.offer_usd = np.array([one.offer.price.usd_per_hour for one in self.options])
-        # The model's rows: each option at each of its batch sizes.
-        self.rows = model.prepare(self._pairs, confidence=request.confidence)
-        self._latencies: dict[int, Latency | None] = {}
-        self._at: dict[tuple[float, ...], PreparedRows] = {}
-        # Log rates with less and less of a disk, by row and disk: see `least_disk`.
-        self.reached: dict[tuple[int, DiskRate], Floats] = {}
+
+    def beside(self, other: Candidates) -> Candidates:
+        """These, and others of other types behind them: rows, options and types keep their places."""
+        return Candidates(
+            request=self.request,
+            model=self.model,
+            options=[*self.options, *other.options],
+            names=np.concatenate([self.names, other.names]),
+            cheapest_offer=np.concatenate([self.cheapest_offer, other.cheapest_offer]),
+            kind=np.concatenate([self.kind, other.kind + len(self.names)]),
+            sizes=np.concatenate([self.sizes, other.sizes]),
+            nodes=np.concatenate([self.nodes, other.nodes]),
+            gpus=np.concatenate([self.gpus, other.gpus]),
+            offer_usd=np.concatenate([self.offer_usd, other.offer_usd]),
+            pairs=[*self.pairs, *other.pairs],
+            rows=self.rows.beside(other.rows),
+            reached=self.reached,
+            known_latencies=self.known_latencies,
+            known_closer=self.known_closer,
+        )
+
+    @cached_property
+    def first(self) -> Integers:
+        """Where each option's rows begin."""
+        return np.asarray(np.cumsum(self.sizes) - self.sizes)
 
     @cached_property
     def workloads(self) -> Objects:
         """Of each of the model's rows."""
-        return _objects([workload for workload, _ in self._pairs])
+        return _objects([workload for workload, _ in self.pairs])
 
     @cached_property
     def grid(self) -> Table:
         """Every option with each of its disks at each batch size."""
-        return self.with_disks([(at, disk) for at, one in enumerate(self.options) for disk in one.disks])
+        return self.with_disks(
+            [(place, disk) for place, option in enumerate(self.options) for disk in option.disks]
+        )
 
-    @cached_property
-    def on_hard_disks(self) -> Table:
-        """The same with the hard disks, which are seldom enough."""
-        return self.with_disks([(at, disk) for at, one in enumerate(self.options) for disk in one.slow_disks])
+    def on_hard_disks(self, kinds: Booleans) -> Table:
+        """The same of some types (by kind) with the hard disks, which are seldom enough."""
+        wanted = np.flatnonzero(kinds[self.kind]).tolist()
+        return self.with_disks([(place, disk) for place in wanted for disk in self.options[place].slow_disks])
 
     def with_disks(self, wanted: Sequence[tuple[int, Disk]]) -> Table:
         """Options (by their place) with disks of any order, at each batch size."""
-        options = np.array([at for at, _ in wanted], dtype=np.intp)
+        options = np.array([place for place, _ in wanted], dtype=np.intp)
         sizes = self.sizes[options]
         spec = np.repeat(np.arange(len(wanted)), sizes)
         within = np.arange(len(spec)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -105,33 +156,27 @@ class Block:
 
     def rows_with(self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers) -> Table:
         """The model's rows of options, each with one of the disks: `which` of them."""
-        count, request, nodes = len(rows), self.request, self.nodes[options]
-        if not count:
-            return Table.empty(self)
+        request, nodes = self.request, self.nodes[options]
         rates = DiskTable.of([disk.rate for disk in disks]).take(which)
         steady = self.rows.columns_with(rows, rates)
         first = steady
         if request.task is Task.TRAINING:
             first = self.rows.columns_with(rows, rates, CacheState.COLD)
-        disk_usd = np.array([disk.usd_per_hour for disk in disks])[which]
-        workloads = self.workloads[rows]
-        p99 = np.zeros(count)
+        p99 = np.zeros(len(rows))
         if request.max_latency_ms is not None:
-            p99 = self._p99_seconds[rows]
+            latencies = self.latencies(rows.tolist())
+            p99 = np.array([np.inf if latency is None else latency.p99_seconds for latency in latencies])
         return Table(
-            blocks=(self,),
-            block=np.zeros(count, dtype=np.intp),
-            names=_objects(self.names),
-            cheapest_offer=self.cheapest_offer,
-            kind=self.kinds[options],
+            source=self,
+            kind=self.kind[options],
             option=options,
             spec=which,
             row=rows,
             disk=_objects(disks)[which],
-            disk_type=np.array([hash(disk.rate.type) for disk in disks])[which],
-            batch=np.array([workload.batch_size for workload in workloads]),
+            disk_type=np.array([hash(disk.rate.type) for disk in disks], dtype=np.intp)[which],
+            batch=np.array([workload.batch_size for workload in self.workloads[rows]], dtype=np.intp),
             offer_usd=self.offer_usd[options],
-            disk_usd=disk_usd,
+            disk_usd=np.array([disk.usd_per_hour for disk in disks], dtype=float)[which],
             lower_each=steady.lower,
             median_each=steady.median,
             upper_each=steady.upper,
@@ -144,53 +189,44 @@ class Block:
             count=nodes,
         )
 
-    @cached_property
-    def _p99_seconds(self) -> Floats:
-        """Of each of the model's rows; infinite where nobody waits."""
-        found = self.latencies(range(len(self._pairs)))
-        return np.array([np.inf if one is None else one.p99_seconds for one in found])
-
-    def latencies(self, rows: Iterable[int]) -> list[Latency | None]:
+    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
         """How soon a batch of some rows is done; disks have no part in it."""
-        wanted = list(rows)
-        missing = [row for row in wanted if row not in self._latencies]
+        missing = [row for row in dict.fromkeys(rows) if row not in self.known_latencies]
         if missing:
-            pairs = [self._pairs[row] for row in missing]
-            told = batch_latencies(pairs, self._model, self.request.confidence)
-            self._latencies.update(zip(missing, told, strict=True))
-        return [self._latencies[row] for row in wanted]
+            pairs = [self.pairs[row] for row in missing]
+            latencies = batch_latencies(pairs, self.model, self.request.confidence)
+            self.known_latencies.update(zip(missing, latencies, strict=True))
+        return [self.known_latencies[row] for row in rows]
 
     def at_confidences(
-        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate], *, whole: bool
+        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate]
     ) -> Rates:
-        """Some rows with a disk each, at the first confidence, then at the next; `whole` prepares
-        all rows, once."""
-        key, places, count = tuple(confidences), rows, len(self._pairs)
-        prepared = self._at.get(key)
-        if prepared is None:
-            pairs = self._pairs if whole else [self._pairs[row] for row in rows]
-            prepared = self._model.prepare_each(pairs, confidences=confidences)
-            if whole:
-                self._at[key] = prepared
-            else:
-                places, count = range(len(rows)), len(rows)
-        every = [level * count + place for level in range(len(key)) for place in places]
-        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(key)))
+        """Some rows with a disk each, at the first confidence, then at the next."""
+        prepared, places = self.known_closer.get(tuple(confidences), (None, {}))
+        missing = [row for row in dict.fromkeys(rows) if row not in places]
+        if missing:
+            pairs = [self.pairs[row] for row in missing]
+            added = self.model.prepare_each(pairs, confidences=confidences)
+            before = len(confidences) * len(places)
+            places = places | {row: (before + at, len(missing)) for at, row in enumerate(missing)}
+            prepared = added if prepared is None else prepared.beside(added)
+            self.known_closer[tuple(confidences)] = prepared, places
+        assert prepared is not None
+        firsts = [places[row] for row in rows]
+        every = [first + level * step for level in range(len(confidences)) for first, step in firsts]
+        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(confidences)))
 
 
 class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
-    `names` and `cheapest_offer` are of the instance types, which `kind` numbers; `option` numbers
-    offers and `spec` offers with a disk, `row` the model's rows in `blocks[block]`. Rates ending in
-    `_each` are one instance's, `first_*` those of the first pass over the data, of all nodes that
-    train together. `hours_*` are the run's on all `count` instances, 0 where there is no run.
+    `kind` numbers the instance types, `option` the offers and `row` the model's rows of `source`;
+    `spec` numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those
+    of the first pass over the data, of all nodes that train together. `hours_*` are the run's on
+    all `count` instances, None where there is no run.
     """
 
-    blocks: tuple[Block, ...]
-    names: Objects
-    cheapest_offer: Floats
-    block: Integers
+    source: Candidates
     kind: Integers
     option: Integers
     spec: Integers
@@ -216,6 +252,11 @@ class Table(Struct, frozen=True, kw_only=True):
 
     def __len__(self) -> int:
         return len(self.row)
+
+    @property
+    def names(self) -> Objects:
+        """Of the instance types."""
+        return self.source.names
 
     @property
     def usd_each(self) -> Floats:
@@ -252,194 +293,109 @@ class Table(Struct, frozen=True, kw_only=True):
         """What the run costs at most; infinite without a run."""
         return np.inf * self.usd if self.hours_upper is None else self.hours_upper * self.usd
 
-    @classmethod
-    def empty(cls, block: Block) -> Table:
-        """A table of the block's types without rows."""
-        none: dict[str, Any] = dict.fromkeys(_COLUMNS, np.empty(0))
-        whole = dict.fromkeys(
-            ("block", "kind", "option", "spec", "row", "count", "batch", "disk_type", "bottleneck"),
-            np.empty(0, dtype=np.intp),
-        )
-        return cls(
-            blocks=(block,),
-            names=_objects(block.names),
-            cheapest_offer=block.cheapest_offer,
-            **{**none, **whole, "calibrated": np.empty(0, dtype=bool), "disk": _objects([])},
-        )
-
     def take(self, rows: Integers | Booleans) -> Table:
         """Some of its rows."""
         if rows.dtype == bool and rows.all():
             return self
-        changed: dict[str, Any] = {name: getattr(self, name)[rows] for name in _COLUMNS}
-        for name in _HOURS:
-            column = getattr(self, name)
-            changed[name] = None if column is None else column[rows]
-        return replace(self, **changed)
+        return replace(self, **{name: getattr(self, name)[rows] for name in self._columns()})
 
     def beside(self, other: Table) -> Table:
-        """These rows, then those of another table of the same blocks."""
-        if not len(other):
-            return self
-        parts = (self, other)
-        changed: dict[str, Any] = {
-            name: np.concatenate([getattr(one, name) for one in parts])
-            for name in (*_COLUMNS, *(() if self.hours_upper is None else _HOURS))
+        """These rows, then those of another table, of the same candidates or of these and more."""
+        columns = {
+            name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in self._columns()
         }
-        changed["spec"] = np.concatenate([self.spec, other.spec + _beyond(self.spec)])
-        return replace(self, **changed)
+        columns["spec"] = np.concatenate([self.spec, other.spec + int(self.spec.max(initial=-1)) + 1])
+        more = len(other.source.options) > len(self.source.options)
+        return replace(self, source=other.source if more else self.source, **columns)
 
-    @staticmethod
-    def joined(tables: Sequence[Table]) -> Table:
-        """Tables of different types as one; one at least."""
-        if len(tables) == 1:
-            return tables[0]
-        hours = () if tables[0].hours_upper is None else _HOURS
-        columns: dict[str, list[Any]] = {name: [] for name in (*_COLUMNS, *hours)}
-        beyond = dict.fromkeys(_NUMBERS, 0)
-        for one in tables:
-            for name, values in columns.items():
-                column = getattr(one, name)
-                values.append(column + beyond[name] if name in beyond else column)
-            beyond["block"] += len(one.blocks)
-            beyond["kind"] += len(one.names)
-            beyond["option"] += sum(len(block.options) for block in one.blocks)
-            beyond["spec"] += _beyond(one.spec)
-        return replace(
-            tables[0],
-            blocks=tuple(block for one in tables for block in one.blocks),
-            names=np.concatenate([one.names for one in tables]),
-            cheapest_offer=np.concatenate([one.cheapest_offer for one in tables]),
-            **{name: np.concatenate(values) for name, values in columns.items()},
+    def followed_by(self, other: Table) -> Table:
+        """These rows, then those of other candidates of other types."""
+        source = self.source
+        moved = replace(
+            other,
+            source=source.beside(other.source),
+            kind=other.kind + len(source.names),
+            option=other.option + len(source.options),
+            row=other.row + len(source.pairs),
         )
+        return self.beside(moved)
 
-    def options(self) -> list[Runnable]:
-        """What `option` numbers."""
-        return [option for block in self.blocks for option in block.options]
+    def _columns(self) -> Sequence[str]:
+        return _COLUMNS if self.hours_upper is None else (*_COLUMNS, *_HOURS)
 
     def offers(self) -> list[Offer]:
-        """The offers of `options`."""
-        return [option.offer for option in self.options()]
+        """What `option` numbers."""
+        return [option.offer for option in self.source.options]
 
-    def place(self, at: int) -> tuple[Block, int]:
-        """A row's block, and its option's place there."""
-        block, option = int(self.block[at]), int(self.option[at])
-        return self.blocks[block], option - self.before(block)[1]
-
-    def offer(self, at: int) -> Offer:
+    def offer(self, row: int) -> Offer:
         """A row's offer."""
-        block, option = self.place(at)
-        return block.options[option].offer
-
-    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
-        """How soon a batch of each of some rows is done."""
-        found: dict[int, Latency | None] = {}
-        for number in distinct(self.block[list(rows)]).tolist():
-            some = [at for at in rows if self.block[at] == number]
-            each = self.blocks[number].latencies(self.row[some].tolist())
-            found.update(zip(some, each, strict=True))
-        return [found[at] for at in rows]
-
-    def before(self, number: int) -> tuple[int, int]:
-        """How many types and how many options the blocks before one have."""
-        earlier = self.blocks[:number]
-        return sum(len(one.names) for one in earlier), sum(len(one.options) for one in earlier)
+        return self.source.options[int(self.option[row])].offer
 
     def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None) -> Floats:
         """Logarithms (n, k) of the lower bounds of n rows with k disks each: columns (n, k)."""
-        found = np.empty_like(disks.iops)
-        for number in distinct(self.block[rows]):
-            at = np.flatnonzero(self.block[rows] == number)
-            some = disks.take(at)
-            each = np.repeat(self.row[rows[at]], found.shape[1])
-            lowers = self.blocks[number].rows.log_lowers(each, some.raveled(), cache)
-            found[at] = lowers.reshape(some.iops.shape)
-        return found
+        each = np.repeat(self.row[rows], disks.iops.shape[1])
+        return self.source.rows.log_lowers(each, disks.raveled(), cache).reshape(disks.iops.shape)
 
-    def with_orders(self, rows: Sequence[int], disks: Sequence[Disk]) -> Table:
-        """Some rows with other disks, in the same order and on as many instances; without runs."""
-        found: Table | None = None
-        order: list[int] = []
-        for number in sorted({int(self.block[at]) for at in rows}):
-            some = [place for place, at in enumerate(rows) if self.block[at] == number]
-            at = np.array([rows[place] for place in some])
-            block = self.blocks[number]
-            _, before = self.before(number)
-            made = block.rows_with(
-                self.row[at], self.option[at] - before, [disks[place] for place in some], np.arange(len(some))
-            )
-            made = replace(
-                made,
-                blocks=self.blocks,
-                names=self.names,
-                cheapest_offer=self.cheapest_offer,
-                block=self.block[at],
-                kind=self.kind[at],
-                option=self.option[at],
-                count=self.count[at],
-            )
-            found = made if found is None else found.beside(made)
-            order += some
-        assert found is not None
-        return found.take(np.argsort(np.array(order)))
+    def with_orders(self, rows: Integers, disks: Sequence[Disk]) -> Table:
+        """Some rows with other disks, on as many instances; without runs."""
+        made = self.source.rows_with(self.row[rows], self.option[rows], disks, np.arange(len(rows)))
+        return replace(made, count=self.count[rows])
 
     def candidates(self, rows: Iterable[int], request: Request) -> list[Candidate]:
         """Some rows as records, with latencies where those are limited."""
-        listed, found = list(rows), dict[int, Candidate]()
-        for number in sorted({int(self.block[at]) for at in listed}):
-            block = self.blocks[number]
-            some = [at for at in listed if self.block[at] == number]
-            places, disks = self.row[some].tolist(), self.disk[some].tolist()
-            told = block.rows.with_disks(places, [disk.rate for disk in disks])
-            limited = request.max_latency_ms is not None
-            latencies = block.latencies(places) if limited else [None] * len(some)
-            for at, disk, prediction, latency in zip(some, disks, told, latencies, strict=True):
-                option, count = block.options[self.place(at)[1]], int(self.count[at])
-                first = self.first_epoch(at, request)
-                found[at] = Candidate(
+        rows = list(rows)
+        source, places, disks = self.source, self.row[rows].tolist(), self.disk[rows].tolist()
+        predictions = source.rows.with_disks(places, [disk.rate for disk in disks])
+        limited = request.max_latency_ms is not None
+        latencies = source.latencies(places) if limited else [None] * len(rows)
+        records = []
+        for row, place, disk, prediction, latency in zip(
+            rows, places, disks, predictions, latencies, strict=True
+        ):
+            option, count = source.options[self.option[row]], int(self.count[row])
+            first = self.first_epoch(row, request)
+            records.append(
+                Candidate(
                     spec=Spec(offer=option.offer, disk=disk, count=count),
-                    workload=block.workloads[self.row[at]],
+                    workload=source.workloads[place],
                     prediction=prediction.times(count),
                     latency=latency,
-                    run=self._run(at, request, first),
+                    run=self._run(row, request, first),
                     first_epoch=first,
                     notes=option.notes,
                 )
-        return [found[at] for at in listed]
+            )
+        return records
 
-    def first_epoch(self, at: int, request: Request) -> Span | None:
+    def first_epoch(self, row: int, request: Request) -> Span | None:
         """Hours of a row's first epoch (of as much of it as is run), where it trains."""
         if request.task is not Task.TRAINING:
             return None
         samples = min(request.run_samples or math.inf, request.dataset.samples)
-        rates = self.first_upper[at], self.first_median[at], self.first_lower[at]
+        rates = self.first_upper[row], self.first_median[row], self.first_lower[row]
         lower, median, upper = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
         return Span(lower=lower, median=median, upper=upper)
 
-    def _run(self, at: int, request: Request, first: Span | None) -> RunTime | None:
+    def _run(self, row: int, request: Request, first: Span | None) -> RunTime | None:
         if request.run_samples is None or self.hours_upper is None:
             return None
         assert self.hours_lower is not None
         assert self.hours_median is not None
         hours = Span(
-            lower=float(self.hours_lower[at]),
-            median=float(self.hours_median[at]),
-            upper=float(self.hours_upper[at]),
+            lower=float(self.hours_lower[row]),
+            median=float(self.hours_median[row]),
+            upper=float(self.hours_upper[row]),
         )
         return RunTime(samples=request.run_samples, hours=hours, first_epoch=first)
 
 
-# Numbers that begin anew in each table.
-_NUMBERS = ("block", "kind", "option", "spec")
 _HOURS = ("hours_lower", "hours_median", "hours_upper")
-_OF_TYPES = ("blocks", "names", "cheapest_offer")
-_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, *_OF_TYPES))
+_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, "source"))
 
 
 def distinct(values: Integers) -> Integers:
     """Each value once, rising. `np.unique` without an index imports numpy.ma, 10 ms of a start."""
-    found: Integers = np.unique(values, return_index=True)[0]
-    return found
+    return np.asarray(np.unique(values, return_index=True)[0])
 
 
 def is_among(values: Integers, wanted: Integers) -> Booleans:
@@ -447,9 +403,8 @@ def is_among(values: Integers, wanted: Integers) -> Booleans:
     known = distinct(wanted)
     if not len(known):
         return np.zeros(len(values), dtype=bool)
-    at = np.minimum(np.searchsorted(known, values), len(known) - 1)
-    found: Booleans = known[at] == values
-    return found
+    nearest = np.minimum(np.searchsorted(known, values), len(known) - 1)
+    return np.asarray(known[nearest] == values)
 
 
 def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
@@ -459,10 +414,6 @@ def best_of_each(groups: Integers, *keys: Floats | Integers) -> Integers:
     sorted_groups = groups[order]
     first = np.concatenate([[True], sorted_groups[1:] != sorted_groups[:-1]])[: len(order)]
     return np.asarray(order[first])
-
-
-def _beyond(numbers: Integers) -> int:
-    return int(numbers.max(initial=-1)) + 1
 
 
 def _objects(records: Sequence[Any]) -> Objects:

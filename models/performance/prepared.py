@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -32,6 +34,7 @@ from advisor.models.performance.step_times import GpuRate
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.patience import require_wanted
 
+E = TypeVar("E")
 _STORAGE = STAGES.index(Stage.STORAGE)
 # A stage that the rate depends on less than this is not worth a word.
 MATTERS = 0.05
@@ -86,6 +89,10 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
     def predictions(self) -> list[Prediction]:
         """The same as records, with their words."""
         return self._worded(range(len(self.rates)), self.estimates())
+
+    def beside(self, other: PreparedRows) -> PreparedRows:
+        """These, then those of another one at the same confidence."""
+        return stacked([self, other])
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         """What is predicted of some rows, each with a disk of its own, without their words;
@@ -169,8 +176,8 @@ def _finite(rates: list[float]) -> dict[Stage, float]:
 
 
 def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
-    """The rows of several, one after the other, for `columns_with` and `log_lowers` alone: they may
-    be of several confidences, and words about them are those of the first."""
+    """The rows of several, one after the other. They may be of several confidences, of which records
+    have the first."""
     columns = {
         name: np.concatenate([getattr(part.columns, name) for part in parts])
         for name in PipelineColumns.__struct_fields__
@@ -180,7 +187,18 @@ def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
         columns=PipelineColumns(**columns),
         rates=np.concatenate([part.rates for part in parts]),
         spread=Spread.joined([part.spread for part in parts]),
+        words=Words(
+            loads=_chained([part.words.loads for part in parts]),
+            machines=_chained([part.words.machines for part in parts]),
+            gpu_rates=_chained([part.words.gpu_rates for part in parts]),
+            scalings=_chained([part.words.scalings for part in parts]),
+            wording=parts[0].words.wording,
+        ),
     )
+
+
+def _chained(lists: Iterable[Sequence[E]]) -> list[E]:
+    return list(chain.from_iterable(lists))
 
 
 def alone(rate: GpuRate, confidence: float) -> Prediction:

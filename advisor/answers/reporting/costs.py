@@ -135,7 +135,8 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
     request, free = answer.request, _without_limits(answer.request)
     named = _named(answer)
     known = {_key(candidate) for candidate in named}
-    specs = (candidate for table in prepared.tables for candidate in specs_of(free, table))
+    table = prepared.predicted.table
+    specs = specs_of(free, table) if table else []
     others = [candidate for candidate in specs if _key(candidate) not in known]
     drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
     for candidate in _best_of_each_gpu(others):

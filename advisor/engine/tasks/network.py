@@ -22,6 +22,7 @@ from advisor.engine.assumptions import chosen_assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.constraints import Amount, Constraint
 from advisor.engine.effort import Effort
+from advisor.engine.judging import Judgement, judgement
 from advisor.engine.limits import (
     GOOD_ENOUGH,
     Limit,
@@ -41,7 +42,6 @@ from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.prepared import Preparations, Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.rejected import Missed, Rejections
-from advisor.engine.search import Found, searched
 from advisor.engine.table import Table
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
@@ -65,25 +65,24 @@ def recommend(request: Request, preparations: Preparations, *, today: date) -> R
     return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
 
 
-class Searched(Struct, frozen=True):
-    """What became of all types, and the rows of those that were looked at."""
+class NetworkOptions(Struct, frozen=True):
+    """What is prepared of the workload, and what became of all types."""
 
     prepared: Prepared
-    found: Found
-    table: Table | None
+    judgement: Judgement
 
     @property
     def rejected(self) -> Sequence[Rejected]:
         """Types that do not run the workload."""
-        return self.found.rejected
+        return self.judgement.rejected
 
     @property
     def considered(self) -> int:
         """Priced offers looked at."""
-        return self.found.considered
+        return self.judgement.considered
 
 
-class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
+class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation]):
     """Training, inference and preprocessing of a network."""
 
     answer = Recommendation
@@ -91,18 +90,16 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
     def __init__(self, preparations: Preparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
 
-    def options(self, request: Request, most_usd_per_hour: float | None = None) -> Searched:
+    def options(self, request: Request, most_usd_per_hour: float | None = None) -> NetworkOptions:
         """Types that may be among the best, and why the others are not."""
         require_countable(request)
         prepared = self.preparations.of(request)
-        found = searched(request, prepared, request.max_results)
-        prepared.was_asked = True
-        table = Table.joined([one.table for one in found.looked]) if found.looked else None
-        return Searched(prepared, found, table)
+        return NetworkOptions(prepared, judgement(request, prepared, request.max_results))
 
-    def predict(self, request: Request, options: Searched) -> Table | None:
+    def predict(self, request: Request, options: NetworkOptions) -> Table | None:
         """Every spec and batch size of the types that were looked at."""
-        return options.table
+        judged = options.judgement.judged
+        return None if judged is None else judged.table
 
     def limits(self, request: Request, table: Table) -> Sequence[Limit]:
         """The limits that are set, in the order in which a type is judged."""
@@ -124,69 +121,69 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
         """Samples per second at the lower bound."""
         return table.lower
 
-    def ranked_rows(self, request: Request, options: Searched, table: Table) -> Integers:
+    def ranked_rows(self, request: Request, options: NetworkOptions, table: Table) -> Integers:
         """Those that may be shown."""
-        rows, before = [np.empty(0, dtype=np.intp)], 0
-        for one in options.found.looked:
-            rows.append(one.best + before)
-            before += len(one.table)
-        ranked = _sorted(request, table, np.concatenate(rows))
+        judged = options.judgement.judged
+        assert judged is not None
+        ranked = _sorted(request, table, judged.best)
         if request.target_throughput is None and len(ranked):
             ranked = ranked[table.lower[ranked] >= LEAST_SHARE * table.lower[ranked[0]]]
         return ranked
 
-    def by_rank(self, request: Request, options: Searched, table: Table, ranked: Integers) -> Iterator[int]:
+    def by_rank(
+        self, request: Request, options: NetworkOptions, table: Table, ranked: Integers
+    ) -> Iterator[int]:
         """Every type that answers, those too dear to be shown among them."""
         first = ranked[:1]  # what is too dear to be shown is dearer than the first
         yield from first.tolist()
-        beyond, before = [ranked], 0
-        for one in options.found.looked:
-            good = answering(request, one.table) & one.beyond[one.table.kind]
-            if good.any():
-                beyond.append(best_rows(request, one.table, np.flatnonzero(good)) + before)
-            before += len(one.table)
-        yield from _sorted(request, table, np.concatenate(beyond))[len(first) :].tolist()
+        judged = options.judgement.judged
+        assert judged is not None
+        dear = np.flatnonzero(answering(request, table) & judged.beyond[table.kind])
+        every = np.concatenate([ranked, best_rows(request, table, dear)])
+        yield from _sorted(request, table, every)[len(first) :].tolist()
 
     def candidates(self, request: Request, table: Table, rows: Sequence[int]) -> list[Candidate]:
         """Rows as records, with latencies where those are limited."""
         return table.candidates(rows, request)
 
     def shown(
-        self, request: Request, options: Searched, table: Table, rows: Sequence[int]
+        self, request: Request, options: NetworkOptions, table: Table, rows: Sequence[int]
     ) -> list[Candidate]:
         """Rows as records, each with its latency and with what its disk lends for a while."""
+        latencies = table.source.latencies(table.row[rows].tolist())
         return [
             replace(
                 candidate,
                 spec=replace(candidate.spec, disk=options.prepared.with_burst(candidate)),
                 latency=latency,
             )
-            for candidate, latency in zip(table.candidates(rows, request), table.latencies(rows), strict=True)
+            for candidate, latency in zip(table.candidates(rows, request), latencies, strict=True)
         ]
 
-    def nearest(self, request: Request, options: Searched, table: Table) -> Candidate | None:
+    def nearest(self, request: Request, options: NetworkOptions, table: Table) -> Candidate | None:
         """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
         sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
         affordable = _as_many_as_affordable(request, table)
         row = _nearest_row(request, affordable, np.flatnonzero(sure))
         return None if row is None else self.shown(request, options, affordable, [row])[0]
 
-    def rejected(self, request: Request, options: Searched, table: Table | None) -> Rejections:
+    def rejected(self, request: Request, options: NetworkOptions, table: Table | None) -> Rejections:
         """Types that are not recommended, whose records are made when asked for."""
         # An answer at surer prices is asked for its first spec alone.
         at_any_price = request.listed_on is None and request.price_spread is None
         unpriced = options.prepared.unpriced if at_any_price else ()
+        judged = options.judgement.judged
         return Rejections(
             [*options.rejected, *unpriced],
-            [Missed(request, one.table, one.missed) for one in options.found.looked],
-            options.found.slow,
+            None if judged is None else Missed(request, judged.table, judged.missed),
+            options.judgement.slow,
         )
 
     def shortfall(self, request: Request, table: Table, row: int, reason: str) -> Message:
         """What a row misses: `Rejections` tells it when asked."""
         raise NotImplementedError
 
-    def require_intervals(self, request: Request, options: Searched, table: Table) -> None:
+    def require_intervals(self, request: Request, options: NetworkOptions, table: Table) -> None:
         """Refuse where the only answers are predictions that nothing held out backs."""
         if request.allow_extrapolation:
             return
@@ -205,7 +202,9 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
                 field="confidence",
             )
 
-    def assumptions(self, request: Request, options: Searched, chosen: Candidate | None) -> Sequence[Message]:
+    def assumptions(
+        self, request: Request, options: NetworkOptions, chosen: Candidate | None
+    ) -> Sequence[Message]:
         """Everything the answer takes for granted, one short clause each."""
         return chosen_assumptions(request, chosen)
 
@@ -214,10 +213,16 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
         return warnings(chosen, today)
 
     def details(
-        self, request: Request, options: Searched, table: Table, rows: Integers, chosen: Candidate | None
+        self,
+        request: Request,
+        options: NetworkOptions,
+        table: Table,
+        rows: Integers,
+        chosen: Candidate | None,
     ) -> dict[str, Any]:
         """The front of price and rate."""
-        front = options.found.front()
+        judged = options.judgement.judged
+        front = None if judged is None else judged.front
         return {"pareto": () if front is None else tuple(front.candidates(range(len(front)), request))}
 
     def trials_tell(self, request: Request) -> bool:
@@ -227,7 +232,7 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
         )
 
     def contenders(
-        self, request: Request, options: Searched, table: Table, limit: float
+        self, request: Request, options: NetworkOptions, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
         """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
         to reach it as any."""
@@ -251,21 +256,34 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
             yield min(likely, key=lambda one: one.table.batch[one.row])
 
     def looked_at(
-        self, request: Request, options: Searched, rows: Sequence[tuple[Table, int]]
+        self, request: Request, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
         """Rows of tables with their chances, by bounds at several confidences."""
         target, confidence = request.target_throughput or 0.0, request.confidence
-        found, costs = [], {id(table): cost(request, table) for table, _ in rows}
-        others = options.prepared.at_confidences(rows, CLOSE_LOOK)
-        for (table, row), bounds in zip(rows, others, strict=True):
+        costs = {id(table): cost(request, table) for table, _ in rows}
+        closer = rows[0][0].source.at_confidences(
+            CLOSE_LOOK,
+            [int(table.row[row]) for table, row in rows],
+            [table.disk[row].rate for table, row in rows],
+        )
+        columns = (closer.lower, closer.median, closer.upper, np.asarray(closer.calibrated))
+        by_row = [column.reshape(len(CLOSE_LOOK), -1).T.tolist() for column in columns]
+        contenders = []
+        for (table, row), *levels in zip(rows, *by_row, strict=True):
             count = int(table.count[row])
-            each = table.lower_each[row], table.median_each[row], table.upper_each[row]
-            lower, median, upper = (count * float(rate) for rate in each)
-            own = Bounds(lower, median, upper, confidence, bool(table.calibrated[row]))
-            chance = chance_of_reaching([own, *bounds], target)
+            own = float(table.lower_each[row]), float(table.median_each[row]), float(table.upper_each[row])
+            each = [(*own, bool(table.calibrated[row])), *zip(*levels, strict=True)]
+            bounds = [
+                Bounds(count * lower, count * median, count * upper, level, calibrated)
+                for (lower, median, upper, calibrated), level in zip(
+                    each, (confidence, *CLOSE_LOOK), strict=True
+                )
+            ]
+            chance = chance_of_reaching(bounds, target)
             settled = bool(_one_gpu(table)[row])
-            found.append(Contender(table, row, float(costs[id(table)][row]), chance, settled=settled))
-        return found
+            usd = float(costs[id(table)][row])
+            contenders.append(Contender(table, row, usd, chance, settled=settled))
+        return contenders
 
     def constraints(self, request: Request) -> Iterator[Constraint]:
         """Every constraint that is set, and the place, market and confidence, which always are."""
@@ -306,7 +324,7 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
         """With preparations of its own: what is asked for to relax is no concern of others."""
         request, prepared = answer.request, self.preparations.of(answer.request)
         known = Preparations(self.catalog, self.preparations.model, _MOST_PREPARED)
-        many = prepared.rows > _MANY_ROWS
+        many = prepared.counted_rows > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
             # all clouds and markets there are tens of thousands of those.
@@ -322,18 +340,17 @@ class NetworkTask(Task[Request, Searched, Table, Candidate, Recommendation]):
         of types without a GPU those that could be among the `max_results` best: there are
         thousands."""
         prepared = self.preparations.of(request)
-        before = prepared.rows
+        before = prepared.counted_rows
         everything = replace(request, max_results=sys.maxsize)
-        found = searched(everything, prepared, request.max_results)
-        if not found.looked:
-            return None, prepared.rows - before
-        table = Table.joined([one.table for one in found.looked])
-        table = table.take(answering(everything, table))
-        return table, prepared.rows - before + len(table)
+        judged = judgement(everything, prepared, request.max_results).judged
+        if judged is None:
+            return None, prepared.counted_rows - before
+        table = judged.table.take(answering(everything, judged.table))
+        return table, prepared.counted_rows - before + len(table)
 
     def rows_known(self, request: Request) -> int:
         """Rows that were predicted so far for requests that differ in their targets alone."""
-        return self.preparations.of(request).rows
+        return self.preparations.of(request).counted_rows
 
     def further_relaxations(
         self, answer: Recommendation, effort: Effort, chosen: Callable[[Request], Candidate | None]
@@ -377,8 +394,7 @@ def _borderline(request: Request, table: Table, limit: float) -> Booleans:
 
 def _one_gpu(table: Table) -> Booleans:
     """A trial is one process on one GPU, and settles nothing of several."""
-    gpus = np.concatenate([block.gpus for block in table.blocks])
-    return np.asarray(gpus[table.option] == 1)
+    return np.asarray(table.source.gpus[table.option] == 1)
 
 
 def _nearest_row(request: Request, table: Table, sure: Integers) -> int | None:

@@ -18,7 +18,7 @@ from advisor.domain import Precision, Request, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
 from advisor.engine.limits import answering
-from advisor.engine.table import Block
+from advisor.engine.table import Candidates
 from advisor.models.performance import load_model
 from tests.popular import POPULAR
 
@@ -71,7 +71,7 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     ]
     good = []
     if options:
-        table = Block(request, CATALOG, MODEL, options).grid
+        table = Candidates.of(request, CATALOG, MODEL, options).grid
         good = table.usd[answering(request, table)].tolist()
     if answer.chosen is None:
         assert not good

@@ -25,6 +25,11 @@ class _Rows:
         self._requests = requests
         self._confidences = confidences
 
+    def beside(self, other):
+        return _Rows(
+            self._model, [*self._requests, *other._requests], [*self._confidences, *other._confidences]
+        )
+
     def with_disks(self, rows, disks):
         pairs = [self._requests[row] for row in rows]
         asked = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
@@ -36,8 +41,8 @@ class _Rows:
             lower=np.array([one.lower for one in found]),
             median=np.array([one.median for one in found]),
             upper=np.array([one.upper for one in found]),
-            calibrated=np.array([one.calibrated for one in found]),
-            bottleneck=np.array([STAGES.index(one.bottleneck) for one in found]),
+            calibrated=np.array([one.calibrated for one in found], dtype=bool),
+            bottleneck=np.array([STAGES.index(one.bottleneck) for one in found], dtype=np.intp),
         )
 
     def log_lowers(self, rows, disks, cache=None):

@@ -1,0 +1,306 @@
+"""Which types are looked at, and what becomes of them: all that have an accelerator (for
+preprocessing: all), and of the thousands without one those that could be shown.
+
+A bound decides about these: the network alone on a CPU, everything else for nothing, is never
+slower than what is predicted for the whole, and no disk is cheaper than none. Over all clouds
+nothing is looked at that costs more than the last that is shown; who names a cloud wants to know
+why each type is turned down.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.domain import Rejected, Request
+from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
+from advisor.engine.cpus import CpuTypes, SlowCpus, ranked_by_bound
+from advisor.engine.disks import with_fitted_disks
+from advisor.engine.limits import (
+    answering,
+    best_rows,
+    closest_of_each,
+    completed,
+    cost,
+    is_plain,
+    limits,
+    wants_front,
+)
+from advisor.engine.pareto import pareto_rows
+from advisor.engine.prepared import Predicted, Prepared
+from advisor.engine.table import Table
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+
+# Types that are predicted first where the cheapest may be enough, and more of them for each spec
+# that is shown; each further group is twice as large.
+_FIRST_GROUP, _FOR_EACH_SHOWN = 8, 4
+
+
+class Judged(Struct, frozen=True, kw_only=True):
+    """What became of some types: all their rows, fitted disks among them, the best row of each that
+    may be shown, a row and a reason of each that is turned down, and the types (by kind) that
+    answer and are too dear to be shown."""
+
+    table: Table
+    best: Integers
+    missed: list[tuple[int, str]]
+    beyond: Booleans
+    front: Table | None = None
+
+    def within(self, wanted: Callable[[str], bool]) -> Judged:
+        """Only of some types, by name; the rows of the others stay."""
+        kinds, some = self.table.kind, np.array([wanted(name) for name in self.table.names])
+        return replace(
+            self,
+            best=self.best[some[kinds[self.best]]],
+            missed=[(row, reason) for row, reason in self.missed if some[kinds[row]]],
+            beyond=self.beyond & some,
+        )
+
+    def beside(self, other: Judged) -> Judged:
+        """These types, then others, of which more are predicted by now."""
+        rows, beyond = len(self.table), other.beyond.copy()
+        beyond[: len(self.beyond)] |= self.beyond
+        return Judged(
+            table=self.table.beside(other.table),
+            best=np.concatenate([self.best, other.best + rows]),
+            missed=[*self.missed, *((row + rows, reason) for row, reason in other.missed)],
+            beyond=beyond,
+            front=_front_of(self.front, other.front),
+        )
+
+
+class Judgement(Struct, kw_only=True):
+    """What became of all types: those that were judged by their rows (None: none runs), others that
+    are turned down, and how many offers there were."""
+
+    judged: Judged | None = None
+    rejected: list[Rejected] = field(default_factory=list)
+    slow: list[SlowCpus] = field(default_factory=list)
+    considered: int = 0
+
+    def last_shown(self, request: Request, shown: int) -> float:
+        """What the last of those that are shown ranks by."""
+        if self.judged is None:
+            return math.inf
+        return _smallest(cost(request, self.judged.table)[self.judged.best], shown)
+
+    def add(self, judged: Judged | None) -> None:
+        """Types more."""
+        if judged is not None:
+            self.judged = judged if self.judged is None else self.judged.beside(judged)
+
+
+def judgement(request: Request, prepared: Prepared, shown: int) -> Judgement:
+    """What may be among the `shown` best, or on the front, and why the others are not."""
+    cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
+    if is_plain(request):
+        everywhere = request.cloud == "any"
+        return _by_price(request, prepared, shown, cpus=cpus, leaves_out_dear=everywhere)
+    found = Judgement()
+    names, found.considered = prepared.accelerated()
+    found.rejected += prepared.predicted.rejected(names)
+    found.add(_judged(request, prepared, names))
+    if cpus and prepared.cpus().most.any():
+        _judge_cpus_in_groups(request, prepared, shown, found)
+    return found
+
+
+def _by_price(
+    request: Request, prepared: Prepared, shown: int, *, cpus: bool, leaves_out_dear: bool
+) -> Judgement:
+    """Judge the types that could be as cheap as the last that is shown, in one table."""
+    found = Judgement()
+    lowest = prepared.lowest_by_type if leaves_out_dear else {}
+    if leaves_out_dear:
+        first = _FIRST_GROUP + _FOR_EACH_SHOWN * min(request.max_results, len(lowest))
+        names = _cheap(request, lowest, prepared.with_accelerated, frozenset(), first, request.max_results)
+    else:
+        names, found.considered = prepared.accelerated()
+    looked_at, rank_of = names, dict[str, float]()
+    last = _last_at_steps(request, prepared.predicted, names, shown)
+    types = prepared.cpus(last if leaves_out_dear else math.inf) if cpus else None
+    if types is not None and types.most.any():
+        found.considered += 0 if leaves_out_dear else len(types.types)
+        rank_of = _cpus_by_rank(request, types, last, found)
+        looked_at |= _cheap(request, rank_of, prepared.with_cpus, names, _FIRST_GROUP, shown)
+    found.add(_judged(request, prepared, looked_at))
+    limit = found.last_shown(request, shown)
+    # Whatever was predicted before, the answer is about the same types.
+    wanted = {name for name, rank in rank_of.items() if rank <= limit}
+    if leaves_out_dear:
+        dearest = found.last_shown(request, request.max_results)
+        names = frozenset(name for name, usd in lowest.items() if usd <= dearest)
+        found.considered += len(names)
+        if types is not None:
+            found.considered += int(np.searchsorted(types.usd, dearest, side="right"))
+        found.slow = [slow.up_to(dearest) for slow in found.slow]
+    found.rejected += prepared.predicted.rejected(wanted | names)
+    if found.judged is not None:
+        found.judged = found.judged.within(lambda name: name in wanted or name in names)
+    return found
+
+
+def _cheap(
+    request: Request,
+    ranks: Mapping[str, float],
+    predict: Callable[[Collection[str]], Predicted],
+    before: frozenset[str],
+    first: int,
+    shown: int,
+) -> frozenset[str]:
+    """Names of types that could be shown, `predicted` in growing groups: the one first that could
+    rank first, while more could be, beside those `before`."""
+    looked_at: frozenset[str] = frozenset()
+    rest, size, limit = list(ranks), first, math.inf
+    while rest and ranks[rest[0]] <= limit:
+        some = [name for name in rest[:size] if ranks[name] <= limit]
+        looked_at |= frozenset(some)
+        limit = _last_at_steps(request, predict(some), before | looked_at, shown)
+        rest, size = rest[size:], 2 * size
+    return looked_at
+
+
+def _last_at_steps(request: Request, predicted: Predicted, names: frozenset[str], shown: int) -> float:
+    """The price of the last type that is shown of some, at the catalogue's steps of disks."""
+    if predicted.table is None:
+        return math.inf
+    some = np.array([name in names for name in predicted.table.names])
+    return _smallest(_least_usd(request, predicted.table)[some], shown)
+
+
+def _cpus_by_rank(request: Request, cpus: CpuTypes, last: float, found: Judgement) -> dict[str, float]:
+    """Types without an accelerator that may answer before the last that is shown, the best first,
+    with the least that they could rank by; what cannot answer is turned down."""
+    bound = ranked_by_bound(request, cpus, last)
+    if bound.slow is not None:
+        found.slow.append(bound.slow)
+    found.rejected += bound.rejected
+    names = [cpus.types[place].name for place in bound.places]
+    return dict(zip(names, bound.ranks.tolist(), strict=True))
+
+
+def _judge_cpus_in_groups(request: Request, prepared: Prepared, shown: int, found: Judgement) -> None:
+    """Judge types without an accelerator in growing groups, until nothing more could be shown, or
+    lie on the front."""
+    last = math.inf if wants_front(request) else found.last_shown(request, shown)
+    cpus = prepared.cpus()
+    found.considered += len(cpus.types)
+    rank_of = _cpus_by_rank(request, cpus, last, found)
+    places = {cpu.name: place for place, cpu in enumerate(cpus.types) if cpu.name in rank_of}
+    judged: frozenset[str] = frozenset()
+    rest, size = list(rank_of), _FIRST_GROUP
+    while rest:
+        some, rest, size = rest[:size], rest[size:], 2 * size
+        limit = found.last_shown(request, shown)
+        front = None if found.judged is None else found.judged.front
+        wanted = frozenset(
+            name
+            for name in some
+            if rank_of[name] <= limit
+            or (wants_front(request) and _may_lead(request, cpus, places[name], front))
+        )
+        if wanted:
+            judged |= wanted
+            prepared.with_cpus([name for name in some if name in wanted])
+            found.add(_judged(request, prepared, wanted, limit))
+    found.rejected += prepared.predicted.rejected(judged)
+
+
+def _may_lead(request: Request, cpus: CpuTypes, place: int, front: Table | None) -> bool:
+    """Whether a type could lie on the front: nothing there is as cheap and as fast as it."""
+    if front is None:
+        return True
+    usd, rate = cpus.usd[place], cpus.most[place] * request.max_count
+    return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
+
+
+def _least_usd(request: Request, table: Table) -> Floats:
+    """The least price of each type (by kind) with which it answers; infinite where it does not."""
+    rows = np.flatnonzero(answering(request, table))
+    least = np.full(len(table.names), np.inf)
+    np.minimum.at(least, table.kind[rows], table.usd[rows])
+    return least
+
+
+def _judged(
+    request: Request, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
+) -> Judged | None:
+    """What types do (by name) as far as they are predicted, with the disk that suits them where
+    they may rank before the last that is shown."""
+    predicted = prepared.predicted
+    if predicted.table is None:
+        return None
+    asked = np.array([name in names for name in predicted.table.names])
+    if not asked.any():
+        return None
+    rows = asked[predicted.table.kind]
+    place = np.cumsum(rows) - 1  # of the predicted rows among those of the types that are asked for
+    coarse = completed(request, predicted.table.take(rows))
+    judged = list(limits(request, coarse))
+    beyond = np.zeros(len(asked), dtype=bool)
+    rows = np.ones(len(coarse), dtype=bool)
+    slow: list[tuple[int, str]] = []
+    missing, near = asked, asked
+    if is_plain(request):
+        fast = answering(request, coarse, but_for=("over_max_price",))
+        able = _kinds_of(coarse, fast)
+        least = _least_usd(request, coarse)
+        last = min(last_shown, _smallest(least, request.max_results))
+        near = able & (coarse.source.cheapest_offer <= last)
+        beyond = able & ~near & (least < np.inf)
+        rows = fast & near[coarse.kind]
+        reached = np.zeros(len(asked), dtype=bool)
+        if request.target_throughput is not None:
+            reached = _kinds_of(coarse, coarse.lower >= request.target_throughput)
+        quickly = asked & ~able & ~reached
+        reasons = [predicted.fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
+        slow = [(int(place[row]), reason) for row, reason in reasons]
+        missing = asked & ~quickly
+    whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)
+    judged = judged if whole is coarse else list(limits(request, whole))
+    good = np.logical_and.reduce([near[whole.kind], *(limit.keeps for limit in judged)])
+    best = best_rows(request, whole, np.flatnonzero(good))
+    answered = beyond.copy()
+    answered[whole.kind[best]] = True
+    lacking = np.flatnonzero((missing & ~answered)[whole.kind])
+    return Judged(
+        table=whole,
+        best=best,
+        missed=slow + closest_of_each(judged, whole, lacking),
+        beyond=beyond,
+        front=_front(request, whole, good) if wants_front(request) else None,
+    )
+
+
+def _front(request: Request, table: Table, good: Booleans) -> Table:
+    """What nothing beats: hard disks, too, which the ranking seldom needs."""
+    slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
+    return _leading(table.take(good).beside(slow.take(answering(request, slow))))
+
+
+def _front_of(front: Table | None, other: Table | None) -> Table | None:
+    return front if other is None else other if front is None else _leading(front.beside(other))
+
+
+def _leading(table: Table) -> Table:
+    return table.take(pareto_rows(table, np.arange(len(table))))
+
+
+def _kinds_of(table: Table, rows: Booleans | slice) -> Booleans:
+    """Which types (by kind) some rows are of."""
+    kinds = np.zeros(len(table.names), dtype=bool)
+    kinds[table.kind[rows]] = True
+    return kinds
+
+
+def _smallest(values: Floats, count: int) -> float:
+    """The `count`-th smallest; infinite where there are fewer."""
+    return math.inf if count > len(values) else float(np.partition(values, count - 1)[count - 1])
