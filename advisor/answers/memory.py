@@ -35,7 +35,7 @@ from advisor.questions.fields import wrong
 from advisor.questions.named import MemoryQuestion
 from advisor.questions.other_models import language_hint
 from advisor.questions.values import GpuFilter
-from advisor.render.memory import memory_document, memory_text
+from advisor.render.views.memory import memory_document, memory_text
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _SQUARE = re.compile(r"(?:3x)?([1-9][0-9]{0,5})(?:x\1)?")

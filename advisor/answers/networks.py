@@ -34,7 +34,11 @@ from advisor.questions.models import Recommend
 from advisor.questions.named import Compare, Predict
 from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
-from advisor.render.comparing import (
+from advisor.render.document import plain_document, recommendation_document
+from advisor.render.explaining import explanation_document, explanation_text
+from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.text import wrapped
+from advisor.render.views.compare import (
     COLUMNS,
     comparison_document,
     flat_row,
@@ -44,16 +48,12 @@ from advisor.render.comparing import (
     instances_text,
     notes_lines,
 )
-from advisor.render.document import plain_document, recommendation_document
-from advisor.render.explaining import explanation_document, explanation_text
-from advisor.render.predictions import (
+from advisor.render.views.network import (
     gpu_prediction_document,
     gpu_prediction_text,
     prediction_document,
     prediction_text,
 )
-from advisor.render.tables import recommendation_csv, recommendation_markdown
-from advisor.render.text import wrapped
 
 if TYPE_CHECKING:
     from advisor.domain.explanation import Explanation
@@ -151,7 +151,7 @@ def _answer(
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
     def text(specs: int | None = None) -> str:
-        from advisor.render.recommendation import recommendation_text  # JSON waits for no text
+        from advisor.render.views.network import recommendation_text  # JSON waits for no text
 
         shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
         return shown + (explained.text() if explained else "")

@@ -47,17 +47,15 @@ from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language.document import generation_document
-from advisor.render.language.single import (
-    COLUMNS,
-    comparison_document,
-    comparison_rows,
-    comparison_text,
-    prediction_document,
-    serving_memory_document,
-    serving_memory_text,
-)
 from advisor.render.language.tables import language_csv, language_markdown
-from advisor.render.language.text import generation_text, prediction_text
+from advisor.render.views.compare import (
+    SERVING_COLUMNS,
+    serving_comparison_document,
+    serving_comparison_rows,
+    serving_comparison_text,
+)
+from advisor.render.views.memory import serving_memory_document, serving_memory_text
+from advisor.render.views.serving import generation_text, serving_prediction_document, serving_prediction_text
 
 if TYPE_CHECKING:
     from advisor.models.language.gpus import GpuFacts
@@ -153,8 +151,8 @@ def predicted(catalog: Catalog, question: PredictGeneration) -> Answer:
     written = (result, request, sources)
     return Answer(
         result=result,
-        message_document=partial(prediction_document, *written),
-        text=partial(prediction_text, *written),
+        message_document=partial(serving_prediction_document, *written),
+        text=partial(serving_prediction_text, *written),
     )
 
 
@@ -170,9 +168,9 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
     baseline = next(one for one in results if one.candidate.spec.offer.instance.name == names[-1])
     return Answer(
         result=results,
-        message_document=partial(comparison_document, results, baseline, request, sources),
-        text=partial(comparison_text, results, baseline, request),
-        table=Table(COLUMNS, partial(comparison_rows, results, baseline)),
+        message_document=partial(serving_comparison_document, results, baseline, request, sources),
+        text=partial(serving_comparison_text, results, baseline, request),
+        table=Table(SERVING_COLUMNS, partial(serving_comparison_rows, results, baseline)),
     )
 
 

@@ -34,9 +34,9 @@ from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language.document import finetuning_document
-from advisor.render.language.single import tuning_document, tuning_memory_document, tuning_memory_text
 from advisor.render.language.tables import language_csv, language_markdown
-from advisor.render.language.tuning_text import finetuning_text, tuning_text
+from advisor.render.views.memory import tuning_memory_document, tuning_memory_text
+from advisor.render.views.tuning import finetuning_text, tuning_document, tuning_text
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

@@ -26,9 +26,9 @@ from advisor.render.blocks import (
     rejected_block,
     relaxation_block,
 )
-from advisor.render.close_calls import borderline_blocks
+from advisor.render.borderline import borderline_blocks
 from advisor.render.live_checks import live_block
-from advisor.render.price_calls import price_call_block
+from advisor.render.price_doubt import price_doubt_block
 
 SCHEMA = "advisor.recommendation/1"
 
@@ -87,7 +87,7 @@ def recommendation_document(
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": borderline_blocks(answer),
-        "price_call": price_call_block(answer),
+        "price_call": price_doubt_block(answer),
         "live": live_block(answer.live),
         "relax": [relaxation_block(relaxation) for relaxation in answer.relaxations],
         "relax_stopped": relax_stopped(answer.warnings),

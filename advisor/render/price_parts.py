@@ -8,7 +8,7 @@ from typing import Any
 from advisor.render.content import Command, Paragraph, translated
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.price_calls import price_sentences
+from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE
 from advisor.units import format_usd
 

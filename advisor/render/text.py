@@ -1,72 +1,31 @@
-"""The parts of plain text that answers share: tables, folded sentences, and a line a concept."""
+"""Plain text: tables, folded sentences, a line a fact, and the words that the answers of all tasks share."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import isfinite
+from math import inf, isfinite
+from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import (
-    FREE,
-    LIST,
-    Candidate,
-    Disk,
-    InstanceType,
-    Latency,
-    Market,
-    OtherSetting,
-    Prediction,
-    Price,
-    Request,
-    RunTime,
-    Span,
-    Spec,
-    Stage,
-    Workload,
-)
+from advisor.domain import FREE, LIST, Change, Disk, InstanceType, Market, Prediction, Price, Span, Spec
+from advisor.domain.decision import AnyCandidate, Judged
+from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
-from advisor.naming import asked_of
-from advisor.render.blocks import RISKS, rate_unit, risk
-from advisor.units import (
-    ceil_ms,
-    ceil_significant,
-    floor_rate,
-    format_counted,
-    format_hours,
-    format_rate,
-    format_usd,
-)
+from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
+from advisor.rejections import counted_reasons
+from advisor.units import ceil_significant, floor_rate, format_mib, format_rate, format_usd
 
 WIDTH = 100
 INDENT = 14
-PROVENANCE = {
-    "measured": "Measured rate",
-    "published": "Published rate of this GPU",
-    "modelled": "Modelled, not measured",
-}
-# A first epoch that is less slower than this is not worth a word.
-_SLOWER = 1.05
+SHOWN_ALTERNATIVES = 3
 # What a run costs at least, to be written in dollars.
 _LEAST_USD = 0.0001
 # What lies so close together is one price: disks are estimated to the per cent.
 SURE = 1.03
-# Smaller changes by another setting are none.
-_NOTHING_PERCENT = 0.5
-_NO_LOSS = 1 - _NOTHING_PERCENT / 100
-_OWN_BATCH = "amp"
 
-
-def priced_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], prices: Sequence[str], right: Sequence[int]
-) -> list[str]:
-    """A `table` with a last column that says how the price in each row is known, where any of
-    `prices` does."""
-    if any(prices):
-        header = [*header, "price"]
-        rows = [[*row, price] for row, price in zip(rows, prices, strict=True)]
-    return table(header, rows, right)
+AnyAnswer = Judged[Any, Any]
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> list[str]:
@@ -90,18 +49,23 @@ def fitting_table(
     left out, in their order, as it takes to fit."""
     kept = dict(columns)
     for name in (*spared, ""):
-        right = [at for at, each in enumerate(kept) if each not in left]
+        right = [number for number, heading in enumerate(kept) if heading not in left]
         lines = table(list(kept), list(zip(*kept.values(), strict=True)), right)
         if max(map(len, lines)) <= WIDTH or not name:
             break
-        del kept[name]
+        kept.pop(name, None)
     return lines
+
+
+def fact(title: str, text: str) -> str:
+    """'  throughput  p10 505, ..': a title with its text in one line."""
+    return f"{f'  {title}':<{INDENT}}{text}"
 
 
 def beside(title: str, lines: Sequence[str]) -> list[str]:
     """A title with lines to the right of it."""
-    titles = [f"  {title}", *[""] * (len(lines) - 1)]
-    return [f"{head:<{INDENT}}{line}".rstrip() for head, line in zip(titles, lines, strict=False)]
+    titles = [title, *[""] * (len(lines) - 1)]
+    return [fact(head, line).rstrip() for head, line in zip(titles, lines, strict=False)]
 
 
 def folded(title: str, sentences: Iterable[str]) -> list[str]:
@@ -122,13 +86,6 @@ def folded_command(command: str, width: int) -> list[str]:
     return [f"{line} \\" for line in lines[:-1]] + lines[-1:]
 
 
-def alternatives_title(shown: int, known: int, most: int) -> str:
-    """'Alternatives (3 of 9+)': how many of the other specs are shown; `most` may be known, the
-    recommended one among them, and where that many are, there may be more."""
-    more = "+" if known >= most else ""
-    return f"Alternatives ({shown} of {known - 1}{more})" if known > shown + 1 else "Alternatives"
-
-
 def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[str]:
     """Sentences after their title, folded to so many lines; none where there is nothing to say.
 
@@ -139,11 +96,20 @@ def wrapped(title: str, sentences: Sequence[Message | str], lines: int) -> list[
     for kept in range(len(texts), 0, -1):
         left = len(texts) - kept
         end = f"; {left} more (-o json has all)." if left else "."
-        text = f"{title}: " + "; ".join(texts[:kept]) + end
-        paragraph = textwrap.wrap(text, WIDTH, subsequent_indent="  ")
+        paragraph = hanging(f"{title}: " + "; ".join(texts[:kept]) + end)
         if len(paragraph) <= lines:
             break
     return paragraph
+
+
+def hanging(text: str, indent: int = 2) -> list[str]:
+    """A paragraph, all lines but the first one indented."""
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * indent)
+
+
+def notes_of(assumptions: Sequence[Message | str], warnings: Sequence[Message | str]) -> list[str]:
+    """What an answer assumes and warns of."""
+    return [*wrapped("Assumed", assumptions, 3), *wrapped("Warning", warnings, 3)]
 
 
 def counted(count: int, noun: str) -> str:
@@ -166,35 +132,26 @@ def lower_text(rate: float) -> str:
     return f"{floor_rate(rate):,g}"
 
 
-def interval_text(prediction: Prediction, unit: str) -> str:
+def interval_text(rate: Span | Prediction, unit: str, confidence: float) -> str:
     """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
-    confidence = prediction.confidence
-    if lower_name(confidence) == upper_name(confidence):  # both bounds are the median
-        return f"median {format_rate(prediction.median)} {unit} (confidence {confidence:g})"
     return (
-        f"{lower_name(confidence)} {lower_text(prediction.lower)}, "
-        f"median {format_rate(prediction.median)}, "
-        f"{upper_name(confidence)} {format_rate(prediction.upper)} {unit} "
-        f"(confidence {confidence:g})"
+        f"{lower_name(confidence)} {lower_text(rate.lower)}, median {format_rate(rate.median)}, "
+        f"{upper_name(confidence)} {format_rate(rate.upper)} {unit} (confidence {confidence:g})"
     )
 
 
-def rate_columns(confidence: float) -> list[str]:
-    """['p10/s', 'median/s']: headings of a lower bound and a median."""
-    return [f"{lower_name(confidence)}/s", "median/s"]
+def throughput_text(prediction: Prediction, unit: str) -> str:
+    """The interval of a network, whose bounds are left out where both are the median."""
+    confidence = prediction.confidence
+    if lower_name(confidence) == upper_name(confidence):
+        return f"median {format_rate(prediction.median)} {unit} (confidence {confidence:g})"
+    return interval_text(prediction, unit, confidence)
 
 
-def rate_cells(prediction: Prediction) -> list[str]:
-    """The cells below `rate_columns`."""
-    return [lower_text(prediction.lower), format_rate(prediction.median)]
-
-
-def basis_lines(prediction: Prediction, priced: str, model_id: str) -> list[str]:
-    """'Published rate of this GPU; low risk (1 of 4); .. price of ..; predictor 1a2b3c4d.'"""
-    level = risk(prediction)
-    known = f"{PROVENANCE[str(prediction.provenance)]}; {RISKS[level]} risk ({level} of 4)"
-    text = "; ".join(filter(None, [known, priced, f"predictor {model_id[:8]}."]))
-    return textwrap.wrap(text, WIDTH)
+def upper_bounded(span: Span, write: Callable[..., str], confidence: float) -> str:
+    """'median 30 h, p90 42.1 h'."""
+    upper = write(span.upper, up=True) if isfinite(span.upper) else "unknown"
+    return f"median {write(span.median)}, {upper_name(confidence)} {upper}"
 
 
 def cores_text(instance: InstanceType, *, decodes: bool = True) -> str:
@@ -206,24 +163,21 @@ def cores_text(instance: InstanceType, *, decodes: bool = True) -> str:
     return f"{counted(instance.vcpus, 'vCPU')} ({', '.join(cores)})"
 
 
+def machine_line(instance: InstanceType, *, decodes: bool = True) -> str:
+    """'  has         1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'."""
+    gpu = ""
+    if instance.gpu_name:
+        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
+        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
+    return fact("has", f"{gpu}{cores_text(instance, decodes=decodes)}, {format_mib(instance.memory_mib)} RAM")
+
+
 def price_text(market: Market | None, price: Price) -> str:
     """'on-demand price of 2026-07-20', 'estimated spot price of 2025-06-28', 'free of charge'."""
     if price.kind == FREE:
         return "free of charge"
     kind = "" if price.kind == LIST else f"{price.kind} "
     return f"{kind}{market} price of {price.as_of}"
-
-
-def asked_lines(request: Request, workload: Workload | None) -> list[str]:
-    """'  for         resnet50 inference, batch 64, amp, images of 224 x 224 pixels'."""
-    batch = workload.batch_size if workload else None
-    text = str(asked_of(request, batch, rate_unit(request.dataset)))
-    return beside("for", textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False))
-
-
-def terms_lines(price: Price | None) -> list[str]:
-    """What comes with the price: how often spot instances are taken back, a quota, a lock-in."""
-    return [f"  terms       {price.terms}"] if price and price.terms else []
 
 
 def disk_text(disk: Disk) -> str:
@@ -236,140 +190,45 @@ def short_disk_text(disk: Disk) -> str:
     return "local" if disk.price is None else str(replace(disk.choice, size_gib=None))
 
 
-def short_gpu_text(candidate: Candidate) -> str:
-    """'H100' of an H100-SXM5-80GB; a dash where there is none."""
-    return (candidate.spec.offer.instance.gpu_name or "").partition("-")[0] or "-"
-
-
 def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> list[str]:
     """'g6.xlarge + gp3:158GiB   $0.105/h (2024-09-28: $0.0492 to $0.575)   us-east-1, spot': a
     price that is not sure never stands alone. In two lines where one has no room."""
     head = f"{name} + {disk_text(disk)}   {total}"
-    one = "   ".join(filter(None, (f"{head} {lies}".rstrip(), where)))
-    return [one] if len(one) <= WIDTH else [head, f"  {lies}   {where}"]
+    line = "   ".join(filter(None, (f"{head} {lies}".rstrip(), where)))
+    return [line] if len(line) <= WIDTH else [head, f"  {lies}   {where}"]
 
 
-def spec_lines(spec: Spec, where: str) -> list[str]:
+def spec_lines(spec: Spec, request: SpecRequest) -> list[str]:
     """The first line of an answer: a spec, what an hour costs, and where."""
     total = f"{format_usd(spec.total_usd_per_hour)}/h"
-    return hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)
+    where = f"{place_name(spec.offer, request)}, {spec.offer.market}"
+    return ["", *hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)]
 
 
 def range_text(prices: Sequence[Price], count: int = 1) -> str:
     """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
     of a sure one."""
-    low, high = (count * usd for usd in price_ends(prices))
+    low, high = (count * usd for usd in _price_ends(prices))
     if high <= SURE * low:
         return ""
     day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
     return f"({day}: {format_usd(low)} to {format_usd(high)})"
 
 
-def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
+def _price_ends(prices: Sequence[Price]) -> tuple[float, float]:
     """Between what their sum lies, in dollars an hour."""
-    return sum(one.low_usd_per_hour for one in prices), sum(one.high_usd_per_hour for one in prices)
+    return sum(price.low_usd_per_hour for price in prices), sum(price.high_usd_per_hour for price in prices)
 
 
 def run_costs_text(usd: Span, prices: Sequence[Price], confidence: float) -> str:
     """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
-    said, (low, high) = _span_text(usd, _run_usd, confidence), price_ends(prices)
+    text, (low, high) = upper_bounded(usd, _run_usd, confidence), _price_ends(prices)
     if high <= SURE * low:
-        return said
-    total = sum(one.usd_per_hour for one in prices)
+        return text
+    total = sum(price.usd_per_hour for price in prices)
     least, most = (_run_usd(usd.median * end / total) for end in (low, high))
     upper = _run_usd(usd.upper * high / total, up=True) if isfinite(usd.upper) else "unknown"
-    return f"{said}; by its price {least} to {most}, {upper_name(confidence)} up to {upper}"
-
-
-def cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
-    """'  cost        $0.241 per million samples (instance $0.526/h, disk $0.0174/h)'."""
-    included = f"disk {format_usd(disk.usd_per_hour)}/h" if disk.price else "local disk included"
-    return (
-        f"  cost        {format_usd(usd_per_million)} per million samples "
-        f"(instance {format_usd(price.usd_per_hour)}/h, {included})"
-    )
-
-
-def gpus_lines(prediction: Prediction) -> list[str]:
-    """'4, each at 95 % of the rate of one alone (modelled from published scaling)'."""
-    if prediction.gpus_used == 1:
-        return []
-    kept = f"{100 * prediction.gpu_efficiency:.0f} %"
-    return [
-        f"  GPUs        {prediction.gpus_used}, each at {kept} of the rate of one alone "
-        "(modelled from published scaling)"
-    ]
-
-
-def nodes_lines(candidate: Candidate) -> list[str]:
-    """'4, each at 78 % of the rate of one alone over 25 Gbit/s (modelled)'; none for one."""
-    network = candidate.node_network
-    if network is None:
-        return []
-    efa = " by EFA" if network.takes_several_cards else ""
-    return [
-        f"  nodes       {candidate.spec.count}, each at "
-        f"{100 * candidate.prediction.node_efficiency:.0f} % of the rate of one alone, over "
-        f"{network.gbit_per_second:g} Gbit/s{efa} (modelled)"
-    ]
-
-
-def bottleneck_text(prediction: Prediction, *, on_cpu: bool = False) -> str:
-    """The binding stage, and how far each stage is used; `on_cpu`: the CPU is the accelerator."""
-    names = {stage: str(stage) for stage in Stage}
-    if on_cpu:
-        names[Stage.ACCELERATOR] = "computing on the CPU"
-    used = sorted(prediction.utilization.items(), key=lambda item: -item[1])
-    shares = ", ".join(f"{names[stage]} {share:.0%}" for stage, share in used)
-    return f"{names[prediction.bottleneck]} (used: {shares})"
-
-
-def latency_lines(latency: Latency | None, confidence: float) -> list[str]:
-    """'median 12 ms a batch; p99 latency <= 17 ms (confidence 0.9); ..'; none but for inference."""
-    if latency is None:
-        return []
-    median, p99 = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
-    return [
-        f"  latency     median {median:,g} ms a batch; "
-        f"p99 latency <= {p99:,g} ms (confidence {confidence:g}); no queueing"
-    ]
-
-
-def run_lines(
-    request: Request, run: RunTime | None, usd: Span | None, confidence: float, prices: Sequence[Price]
-) -> list[str]:
-    """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
-    if run is None:
-        return []
-    length = format_counted(run.samples, "sample")
-    if request.epochs is not None:
-        length = format_counted(request.epochs, "epoch")
-    hours = _span_text(run.hours, format_hours, confidence)
-    lines = [f"  run         {length}: {hours}{_first_epoch_text(request, run)}"]
-    return lines + (folded("run costs", [run_costs_text(usd, prices, confidence)]) if usd else [])
-
-
-def first_epoch_lines(first: Span | None, run: RunTime | None, confidence: float) -> list[str]:
-    """'median 14.2 min, p90 17 min, from the disk'; none where a run says it, or nothing trains."""
-    if first is None or run is not None:
-        return []
-    return [f"  first epoch {_span_text(first, format_hours, confidence)}, from the disk"]
-
-
-def _first_epoch_text(request: Request, run: RunTime) -> str:
-    """How long the first epoch takes where reading the disk makes it slower than later ones."""
-    first, epochs = run.first_epoch, run.samples / request.dataset.samples
-    if first is None or epochs <= 1:
-        return ""
-    later = (run.hours.median - first.median) / (epochs - 1)
-    if first.median < _SLOWER * later:
-        return ""
-    return f" (first epoch, from the disk: {format_hours(first.median)})"
-
-
-def _span_text(span: Span, write: Callable[..., str], confidence: float) -> str:
-    upper = write(span.upper, up=True) if isfinite(span.upper) else "unknown"
-    return f"median {write(span.median)}, {upper_name(confidence)} {upper}"
+    return f"{text}; by its price {least} to {most}, {upper_name(confidence)} up to {upper}"
 
 
 def _run_usd(usd: float, *, up: bool = False) -> str:
@@ -378,37 +237,104 @@ def _run_usd(usd: float, *, up: bool = False) -> str:
     return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
 
 
-def other_setting_lines(
-    settings: Sequence[OtherSetting], before: Prediction, most: int | None = None
+def alternative_lines(
+    answer: AnyAnswer,
+    most: int,
+    columns_of: Callable[[Sequence[AnyCandidate], list[str]], Mapping[str, Sequence[str]]],
+    spared: Sequence[str],
+    left: Sequence[str],
 ) -> list[str]:
-    """A line for each setting that does not slow the whole down, or for the `most` best ones. 16
-    bits, whose best batch is another one, are named even where they do at this batch."""
-    useful = [one for one in settings if one.gain > _NO_LOSS or one.name == _OWN_BATCH]
-    best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
-    shown = [setting for setting in useful if setting in best[:most]]
-    return folded("could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown))
+    """`most` specs behind the first, which stands above, without what has no room. `columns_of` has
+    columns behind the names of specs; what is in none of them is left out, as the regions where all
+    stand in one place."""
+    ranked = answer.ranked[: 1 + most]
+    shown = ranked[1:]
+    if not shown:
+        return []
+    known, limit = len(answer.ranked), answer.request.max_results
+    # Where as many are known as were asked for, there may be more.
+    of_all = f" ({len(shown)} of {known - 1}{'+' if known >= limit else ''})"
+    title = "Alternatives" + (of_all if known > len(shown) + 1 else "")
+    columns = columns_of(shown, place_texts(ranked, answer.request, answer.today)[1:])
+    columns = {name: cells for name, cells in columns.items() if cells}
+    names = [f"  {candidate.spec.name}" for candidate in shown]
+    return ["", *fitting_table({title: names, **columns}, (title, "region", *left), spared)]
 
 
-def gpu_setting_lines(settings: Sequence[OtherSetting]) -> list[str]:
-    """The same for a GPU by itself."""
-    return folded("could try", map(_gpu_gain, settings))
+def relaxation_lines(
+    answer: AnyAnswer,
+    title: str = "What would answer",
+    between: str = ", ",
+    rates: Callable[[AnyCandidate], str] | None = None,
+) -> list[str]:
+    """What would make something answer, where nothing does; with the lower bounds that `rates` has."""
+    if not answer.relaxations:
+        return []
+    request, gives = answer.request, [relaxation.gives for relaxation in answer.relaxations]
+    header = [title, "gives", "per hour", *([f"{lower_name(request.confidence)}/s"] if rates else [])]
+    rows = [
+        [
+            "  " + between.join(map(_change_text, relaxation.changes)),
+            str(spec_name(relaxation.gives.spec, request)),
+            format_usd(relaxation.gives.spec.total_usd_per_hour),
+            *([rates(relaxation.gives)] if rates else []),
+        ]
+        for relaxation in answer.relaxations
+    ]
+    prices = price_words(gives, request, answer.today)
+    if any(prices):
+        header, rows = [*header, "price"], [[*row, price] for row, price in zip(rows, prices, strict=True)]
+    return ["", *table(header, rows, right=(2, 3) if rates else (2,))]
 
 
-def _gpu_gain(setting: OtherSetting) -> str:
-    gain, measured = setting.gpu_gain, "" if setting.measured else ", not measured"
-    return (
-        f"{setting.name}: GPU {gain.median:.2f} times as fast "
-        f"({gain.lower:.2f} to {gain.upper:.2f}{measured})"
-    )
+def _change_text(change: Change) -> str:
+    """'--max-price 1.014', as it is typed."""
+    return f"{change.option} {change.after}" if change.after else f"no {change.option}"
 
 
-def _here(setting: OtherSetting, before: Prediction) -> str:
-    """'+4.2 %, then bound by host'; 'nothing: bound by host'."""
-    percent, binds = 100 * (setting.gain - 1), setting.prediction.bottleneck
-    if setting.gain <= _NO_LOSS:
-        return f"slower at this batch; {setting.option} also tries others"
-    if abs(percent) < _NOTHING_PERCENT:
-        return f"nothing: bound by {binds}"
-    then = "" if binds is before.bottleneck else f", then bound by {binds}"
-    digits = "+.0f" if abs(percent) >= 10 else "+.2g"
-    return f"{percent:{digits}} %{then}"
+def rejection_lines(
+    answer: AnyAnswer,
+    most: int,
+    *,
+    everyone: bool,
+    named_above: Sequence[str] = (),
+    room: float = inf,
+    total: bool = True,
+) -> list[str]:
+    """Why cheaper types are not recommended: the `most` nearest ones, in `room` lines and without
+    those `named_above`; every type where `everyone`. `total`: the title says how many there are."""
+    shown, chosen = answer.nearest_rejected(), answer.chosen
+    number = f" {len(shown):,}" if total or everyone else ""
+    title = f"Rejected{number}: {counted_reasons(answer.rejected_by_reason)}"
+    lines: list[str] = []
+    if everyone:
+        lines = [rejection_text(rejected, answer.request) for rejected in shown]
+        shown = []
+    elif chosen is not None:
+        limit = chosen.spec.total_usd_per_hour
+        shown = [row for row in shown if row.usd_per_hour is not None and row.usd_per_hour < limit]
+        title = f"Cheaper, but rejected ({len(shown):,}; nearest in price first)"
+    for rejected in [row for row in shown if row.instance_type not in named_above][:most]:
+        more = hanging(rejection_text(rejected, answer.request), 4)
+        lines += more if len(lines) + len(more) <= room else []
+    # As it always was: this title alone is not folded.
+    titles = [title] if everyone and total else hanging(title)
+    return ["", *titles, *lines] if lines else []
+
+
+def borderline_lines(text: str, trial_usd: float, trial: str, then: str, command: str) -> list[str]:
+    """What is borderline, what its trial costs and takes, and the command of that."""
+    sentence = f"{text}. One trial settles it (about {format_usd(trial_usd)}, {trial} min){then}:"
+    room = WIDTH - INDENT
+    return beside("borderline", [*textwrap.wrap(sentence, room), *folded_command(command, room)])
+
+
+def usd_or_dash(usd: float | None) -> str:
+    """A price, where one is known."""
+    return "-" if usd is None else format_usd(usd)
+
+
+def shortened(name: str, most: int) -> str:
+    """A name that leaves room for what stands beside it."""
+    line = " ".join(name.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -9,7 +9,7 @@ from typing import Any
 from advisor.domain import Prediction, Trial, Verdict, Verification
 from advisor.render.blocks import bounds, rate_unit
 from advisor.render.document import request_document
-from advisor.render.text import WIDTH, interval_text
+from advisor.render.text import WIDTH, throughput_text
 from advisor.units import format_counted, format_mib, format_rate, format_target
 
 SCHEMA = "advisor.verification/1"
@@ -113,10 +113,12 @@ def _measured(verification: Verification) -> str:
 def _compared(verification: Verification) -> list[str]:
     if verification.prediction is None:
         return ["  predicted   nothing: no data sheet of this GPU"]
-    lines = [f"  predicted   {interval_text(verification.prediction, _unit(verification))}"]
+    prediction = verification.prediction
+    rates = throughput_text(prediction, _unit(verification))
+    lines = [f"  predicted   {rates}"]
     if verification.rate is not None:
-        within = verification.prediction.lower <= verification.rate <= verification.prediction.upper
-        off = 100 * (verification.rate / verification.prediction.median - 1)
+        within = prediction.lower <= verification.rate <= prediction.upper
+        off = 100 * (verification.rate / prediction.median - 1)
         place = "inside" if within else "outside"
         lines.append(f"  so it is    {off:+.0f} % off the median, {place} the interval")
     return lines

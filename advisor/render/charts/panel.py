@@ -152,9 +152,3 @@ class Panel(NamedTuple):
 def tick(value: float) -> str:
     """'0.5', '2,000': a round value."""
     return f"{value:,.10g}"
-
-
-def shortened(name: str, most: int) -> str:
-    """A name that leaves room for the picture; the table beside it has all of it."""
-    line = " ".join(name.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -18,7 +18,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.render.exporting import COMPOSE, export_start
 from advisor.render.exporting.parts import Start, header
-from advisor.render.language.phrases import engine_text, placement_text
+from advisor.render.phrases import engine_text, placement_text
 from advisor.render.text import lower_name
 from advisor.units import floor_rate
 

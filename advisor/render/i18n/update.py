@@ -26,7 +26,7 @@ PRODUCT = FOLDER.parents[2]
 PO, MO = FOLDER / "zh_CN.po", FOLDER / "zh_CN.mo"
 ROOMS = ("advisor", "models", "sweeps", "infra")
 # What these rooms say reaches a terminal alone, which speaks English.
-TERMINAL = ("advisor/cli/", "models/zoo/", "sweeps/", "infra/")
+TERMINAL = ("advisor/cli/", "advisor/store/", "models/zoo/", "sweeps/", "infra/")
 KEYED = ("advisor/render/i18n/texts/*.json", "advisor/service/page/texts/*.json")
 ERRORS = {
     name

@@ -33,7 +33,7 @@ from advisor.render.blocks import (
     rejected_block,
     spec_block,
 )
-from advisor.render.close_calls import close_call_block
+from advisor.render.borderline import borderline_block
 from advisor.render.document import (
     SCHEMA,
     Sources,
@@ -42,8 +42,8 @@ from advisor.render.document import (
     relax_stopped,
     request_fields,
 )
-from advisor.render.language.phrases import risk_level, trial_command
-from advisor.render.price_calls import price_call_block
+from advisor.render.phrases import risk_level, trial_command
+from advisor.render.price_doubt import price_doubt_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.
@@ -65,7 +65,7 @@ def generation_document(
         "request": request_block(answer.request, "generation"),
         "nearest": generation_block(nearest, confidence, sources) if nearest else None,
         "close_calls": [
-            close_call_block(call, answer.request.horizon_hours, trial_command(call.candidate))
+            borderline_block(call, answer.request.horizon_hours, trial_command(call.candidate))
             for call in answer.close_calls
         ],
         "relax": [_relaxation(one, "output_tokens_per_second") for one in answer.relaxations],
@@ -118,7 +118,7 @@ def _shared(
         "rejected": [rejected_block(one) for one in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
         "close_calls": [],
-        "price_call": price_call_block(answer),
+        "price_call": price_doubt_block(answer),
         "live": None,
         "relax": [],
         "relax_stopped": relax_stopped(answer.warnings),

@@ -11,8 +11,8 @@ from advisor.render.content import Chart, Column, Facts, Items, Leaf, Look, Para
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
-from advisor.render.language.phrases import ENGINES, count_text, gib_text, seconds_text, tokens_text
 from advisor.render.language.picture import front_picture
+from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
 from advisor.render.price_parts import by_price, price_call_leaves
 from advisor.render.text import lower_name, upper_name
 from advisor.units import format_hours, format_rate, format_usd
@@ -138,8 +138,8 @@ def _serving_facts(spec: Record, t: Texts) -> Iterator[tuple[str, str]]:
         t("lm.lengths"),
         t(
             "lm.lengths_value",
-            input=tokens_text(serving["input_tokens"]),
-            output=tokens_text(serving["output_tokens"]),
+            input=f"{serving['input_tokens']:,.0f}",
+            output=f"{serving['output_tokens']:,.0f}",
         ),
     )
     for key, of in (("lm.requests", "requests_per_second"), ("lm.user", "output_tokens_per_second_per_user")):

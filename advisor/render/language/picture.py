@@ -9,7 +9,7 @@ from advisor.render.charts.panel import Panel, scale_of
 from advisor.render.charts.paper import BLUE, VERMILION, WIDTH, Paper, chart_of, no_link
 from advisor.render.content import Chart
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.language.phrases import count_text, seconds_text
+from advisor.render.phrases import count_text, seconds_text
 from advisor.units import format_rate
 
 _HEIGHT = 230.0

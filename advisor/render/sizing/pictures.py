@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Accelerator
-from advisor.render.charts.panel import Panel, scale_of, shortened, within_reach
+from advisor.render.charts.panel import Panel, scale_of, within_reach
 from advisor.render.charts.paper import (
     BLUE,
     FAINT,
@@ -24,6 +24,7 @@ from advisor.render.document_names import spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent
 from advisor.render.sizing.sentences import stage_name, unit_name
+from advisor.render.text import shortened
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]

@@ -17,7 +17,7 @@ from advisor.questions.named import Compare, Predict
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
-from advisor.render.language.phrases import seconds_text
+from advisor.render.phrases import seconds_text
 from advisor.render.sizing.columns import columns_of, rate_columns
 from advisor.render.sizing.facts import per_million
 from advisor.render.text import lower_name, upper_name

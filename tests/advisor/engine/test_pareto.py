@@ -12,7 +12,7 @@ from advisor.engine import Preparations, answers, recommend
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
 from advisor.engine.tasks.network import NetworkTask
-from advisor.render.recommendation import thinned
+from advisor.render.views.network import thinned
 from tests.builders import candidate, prediction
 
 from .plain_model import PlainModel

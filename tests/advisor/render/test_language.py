@@ -27,11 +27,11 @@ from advisor.render.exporting.serving import FORMATS, export_serving, serve_word
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
 from advisor.render.language.page import language_parts
-from advisor.render.language.phrases import risk_level, seconds_text, trial_command
 from advisor.render.language.tables import language_csv, language_markdown
-from advisor.render.language.text import generation_text
-from advisor.render.language.tuning_text import finetuning_text
+from advisor.render.phrases import risk_level, seconds_text, trial_command
 from advisor.render.text import WIDTH
+from advisor.render.views.serving import generation_text
+from advisor.render.views.tuning import finetuning_text
 from tests.advisor.render.language_answers import (
     MODEL,
     SOURCES,

@@ -22,7 +22,7 @@ from advisor.models.performance.memory import (
     Verdict,
     WhatIf,
 )
-from advisor.render.memory import memory_document, memory_text
+from advisor.render.views.memory import memory_document, memory_text
 from tests.alike import assert_golden_text
 
 GOLDEN = Path(__file__).parents[2] / "golden"

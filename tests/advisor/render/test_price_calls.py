@@ -10,9 +10,9 @@ from advisor.naming import place_texts
 from advisor.render.content import English
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.price_calls import price_call_block, price_lines, resting_lines
+from advisor.render.price_doubt import price_doubt_block, price_lines, resting_lines
 from advisor.render.price_parts import price_call_leaves
-from advisor.render.recommendation import LINES, recommendation_text
+from advisor.render.views.network import LINES, recommendation_text
 from advisor.units import format_usd
 from tests.advisor.render import language_answers
 from tests.builders import PRICED, candidate, close_call, recommendation, rejected
@@ -81,7 +81,7 @@ def at_market_price(one):
 
 
 def sentences(answer):
-    return [str(one) for one in price_call_block(answer)["sentences"]]
+    return [str(one) for one in price_doubt_block(answer)["sentences"]]
 
 
 def no_target(answer):
@@ -139,7 +139,7 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
         request=replace(whole.request, cloud=cloud),
         price_call=PriceCall(listed=whole.ranked[0], cheaper=cheaper),
     )
-    saved = plain({"request": {"cloud": cloud}, "price_call": price_call_block(whole)})
+    saved = plain({"request": {"cloud": cloud}, "price_call": price_doubt_block(whole)})
     english, chinese = (
         [one.text for one in list(price_call_leaves(saved, report_texts(language)))[:2]]
         for language in ("en", "zh-CN")

@@ -32,10 +32,10 @@ from advisor.domain import (
     Tf32,
 )
 from advisor.render.blocks import risk
-from advisor.render.close_calls import verify_command
+from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain_document, recommendation_document
-from advisor.render.recommendation import recommendation_text
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
+from advisor.render.views.network import recommendation_text
 from tests.alike import assert_golden_text
 from tests.builders import candidate, close_call, prediction, recommendation, rejected
 

@@ -1,4 +1,4 @@
-"""Close calls as JSON: what may be cheaper, or may miss, and the trial that settles it."""
+"""Borderline candidates as JSON: what may be cheaper, or may miss, and the trial that settles it."""
 
 from __future__ import annotations
 
@@ -7,20 +7,35 @@ from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, Recommendation, Request, Task
 
+# What `advisor verify` takes for granted, by option.
+_USUAL = {
+    "--precision": "fp32",
+    "--stack": "eager",
+    "--memory-format": "contiguous",
+    "--tf32": "convolutions",
+    "--dataset": IMAGENET.name,
+    "--confidence": "0.9",
+    "--cloud": "aws",
+    "--market": "on-demand",
+}
+
 
 def borderline_blocks(answer: Recommendation) -> list[dict[str, Any]]:
     """The document's `close_calls`: borderline candidates, and the trial that settles each."""
-    return [_borderline_block(answer.request, call) for call in answer.close_calls]
+    request = answer.request
+    return [
+        borderline_block(
+            call,
+            request.horizon_hours,
+            verify_command(request, call.candidate),
+            batch_size=call.candidate.workload.batch_size,
+        )
+        for call in answer.close_calls
+    ]
 
 
-def _borderline_block(request: Request, call: CloseCall) -> dict[str, Any]:
-    command = verify_command(request, call.candidate)
-    batch_size = call.candidate.workload.batch_size
-    return close_call_block(call, request.horizon_hours, command, batch_size=batch_size)
-
-
-def close_call_block(call: CloseCall, horizon_hours: float, command: str, **runs: Any) -> dict[str, Any]:
-    """A close call, what `runs` there, and the `command` of the trial that settles it."""
+def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs: Any) -> dict[str, Any]:
+    """A borderline candidate, what `runs` there, and the `command` of the trial that settles it."""
     spec, instead = call.candidate.spec, call.instead
     per_hour = call.saves_usd_per_hour
     return {
@@ -45,19 +60,6 @@ def close_call_block(call: CloseCall, horizon_hours: float, command: str, **runs
         "horizon_hours": horizon_hours,
         "expected_usd": call.worth_usd,
     }
-
-
-# What `advisor verify` takes for granted, by option.
-_USUAL = {
-    "--precision": "fp32",
-    "--stack": "eager",
-    "--memory-format": "contiguous",
-    "--tf32": "convolutions",
-    "--dataset": IMAGENET.name,
-    "--confidence": "0.9",
-    "--cloud": "aws",
-    "--market": "on-demand",
-}
 
 
 def verify_command(request: Request, candidate: Candidate) -> str:
@@ -90,4 +92,4 @@ def verify_command(request: Request, candidate: Candidate) -> str:
         for name, value in options.items()
         if value is not None and str(value) != _USUAL.get(name)
     }
-    return " ".join(["advisor verify", *(f"{k} {shlex.quote(v)}" for k, v in given.items())])
+    return " ".join(["advisor verify", *(f"{name} {shlex.quote(text)}" for name, text in given.items())])

@@ -10,14 +10,14 @@ from typing import Any
 
 from advisor.catalog.live import is_live, refresh_command
 from advisor.catalog.price_pages import PRICE_PAGES
-from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, PriceCall, Recommendation, Spec
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Recommendation, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.blocks import by_price
 from advisor.render.document_names import place_name, spec_name
-from advisor.render.text import INDENT, WIDTH, beside, folded_command
+from advisor.render.text import INDENT, WIDTH, AnyAnswer, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
 # after the instance's.
@@ -51,21 +51,19 @@ _PER = {
     "million_output_tokens": Message(" per million output tokens"),
     "million_samples": Message(" per million samples"),
 }
-# Any recommendation: its chosen spec, its `price_call` and its day count.
-AnyAnswer = Any
 Record = Mapping[str, Any]
 
 
 def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
     """What a `price_call` block says in its numbers and codes: of an answer given now, and of a
     saved one in another language. `clouds`: the question covers more than one cloud."""
-    sentences = resting_sentence(call, clouds=clouds), borderline_sentence(call, clouds=clouds)
+    sentences = _resting_sentence(call, clouds=clouds), _cheaper_sentence(call, clouds=clouds)
     return [sentence for sentence in sentences if sentence]
 
 
-def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """What the chosen price is where it is not listed, beside the cheapest listed one; None where
-    the chosen price is listed."""
+def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
+    """How the chosen price is known where it is not listed, beside the cheapest listed one; None
+    where the chosen price is listed."""
     chosen, listed, per = call["chosen"], call["listed"], _PER[call["per"]]
     kinds = _kinds(chosen)
     if not kinds:
@@ -92,7 +90,7 @@ def resting_sentence(call: Record, *, clouds: bool) -> Message | None:
     return Message("{lies}; cheapest listed: {named}.", lies=lies, named=named)
 
 
-def borderline_sentence(call: Record, *, clouds: bool) -> Message | None:
+def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
     """What may be cheaper than the chosen spec, and is borderline on price; None where nothing
     is."""
     cheaper, chosen = call["cheaper"], call["chosen"]
@@ -115,112 +113,11 @@ def borderline_sentence(call: Record, *, clouds: bool) -> Message | None:
     )
 
 
-def price_call_block(answer: AnyAnswer) -> dict[str, Any] | None:
-    """The document's `price_call`; null where listed prices alone decide."""
-    block = _facts(answer)
-    if block is None:
-        return None
-    offer = _doubted(answer)
-    return {
-        "borderline": block["cheaper"] is not None,
-        "sentences": price_sentences(block, clouds=covers_clouds(answer.request)),
-        **block,
-        "todays_price": {"command": todays_command(offer), "page": price_page(offer)},
-    }
-
-
-def _facts(answer: AnyAnswer) -> dict[str, Any] | None:
-    """What the sentences are made of."""
-    call: PriceCall | None = answer.price_call
-    if call is None:
-        return None
-    specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
-    return {
-        "per": _cost(answer.chosen, answer.request)[1],
-        **{name: one and _priced_block(one, answer) for name, one in specs.items()},
-    }
-
-
-def _cost(candidate: AnyCandidate, request: Any) -> tuple[float, str]:
-    """What a candidate ranks by in dollars, at the median of its price, and for what."""
-    if request.ranks_by_price:
-        return candidate.spec.total_usd_per_hour, "hour"
-    # Each task's candidate has its own; none is imported for answers about the others.
-    run = getattr(candidate, "usd_per_run", None)
-    if run is not None:
-        return run.median, "run"
-    tokens = getattr(candidate, "usd_per_million_output_tokens", None)
-    if tokens is not None:
-        return tokens.median, "million_output_tokens"
-    return candidate.usd_per_million_samples, "million_samples"
-
-
-def resting_lines(answer: AnyAnswer) -> list[str]:
-    """`resting_sentence` as the first lines of an answer."""
-    call = _facts(answer)
-    sentence = call and resting_sentence(call, clouds=covers_clouds(answer.request))
-    return textwrap.wrap(str(sentence), WIDTH) if sentence else []
-
-
-def price_lines(answer: AnyAnswer) -> list[str]:
-    """What may be cheaper, else where the cheapest listed spec stands, and how to learn today's
-    price."""
-    call = _facts(answer)
-    if call is None:
-        return []
-    offer = _doubted(answer)
-    command, page = todays_command(offer), price_page(offer)
-    beside_it = _sentence_beside(call, clouds=covers_clouds(answer.request))
-    texts = [str(beside_it or "")]
-    if command is not None:
-        # Other tasks have no --live.
-        live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
-        texts.append(f"Today's price{live}:")
-    elif page is not None:
-        texts.append(f"Today's price: {page}")
-    lines = textwrap.wrap(" ".join(filter(None, texts)), WIDTH - INDENT, break_on_hyphens=False)
-    lines += folded_command(command, WIDTH - INDENT) if command else []
-    return beside("on price", lines)
-
-
-def _sentence_beside(call: Record, *, clouds: bool) -> Message | None:
-    listed = call["listed"]
-    if call["cheaper"] is not None or listed is None:
-        return borderline_sentence(call, clouds=clouds)
-    return Message(
-        "{name} is listed in {region}, {market}.",
-        name=spec_name(listed),
-        region=place_name(listed, clouds=clouds),
-        market=_MARKETS[listed["market"]],
-    )
-
-
-def todays_command(offer: Offer) -> str | None:
-    """What asks the cloud for today's price of an offer; None where no command does."""
-    cloud = offer.instance.cloud
-    if not is_live(cloud, offer.market):
-        return None
-    words = shlex.join(["--instance", offer.instance.name, "--market", str(offer.market)])
-    return f"{refresh_command(cloud, offer.region)} {words}"
-
-
-def price_page(offer: Offer) -> str | None:
-    """Where the cloud tells it to everybody."""
-    return PRICE_PAGES.get(offer.instance.cloud)
-
-
-def _doubted(answer: AnyAnswer) -> Offer:
-    """The offer whose price of today would settle it."""
-    candidate: AnyCandidate = answer.price_call.cheaper or answer.chosen
-    offer: Offer = candidate.spec.offer
-    return offer
-
-
 def _kinds(spec: Record) -> list[Message]:
     """How the prices in a total are known that are not listed, or old; the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
-    found = [_KINDS[price]] if price else []
-    return [*found, (_DISK_KINDS_TOO if found else _DISK_KINDS)[disk]] if disk else found
+    kinds = [_KINDS[price]] if price else []
+    return [*kinds, (_DISK_KINDS_TOO if kinds else _DISK_KINDS)[disk]] if disk else kinds
 
 
 def _named(spec: Record, clouds: bool) -> Message | str:
@@ -229,9 +126,35 @@ def _named(spec: Record, clouds: bool) -> Message | str:
     return Message("{name} of {cloud}", name=name, cloud=spec["cloud"]) if clouds else name
 
 
+def price_doubt_block(answer: AnyAnswer) -> dict[str, Any] | None:
+    """The document's `price_call`; null where listed prices alone decide."""
+    facts = _facts(answer)
+    if facts is None:
+        return None
+    offer = _doubted(answer)
+    return {
+        "borderline": facts["cheaper"] is not None,
+        "sentences": price_sentences(facts, clouds=covers_clouds(answer.request)),
+        **facts,
+        "todays_price": {"command": _todays_command(offer), "page": PRICE_PAGES.get(offer.instance.cloud)},
+    }
+
+
+def _facts(answer: AnyAnswer) -> dict[str, Any] | None:
+    """The numbers and codes that the sentences are made of."""
+    call = answer.price_call
+    if call is None:
+        return None
+    specs = {"chosen": answer.chosen, "listed": call.listed, "cheaper": call.cheaper}
+    return {
+        "per": _cost(answer.chosen, answer)[1],
+        **{name: candidate and _priced_block(candidate, answer) for name, candidate in specs.items()},
+    }
+
+
 def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
     spec: Spec = candidate.spec
-    cost, _ = _cost(candidate, answer.request)
+    cost, _ = _cost(candidate, answer)
     return {
         "instance_type": spec.offer.instance.name,
         "cloud": spec.offer.instance.cloud,
@@ -255,3 +178,69 @@ def _unlisted(price: Price | None, today: date) -> str | None:
     """The kind of a price that is not listed, or is old (`list`); None of one that its seller lists
     now."""
     return None if price is None or is_listed(price, today) else price.kind
+
+
+def _cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
+    """What a candidate ranks by in dollars, at the median of its price, and for what."""
+    if answer.request.ranks_by_price:
+        return candidate.spec.total_usd_per_hour, "hour"
+    # Each task's candidate has its own; none is imported for answers about the others.
+    run = getattr(candidate, "usd_per_run", None)
+    if run is not None:
+        return run.median, "run"
+    tokens = getattr(candidate, "usd_per_million_output_tokens", None)
+    if tokens is not None:
+        return tokens.median, "million_output_tokens"
+    return candidate.usd_per_million_samples, "million_samples"
+
+
+def resting_lines(answer: AnyAnswer) -> list[str]:
+    """How the chosen price is known where it is not listed: the first lines of an answer."""
+    call = _facts(answer)
+    sentence = call and _resting_sentence(call, clouds=covers_clouds(answer.request))
+    return textwrap.wrap(str(sentence), WIDTH) if sentence else []
+
+
+def price_lines(answer: AnyAnswer) -> list[str]:
+    """What may be cheaper, else where the cheapest listed spec stands, and how to learn today's
+    price."""
+    call, clouds = _facts(answer), covers_clouds(answer.request)
+    if call is None:
+        return []
+    offer, listed = _doubted(answer), call["listed"]
+    sentence = _cheaper_sentence(call, clouds=clouds)
+    if sentence is None and listed is not None:
+        sentence = Message(
+            "{name} is listed in {region}, {market}.",
+            name=spec_name(listed),
+            region=place_name(listed, clouds=clouds),
+            market=_MARKETS[listed["market"]],
+        )
+    texts = [str(sentence or "")]
+    command, page = _todays_command(offer), PRICE_PAGES.get(offer.instance.cloud)
+    if command is not None:
+        # Other tasks have no --live.
+        live = " (or ask again with --live)" if isinstance(answer, Recommendation) else ""
+        texts.append(f"Today's price{live}:")
+    elif page is not None:
+        texts.append(f"Today's price: {page}")
+    lines = textwrap.wrap(" ".join(filter(None, texts)), WIDTH - INDENT, break_on_hyphens=False)
+    lines += folded_command(command, WIDTH - INDENT) if command else []
+    return beside("on price", lines)
+
+
+def _doubted(answer: AnyAnswer) -> Offer:
+    """The offer whose price of today would settle it."""
+    assert answer.price_call is not None
+    candidate: AnyCandidate = answer.price_call.cheaper or answer.chosen
+    offer: Offer = candidate.spec.offer
+    return offer
+
+
+def _todays_command(offer: Offer) -> str | None:
+    """What asks the cloud for today's price of an offer; None where no command does."""
+    cloud = offer.instance.cloud
+    if not is_live(cloud, offer.market):
+        return None
+    words = shlex.join(["--instance", offer.instance.name, "--market", str(offer.market)])
+    return f"{refresh_command(cloud, offer.region)} {words}"

@@ -1,4 +1,4 @@
-"""Words and numbers of answers about language models, for a terminal."""
+"""Words and numbers of answers about language models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
 from advisor.domain.tuning import FineTuningCandidate
 from advisor.render.blocks import risk_of
-from advisor.render.charts.panel import shortened
-from advisor.render.text import lower_name, lower_text, upper_name
-from advisor.units import ceil_significant, format_rate, format_usd
+from advisor.render.text import shortened
+from advisor.units import ceil_significant
 
 ENGINES = {str(engine): engine.product for engine in LlmEngine}
 BINDS = {
@@ -60,14 +59,6 @@ def gpus_text(instance: InstanceType) -> str:
     return f"{instance.gpu_count} x {shortened(name, _MOST_LETTERS)}"
 
 
-def rate_text(span: Span, unit: str, confidence: float) -> str:
-    """'p10 505, median 612, p90 741 output tokens/s (confidence 0.9)'."""
-    return (
-        f"{lower_name(confidence)} {lower_text(span.lower)}, median {format_rate(span.median)}, "
-        f"{upper_name(confidence)} {format_rate(span.upper)} {unit} (confidence {confidence:g})"
-    )
-
-
 def seconds_text(seconds: float, *, up: bool = False) -> str:
     """'38 ms', '1.25 s', '75 s': three digits, rounded `up` where it is a bound."""
     if not isfinite(seconds):
@@ -92,11 +83,6 @@ def count_text(count: float) -> str:
     return f"{count:,.0f}" if count >= 10 else f"{count:.3g}"
 
 
-def tokens_text(tokens: float) -> str:
-    """'1,155': tokens of a mean request."""
-    return f"{tokens:,.0f}"
-
-
 def trial_command(candidate: GenerationCandidate) -> str:
     """What to type on one of the instances: the load of one replica, as its share of the whole."""
     replicas = candidate.placement.replicas * candidate.spec.count
@@ -110,8 +96,3 @@ def trial_command(candidate: GenerationCandidate) -> str:
     }
     given = " ".join(f"{name} {shlex.quote(value)}" for name, value in options.items())
     return f"advisor measure {given}"
-
-
-def usd_or_dash(usd: float | None) -> str:
-    """A price, where one is known."""
-    return "-" if usd is None else format_usd(usd)

@@ -1,0 +1,362 @@
+"""Instances, or GPUs by themselves, beside each other: as text, documents and flat rows."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from advisor.domain import LIST, InstancePrediction, OnGpu, Request, geometric_mean, relative
+from advisor.domain.decision import Text
+from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.naming import asked_of
+from advisor.render.blocks import (
+    BOUNDS,
+    bounds,
+    disk_block,
+    gpu_prediction_block,
+    instance_block,
+    prediction_block,
+    price_block,
+)
+from advisor.render.document import Sources, request_document
+from advisor.render.language.document import request_block
+from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
+from advisor.render.phrases import gpus_text as serving_gpus
+from advisor.render.text import (
+    WIDTH,
+    disk_text,
+    fitting_table,
+    lower_name,
+    lower_text,
+    table,
+    usd_or_dash,
+    wrapped,
+)
+from advisor.render.views.network import rate_cells, rate_columns
+from advisor.render.views.serving import serving_block
+from advisor.units import format_rate, format_usd
+
+SCHEMA = "advisor.comparison/1"
+SERVING_SCHEMA = "advisor.serving-comparison/1"
+COLUMNS = (
+    "network",
+    "instance_type",
+    "gpu",
+    "batch_size",
+    "throughput_lower",
+    "throughput_median",
+    "throughput_upper",
+    "relative",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "provenance",
+    "cloud",
+    "region",
+    "price_kind",
+    "price_as_of",
+    "price_source",
+    "disk_price_kind",
+)
+SERVING_COLUMNS = (
+    "instance_type",
+    "gpu",
+    "gpu_count",
+    "tensor_parallel",
+    "replicas",
+    *(f"throughput_{bound}" for bound in BOUNDS),
+    "ttft_seconds",
+    "tpot_seconds",
+    "relative",
+    "total_usd_per_hour",
+    "usd_per_million_output_tokens",
+    "ready_seconds",
+    "bottleneck",
+    "cloud",
+    "region",
+    "price_kind",
+    "price_as_of",
+)
+_REMARKS = (
+    "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
+    "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",
+    "and `advisor predict` answer for whole instances.",
+)
+AnyPrediction = InstancePrediction | ServingPrediction
+
+
+def comparison_document(
+    requests: Sequence[Request], baseline: str, rows: Sequence[Mapping[str, Any]], sources: Sources
+) -> dict[str, Any]:
+    """The versioned JSON answer; `relative` is the median over the baseline's."""
+    return {
+        "schema": SCHEMA,
+        "asked": [asked_of(request) for request in requests],
+        "requests": [request_document(request) for request in requests],
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        "baseline": baseline,
+        "rows": list(rows),
+    }
+
+
+def instance_rows(
+    answers: Sequence[InstancePrediction], baseline: InstancePrediction
+) -> list[dict[str, Any]]:
+    """One record an instance, JSON-ready; prices are null where none is known."""
+    return [
+        {
+            "network": answer.workload.network,
+            "cloud": answer.instance.cloud,
+            "region": answer.region,
+            **instance_block(answer.instance),
+            "disk": disk_block(answer.disk),
+            "price": price_block(answer.price) if answer.price else None,
+            "total_usd_per_hour": answer.total_usd_per_hour,
+            "usd_per_million_samples": answer.usd_per_million_samples,
+            **prediction_block(answer.workload, answer.prediction),
+            "relative": relative(answer.prediction, baseline.prediction),
+            "assumptions": list(answer.assumptions),
+            "warnings": list(answer.warnings),
+        }
+        for answer in answers
+    ]
+
+
+def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) -> list[dict[str, Any]]:
+    """One record a GPU of one network; rates are null where no batch fits, prices of an hour (`usd`
+    by GPU) where none is known."""
+    return [
+        {
+            "network": cell.network,
+            "gpu": {"name": cell.gpu.name, "memory_mib": cell.gpu.memory_mib},
+            "fits": cell.workload is not None,
+            **gpu_prediction_block(cell.workload, cell.prediction),
+            "relative": relative(cell.prediction, baseline.prediction),
+            "relative_to": baseline.gpu.name if baseline.workload else None,
+            "usd_per_gpu_hour": usd.get(cell.gpu.name),
+            "usd_per_million_samples": _usd_per_million(cell, usd.get(cell.gpu.name)),
+        }
+        for cell in cells
+    ]
+
+
+def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
+    """What a million samples cost at the median rate; None without a price, or a rate."""
+    return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
+
+
+def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One record without nesting: `COLUMNS`."""
+    predicted, gpu = row["predicted"] or {}, row["gpu"]
+    rates, price = predicted.get("throughput") or {}, row.get("price") or {}
+    return {
+        **{name: row.get(name) for name in COLUMNS},
+        **{f"throughput_{name}": rates.get(name) for name in BOUNDS},
+        "gpu": gpu["name"] if gpu else None,
+        "provenance": predicted.get("provenance"),
+        **{f"price_{name}": price.get(name) for name in ("kind", "as_of", "source")},
+        "disk_price_kind": (row.get("disk") or {}).get("price_kind"),
+    }
+
+
+def instances_text(
+    request: Request, answers: Sequence[InstancePrediction], baseline: InstancePrediction
+) -> str:
+    """A table of one network, instances in the order asked."""
+    title = f"{asked_of(request)}; {baseline.instance.name} is 1"
+    header = ["instance", "gpu", "disk", "batch"]
+    header += [*rate_columns(baseline.prediction.confidence), "times", "per hour"]
+    rows = [
+        [
+            answer.instance.name,
+            answer.instance.gpu_name or "-",
+            disk_text(answer.disk),
+            str(answer.workload.batch_size),
+            *rate_cells(answer.prediction),
+            _times(relative(answer.prediction, baseline.prediction)),
+            # What is free has no price here.
+            usd_or_dash(answer.total_usd_per_hour or None),
+            usd_or_dash(answer.usd_per_million_samples or None),
+            str(answer.prediction.bottleneck),
+        ]
+        for answer in answers
+    ]
+    return "\n".join([title, "", *table([*header, "per 1M", "bound by"], rows, right=range(3, 9))])
+
+
+def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
+    """Where each instance stands and how its price is known, and what all of them assume and warn
+    of; an instance that several networks are compared on is named once."""
+    prices = dict.fromkeys(text for answer in answers if (text := _price_text(answer)))
+    assumed = _by_instance(answers, lambda answer: answer.assumptions)
+    warned = _by_instance(answers, lambda answer: answer.warnings)
+    return [
+        *wrapped("Prices", list(prices), len(prices)),
+        *wrapped("Assumed", assumed, 5),
+        *wrapped("Warning", warned, 3),
+    ]
+
+
+def _by_instance(
+    answers: Sequence[AnyPrediction], of: Callable[[AnyPrediction], Sequence[Text]]
+) -> list[Text]:
+    """Each remark once, behind the instances that it is of unless it is of all; those of the fewest
+    come first, as what all of them share may be cut."""
+    order = {text: number for answer in answers for number, text in enumerate(of(answer))}
+    names = {
+        text: dict.fromkeys(answer.instance.name for answer in answers if text in of(answer))
+        for text in order
+    }
+    every = {answer.instance.name for answer in answers}
+    return [
+        text if every == {*names[text]} else f"{', '.join(names[text])}: {text}"
+        for text in sorted(order, key=lambda text: (len(names[text]), order[text]))
+    ]
+
+
+def _price_text(answer: AnyPrediction) -> str | None:
+    """'g5.xlarge of aws in us-east-1, observed of 2024-09-28 ($0.22 to $2.74/h), estimated disk';
+    None without a price."""
+    price, instance = answer.price, answer.instance
+    if price is None:
+        return None
+    text = f"{instance.name} of {instance.cloud} in {answer.region}, {price.kind} of {price.as_of}"
+    if price.low < price.high:
+        text += f" ({format_usd(price.low_usd_per_hour)} to {format_usd(price.high_usd_per_hour)}/h)"
+    of_disk = answer.disk if isinstance(answer, InstancePrediction) else answer.candidate.spec.disk
+    disk = of_disk.price
+    return f"{text}, {disk.kind} disk" if disk and disk.kind != LIST else text
+
+
+def gpus_text(
+    by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str, usd: Mapping[str, float]
+) -> str:
+    """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
+    costs; for several networks the mean of those times."""
+    lines: list[str] = []
+    for request, cells, base in by_network:
+        header = ["gpu", "batch", *rate_columns(request.confidence), "times", "per hour", "per 1M", "rates"]
+        rows = [_gpu_cells(cell, base, usd.get(cell.gpu.name)) for cell in cells]
+        is_one = f"no batch fits {baseline}, so {base.gpu.name} is 1"
+        if base.gpu.name == baseline:
+            is_one = f"{baseline} is 1" if base.workload else "no batch fits any of them"
+        lines += [str(asked_of(request)), f"samples on the device; {is_one}", ""]
+        lines += [*table(header, rows, right=range(1, 7)), ""]
+    if len(by_network) > 1:
+        bases = [base for _, _, base in by_network]
+        columns = zip(*(cells for _, cells, _ in by_network), strict=True)
+        lines += [*table(["gpu", "mean"], [_mean_row(row, bases) for row in columns], (1,)), ""]
+    return "\n".join([*lines, *_REMARKS])
+
+
+def _gpu_cells(cell: OnGpu, base: OnGpu, usd: float | None) -> list[str]:
+    prediction = cell.prediction
+    return [
+        cell.gpu.name,
+        str(cell.workload.batch_size) if cell.workload else "-",
+        *(rate_cells(prediction) if prediction else ("-", "-")),
+        _times(relative(prediction, base.prediction)),
+        usd_or_dash(usd or None),
+        usd_or_dash(_usd_per_million(cell, usd)),
+        str(prediction.provenance) if prediction else "-",
+    ]
+
+
+def _mean_row(row: Sequence[OnGpu], bases: Sequence[OnGpu]) -> list[str]:
+    ratios = [relative(cell.prediction, base.prediction) for cell, base in zip(row, bases, strict=True)]
+    return [row[0].gpu.name, _times(geometric_mean(ratios))]
+
+
+def _times(ratio: float | None) -> str:
+    return "-" if ratio is None else f"{ratio:.2f}"
+
+
+def serving_comparison_document(
+    predictions: Sequence[ServingPrediction],
+    baseline: ServingPrediction,
+    request: GenerationRequest,
+    sources: Sources,
+) -> dict[str, Any]:
+    """Instances that serve beside each other; `relative` is the median over the baseline's."""
+    rows = [
+        serving_block(prediction, request.confidence, sources)
+        | {
+            "relative": _relative(prediction, baseline),
+            "assumptions": list(prediction.assumptions),
+            "warnings": list(prediction.warnings),
+        }
+        for prediction in predictions
+    ]
+    return {
+        "schema": SERVING_SCHEMA,
+        "request": request_block(request, "generation"),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        "baseline": baseline.candidate.spec.offer.instance.name,
+        "rows": rows,
+    }
+
+
+def _relative(prediction: ServingPrediction, baseline: ServingPrediction) -> float:
+    mine, first = (each.candidate.rates.output_tokens_per_second.median for each in (prediction, baseline))
+    return mine / first
+
+
+def serving_comparison_rows(
+    predictions: Sequence[ServingPrediction], baseline: ServingPrediction
+) -> list[dict[str, Any]]:
+    """One flat record an instance, with `SERVING_COLUMNS`: medians, but for the throughput."""
+    return [_serving_row(prediction, baseline) for prediction in predictions]
+
+
+def _serving_row(prediction: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
+    candidate, price = prediction.candidate, prediction.price
+    instance, rates = candidate.spec.offer.instance, candidate.rates
+    return {
+        "cloud": instance.cloud,
+        "region": prediction.region,
+        "instance_type": instance.name,
+        "gpu": instance.gpu_name,
+        "gpu_count": instance.gpu_count,
+        "tensor_parallel": candidate.placement.tensor_parallel,
+        "replicas": candidate.placement.replicas,
+        **{f"throughput_{name}": rate for name, rate in bounds(rates.output_tokens_per_second).items()},
+        "ttft_seconds": rates.ttft_seconds.median,
+        "tpot_seconds": rates.tpot_seconds.median,
+        "relative": _relative(prediction, baseline),
+        "total_usd_per_hour": candidate.spec.total_usd_per_hour if price else None,
+        "usd_per_million_output_tokens": candidate.usd_per_million_output_tokens.median if price else None,
+        "ready_seconds": candidate.ready.seconds,
+        "bottleneck": str(candidate.binds),
+        "price_kind": price and price.kind,
+        "price_as_of": price and price.as_of.isoformat(),
+    }
+
+
+def serving_comparison_text(
+    predictions: Sequence[ServingPrediction], baseline: ServingPrediction, request: GenerationRequest
+) -> str:
+    """A table for a terminal."""
+    rows, first = serving_comparison_rows(predictions, baseline), baseline.candidate
+    columns = {
+        "instance": [row["instance_type"] for row in rows],
+        "gpu": [serving_gpus(prediction.instance) for prediction in predictions],
+        "runs as": [short_placement_text(prediction.candidate.placement) for prediction in predictions],
+        f"{lower_name(request.confidence)} tokens/s": [lower_text(row["throughput_lower"]) for row in rows],
+        "median": [format_rate(row["throughput_median"]) for row in rows],
+        "TTFT": [seconds_text(row["ttft_seconds"]) for row in rows],
+        "TPOT": [seconds_text(row["tpot_seconds"]) for row in rows],
+        "times": [f"{row['relative']:.2f}" for row in rows],
+        "per hour": [usd_or_dash(row["total_usd_per_hour"]) for row in rows],
+        "per 1M out": [usd_or_dash(row["usd_per_million_output_tokens"]) for row in rows],
+    }
+    name = ENGINES.get(str(first.engine), str(first.engine))
+    binds = dict.fromkeys(BINDS[prediction.candidate.binds] for prediction in predictions)
+    title = (
+        f"{first.model} generation, {name} {first.engine_version} with CUDA graphs; output "
+        f"tokens/s of all GPUs; bound by: {', '.join(binds)}."
+    )
+    shown = fitting_table(columns, ("instance", "gpu", "runs as"), ("TTFT", "runs as", "gpu"))
+    return "\n".join([*textwrap.wrap(title, WIDTH), "", *shown, "", *notes_lines(predictions)])

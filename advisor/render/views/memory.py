@@ -1,0 +1,289 @@
+"""GPU memory of networks and of language models: documents, and one screen of text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
+
+from advisor.domain.language import ServingMemoryAnswer
+from advisor.domain.tuning import TuningMemoryAnswer
+from advisor.render.language.document import memory_block
+from advisor.render.phrases import ENGINES, gib_text
+from advisor.render.text import WIDTH, hanging, table
+from advisor.units import format_mib
+
+if TYPE_CHECKING:
+    from advisor.models.performance.memory import GpuPeak, MemoryAnswer
+
+SCHEMA = "advisor.memory-answer/1"
+LANGUAGE_SCHEMA = "advisor.language-memory/1"
+# So many what-if columns fit on a line: the smallest, and some larger cards.
+_SHOWN_IN_WHAT_IFS = 4
+_PARTS = (
+    ("weights", "weights_mib", "parameters and buffers, exact"),
+    ("gradients", "gradients_mib", "one for each trained value, exact"),
+    ("optimizer", "optimizer_mib", "its state, exact"),
+    ("activations", "saved_mib", "kept by the forward pass, replayed"),
+    ("temporary", "temporary_mib", "the rest of the tensors at the peak, replayed"),
+    ("CUDA context", "context_mib", "with the handles of its libraries, calibrated"),
+    ("allocator", "overhead_mib", "rounding, fragmentation and workspaces, replayed"),
+)
+
+
+def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
+    """The answer as report/schemas/memory.schema.json describes it, MiB unrounded."""
+    question, conditions = answer.question, answer.question.conditions
+    return {
+        "schema": SCHEMA,
+        "request": {
+            "model": question.reference,
+            "task": str(conditions.task),
+            "batch_size": conditions.batch_size,
+            "precision": str(conditions.precision),
+            "optimizer": str(conditions.optimizer) if conditions.task == "training" else None,
+            "checkpointing": conditions.checkpointing,
+            "no_grad": conditions.task == "inference" and not conditions.keeps_graph,
+            "input_size": question.pixels,
+            "confidence": question.confidence,
+        },
+        "traced_on": "fake tensors" if answer.traced == "fake" else "a real step on the CPU",
+        "calibrated": answer.peak.calibrated,
+        "parts_mib": {name.replace(" ", "_").lower(): mib for name, mib, _ in parts(answer.peak)},
+        "peak_mib": _bounds(answer.peak),
+        "gpus": [
+            {
+                "name": gpu.name,
+                "memory_mib": gpu.memory_mib,
+                "verdict": str(gpu.verdict),
+                "probability": gpu.probability,
+                "largest_batch": gpu.largest_batch,
+            }
+            for gpu in answer.gpus
+        ],
+        "what_ifs": [
+            {
+                "change": what_if.change,
+                "peak_mib": _bounds(what_if.peak),
+                "largest_batch": {
+                    gpu.name: batch for gpu, batch in zip(answer.gpus, what_if.largest_batches, strict=True)
+                },
+            }
+            for what_if in answer.what_ifs
+        ],
+        "notes": notes(answer),
+    }
+
+
+def _bounds(peak: GpuPeak) -> dict[str, float]:
+    return {"lower": peak.lower_mib, "median": peak.median_mib, "upper": peak.upper_mib}
+
+
+def memory_text(answer: MemoryAnswer) -> str:
+    """The answer for a terminal."""
+    peak, question, conditions = answer.peak, answer.question, answer.question.conditions
+    asked = [
+        question.reference,
+        str(conditions.task),
+        f"batch {conditions.batch_size}",
+        str(conditions.precision),
+    ]
+    asked += [str(conditions.optimizer)] if conditions.task == "training" else []
+    asked += ["checkpointing"] if conditions.checkpointing else []
+    asked += ["without no_grad"] if conditions.keeps_graph else []
+    asked += [f"{question.pixels} pixels"] if question.pixels else []
+    rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
+    header = ("GPU", "memory", f"batch {conditions.batch_size}", "probability", "largest batch")
+    cards = [
+        (
+            gpu.name,
+            format_mib(gpu.memory_mib),
+            str(gpu.verdict),
+            # Never 0 or 100: nothing is certain.
+            f"{min(99, max(1, round(100 * gpu.probability)))} %",
+            _batch_text(gpu.largest_batch),
+        )
+        for gpu in answer.gpus
+    ]
+    lines = [
+        ", ".join(asked),
+        "",
+        f"Peak {format_mib(peak.median_mib)}: between {format_mib(peak.lower_mib)} and "
+        f"{format_mib(peak.upper_mib)}, either bound with {100 * peak.confidence:g} % confidence.",
+        "",
+        *table(("part", "size", ""), rows, right=(1,)),
+        "",
+        *table(header, cards, right=(1, 3, 4)),
+        "",
+        *_what_if_lines(answer),
+    ]
+    return "\n".join(lines + [line for note in notes(answer) for line in hanging(note)])
+
+
+def _batch_text(batch: int | None) -> str:
+    return "none" if batch is None else f"{batch:,}"
+
+
+def parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
+    """(name, MiB, what it is) of each part; they add up to the median."""
+    return [
+        (name, float(getattr(peak.step if hasattr(peak.step, field) else peak, field)), why)
+        for name, field, why in _PARTS
+    ]
+
+
+def notes(answer: MemoryAnswer) -> list[str]:
+    """What must be known to read the answer."""
+    notes = [
+        "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
+        "eager, nothing else on it."
+    ]
+    if not answer.peak.calibrated:
+        notes.append(
+            "Calibrated on training of image networks; here the interval is taken "
+            f"{answer.peak.widened:g} times as wide."
+        )
+    if answer.traced != "fake":
+        notes.append("Its work depends on its values: a real step was traced on the CPU.")
+    return notes
+
+
+def _what_if_lines(answer: MemoryAnswer) -> list[str]:
+    if not answer.what_ifs:
+        return []
+    header = ("what if", "peak", "upper", *(gpu.name for gpu in answer.gpus[:_SHOWN_IN_WHAT_IFS]))
+    rows = [
+        (
+            what_if.change,
+            format_mib(what_if.peak.median_mib),
+            format_mib(what_if.peak.upper_mib),
+            *map(_batch_text, what_if.largest_batches[:_SHOWN_IN_WHAT_IFS]),
+        )
+        for what_if in answer.what_ifs
+    ]
+    under = "  (under a GPU: its largest batch then)"
+    return [*table(header, rows, right=tuple(range(1, len(header)))), under, ""]
+
+
+def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
+    """What a served model takes of each GPU, in GiB."""
+    return {
+        "schema": LANGUAGE_SCHEMA,
+        "request": {
+            "task": "generation",
+            "model": answer.model,
+            "precision": str(answer.precision),
+            "kv_precision": str(answer.kv_precision),
+            "engine": str(answer.engine),
+            "context_tokens": answer.context_tokens,
+        },
+        "weights_gib": answer.weights_gib,
+        "kv_bytes_per_token": answer.kv_bytes_per_token,
+        "gpus": [
+            {
+                "gpu": split.gpu,
+                "gpu_memory_gib": split.gpu_memory_gib,
+                "precision": split.precision,
+                "tensor_parallel": split.tensor_parallel,
+                "fits": split.use is not None,
+                "why_not": split.why_not or None,
+                "memory_per_gpu": memory_block(split.use) if split.use else None,
+            }
+            for split in answer.gpus
+        ],
+    }
+
+
+def serving_memory_text(answer: ServingMemoryAnswer) -> str:
+    """What a served model takes of each GPU, for a terminal."""
+    title = (
+        f"{answer.model} generation: weights {answer.precision} "
+        f"{gib_text(answer.weights_gib)} GiB, KV cache {answer.kv_precision} "
+        f"at most {answer.kv_bytes_per_token:,.0f} bytes a token (sequences of "
+        f"{answer.context_tokens:,} tokens), {ENGINES.get(str(answer.engine), str(answer.engine))}"
+    )
+    header = ("GPU", "memory", "GPUs", "weights", "KV cache", "engine", "free", "sequences", "longest")
+    rows = [
+        [
+            split.gpu if split.precision == answer.precision else f"{split.gpu} ({split.precision})",
+            gib_text(split.gpu_memory_gib),
+            str(split.tensor_parallel),
+            *map(gib_text, (use.weights_gib, use.kv_gib, use.overhead_gib, use.free_gib)),
+            f"{use.largest_concurrency:,}",
+            f"{use.longest_context:,}",
+        ]
+        for split in answer.gpus
+        if (use := split.use) is not None
+    ]
+    remarks = ["GiB of each GPU; sequences and the longest context are of one copy of the model."]
+    missed = [(split.gpu, split.why_not) for split in answer.gpus if split.use is None]
+    return _model_memory(textwrap.wrap(title, WIDTH), header, rows, remarks, missed)
+
+
+def _model_memory(
+    title: Sequence[str],
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    remarks: Sequence[str],
+    missed: Sequence[tuple[str, object]],
+) -> str:
+    """A table of the GPUs that hold a model, and why the others do not."""
+    lines = [*title, "", *([*table(header, rows, right=tuple(range(1, 9))), *remarks] if rows else [])]
+    if missed:
+        lines += ["", "Does not fit:"]
+    return "\n".join(lines + [line for name, why in missed for line in hanging(f"  {name}: {why}", 4)])
+
+
+def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
+    """What a tuned model takes of each GPU, in GiB."""
+    return {
+        "schema": LANGUAGE_SCHEMA,
+        "request": {
+            "task": "finetuning",
+            "model": answer.model,
+            "method": str(answer.method),
+            "sequence": answer.sequence,
+        },
+        "gpus": [
+            {
+                "gpu": tuned.gpu,
+                "gpu_memory_gib": tuned.gpu_memory_gib,
+                "gpus": tuned.gpus,
+                "micro_batch": tuned.micro_batch,
+                "checkpointing": tuned.checkpointing,
+                "fits": tuned.use is not None,
+                "why_not": tuned.why_not or None,
+                "memory_per_gpu": asdict(tuned.use) if tuned.use else None,
+            }
+            for tuned in answer.gpus
+        ],
+    }
+
+
+def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
+    """What a tuned model takes of each GPU, for a terminal."""
+    title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
+    header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer", "activations", "overhead", "free")
+    rows = [
+        [
+            tuned.gpu,
+            gib_text(tuned.gpu_memory_gib),
+            str(tuned.gpus),
+            str(tuned.micro_batch),
+            gib_text(use.weights_gib),
+            gib_text(use.gradients_gib + use.optimizer_gib),
+            gib_text(use.activations_gib) + ("*" if tuned.checkpointing else ""),
+            gib_text(use.overhead_gib),
+            gib_text(use.free_gib),
+        ]
+        for tuned in answer.gpus
+        if (use := tuned.use) is not None
+    ]
+    remarks = [
+        "GiB of each GPU; batch: sequences that a GPU computes at once; optimizer: gradients",
+        "and moments; *: activations are computed again (checkpointing).",
+    ]
+    missed = [(tuned.gpu, tuned.why_not) for tuned in answer.gpus if tuned.use is None]
+    return _model_memory([title], header, rows, remarks, missed)

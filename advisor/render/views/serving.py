@@ -1,0 +1,300 @@
+"""Answers about serving a language model: a recommendation and what one instance does, as one screen
+of plain text of at most 100 columns, and as documents."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from advisor.domain import CloseCallKind
+from advisor.domain.language import (
+    FrontPoint,
+    GenerationCandidate,
+    GenerationRecommendation,
+    GenerationRequest,
+    ServingPrediction,
+    ServingStep,
+)
+from advisor.naming import spec_name
+from advisor.render.blocks import RISKS
+from advisor.render.document import Sources
+from advisor.render.language.document import front_block, generation_block, request_block, step_block
+from advisor.render.phrases import (
+    BINDS,
+    count_text,
+    engine_text,
+    gib_text,
+    gpus_text,
+    placement_text,
+    risk_level,
+    seconds_text,
+    short_placement_text,
+    time_text,
+    trial_command,
+)
+from advisor.render.price_doubt import price_lines, resting_lines
+from advisor.render.text import (
+    SHOWN_ALTERNATIVES,
+    WIDTH,
+    alternative_lines,
+    borderline_lines,
+    counted,
+    fact,
+    folded,
+    interval_text,
+    lower_name,
+    lower_text,
+    machine_line,
+    notes_of,
+    price_text,
+    rejection_lines,
+    relaxation_lines,
+    short_disk_text,
+    spec_lines,
+    table,
+    upper_name,
+)
+from advisor.units import format_rate, format_target, format_usd
+
+SCHEMA = "advisor.serving-prediction/1"
+SHOWN_REJECTED = 2
+SHOWN_STEPS = 2
+NOTHING_PERCENT = 0.5
+_MISSES = {"": "", "limit": ", over a limit", "target": ", below the target"}
+
+
+def generation_text(
+    answer: GenerationRecommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
+) -> str:
+    """The answer for a terminal; `all_rejected` lists every rejected type, `specs` so many
+    specs."""
+    chosen, request = answer.chosen, answer.request
+    lines = ["No offer meets this."]
+    if chosen is not None:
+        lines = [
+            *resting_lines(answer),
+            *_chosen_lines(chosen, request, sources),
+            *price_lines(answer),
+            *_step_lines(answer.steps, chosen),
+        ]
+    lines += _borderline_lines(answer)
+    lines += relaxation_lines(answer)
+    lines += _front_lines(answer.front, chosen, request.confidence)
+    lower = f"{lower_name(request.confidence)} tokens/s"
+
+    def columns(shown: Sequence[GenerationCandidate], places: list[str]) -> dict[str, list[str]]:
+        return {
+            "gpu": [gpus_text(spec.spec.offer.instance) for spec in shown],
+            "runs as": [short_placement_text(spec.placement) for spec in shown],
+            "per hour": [format_usd(spec.spec.total_usd_per_hour) for spec in shown],
+            lower: [lower_text(spec.rates.output_tokens_per_second.lower) for spec in shown],
+            "TPOT": [seconds_text(spec.rates.tpot_seconds.median) for spec in shown],
+            "per 1M out": [format_usd(spec.usd_per_million_output_tokens.median) for spec in shown],
+            "region": places,
+        }
+
+    most = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
+    lines += alternative_lines(answer, most, columns, ("runs as", "gpu"), ("gpu", "runs as"))
+    lines += rejection_lines(answer, SHOWN_REJECTED, everyone=all_rejected)
+    return "\n".join(lines + notes_of(answer.assumptions, answer.warnings))
+
+
+def serving_prediction_text(
+    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
+) -> str:
+    """What one instance does, for a terminal."""
+    candidate = prediction.candidate
+    lines = [
+        *_chosen_lines(candidate, request, sources),
+        *_step_lines(prediction.steps, candidate),
+        *_front_lines(prediction.front, candidate, request.confidence),
+        *notes_of(prediction.assumptions, prediction.warnings),
+    ]
+    return "\n".join(lines)
+
+
+def serving_prediction_document(
+    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
+) -> dict[str, Any]:
+    """What one instance does; price and cost are null where no price is known."""
+    return {
+        "schema": SCHEMA,
+        "request": request_block(request, "generation"),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        **serving_block(prediction, request.confidence, sources),
+        "front": [front_block(point) for point in prediction.front],
+        "steps": [step_block(step) for step in prediction.steps],
+        "assumptions": list(prediction.assumptions),
+        "warnings": list(prediction.warnings),
+    }
+
+
+def serving_block(prediction: ServingPrediction, confidence: float, sources: Sources) -> dict[str, Any]:
+    """One instance as documents tell it."""
+    block = generation_block(prediction.candidate, confidence, sources)
+    return block if prediction.price else block | {"price": None, "cost": None}
+
+
+def _chosen_lines(candidate: GenerationCandidate, request: GenerationRequest, sources: Sources) -> list[str]:
+    """What the rates stand on, the spec and its price, what is asked, and what the spec does."""
+    rates, confidence, ready = candidate.rates, request.confidence, candidate.ready
+    level, spec, memory = risk_level(candidate), candidate.spec, candidate.memory
+    known = "Modelled, not measured"
+    if sources.anchors:
+        known = f"Modelled, corrected by {counted(sources.anchors, 'measurement')} of your own"
+    basis = (
+        f"{known}; {RISKS[level]} risk ({level} of 4); rates of {engine_text(candidate)} with CUDA graphs; "
+        f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
+    )
+    each = " of each instance" if spec.count > 1 else ""
+    runs = (
+        f"{engine_text(candidate)}, weights {candidate.precision}, KV cache {candidate.kv_precision}, "
+        f"{placement_text(candidate.placement)}{each}"
+    )
+    takes = (
+        f"each: {gib_text(memory.weights_gib)} GiB weights, {gib_text(memory.kv_gib)} GiB KV "
+        f"cache, {gib_text(memory.overhead_gib)} GiB engine, {gib_text(memory.free_gib)} GiB free; "
+        f"a replica holds {memory.largest_concurrency:,} such requests, or one of "
+        f"{memory.longest_context:,} tokens"
+    )
+    starts = (
+        f"{seconds_text(ready.seconds)} (up to {seconds_text(ready.upper_seconds)}) from the engine's start: "
+        f"{seconds_text(ready.load_seconds)} to read the weights from {short_disk_text(spec.disk)}, "
+        f"{seconds_text(ready.start_seconds)} its own"
+    )
+    throughput = interval_text(rates.output_tokens_per_second, "output tokens/s", confidence)
+    # No second token has a time where there is but one.
+    ttft, one_token = f"TTFT {time_text(rates.ttft_seconds)}", candidate.output_tokens <= 1
+    tpot = "" if one_token else f"; TPOT (after the first token) {time_text(rates.tpot_seconds)}"
+    whole, each_user = (
+        f"a whole request {time_text(rates.e2e_seconds)}",
+        rates.output_tokens_per_second_per_user,
+    )
+    user = (
+        f"{lower_name(confidence)} {lower_text(each_user.lower)}, median {format_rate(each_user.median)} "
+        f"tokens/s; {whole}"
+    )
+    return [
+        *textwrap.wrap(basis, WIDTH),
+        *spec_lines(spec, request),
+        *folded("for", [_asked_text(request, candidate)]),
+        machine_line(spec.offer.instance, decodes=False),
+        *folded("runs", [runs]),
+        fact("throughput", throughput),
+        *folded("requests", [_requests_text(candidate, confidence)]),
+        *folded("a user", [whole if one_token else user]),
+        *folded("latency", [ttft + tpot]),
+        *folded("GPU memory", [takes]),
+        *folded("cost", [_cost_text(candidate, confidence)]),
+        *folded("ready", [starts]),
+        *folded("bound by", [BINDS[candidate.binds]]),
+    ]
+
+
+def _asked_text(request: GenerationRequest, candidate: GenerationCandidate) -> str:
+    lengths = f"{request.input_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
+    parts = [f"{candidate.model} generation, {lengths} (up to {request.longest_tokens:,} together)"]
+    if request.target_output_tokens_per_second is not None:
+        target = format_target(request.target_output_tokens_per_second)
+        parts.append(f"at least {target} output tokens/s")
+    if request.target_requests_per_second is not None:
+        parts.append(f"{format_target(request.target_requests_per_second)} requests/s (Poisson)")
+    if request.users is not None:
+        parts.append(f"{request.users:,} users")
+    limits = {"TTFT": request.max_ttft_ms, "TPOT": request.max_tpot_ms}
+    parts += [f"{name} <= {ms:g} ms" for name, ms in limits.items() if ms is not None]
+    limits = {"a whole request": request.max_e2e_seconds, "ready": request.max_ready_seconds}
+    parts += [f"{name} <= {seconds:g} s" for name, seconds in limits.items() if seconds is not None]
+    return ", ".join(parts)
+
+
+def _requests_text(candidate: GenerationCandidate, confidence: float) -> str:
+    """Requests a second, how many are in flight, and the most that the limits allow."""
+    rates, most, lower = candidate.rates, candidate.most, lower_name(confidence)
+    requests = rates.requests_per_second
+    text = (
+        f"{lower} {lower_text(requests.lower)}, median {format_rate(requests.median)} a second "
+        f"with {count_text(rates.concurrency)} in flight"
+    )
+    if most.concurrency > rates.concurrency:
+        highest = lower_text(most.requests_per_second.lower)
+        text += f"; at most {lower} {highest} with {count_text(most.concurrency)}"
+    return text
+
+
+def _cost_text(candidate: GenerationCandidate, confidence: float) -> str:
+    output = candidate.usd_per_million_output_tokens
+    most = format_usd(output.upper) if isfinite(output.upper) else "unknown"
+    into = format_usd(candidate.usd_per_million_input_tokens.median)
+    both = format_usd(candidate.usd_per_million_tokens.median)
+    return (
+        f"{format_usd(output.median)} ({upper_name(confidence)} {most}) per million output tokens; "
+        f"by input alone {into}, by both {both}"
+    )
+
+
+def _step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:
+    """What one thing more would bring, the most useful first."""
+    given = [(step.option, step.gives) for step in steps if step.gives and step.option]
+    given.sort(key=lambda step: step[1].usd_per_million_output_tokens.median)
+    return folded("could try", [_step_text(option, gives, before) for option, gives in given[:SHOWN_STEPS]])
+
+
+def _step_text(option: str, gives: GenerationCandidate, before: GenerationCandidate) -> str:
+    then, now = (spec.most.output_tokens_per_second.median / spec.spec.count for spec in (gives, before))
+    percent = 100 * (then / now - 1)
+    most = f"{percent:+.0f} %" if abs(percent) >= NOTHING_PERCENT else "as before"
+    count = ""
+    if gives.spec.count != before.spec.count:
+        count = f"{gives.spec.name} at {format_usd(gives.spec.total_usd_per_hour)}/h, each with a "
+    return (
+        f"{option}: {count}highest rate {most}, TPOT {seconds_text(gives.rates.tpot_seconds.median)}, "
+        f"{format_usd(gives.usd_per_million_output_tokens.median)} per million, ready in "
+        f"{seconds_text(gives.ready.seconds)}"
+    )
+
+
+def _front_lines(
+    front: Sequence[FrontPoint], chosen: GenerationCandidate | None, confidence: float
+) -> list[str]:
+    """Latency against throughput: the fastest answers, what is recommended, the highest rate."""
+    if len(front) < 2 or chosen is None:
+        return []
+    mine = {number for number, point in enumerate(front) if point.rates is chosen.rates}
+    shown = [front[number] for number in sorted({0, *mine, len(front) - 1})]
+    title = f"Latency against throughput ({len(shown)} of {len(front)})"
+    header = [title, "in flight", "TTFT", "TPOT", f"{lower_name(confidence)} tokens/s", "per 1M out"]
+    rows = [
+        [
+            f"  {short_placement_text(point.placement)}"
+            + (", this answer" if point.rates is chosen.rates else _MISSES[point.misses]),
+            count_text(point.rates.concurrency),
+            seconds_text(point.rates.ttft_seconds.median),
+            seconds_text(point.rates.tpot_seconds.median),
+            lower_text(point.rates.output_tokens_per_second.lower),
+            format_usd(point.usd_per_million_output_tokens.median),
+        ]
+        for point in shown
+    ]
+    return ["", *table(header, rows, right=(1, 2, 3, 4, 5))]
+
+
+def _borderline_lines(answer: GenerationRecommendation) -> list[str]:
+    """The borderline candidate that matters most, and the command of its trial."""
+    if not answer.close_calls:
+        return []
+    call = answer.close_calls[0]
+    spec, chance = call.candidate.spec, 100 * call.probability
+    name = f"{spec_name(spec, answer.request)} at {format_usd(spec.total_usd_per_hour)}/h"
+    text = f"{name} may keep this too ({chance:.0f} %)"
+    if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
+        text = f"it may miss this ({100 - chance:.0f} %)"
+    minutes, command = f"{call.trial_minutes:.0f}", trial_command(call.candidate)
+    return borderline_lines(text, call.trial_usd, minutes, ", then ask again with --anchor", command)

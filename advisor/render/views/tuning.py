@@ -1,0 +1,154 @@
+"""Answers about fine-tuning a language model: a recommendation and what one instance does, as one
+screen of plain text, and as documents."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.domain.generation import Link
+from advisor.domain.tuning import (
+    FineTuningCandidate,
+    FineTuningRecommendation,
+    FineTuningRequest,
+    TuningPrediction,
+)
+from advisor.render.blocks import RISKS
+from advisor.render.document import Sources
+from advisor.render.language.document import finetuning_block, request_block
+from advisor.render.phrases import gib_text, gpus_text, risk_level
+from advisor.render.price_doubt import price_lines, resting_lines
+from advisor.render.text import (
+    SHOWN_ALTERNATIVES,
+    WIDTH,
+    alternative_lines,
+    counted,
+    fact,
+    folded,
+    interval_text,
+    lower_name,
+    lower_text,
+    machine_line,
+    notes_of,
+    price_text,
+    rejection_lines,
+    relaxation_lines,
+    run_costs_text,
+    spec_lines,
+    upper_bounded,
+)
+from advisor.units import format_count, format_hours, format_target, format_usd
+
+SCHEMA = "advisor.tuning-prediction/1"
+SHOWN_REJECTED = 2
+
+
+def finetuning_text(
+    answer: FineTuningRecommendation,
+    sources: Sources,
+    *,
+    all_rejected: bool = False,
+    specs: int | None = None,
+) -> str:
+    """The answer for a terminal; `all_rejected` lists every rejected type, `specs` so many
+    specs."""
+    chosen = answer.chosen
+    lines = ["No offer meets this."]
+    if chosen is not None:
+        lines = [
+            *resting_lines(answer),
+            *_chosen_lines(chosen, answer.request, sources),
+            *price_lines(answer),
+        ]
+    lines += relaxation_lines(answer)
+    lower = f"{lower_name(answer.request.confidence)} tokens/s"
+
+    def columns(shown: Sequence[FineTuningCandidate], places: list[str]) -> dict[str, list[str]]:
+        return {
+            "gpu": [gpus_text(spec.spec.offer.instance) for spec in shown],
+            "per hour": [format_usd(spec.spec.total_usd_per_hour) for spec in shown],
+            lower: [lower_text(spec.tokens_per_second.lower) for spec in shown],
+            "takes": [format_hours(spec.hours.median) for spec in shown],
+            "costs": [format_usd(spec.usd_per_run.median) for spec in shown],
+            "region": places,
+        }
+
+    most = SHOWN_ALTERNATIVES if specs is None else max(0, specs - 1)
+    lines += alternative_lines(answer, most, columns, ("gpu",), ("gpu",))
+    lines += rejection_lines(answer, SHOWN_REJECTED, everyone=all_rejected)
+    return "\n".join(lines + notes_of(answer.assumptions, answer.warnings))
+
+
+def tuning_text(prediction: TuningPrediction, request: FineTuningRequest, sources: Sources) -> str:
+    """What one instance does, for a terminal."""
+    lines = _chosen_lines(prediction.candidate, request, sources)
+    return "\n".join(lines + notes_of(prediction.assumptions, prediction.warnings))
+
+
+def tuning_document(
+    prediction: TuningPrediction, request: FineTuningRequest, sources: Sources
+) -> dict[str, Any]:
+    """What one instance does; price and cost are null where no price is known."""
+    block = finetuning_block(prediction.candidate, request.confidence)
+    if prediction.price is None:
+        block |= {"price": None, "run": block["run"] | {"usd": None}}
+    return {
+        "schema": SCHEMA,
+        "request": request_block(request, "finetuning"),
+        "performance_model": sources.performance_model(),
+        "catalog": sources.catalog(),
+        **block,
+        "assumptions": list(prediction.assumptions),
+        "warnings": list(prediction.warnings),
+    }
+
+
+def _chosen_lines(candidate: FineTuningCandidate, request: FineTuningRequest, sources: Sources) -> list[str]:
+    """What the rates stand on, the spec, and what it does."""
+    spec, confidence, memory, level = (
+        candidate.spec,
+        request.confidence,
+        candidate.memory,
+        risk_level(candidate),
+    )
+    basis = (
+        f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
+        f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
+    )
+    parts = ("weights", "gradients", "optimizer", "activations", "overhead", "free")
+    takes = ", ".join(f"{gib_text(getattr(memory, f'{name}_gib'))} GiB {name}" for name in parts)
+    hours = upper_bounded(candidate.hours, format_hours, confidence)
+    costs = run_costs_text(candidate.usd_per_run, spec.prices, confidence)
+    return [
+        *textwrap.wrap(basis, WIDTH),
+        *spec_lines(spec, request),
+        *folded("for", [_asked_text(request, candidate)]),
+        machine_line(spec.offer.instance, decodes=False),
+        *folded("runs", [_run_text(candidate)]),
+        fact("throughput", interval_text(candidate.tokens_per_second, "tokens/s", confidence)),
+        *folded("GPU memory", [f"each: {takes}"]),
+        *folded("run", [f"{hours}; costs {costs}"]),
+    ]
+
+
+def _asked_text(request: FineTuningRequest, candidate: FineTuningCandidate) -> str:
+    parts = [
+        f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
+        f"in sequences of {request.sequence:,}"
+    ]
+    if request.target_tokens_per_second is not None:
+        parts.append(f"at least {format_target(request.target_tokens_per_second)} tokens/s")
+    if request.max_hours is not None:
+        parts.append(f"<= {request.max_hours:g} h")
+    if request.max_run_usd is not None:
+        parts.append(f"<= {format_usd(request.max_run_usd)}")
+    return ", ".join(parts)
+
+
+def _run_text(candidate: FineTuningCandidate) -> str:
+    shared = ", the model sharded" if candidate.sharded else ", each with the whole model"
+    shared = "" if candidate.link is Link.NONE else f"{shared}, over {candidate.link}"
+    batch = counted(candidate.micro_batch, "sequence")
+    kept = "recomputed (checkpointing)" if candidate.checkpointing else "kept"
+    return f"{counted(candidate.gpus_used, 'GPU')}{shared}, {batch} a GPU at once, activations {kept}"
