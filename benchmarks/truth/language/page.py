@@ -1,7 +1,7 @@
 """`python -m benchmarks.truth.language.page DIR` writes docs/internals/accuracy/language.md.
 
-DIR holds the scorer's documents: shipped.json, gpu.json, model.json and source.json, by what is left out,
-and tuning.json (`--tuning`). A figure that misses its aim is bold.
+DIR holds the scorer's documents: shipped.json, gpu.json and model.json, by what is left out, and
+tuning.json (`--tuning`). A figure that misses its aim is bold.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ LEFT_OUT = {
     "shipped": "nothing (these rows taught it)",
     "gpu": "the GPU (all cards of its chip)",
     "model": "the LLM",
-    "source": "the source",
 }
 # How often bounds of 90 % should hold, per cent.
 _HELD = (88.0, 93.0)
@@ -43,7 +42,7 @@ python -m benchmarks.truth --language --json > DIR/shipped.json
 python -m benchmarks.truth --language --json --refit-without KIND > DIR/KIND.json
 ```
 
-KIND is gpu, model or source (shape and engine are scored likewise). The scorer asks the serving
+KIND is gpu or model (shape, engine and source are scored likewise). The scorer asks the serving
 predictor that ships as questions do. What is left out is refitted by the same code; intervals keep
 the quantiles that ship. All rows of `infra/build/language_sources/serving.csv.gz` are scored;
 `--rows` takes others in its columns. Errors are mean / median per cent of what was measured, each
@@ -58,7 +57,6 @@ _NOTES = """## What the misses are
   does not say. The scatter between hosts widens bounds over PCIe; only trials move it.
 - A mixture of many small experts (Qwen3-235B, -30B) is the farthest off when it is left out; so is
   an engine that nothing else is like (llama.cpp, TensorRT-LLM's release candidates).
-- A source left out is what a stranger's rows would show.
 - Rows that their source does not describe (speculative, eager, cached, queued) are not scored.
 - Weights, KV cache and "fits": [language](../language.md#facts-and-memory)."""
 
