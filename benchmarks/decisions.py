@@ -28,7 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
+from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Market
 from benchmarks.truth.asking import Answer, Asked, RefusalError
 from benchmarks.truth.refits import Without, conditioned, refits

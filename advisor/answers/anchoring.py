@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.domain import Observation, Precision, Task, Workload
 from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.catalog import Catalog
-from advisor.catalog.gpu_names import sheet_names
+from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu
 from advisor.questions.fields import wrong
 from advisor.questions.values import GpuFilter

@@ -10,9 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.catalog import Catalog, OfferQuery, PartialOffer
-from advisor.catalog.gpu_names import sheet_names
-from advisor.catalog.gpu_prices import cheapest_by_gpu
-from advisor.catalog.gpu_sheets import GpuSheet
+from advisor.catalog.gpus import GpuSheet, cheapest_by_gpu, sheet_names
 from advisor.domain import DataKind, Market, Offer, Provenance, Task
 from advisor.domain.words import ANY_MARKET
 from advisor.models.performance.networks import NetworkFacts, bundled_networks

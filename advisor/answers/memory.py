@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.answers.answer import Answer
 from advisor.answers.measuring import checked_reference
 from advisor.catalog import Catalog
-from advisor.catalog.gpu_names import sheet_names
+from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError

@@ -14,8 +14,7 @@ from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
-from advisor.catalog.gpu_names import sheet_name, usual_sheet_name
-from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
+from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation, Request
 from advisor.engine import Preparations, recommend, stack_assumption

@@ -11,10 +11,10 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
-from advisor.catalog.bundle import own_imports
+from advisor.catalog.bundle import DATA_FOLDER, MANIFEST
 from advisor.catalog.disk_orders import LOCAL
-from advisor.catalog.files import DATA_FOLDER, MANIFEST
 from advisor.catalog.imported import SUFFIX
+from advisor.catalog.load import own_imports
 from advisor.catalog.refreshed import refreshed_in
 from advisor.domain import Market, Price
 from advisor.domain.price_age import aged

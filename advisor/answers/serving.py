@@ -18,7 +18,7 @@ from advisor.answers.answer import Answer, Recommended, Table
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationRecommendation, GenerationRequest, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.effort import Effort

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from advisor.catalog.files import Files
+from advisor.catalog.bundle import Files
 from advisor.domain import AssumedFact
 
 FILE = "catalog/assumed_facts.csv"

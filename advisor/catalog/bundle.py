@@ -1,104 +1,290 @@
-"""Opening the bundled snapshot, with what the user imported beside it."""
+"""The snapshot's files: found, hashed against the manifest, and cut into lines or prices. Nothing else.
+
+Format `advisor.catalog-bundle/3`: plain CSV without quoting (no cell holds a comma), one
+header line. `catalog/manifest.json` lists every file with its SHA-256, and holds its own. A file is
+read, and checked, when it is first asked for: who asks about one cloud never waits for another.
+
+Prices of one cloud on one market are three small arrays behind a line of JSON, compressed: thousands
+of cells share few prices, and fewer bases. A cell holds the position of its price among the distinct
+ones (0: no price) and that of its basis."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from datetime import date
-from functools import cache
+import hashlib
+import json
+import math
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
-from advisor.catalog.catalog import Catalog
-from advisor.catalog.files import DATA_FOLDER, REFRESHED_SUFFIX, BundleFiles, Files
-from advisor.catalog.prices import RATE_VARIABLE, Currency
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
 from advisor.errors import DataError
-from advisor.places import user_folder
-from advisor.quantities import parse_positive
 
-if TYPE_CHECKING:
-    from advisor.catalog.refreshed import Refreshed
+_ALIGNMENT = 8
+_UNSIGNED = ("<u1", "<u2", "<u4")
+# Type -> region -> the price in the currency of its basis, and the basis's id.
+Cells = Mapping[str, Mapping[str, tuple[float, str]]]
 
 
-def load_catalog(
-    folder: Path | None = None,
-    *,
-    imports: Path | None = None,
-    cny_per_usd: float | None = None,
-    live: Mapping[str, Refreshed] | None = None,
-) -> Catalog:
-    """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
+class StoredPrices(Struct, frozen=True):
+    """A row a type, a column a region; `distinct[0]` is nan and stands for no price.
 
-    With the one that ships come the user's imports and what was refreshed (those in `imports`,
-    where it is given); `live` was told just now, by cloud, and counts before all of it. A
-    dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the
-    snapshot; euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked
-    against the manifest's SHA-256 when it is read. Raises `DataError` that names the file and the
-    way out.
+    `position` and `basis` are of shape (types, regions) and index `distinct` and `bases`; a basis
+    means nothing where there is no price. Prices are in the currency of their basis.
     """
-    bundle = BundleFiles(folder or DATA_FOLDER)
-    extra = imports or (own_imports() if folder is None else None)
-    first = _overlaid(bundle, extra, live or {})
-    return Catalog([first, *_beside(extra)], _currencies(bundle, cny_per_usd))
+
+    market: str
+    types: Sequence[str]
+    regions: Sequence[str]
+    bases: Sequence[str]
+    distinct: NDArray[np.float64]
+    position: NDArray[np.unsignedinteger[Any]]
+    basis: NDArray[np.unsignedinteger[Any]]
+
+    def without(self, gone: Iterable[tuple[str, str]]) -> StoredPrices:
+        """The same with no price for these pairs of a type and a region."""
+        rows = {name: at for at, name in enumerate(self.types)}
+        columns = {name: at for at, name in enumerate(self.regions)}
+        position = self.position.copy()
+        for name, region in gone:
+            if name in rows and region in columns:
+                position[rows[name], columns[region]] = 0
+        return StoredPrices(
+            self.market, self.types, self.regions, self.bases, self.distinct, position, self.basis
+        )
+
+    def packed(self) -> bytes:
+        """The same bytes every time, which `unpacked` reads."""
+        arrays = {"distinct": self.distinct, "position": self.position, "basis": self.basis}
+        head = {
+            "market": self.market,
+            "types": list(self.types),
+            "regions": list(self.regions),
+            "bases": list(self.bases),
+            "dtypes": {name: array.dtype.str for name, array in arrays.items()},
+            "distinct": len(self.distinct),
+        }
+        line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
+        line = line.rjust(-(-len(line) // _ALIGNMENT) * _ALIGNMENT)
+        return zlib.compress(line + b"".join(one.tobytes() for one in arrays.values()), 9)
 
 
-def own_imports() -> Path:
-    """The folder of the user's own imports and refreshed prices."""
-    return user_folder() / "catalog"
+def stored_prices(market: str, cells: Cells) -> StoredPrices:
+    """Prices of one market in their stored form; types and regions in the order of their names."""
+    types = sorted(name for name, row in cells.items() if row)
+    regions = sorted({region for row in cells.values() for region in row})
+    bases = sorted({basis for row in cells.values() for _, basis in row.values()})
+    distinct = sorted({price for row in cells.values() for price, _ in row.values()})
+    price_at = {price: at for at, price in enumerate(distinct, 1)}
+    basis_at = {basis: at for at, basis in enumerate(bases)}
+    column_of = {region: at for at, region in enumerate(regions)}
+    position = np.zeros((len(types), len(regions)), _smallest(len(distinct) + 1))
+    basis = np.zeros((len(types), len(regions)), _smallest(len(bases)))
+    for row, name in enumerate(types):
+        for region, (price, known_by) in cells[name].items():
+            position[row, column_of[region]] = price_at[price]
+            basis[row, column_of[region]] = basis_at[known_by]
+    return StoredPrices(market, types, regions, bases, np.array([math.nan, *distinct]), position, basis)
 
 
-def _beside(folder: Path | None) -> Sequence[Files]:
-    if folder is None or not folder.is_dir():
-        return []
-    from advisor.catalog.imported import imported_files  # few have imported anything
-
-    return imported_files(folder)
-
-
-def _overlaid(bundle: Files, folder: Path | None, live: Mapping[str, Refreshed]) -> Files:
-    """The bundle with what was refreshed since: a snapshot of a newer release is better."""
-    if not live and not (folder and any(folder.glob(f"*{REFRESHED_SUFFIX}"))):
-        return bundle
-    from advisor.catalog.overlaid import OverlaidFiles, since  # few have refreshed anything
-    from advisor.catalog.refreshed import Refreshed, refreshed_clouds
-
-    files = bundle
-    kept = refreshed_clouds(folder) if folder else []
-    for cloud in sorted({*kept, *live} & bundle.manifest["clouds"].keys()):
-        earlier = since(bundle, cloud, _kept(folder, cloud)) if folder else Refreshed()
-        refreshed = earlier.under(live.get(cloud, Refreshed()))
-        if refreshed:
-            files = OverlaidFiles(files, cloud, refreshed)
-    return files
-
-
-def _kept(folder: Path, cloud: str) -> Refreshed:
-    """What was refreshed; where it is damaged nothing, and one line tells that."""
-    from advisor.catalog.refreshed import Refreshed, read_refreshed
-
+def unpacked(content: bytes, path: str) -> StoredPrices:
+    """What `packed` wrote; `DataError` that names `path` for anything else."""
     try:
-        return read_refreshed(folder, cloud)
-    except DataError as error:
-        _warn(f"advisor: {error}; the snapshot answers")
-        return Refreshed()
+        plain = zlib.decompress(content)
+        start = plain.index(b"\n") + 1
+        head: Any = json.loads(plain[:start])
+        shape = len(head["types"]), len(head["regions"])
+        counts = {"distinct": head["distinct"], "position": math.prod(shape)}
+        counts["basis"] = counts["position"]
+        arrays = {}
+        for name, count in counts.items():
+            kind = np.dtype(head["dtypes"][name])
+            arrays[name] = np.frombuffer(plain, kind, count, start)
+            start += count * kind.itemsize
+        if start != len(plain):
+            raise ValueError("there is more than the head tells")
+        found = StoredPrices(
+            head["market"],
+            head["types"],
+            head["regions"],
+            head["bases"],
+            arrays["distinct"],
+            arrays["position"].reshape(shape),
+            arrays["basis"].reshape(shape),
+        )
+        _require_whole(found)
+    except (ValueError, KeyError, TypeError, zlib.error) as error:
+        raise DataError(f"the catalogue's {path} is no table of prices: {error}") from error
+    return found
 
 
-@cache
-def _warn(line: str) -> None:
-    """Tell a line once: on stderr, unless whoever uses the package says otherwise."""
-    import logging
+def _require_whole(found: StoredPrices) -> None:
+    """`ValueError` where a cell points nowhere, or at what is no price."""
+    if found.position.size and (
+        int(found.position.max()) >= len(found.distinct) or int(found.basis.max()) >= len(found.bases)
+    ):
+        raise ValueError("a cell points at no price")
+    if not (found.distinct[1:] >= 0).all() or not np.isfinite(found.distinct[1:]).all():
+        raise ValueError("what it holds is no price")
 
-    logging.getLogger(__name__).warning(line)
+
+def _smallest(count: int) -> np.dtype[Any]:
+    """The smallest type that numbers so many things."""
+    return next(kind for kind in map(np.dtype, _UNSIGNED) if count - 1 <= np.iinfo(kind).max)
 
 
-def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:
-    rows = bundle.table("catalog/currencies.csv").records()
-    known = {}
-    for row in rows:
-        name, variable = row["currency"], RATE_VARIABLE.format(row["currency"])
-        rate = Currency(float(row["per_usd"] or "nan"), date.fromisoformat(row["as_of"]))
-        own = cny_per_usd if name == "CNY" else None
-        if own is None and name != "USD" and os.environ.get(variable):
-            own = parse_positive(os.environ[variable], variable)
-        known[name] = rate if own is None else rate._replace(per_usd=own, own=True)
-    return known
+DATA_FOLDER = Path(__file__).parents[1] / "data"
+MANIFEST = "catalog/manifest.json"
+SCHEMA = "advisor.catalog-bundle/3"
+REFRESHED_SUFFIX = ".refreshed.json"  # behind a cloud, in the user's folder: see `refreshed`
+_OWN_DIGEST = b'"digest": "%s"'
+_WAY_OUT = "reinstall the package, or rebuild it in a source checkout: python -m advisor.infra.build.catalog"
+
+
+class Table:
+    """One CSV file: column positions by name, and lines that are split only when asked for."""
+
+    __slots__ = ("column", "header", "lines", "path")
+
+    def __init__(self, path: str, text: str) -> None:
+        first, *lines = text.splitlines() or [""]
+        self.path = path
+        self.lines = lines
+        self.header = first.split(",")
+        self.column = {name: position for position, name in enumerate(self.header)}
+
+    def __iter__(self) -> Iterator[list[str]]:
+        """Every row as cells, in file order."""
+        return (line.split(",") for line in self.lines)
+
+    def records(self) -> Iterator[dict[str, str]]:
+        """Every row by column name: for the small tables."""
+        return (dict(zip(self.header, cells, strict=True)) for cells in self)
+
+    def lines_by_key(self) -> dict[str, str]:
+        """First cell -> unsplit line; the first cell must be unique."""
+        return {line[: line.index(",")]: line for line in self.lines}
+
+    def record(self, line: str) -> dict[str, str]:
+        """One unsplit line by column name."""
+        return dict(zip(self.header, line.split(","), strict=True))
+
+
+class Files(Protocol):
+    """Where tables come from: the bundle that ships, or what a user imported."""
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Clouds with their price tables, parts with their dates."""
+
+    def has(self, path: str) -> bool:
+        """Whether there is this table."""
+
+    def table(self, path: str) -> Table:
+        """The table at `path`; `DataError` where it is not whole."""
+
+    def prices(self, path: str) -> Sequence[StoredPrices]:
+        """The prices at `path`, one entry a market; `DataError` as for a table."""
+
+
+class BundleFiles:
+    """The files of a bundle, each read and checked against the manifest when it is asked for.
+
+    Raises `DataError` that names the file and the way out when one is missing, cut short,
+    changed, or of another format version.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._manifest = _read_manifest(folder / MANIFEST)
+
+    @property
+    def manifest(self) -> Mapping[str, Any]:
+        """Clouds with their price tables, parts with their dates, files with their digests."""
+        return self._manifest
+
+    def has(self, path: str) -> bool:
+        """Whether the bundle has this table."""
+        return path in self.manifest["files"]
+
+    def table(self, path: str) -> Table:
+        """The table at `path`, relative to the data folder."""
+        return Table(path, self._checked(path).decode())
+
+    def prices(self, path: str) -> Sequence[StoredPrices]:
+        """The prices at `path`, relative to the data folder: of one market."""
+        return [unpacked(self._checked(path), path)]
+
+    def verify(self) -> None:
+        """Read and check every file now."""
+        for path in self.manifest["files"]:
+            self._checked(path)
+
+    def _checked(self, path: str) -> bytes:
+        if not self.has(path):
+            raise DataError(f"the catalogue's manifest does not list {path}; {_WAY_OUT}")
+        content = _read(self._folder / path)
+        if hashlib.sha256(content).hexdigest() != self.manifest["files"][path]["sha256"]:
+            raise DataError(
+                f"the catalogue's {self._folder / path} is not the file its manifest lists "
+                f"(changed or cut short); {_WAY_OUT}"
+            )
+        return content
+
+
+def sealed(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as it is written: with the SHA-256 of all its other bytes in `digest`."""
+    blank = (json.dumps(dict(manifest) | {"digest": ""}, indent=1, sort_keys=True) + "\n").encode()
+    digest = hashlib.sha256(blank).hexdigest().encode()
+    return blank.replace(_OWN_DIGEST % b"", _OWN_DIGEST % digest, 1)
+
+
+def is_sealed(content: bytes, manifest: Mapping[str, Any]) -> bool:
+    """Whether these bytes are what `sealed` wrote."""
+    digest = str(manifest.get("digest")).encode()
+    blank = content.replace(_OWN_DIGEST % digest, _OWN_DIGEST % b"", 1)
+    return hashlib.sha256(blank).hexdigest().encode() == digest
+
+
+def _read_manifest(path: Path) -> Mapping[str, Any]:
+    content = _read(path)
+    try:
+        manifest: Any = json.loads(content)
+    except ValueError as error:
+        raise DataError(f"the catalogue's {path} is corrupt; {_WAY_OUT}") from error
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != SCHEMA:
+        raise DataError(f"the catalogue's {path} has format {schema}, not {SCHEMA}; {_WAY_OUT}")
+    if not is_sealed(content, manifest):
+        raise DataError(f"the catalogue's {path} was changed or cut short; {_WAY_OUT}")
+    if not _is_complete(manifest):
+        raise DataError(f"the catalogue's {path} is incomplete; {_WAY_OUT}")
+    return dict(manifest)
+
+
+def _is_complete(manifest: Mapping[str, Any]) -> bool:
+    try:
+        return (
+            all(entry["sha256"] for entry in manifest["files"].values())
+            and all(part["as_of"] for part in manifest["parts"].values())
+            and all(
+                cloud["prices"] and cloud["as_of"] and "lacking" in cloud
+                for cloud in manifest["clouds"].values()
+            )
+            and bool(manifest["snapshot"] and manifest["clouds"])
+        )
+    except (KeyError, TypeError, AttributeError):
+        return False
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb", buffering=0) as file:  # nearly a hundred, each read at once
+            return file.read()
+    except OSError as error:
+        reason = error.strerror or error
+        raise DataError(f"the catalogue's {path} cannot be read ({reason}); {_WAY_OUT}") from error

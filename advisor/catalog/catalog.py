@@ -12,21 +12,24 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import read_facts
-from advisor.catalog.clouds import Cloud, CpuOnly, Place, by_price, cpu_only
-from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.files import Files
-from advisor.catalog.gpu_sheets import BuiltLate, GpuSheet, read_sheets
-from advisor.catalog.instances import PartialType, read_origins
-from advisor.catalog.known_names import (
+from advisor.catalog.bundle import Files
+from advisor.catalog.clouds import (
+    Cloud,
+    CpuOnly,
+    Place,
+    by_price,
+    cpu_only,
     require_gpu,
     require_instance,
     require_rate,
     require_region,
     unknown_cloud,
 )
-from advisor.catalog.matching import OfferQuery
+from advisor.catalog.disks import DiskCatalog
+from advisor.catalog.gpus import BuiltLate, GpuSheet, read_sheets
+from advisor.catalog.instances import PartialType, read_origins, why_closed
+from advisor.catalog.match import OfferQuery
 from advisor.catalog.prices import Currency, read_bases
-from advisor.catalog.unpriced import unpriced
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError, unknown_name
@@ -400,3 +403,36 @@ class Catalog:
                 )
             raise unknown_cloud(name, tuple(self._clouds))
         return self._clouds[name]
+
+
+def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
+    """Without a price (`no_price`) where the region (or any) offers them, without facts
+    (`facts_missing`), or closed to orders (`not_offered`)."""
+    lacking = {
+        (cloud.name, name): one.missing for cloud in clouds for name, one in cloud.incomplete(query).items()
+    }
+    rejected = [
+        Rejected(
+            cloud=cloud,
+            instance_type=name,
+            reason="facts_missing",
+            detail=Message("not known of it: {facts}", facts=tuple(missing)),
+        )
+        for (cloud, name), missing in lacking.items()
+    ]
+    rejected += [
+        Rejected(cloud=cloud.name, instance_type=name, reason="not_offered", detail=why_closed(closed))
+        for cloud in clouds
+        for name, closed in cloud.unpriced_closed(query)
+    ]
+    named = {(one.cloud, one.instance_type) for one in rejected}
+    market = str(query.market or "instance")
+    detail = Message("no {market} price anywhere is known", market=market)
+    if query.region:
+        detail = Message("no {market} price in {region} is known", market=market, region=query.region)
+    return rejected + [
+        Rejected(cloud=cloud.name, instance_type=name, reason="no_price", detail=detail)
+        for cloud in clouds
+        for name in cloud.unpriced(query)
+        if (cloud.name, name) not in named
+    ]

@@ -6,6 +6,7 @@ everything else that a recommendation does, so they are looked at unbuilt."""
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import date
 from functools import cached_property
@@ -15,15 +16,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import Facts
+from advisor.catalog.bundle import Files
+from advisor.catalog.disk_prices import NO_DISK_PRICES, disk_prices_with
 from advisor.catalog.disk_rules import rules_path
 from advisor.catalog.disks import DiskCatalog
-from advisor.catalog.files import Files
-from advisor.catalog.instances import InstanceTable, Origin, PartialType
-from advisor.catalog.matching import OfferQuery, could_match, matches_instance
-from advisor.catalog.orderable import closed_types
-from advisor.catalog.prices import NO_DISK_PRICES, Basis, Currency, PriceTable, disk_prices_with
-from advisor.domain import Market, Offer, Price
+from advisor.catalog.gpus import require_whole
+from advisor.catalog.instances import InstanceTable, Origin, PartialType, closed_types
+from advisor.catalog.match import OfferQuery, could_match, is_gpu, matches_instance
+from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
+from advisor.domain import Gpu, Market, Offer, Price
 from advisor.domain.orderable import NotOrderable
+from advisor.errors import NoOfferError, UsageError, unknown_name
+from advisor.messages import Message
 
 
 class Place(NamedTuple):
@@ -363,3 +367,79 @@ def cpu_only(clouds: Iterable[Cloud], query: OfferQuery) -> Iterator[CpuOnly]:
         for name, usd in cloud.lowest_prices(query, names).items():
             model, mark = instances.cpu_mark(name)
             yield CpuOnly(cloud.name, name, usd, instances.whole_cores(name), mark, model)
+
+
+def require_rate(cloud: Cloud) -> None:
+    """`UsageError` for a cloud whose prices are not known in dollars."""
+    if not cloud.has_rate:
+        raise UsageError(
+            "prices of {cloud} are in {currency}, and what a US dollar is worth is not known",
+            cloud=cloud.name,
+            currency=cloud.currency,
+            field="cloud",
+            hint=Message("say it: {variable}=0.9 advisor ..", variable=RATE_VARIABLE.format(cloud.currency)),
+        )
+
+
+_ALSO_CALLED = {
+    "aws": "amazon amazonwebservices ec2",
+    "azure": "microsoft microsoftazure msft",
+    "gcp": "google googlecloud googlecloudplatform gce",
+    "oci": "oracle oraclecloud",
+    "alibaba": "aliyun alibabacloud alicloud",
+    "ovh": "ovhcloud",
+    "lambda": "lambdalabs",
+    "vast": "vastai",
+    "digitalocean": "do",
+    "verda": "datacrunch",
+    "vultr": "vultrcloud",
+}
+_WRITING = re.compile(r"[^a-z]")
+
+
+def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
+    """The error of a cloud that is not known: the one that is called so, too, or is written near,
+    else all of them."""
+    plain = _WRITING.sub("", name.lower())
+    near = [one for one in clouds if plain in (one, *_ALSO_CALLED.get(one, "").split())]
+    error = unknown_name("cloud", name, clouds, field="cloud")
+    error.suggestions = tuple(near) or error.suggestions
+    hint = Message("it has: {clouds}; any means all of them", clouds=tuple(clouds))
+    if error.suggestions:
+        hint = Message("did you mean {names}?", names=" or ".join(error.suggestions))
+    error.message = Message("the catalogue has no data on cloud '{name}'", name=name)
+    error.hint = hint
+    return error
+
+
+def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a GPU that no data sheet and no type has, and
+    for a slice of one."""
+    require_whole(name, sheets)
+    if any(is_gpu(sheet, name) for sheet in sheets):
+        return
+    sold = frozenset().union(*(cloud.instances.gpu_names for cloud in clouds))
+    if not any(is_gpu(one, name) for one in sold):
+        raise unknown_name("GPU", name, {*sold, *sheets}, field="gpu")
+
+
+def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a type that none of the clouds has."""
+    if not any(name in cloud.instances for cloud in clouds):
+        known = [known for cloud in clouds for known in cloud.instances.names]
+        raise unknown_name("instance type", name, known, listed_by="advisor catalog list", field="instance")
+
+
+def require_region(region: str, clouds: Sequence[Cloud]) -> None:
+    """`UsageError` with near names for a region nobody knows, `NoOfferError` for one without
+    prices."""
+    priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
+    if region in priced:
+        return
+    known = {name for cloud in clouds for name in cloud.instances.regions}
+    if region not in known:
+        # A type that no region is known to offer has an empty name of one.
+        raise unknown_name("region", region, (known | set(priced)) - {""}, field="region")
+    raise NoOfferError(
+        f"no prices of region {region} are in the catalogue; regions with prices: {', '.join(priced)}"
+    )

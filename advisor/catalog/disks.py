@@ -20,7 +20,7 @@ from advisor.catalog.assumed import (
     facts_of_disk,
     with_facts_of_disk,
 )
-from advisor.catalog.disk_bursts import burst_on, volume_burst
+from advisor.catalog.bundle import Files
 from advisor.catalog.disk_orders import (
     HEADROOM,
     LOCAL,
@@ -33,11 +33,17 @@ from advisor.catalog.disk_orders import (
     volumes,
     without_slow_steps,
 )
-from advisor.catalog.disk_regions import RegionsByPrice
-from advisor.catalog.disk_rules import DiskRule, rule_from, rules_path
-from advisor.catalog.files import Files
+from advisor.catalog.disk_prices import (
+    NO_DISK_PRICES,
+    DiskPrices,
+    PriceParts,
+    RegionsByPrice,
+    Rows,
+    price_parts,
+    usd_per_month,
+)
+from advisor.catalog.disk_rules import DiskRule, burst_on, rule_from, rules_path, volume_burst
 from advisor.catalog.instances import Origin
-from advisor.catalog.prices import NO_DISK_PRICES, DiskPrices, PriceParts, Rows, price_parts, usd_per_month
 from advisor.domain import (
     ESTIMATED,
     HOURS_PER_MONTH,

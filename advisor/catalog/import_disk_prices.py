@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.catalog.import_rows import bad, csv_lines, day, number, plain_name, plain_text
 from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
-from advisor.catalog.prices import LISTED_COLUMNS
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.errors import UsageError
 

@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 from advisor.catalog.believed import NO_GPUS
 from advisor.catalog.import_rows import BadRowError, ImportRow, csv_lines, number, plain_name, plain_text
-from advisor.catalog.matching import is_gpu
+from advisor.catalog.match import is_gpu
 from advisor.domain import LIST, OBSERVED, InstanceType, Market
 from advisor.errors import UsageError
 

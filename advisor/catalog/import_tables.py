@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from advisor.catalog.gpu_names import is_whole
+from advisor.catalog.gpus import is_whole
 from advisor.catalog.import_rows import ImportRow, bad
 from advisor.catalog.imported import PRICE_KEYS
 from advisor.catalog.instances import TYPE_COLUMNS
-from advisor.catalog.matching import ECC_SHARE, is_gpu
+from advisor.catalog.match import ECC_SHARE, is_gpu
 from advisor.catalog.prices import BASES_FILE
 from advisor.domain import Gpu
 from advisor.domain.gpu_identity import WHOLE_SHARE

@@ -15,9 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from advisor.catalog.files import Table
+from advisor.catalog.bundle import StoredPrices, Table, stored_prices
 from advisor.catalog.prices import BASES_FILE
-from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.errors import DataError, UsageError, unknown_name
 
 SCHEMA = "advisor.catalog-import/1"

@@ -1,18 +1,21 @@
-"""Instance types and GPU data sheets: rows of the bundle, made records when they are asked for."""
+"""Instance types: rows of the bundle, made records when they are asked for; why some cannot be ordered."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cached_property
 
 from msgspec import Struct
 
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
-from advisor.catalog.files import Files, Table
+from advisor.catalog.bundle import Files, Table
+from advisor.catalog.live import cloud_title
 from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
 from advisor.domain.money import MAX_AGE_DAYS
+from advisor.domain.orderable import NotOrderable
+from advisor.messages import FieldName, Message
 
 GIB = 2**30
 NEEDED_FACTS = {
@@ -326,3 +329,54 @@ def _float(text: str | None) -> float | None:
 def _mib_per_second(mbps: str) -> float | None:
     """EC2 tells bandwidth in Mbps (10**6 bit/s); its "ThroughputInMBps" is that over 8."""
     return float(mbps) * 1e6 / 8 / MIB if mbps else None
+
+
+ORDERABLE_FILE = "catalog/not_orderable.csv"
+ORDERABLE_COLUMNS = ("cloud", "types", "market", "region", "status", "as_of", "source")
+# By status: what is said of a type. A market is named where only that one is closed.
+STATUSES = {
+    "retired": Message("{cloud} retired it on {as_of}"),
+    "undescribed": Message("retired: {cloud} describes it no longer (seen on {as_of})"),
+    "unlisted": Message("retired: {cloud}'s list of {as_of} has it in no region"),
+    "spot_only": Message(
+        "not sold on demand (seen on {as_of}), spot and flex-start only: ask with {market} spot"
+    ),
+    "reserved": Message(
+        "not sold on demand (seen on {as_of}): {cloud} sells it by reservation or capacity block"
+    ),
+    "withdrawn": Message("{region} no longer offers it ({cloud} said so on {as_of})"),
+    "elsewhere": Message("not offered in this region"),
+}
+
+
+def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
+    """Rows of the table that close types of a cloud, by type; a row whose type ends in `*` is of all types
+    that begin so."""
+    found: dict[str, list[NotOrderable]] = {}
+    if not files.has(ORDERABLE_FILE):
+        return found
+    for row in files.table(ORDERABLE_FILE).records():
+        if row["cloud"] != cloud:
+            continue
+        told = {name: row[name] for name in ("status", "market", "region", "source")}
+        one = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **told)
+        start, star, _ = row["types"].partition("*")
+        for name in [name for name in names if name.startswith(start)] if star else [start]:
+            found.setdefault(name, []).append(one)
+    return found
+
+
+def why_closed(closed: NotOrderable) -> Message:
+    """The reason in words, with the way out where there is one; its code is the status."""
+    day = str(closed.as_of or "")
+    said = {"cloud": cloud_title(closed.cloud), "region": closed.region, "as_of": day}
+    text = STATUSES[closed.status].text
+    return Message(text, code=closed.status, market=FieldName("market"), **said)
+
+
+def plain_cpu_name(name: str) -> str:
+    """'Intel(R) Xeon(R) Platinum 8259CL CPU @ 2.50GHz' -> 'Intel Xeon Platinum 8259CL'."""
+    name = name.partition(" @")[0].replace("(R)", "")
+    name = name.replace("INTEL XEON PLATINUM", "Intel Xeon Platinum")
+    words = [w for w in name.split() if w not in ("CPU", "Processor", "0") and "-Core" not in w]
+    return " ".join(words)

@@ -18,7 +18,7 @@ from advisor.catalog.believed import FACTOR, TOO_FAR, contradiction, why_not_bel
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.import_gpu_hours import SECOND_PRICE, SIDE_BY_SIDE, GpuHour
 from advisor.catalog.import_rows import UNKNOWN_TYPE, ImportRow
-from advisor.catalog.matching import ECC_SHARE, OfferQuery, is_gpu
+from advisor.catalog.match import ECC_SHARE, OfferQuery, is_gpu
 from advisor.catalog.refreshed import Refreshed
 from advisor.domain import ESTIMATED, Market, Offer, Price
 

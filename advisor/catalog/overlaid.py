@@ -14,12 +14,10 @@ from datetime import date
 from functools import cached_property
 from typing import Any
 
-from advisor.catalog.files import Files, Table
+from advisor.catalog.bundle import Files, StoredPrices, Table, stored_prices
 from advisor.catalog.live import cloud_title
-from advisor.catalog.prices import BASES_FILE
+from advisor.catalog.prices import BASES_FILE, SOURCES_FILE
 from advisor.catalog.refreshed import PriceKey, Refreshed, plain_cell
-from advisor.catalog.sources import SOURCES_FILE
-from advisor.catalog.stored_prices import StoredPrices, stored_prices
 from advisor.domain import Market, Price
 
 # Market, kind, day, source, terms, days for which it keeps, and its interval.

@@ -1,21 +1,22 @@
-"""Prices of instances with what they rest on, and the parts of a disk's price."""
+"""Prices of instances with what they rest on, and how many prices rest on each source."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import date
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.catalog.files import Files
-from advisor.catalog.instances import Origin, read_origins
-from advisor.catalog.stored_prices import StoredPrices
+from advisor.catalog.bundle import Files, StoredPrices
+from advisor.catalog.instances import Origin
 from advisor.domain import FREE, Market, Price
+from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError
 
 BASES_FILE = "catalog/price_kinds.csv"
@@ -182,83 +183,68 @@ class PriceTable:
             raise DataError(f"what {self.types[row]} costs is no price")
 
 
-# A table of list prices; an import tells currency and kind beside.
-LISTED_COLUMNS = (
-    "region",
-    "type",
-    "usd_per_gib_month",
-    "usd_per_iops_month",
-    "usd_per_mib_s_month",
-    "source",
-)
-_FLAT = ("usd_per_gib_month", "usd_per_mib_s_month")
-
-# (region, disk type) -> a row of a disk price table in dollars.
-Rows = dict[tuple[str, str], dict[str, str]]
+SOURCES_FILE = "catalog/sources.csv"
 
 
-class DiskPrices(Struct, frozen=True):
-    """Prices that the user told of disks whose rules are known, and where they are from."""
+class SourceUse(Struct, frozen=True, kw_only=True):
+    """A source, and what rests on it.
 
-    rows: Rows
-    origins: dict[str, Origin]
+    `prices` counts prices of instances and of disks. `max_age_days` is None where no price rests
+    on it: facts do not expire. `note` is what users should know of it, or empty.
+    """
 
+    id: str
+    part: str
+    as_of: date
+    licence: str
+    origin: str
+    note: str
+    prices: int
+    max_age_days: int | None
 
-NO_DISK_PRICES = DiskPrices({}, {})
+    def age_days(self, today: date) -> int:
+        """How old it is."""
+        return (today - self.as_of).days
 
-
-def disk_prices_with(
-    files: Files, cloud: str, currencies: Mapping[str, Currency], earlier: DiskPrices
-) -> DiskPrices:
-    """The prices of an import in dollars, beside those of earlier ones."""
-    rows, origins = dict(earlier.rows), dict(earlier.origins)
-    known = read_origins(files)
-    for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
-        name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
-        at = "" if name == "USD" else f"; {name} at {rate}"
-        key = f"told {len(origins) + 1}"
-        origins[key] = Origin(f"{origin.text}{at}", origin.as_of)
-        usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
-        (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
-        tiers = f"0:{per_iops / rate.per_usd!r}"
-        rows[row["region"], row["type"]] = row | usd | {"usd_per_iops_month": tiers, "source": key}
-    return DiskPrices(rows, origins)
+    def is_too_old(self, today: date) -> bool:
+        """Whether a strict answer refuses its prices."""
+        return self.max_age_days is not None and self.age_days(today) > self.max_age_days
 
 
-class PriceParts(NamedTuple):
-    """Where the tiers begin, and dollars a GiB, a MiB/s, an IOPS of each tier, and each of the
-    `sizes` (GiB) where the type is sold in no others."""
-
-    tiers: tuple[float, ...]
-    usd: tuple[float, ...]
-    sizes: tuple[float, ...] = ()
+def source_uses(bundles: Iterable[Files]) -> list[SourceUse]:
+    """Every source of the snapshot, of what was imported and of what was refreshed, those with
+    most prices first."""
+    found = [use for files in bundles for use in _uses(files)]
+    return sorted(found, key=lambda use: (-use.prices, use.part, use.id))
 
 
-def price_parts(row: Mapping[str, str]) -> PriceParts:
-    """A row of a disk price table in numbers."""
-    steps = _steps(row["usd_per_iops_month"])
-    apart = float(row["usd_per_gib_month"]), float(row["usd_per_mib_s_month"])
-    sold = _steps(row.get("usd_per_size_month") or "")
-    usd = (*apart, *(usd for _, usd in steps), *(usd for _, usd in sold))
-    return PriceParts(tuple(above for above, _ in steps), usd, tuple(gib for gib, _ in sold))
+def _uses(files: Files) -> Iterator[SourceUse]:
+    counts = _prices_by_source(files)
+    for row in files.table(SOURCES_FILE).records():
+        prices = counts[row["source"]]
+        yield SourceUse(
+            id=row["source"],
+            part=row.get("part") or "imported",
+            as_of=date.fromisoformat(row["as_of"]),
+            licence=row["licence"],
+            origin=row["origin"],
+            note=row.get("note", ""),
+            prices=prices,
+            max_age_days=int(row.get("max_age_days") or MAX_AGE_DAYS) if prices else None,
+        )
 
 
-def usd_per_month(parts: PriceParts, gib: float, iops: float, mib_per_second: float) -> float:
-    """A disk of a size, with so many IOPS and MiB/s beyond what the size includes."""
-    per_gib, per_mib_per_second, *apart = parts.usd
-    per_iops, per_size = apart[: len(parts.tiers)], apart[len(parts.tiers) :]
-    if parts.sizes:
-        return next(usd for size, usd in zip(parts.sizes, per_size, strict=True) if size >= gib)
-    usd = gib * per_gib + mib_per_second * per_mib_per_second
-    for above, end, each in zip(parts.tiers, (*parts.tiers[1:], math.inf), per_iops, strict=True):
-        if iops > above:
-            usd += (min(iops, end) - above) * each
-    return usd
-
-
-@lru_cache(maxsize=1024)
-def _steps(tiers: str) -> tuple[tuple[float, float], ...]:
-    """'0:0.065|32000:0.0455' -> where each tier begins, and what an IOPS costs; sizes likewise.
-    Regions of one cloud share most of them."""
-    pairs = (tier.split(":") for tier in tiers.split("|") if tier)
-    return tuple((float(above), float(usd)) for above, usd in pairs)
+def _prices_by_source(files: Files) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    if files.has(BASES_FILE):
+        source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
+        for facts in files.manifest["clouds"].values():
+            for stored in (one for path in facts["prices"] for one in files.prices(path)):
+                priced = stored.basis[stored.position > 0]
+                for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
+                    counts[source_of[basis]] += count
+    for cloud in (*files.manifest["clouds"], *files.manifest.get("disk_prices", ())):
+        path = f"catalog/{cloud}_disk_prices.csv"
+        if files.has(path):
+            counts.update(row["source"] for row in files.table(path).records())
+    return counts

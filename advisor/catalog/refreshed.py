@@ -15,7 +15,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.catalog.files import REFRESHED_SUFFIX, is_sealed, sealed
+from advisor.catalog.bundle import REFRESHED_SUFFIX, is_sealed, sealed
 from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, one_line

@@ -19,7 +19,7 @@ from functools import partial
 from msgspec import Struct
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.orderable import why_closed
+from advisor.catalog.instances import why_closed
 from advisor.domain import Disk, Gpu, InstanceType, Market, Node, Offer, Resources
 from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError, unknown_name

@@ -7,7 +7,7 @@ import math
 from msgspec.structs import replace
 
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.matching import OfferQuery
+from advisor.catalog.match import OfferQuery
 from advisor.domain import InstanceType, Offer
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
-from advisor.catalog.sources import SourceUse, source_uses
+from advisor.catalog.prices import SourceUse, source_uses
 from advisor.cli.questions import output_option
 from advisor.questions.requests import today
 from advisor.render.text import WIDTH, table

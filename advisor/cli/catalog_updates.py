@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
-from advisor.catalog.bundle import own_imports
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title
+from advisor.catalog.load import own_imports
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
@@ -321,7 +321,7 @@ def _region(cloud: str, region: str | None) -> str:
 
 def _bundled() -> Catalog:
     """The snapshot alone: a type that was withdrawn by an earlier answer is asked for again."""
-    from advisor.catalog.files import DATA_FOLDER
+    from advisor.catalog.bundle import DATA_FOLDER
 
     return load_catalog(DATA_FOLDER)
 

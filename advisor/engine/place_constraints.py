@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.catalog.matching import ECC_SHARE
+from advisor.catalog.match import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
 from advisor.domain.spec_request import SpecRequest

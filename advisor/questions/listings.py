@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from advisor.catalog.gpu_prices import SORT_KEYS
+from advisor.catalog.gpus import SORT_KEYS
 from advisor.domain import Market, Range
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, File, Names, Text

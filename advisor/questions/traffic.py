@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.questions.fields import wrong

@@ -10,7 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog.matching import has_memory
+from advisor.catalog.match import has_memory
 from advisor.domain import (
     ANY,
     ESTIMATED,

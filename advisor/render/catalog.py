@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejection, check
-from advisor.catalog.orderable import why_closed
+from advisor.catalog.instances import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
 from advisor.domain.orderable import NotOrderable
 from advisor.render.blocks import instance_block, notes_text, price_block

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.catalog.gpu_prices import SORT_KEYS, usd_per_gpu_hour
-from advisor.catalog.gpu_sheets import GpuSheet
+from advisor.catalog.gpus import SORT_KEYS, GpuSheet, usd_per_gpu_hour
 from advisor.domain import Offer
 from advisor.render.blocks import price_block
 from advisor.render.text import table

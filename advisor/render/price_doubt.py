@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from advisor.catalog.live import is_live, refresh_command
-from advisor.catalog.price_pages import PRICE_PAGES
+from advisor.catalog.live import PRICE_PAGES, is_live, refresh_command
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Offer, Price, Recommendation, Spec
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed

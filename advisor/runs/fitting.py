@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.cpus import plain_cpu_name
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
+from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from advisor.models.performance import load_model

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.cpus import plain_cpu_name
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Cpu, DiskRate, InstanceType, Resources, Task, Workload
 from advisor.errors import AdvisorError
 from advisor.infra.build.catalog.second_threads import usual_yield

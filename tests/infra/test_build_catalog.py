@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from advisor.catalog.cpus import plain_cpu_name
-from advisor.catalog.files import DATA_FOLDER, MANIFEST
+from advisor.catalog.bundle import DATA_FOLDER, MANIFEST
+from advisor.catalog.instances import plain_cpu_name
 from advisor.infra.build.catalog import bundle as bundles
 from advisor.infra.build.catalog.__main__ import main
 from advisor.infra.build.catalog.tables import number, table

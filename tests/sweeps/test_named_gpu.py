@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.cli.main import cli, run
 from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run

@@ -14,7 +14,7 @@ from advisor.answers.live.offerings import Offerings, ask_offerings, believed
 from advisor.answers.live.prices import Question, ask_prices
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.live import cloud_title
-from advisor.catalog.matching import matches_instance
+from advisor.catalog.match import matches_instance
 from advisor.catalog.refreshed import Refreshed, keep_refreshed
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     ON_CPU,
     CacheState,

@@ -82,7 +82,7 @@ def check_unsaved() -> Finding:
 
 def check_bundle(today: date | None = None) -> Finding:
     """Whether the bundled catalogue is whole, and how old its prices are."""
-    from advisor.catalog.files import BundleFiles
+    from advisor.catalog.bundle import BundleFiles
 
     today = today or date.today()
     try:
@@ -113,7 +113,7 @@ def check_bundle(today: date | None = None) -> Finding:
 
 def dates_in_bundle() -> list[date]:
     """When the bundled prices were true; empty where it cannot be read."""
-    from advisor.catalog.files import BundleFiles
+    from advisor.catalog.bundle import BundleFiles
 
     try:
         manifest = BundleFiles(Path(str(files("advisor") / "data"))).manifest

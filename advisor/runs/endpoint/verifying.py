@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from advisor.answers.serving import LanguageContext, serving_recommended
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
 from advisor.domain.serving_verification import Criterion, ServingVerification
 from advisor.domain.verification import Verdict

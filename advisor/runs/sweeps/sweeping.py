@@ -335,7 +335,7 @@ def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
     if not sweep.instance:
         return sweep.usd_per_hour
     from advisor.catalog import load_catalog
-    from advisor.catalog.matching import OfferQuery
+    from advisor.catalog.match import OfferQuery
 
     catalog = load_catalog()
     instance = catalog.instance(sweep.instance[0])

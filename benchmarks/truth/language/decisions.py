@@ -15,7 +15,7 @@ from statistics import mean
 from typing import NamedTuple
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.gpu_prices import usd_per_gpu_hour
+from advisor.catalog.gpus import usd_per_gpu_hour
 from advisor.domain import Market
 from advisor.infra.build.language_sources.rows import ServingRow
 from benchmarks.truth.language.scores import RowAnswer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from advisor.catalog.files import DATA_FOLDER, BundleFiles
+from advisor.catalog.bundle import DATA_FOLDER, BundleFiles
 from advisor.infra.build.catalog import bundle as bundles
 
 

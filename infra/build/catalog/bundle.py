@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.catalog.files import MANIFEST, SCHEMA, sealed
+from advisor.catalog.bundle import MANIFEST, SCHEMA, sealed
 from advisor.catalog.instances import NEEDED_FACTS, TYPE_COLUMNS
 from advisor.infra.build.catalog import alibaba, aws, azure, gcp, gpus, neo, sparecores
 from advisor.infra.build.catalog.aws.types import read_types

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.catalog.prices import LISTED_COLUMNS
+from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.infra.build.catalog.tables import OutputTable, read_source, table
 
 RULES_FILE = "catalog/{}_disk_types.csv"

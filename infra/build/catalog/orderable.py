@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.catalog.orderable import ORDERABLE_COLUMNS, ORDERABLE_FILE, STATUSES
+from advisor.catalog.instances import ORDERABLE_COLUMNS, ORDERABLE_FILE, STATUSES
 from advisor.infra.build.catalog.aws.sources import OFFERINGS
 from advisor.infra.build.catalog.tables import OutputTable, read_source, table
 from advisor.infra.build.catalog.wide import CloudPart

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from advisor.catalog.sources import SOURCES_FILE
+from advisor.catalog.prices import SOURCES_FILE
 from advisor.infra.build.catalog.tables import OutputTable, table
 
 

@@ -10,7 +10,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from advisor.catalog.cpus import plain_cpu_name
+from advisor.catalog.instances import plain_cpu_name
 from advisor.infra.build.catalog.aws.families import family
 from advisor.infra.build.catalog.provenance import Source
 from advisor.infra.build.catalog.second_threads import measured_servers, second_thread_yields, usual_yield

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from advisor.catalog.bundle import stored_prices
 from advisor.catalog.prices import BASES_FILE
-from advisor.catalog.stored_prices import stored_prices
 from advisor.domain import PRICE_KINDS, Market
 from advisor.infra.build.catalog.provenance import Source
 from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table

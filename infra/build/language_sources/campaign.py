@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.infra.build.language_sources.naming import LeftOutError, model_named
 from advisor.infra.build.language_sources.rows import ServingRow, write_table
 

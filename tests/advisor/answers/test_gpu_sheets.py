@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_names import sheet_of
+from advisor.catalog.gpus import sheet_of
 from advisor.errors import UsageError
 
 GPUS = load_catalog().gpus

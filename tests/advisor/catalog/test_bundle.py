@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.files import DATA_FOLDER, MANIFEST, SCHEMA, BundleFiles, sealed
+from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, SCHEMA, BundleFiles, sealed
 from advisor.domain import Market
 from advisor.errors import DataError
 from tests.rows import assert_each

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from advisor.catalog import OfferQuery, Rejection, Supported, check
-from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
+from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import InstanceTable
 from advisor.domain import Market
 

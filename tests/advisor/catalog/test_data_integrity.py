@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from advisor.catalog import OfferQuery, Supported, check
-from advisor.catalog.files import DATA_FOLDER, MANIFEST, BundleFiles
+from advisor.catalog.bundle import DATA_FOLDER, MANIFEST, BundleFiles
 from advisor.catalog.instances import read_origins
 from advisor.catalog.prices import read_bases
 from advisor.domain import Market

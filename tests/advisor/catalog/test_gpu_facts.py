@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import OfferQuery
-from advisor.catalog.matching import ECC_SHARE
+from advisor.catalog.match import ECC_SHARE
 from advisor.infra.build.catalog.tables import read_source
 from tests.rows import assert_each
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_links import UNKNOWN, gpu_link
+from advisor.catalog.gpus import UNKNOWN, gpu_link
 
 
 @pytest.mark.parametrize(

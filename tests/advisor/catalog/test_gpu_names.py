@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpu_names import sheet_name, sheet_names, usual_sheet_name
+from advisor.catalog.gpus import sheet_name, sheet_names, usual_sheet_name
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError
 from tests.advisor.catalog.public_gpu_names import DRIVERS, OTHERS, PEOPLES, PUBLIC

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog.gpu_prices import cheapest_by_gpu, usd_per_gpu_hour
+from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain.orderable import NotOrderable
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog, matches
-from advisor.catalog.files import DATA_FOLDER
-from advisor.catalog.matching import is_gpu
+from advisor.catalog.bundle import DATA_FOLDER
+from advisor.catalog.match import is_gpu
 from advisor.domain import Market, Range
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.catalog.stored_prices import stored_prices, unpacked
+from advisor.catalog.bundle import stored_prices, unpacked
 
 NAMES = st.text("abc.-1", min_size=1, max_size=4)
 CELLS = st.dictionaries(

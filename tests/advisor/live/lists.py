@@ -6,7 +6,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import Market
 from advisor.infra.live.gcp_machines import Part, parts
 from tests.infra.live.listed import Listed, meter, sku, spot_meter

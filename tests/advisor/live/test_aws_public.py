@@ -12,7 +12,7 @@ import threading
 import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.infra.live import aws_public, web

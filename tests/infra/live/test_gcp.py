@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.files import DATA_FOLDER
+from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError
 from advisor.infra.live.gcp import KEY_HEADER, GcpPrices, rates

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from advisor.catalog.bundle import load_catalog
+from advisor.catalog.load import load_catalog
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.support import supported, weight_only

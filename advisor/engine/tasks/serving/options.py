@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
-from advisor.catalog.gpu_links import gpu_link
+from advisor.catalog.gpus import gpu_link
 from advisor.domain import Disk, Gpu, InstanceType, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import (

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
-from advisor.catalog.gpu_links import gpu_link
+from advisor.catalog.gpus import gpu_link
 from advisor.domain import HOURS_PER_MONTH, Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
 from advisor.domain.tuning import FineTuningRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from advisor.catalog.prices import LISTED_COLUMNS
+from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.infra.build.catalog.disks import PRICES_FILE, RULE_COLUMNS, RULES_FILE
 from advisor.infra.build.catalog.neo import sources
 from advisor.infra.build.catalog.tables import OutputTable, number, read_source, table

@@ -5,9 +5,8 @@ from datetime import date
 from functools import cache, cached_property, lru_cache
 
 from advisor.catalog import Catalog, load_catalog
-from advisor.catalog.files import DATA_FOLDER, BundleFiles, Table
+from advisor.catalog.bundle import DATA_FOLDER, BundleFiles, Table, stored_prices
 from advisor.catalog.prices import Currency
-from advisor.catalog.stored_prices import stored_prices
 
 # Markets with the bases of their prices; those of Alibaba are in CNY.
 BASES = {

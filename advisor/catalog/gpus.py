@@ -1,0 +1,235 @@
+"""GPUs: their names as people write them, data sheets, what an hour costs, how they reach each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
+
+from advisor.catalog.bundle import DATA_FOLDER, Files
+from advisor.domain import Gpu, InstanceType, Offer
+from advisor.domain.gpu_identity import WHOLE_SHARE, identified, slice_profile
+from advisor.domain.gpu_names import gpus_named
+from advisor.domain.machines import gpu_of_row, number_of
+from advisor.errors import UsageError, unknown_name
+
+
+def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
+    """Every data sheet that is meant, the usual one first: 'A100' is each A100,
+    'A100-SXM4-80GB' one of them. `UsageError` with the near names for others.
+    """
+    names = list(known)
+    if isinstance(known, Mapping):
+        require_whole(asked, known)
+    found = gpus_named(asked, names)
+    if not found:
+        raise unknown_name("GPU", asked, names, field="gpu")
+    return found
+
+
+def require_whole(asked: str, sheets: Mapping[str, Gpu]) -> None:
+    """`UsageError` for the name of a slice: 'A10-4Q' is another GPU than an A10."""
+    if not is_whole(asked, sheets):
+        raise UsageError(
+            "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
+            gpu=asked,
+            profile=slice_profile(asked),
+            field="gpu",
+            code="gpu_slice",
+            hint="name a whole card",
+        )
+
+
+def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
+    """True for the name of a whole card: also of a vGPU that has all of one, such as 'A10-24Q'."""
+    profile = slice_profile(name)
+    size = re.fullmatch(r"(\d+)[ABCQ].*", profile, re.IGNORECASE)
+    if size is None:
+        return not profile
+    cards = gpus_named(name.removesuffix(f"-{profile}"), sheets)
+    return any(1024 * int(size[1]) >= WHOLE_SHARE * sheets[one].memory_mib for one in cards)
+
+
+def sheet_name(asked: str, known: Iterable[str]) -> str:
+    """The one data sheet that is meant, of several forms the usual one; `UsageError` where they
+    differ in memory (an A100 of 40 GB is not one of 80 GB), or none is meant.
+    """
+    names = sheet_names(asked, known)
+    if len({tuple(re.findall(r"\d+GB", name)) for name in names}) > 1:
+        raise UsageError(f"'{asked}' is sold as {', '.join(names)}; name one of them")
+    return names[0]
+
+
+def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
+    """The one data sheet that a name means most likely, as tables of measurements use it: a bare
+    'A100' is the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the
+    H100-SXM5-80GB (`gpus_named` has the rule). `UsageError` with the near names for others.
+    """
+    return sheet_names(asked, known)[0]
+
+
+def sheet_of(
+    name: str, sheets: Mapping[str, Gpu], *, memory_mib: float | None = None, sm_count: int | None = None
+) -> Gpu:
+    """The sheet of a card that torch or the catalogue names, and says this size of (None: it does
+    not say); `UsageError` where there is none.
+
+    Only the very card: a laptop's, a slice of a card or a "Super" is another GPU.
+    """
+    found = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
+    if found.is_slice:
+        raise UsageError(
+            "'{gpu}' is a slice ({profile}) of a {card}, so nothing follows from it for the card",
+            gpu=name,
+            profile=found.slice_profile,
+            card=found.gpu,
+            hint="measure on a whole card",
+            code="gpu_slice",
+        )
+    if found.gpu in sheets:
+        return sheets[found.gpu]
+    raise UsageError(
+        "there is no data sheet of the GPU '{gpu}', so nothing follows from it for others",
+        gpu=name,
+        hint=unknown_name("GPU", name, sheets).hint,
+        code="unknown_name",
+    )
+
+
+class GpuSheet(Struct, frozen=True, kw_only=True):
+    """A data sheet with what a person chooses by and no prediction needs; None: unknown.
+
+    `fp64_tflops` is without tensor cores; `link` is how it reaches the host and other GPUs.
+    """
+
+    gpu: Gpu
+    fp64_tflops: float | None
+    int8_tops: float | None
+    fp8_tflops: float | None
+    link: str | None
+
+
+Value = TypeVar("Value")
+
+
+class BuiltLate(Mapping[str, Value]):
+    """Values by name, each built when it is asked for: few of two hundred are, in an answer."""
+
+    def __init__(self, names: Iterable[str], build: Callable[[str], Value]) -> None:
+        self._known: dict[str, Value | None] = dict.fromkeys(names)
+        self._build = build
+
+    def __getitem__(self, name: str) -> Value:
+        known = self._known[name]
+        if known is None:
+            known = self._known[name] = self._build(name)
+        return known
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+def read_sheets(files: Files) -> Mapping[str, GpuSheet]:
+    """Data sheets by name; memory is nominal, rates are dense."""
+    table = files.table("catalog/gpus.csv")
+    lines = table.lines_by_key()
+    return BuiltLate(lines, lambda name: _sheet(table.record(lines[name])))
+
+
+def _sheet(row: dict[str, str]) -> GpuSheet:
+    return GpuSheet(
+        gpu=gpu_of_row(row),
+        fp64_tflops=number_of(row["fp64_tflops"]),
+        int8_tops=number_of(row["int8_tops"]),
+        fp8_tflops=number_of(row["fp8_tflops"]),
+        link=row["link"] or None,
+    )
+
+
+# Data sheet facts by which the table is sorted: JSON name -> whether more is better.
+SORT_KEYS = {
+    "usd_per_gpu_hour": False,
+    "usd_per_fp32_tflop_hour": False,
+    "memory_mib": True,
+    "memory_gb_per_second": True,
+    "fp32_tflops": True,
+    "fp16_tflops": True,
+    "name": False,
+}
+
+
+def usd_per_gpu_hour(offer: Offer) -> float:
+    """The instance's price over its GPUs; its vCPUs, RAM and disks are part of it."""
+    return offer.price.usd_per_hour / offer.instance.gpu_count
+
+
+def cheapest_by_gpu(offers: Iterable[Offer]) -> dict[str, Offer]:
+    """GPU name -> the offer with the lowest price a GPU; the smaller instance where two tie.
+
+    Shares of a GPU and types that nobody can order are no price of a GPU.
+    """
+    cheapest: dict[str, Offer] = {}
+    for offer in offers:
+        instance = offer.instance
+        if instance.gpu_name is None or instance.gpu_fraction < 1 or offer.closed:
+            continue
+        best = cheapest.get(instance.gpu_name)
+        if best is None or _key(offer) < _key(best):
+            cheapest[instance.gpu_name] = offer
+    return cheapest
+
+
+def _key(offer: Offer) -> tuple[float, float, str, str]:
+    return usd_per_gpu_hour(offer), offer.price.usd_per_hour, offer.instance.name, offer.region
+
+
+_TABLE = DATA_FOLDER / "language" / "gpu_links.csv"
+
+
+class GpuLink(NamedTuple):
+    """`nvlink` or `pcie`; NVLink joins `joined` GPUs at most. Without a `source` it is
+    not published, and PCIe is assumed."""
+
+    kind: str
+    joined: int
+    source: str
+
+    def among(self, gpus: int) -> str:
+        """What so many GPUs of one model replica exchange their parts over."""
+        if gpus == 1:
+            return "none"
+        return self.kind if gpus <= self.joined else "pcie"
+
+
+UNKNOWN = GpuLink("pcie", 0, "")
+_ON_A_BOARD = ("-SXM", "GB200-", "GB300-")
+_BOARD = "data sheets of NVIDIA HGX and Grace Blackwell boards"
+
+
+def gpu_link(instance: InstanceType) -> GpuLink:
+    """The link of a type's GPUs: that of the longest beginning of its name in the table, else what
+    its card tells."""
+    known = _links().get(instance.cloud, ())
+    for start, link in known:
+        if instance.name.startswith(start):
+            return link
+    if not known and any(part in (instance.gpu_name or "") for part in _ON_A_BOARD):
+        return GpuLink("nvlink", instance.gpu_count, _BOARD)
+    return UNKNOWN
+
+
+@cache
+def _links() -> dict[str, tuple[tuple[str, GpuLink], ...]]:
+    """Cloud -> beginnings of names with their link, the longest first."""
+    _, *lines = _TABLE.read_text(encoding="utf-8").splitlines()
+    found: dict[str, list[tuple[str, GpuLink]]] = {}
+    for line in lines:
+        cloud, start, kind, joined, source = line.split(",")
+        found.setdefault(cloud, []).append((start, GpuLink(kind, int(joined), source)))
+    return {cloud: tuple(sorted(links, key=lambda one: -len(one[0]))) for cloud, links in found.items()}
