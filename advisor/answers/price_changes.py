@@ -13,9 +13,7 @@ from typing import Any, NamedTuple
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER, MANIFEST
 from advisor.catalog.disk_orders import LOCAL
-from advisor.catalog.imported import SUFFIX
-from advisor.catalog.load import own_imports
-from advisor.catalog.refreshed import refreshed_in
+from advisor.catalog.overlay import import_names, overlay_clouds, overlay_in, own_imports
 from advisor.domain import Market, Price
 from advisor.domain.price_age import aged
 from advisor.errors import UsageError
@@ -34,7 +32,6 @@ from advisor.render.difference.reading import (
 SCHEMA = "advisor.catalog-diff/1"
 # Names of states: the snapshot that ships, and that with what was imported and refreshed.
 SHIPPED, CURRENT = "bundle", "current"
-_REFRESHED = "*.refreshed.json"
 
 # Fields of a request that ask for a rate.
 _TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requests_per_second", "users")
@@ -54,11 +51,11 @@ def catalog_in(place: str) -> Catalog:
         return load_catalog(DATA_FOLDER)
     path = Path(place)
     if path.is_file():
-        return load_catalog(DATA_FOLDER, live=dict([refreshed_in(path)]))
+        return load_catalog(DATA_FOLDER, live=dict([overlay_in(path)]))
     for folder in (path, path.parent):
         if (folder / MANIFEST).is_file() and path.is_dir():
             return load_catalog(folder)
-    if path.is_dir() and any(next(path.glob(f), None) for f in (_REFRESHED, f"*{SUFFIX}")):
+    if path.is_dir() and (overlay_clouds(path) or import_names(path)):
         return load_catalog(DATA_FOLDER, imports=path)
     raise UsageError(
         "'{place}' is no catalogue",

@@ -78,7 +78,7 @@ def _same_start(one: str, other: str) -> int:
 
 def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:
     """Why a line is not of the known type that it names ("" where it may be): other GPUs, vCPUs
-    or RAM. `facts` are those of `import_rows.FACTS` that the line tells; `sheets` name GPUs."""
+    or RAM. `facts` are those of `own_offers.FACTS` that the line tells; `sheets` name GPUs."""
     told = facts.get("gpu_count")
     if known.gpu_count and told == 0:
         return NO_GPUS

@@ -140,7 +140,6 @@ def _smallest(count: int) -> np.dtype[Any]:
 DATA_FOLDER = Path(__file__).parents[1] / "data"
 MANIFEST = "catalog/manifest.json"
 SCHEMA = "advisor.catalog-bundle/3"
-REFRESHED_SUFFIX = ".refreshed.json"  # behind a cloud, in the user's folder: see `refreshed`
 _OWN_DIGEST = b'"digest": "%s"'
 _WAY_OUT = "reinstall the package, or rebuild it in a source checkout: python -m advisor.infra.build.catalog"
 

@@ -7,12 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from functools import cache, cached_property, partial
 from operator import itemgetter
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.assumed import read_facts
-from advisor.catalog.bundle import Files
+from advisor.catalog.bundle import Files, StoredPrices
 from advisor.catalog.clouds import (
     Cloud,
     CpuOnly,
@@ -29,7 +30,8 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import BuiltLate, GpuSheet, read_sheets
 from advisor.catalog.instances import PartialType, read_origins, why_closed
 from advisor.catalog.match import OfferQuery
-from advisor.catalog.prices import Currency, read_bases
+from advisor.catalog.overlay import NO_OVERLAY, Overlay
+from advisor.catalog.prices import Currency, SourceUse, read_bases, source_uses
 from advisor.domain import AssumedFact, Gpu, InstanceType, Market, Offer, Price, Rejected
 from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError, unknown_name
@@ -52,16 +54,21 @@ class PartialOffer(Struct, frozen=True):
 class Catalog:
     """Bundles of files as records; everything is read and built when it is first asked for."""
 
-    def __init__(self, bundles: Sequence[Files], currencies: Mapping[str, Currency]) -> None:
+    def __init__(
+        self,
+        bundles: Sequence[Files],
+        currencies: Mapping[str, Currency],
+        overlays: Mapping[str, Overlay] = MappingProxyType({}),
+    ) -> None:
         self.bundles = bundles
-        self._currencies = currencies
+        self.overlays = overlays  # by cloud, what counts before the first bundle
+        self.currencies = currencies
         self._cards: dict[tuple[str, int], Gpu] = {}
 
     @cached_property
     def shipped(self) -> Catalog:
         """The snapshot alone, without what was refreshed or imported."""
-        first = self.bundles[0]
-        return Catalog([getattr(first, "shipped", first)], self._currencies)
+        return Catalog(self.bundles[:1], self.currencies)
 
     @property
     def as_of(self) -> date:
@@ -71,11 +78,25 @@ class Catalog:
     @property
     def sources(self) -> tuple[str, ...]:
         """One line a part: what it is, when it was true, where it comes from."""
+        told = dict(overlay.part(cloud) for cloud, overlay in self.overlays.items())
+        parts = [bundle.manifest["parts"] for bundle in self.bundles]
         return tuple(
             f"{name} {part['as_of']}: {part['source']} ({part['licence']})"
-            for bundle in self.bundles
-            for name, part in sorted(bundle.manifest["parts"].items())
+            for own in (parts[0] | told, *parts[1:])
+            for name, part in sorted(own.items())
         )
+
+    @property
+    def source_uses(self) -> list[SourceUse]:
+        """Every source of the snapshot, of what was imported and of what was refreshed, those with
+        most prices first."""
+
+        def left(cloud: str, stored: StoredPrices) -> StoredPrices:
+            return self.overlays.get(cloud, NO_OVERLAY).beneath(stored)
+
+        uses = [use for bundle in self.bundles for use in source_uses(bundle, left)]
+        uses += [use for cloud, overlay in self.overlays.items() for use in overlay.source_uses(cloud)]
+        return sorted(uses, key=lambda use: (-use.prices, use.part, use.id))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -84,7 +105,9 @@ class Catalog:
         import json
 
         said = [json.dumps(bundle.manifest, sort_keys=True, default=str) for bundle in self.bundles]
-        said.append(repr(sorted(self._currencies.items())))
+        said.append(repr(sorted(self.currencies.items())))
+        for cloud, overlay in self.overlays.items():
+            said.append(repr((cloud, sorted(overlay.prices.items()), sorted(overlay.offerings.items()))))
         return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
     @property
@@ -250,6 +273,10 @@ class Catalog:
         """What a type costs in a region; None where that is not known."""
         return self._home_of(name, cloud).price(name, region, market)
 
+    def newer(self, cloud: str, told: Overlay) -> Overlay:
+        """What was told of a cloud on the day of its known price, or later; of offerings likewise."""
+        return self._cloud(cloud).newer(told)
+
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match and whose facts are known, in the bundle's order.
 
@@ -287,9 +314,9 @@ class Catalog:
         for currency, clouds in self.unconverted(query).items():
             unit = {
                 name: rate._replace(per_usd=1.0 if name == currency else math.nan)
-                for name, rate in self._currencies.items()
+                for name, rate in self.currencies.items()
             }
-            twin = Catalog(self.bundles, unit)
+            twin = Catalog(self.bundles, unit, self.overlays)
             places = [one for name in clouds for one in twin._clouds[name].matching(query)]
             found[currency] = [place.offer() for place in sorted(places, key=by_price)]
         return found
@@ -346,11 +373,11 @@ class Catalog:
         for bundle in self.bundles:
             origins = read_origins(bundle)
             # The same for all clouds of a bundle, and read when the first price is.
-            bases = cache(partial(read_bases, bundle, origins, self._currencies))
+            bases = cache(partial(read_bases, bundle, origins, self.currencies))
             for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
-                    *(name, bundle, origins, self._currencies, self.capability_of),
-                    *(self._assumed.get(name, {}), bases),
+                    *(name, bundle, origins, self.currencies, self.capability_of),
+                    *(self._assumed.get(name, {}), bases, self.overlays.get(name, NO_OVERLAY)),
                 )
         for bundle in self.bundles:
             for name in bundle.manifest.get("disk_prices", ()):

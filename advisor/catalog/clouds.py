@@ -23,6 +23,7 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.gpus import require_whole
 from advisor.catalog.instances import InstanceTable, Origin, PartialType, closed_types
 from advisor.catalog.match import OfferQuery, could_match, is_gpu, matches_instance
+from advisor.catalog.overlay import NO_OVERLAY, Overlay
 from advisor.catalog.prices import RATE_VARIABLE, Basis, Currency, PriceTable
 from advisor.domain import Gpu, Market, Offer, Price
 from advisor.domain.orderable import NotOrderable
@@ -79,6 +80,7 @@ class Cloud:
         capability_of: Callable[[str | None], float | None],
         assumed: Facts,
         bases: Callable[[], Mapping[str, Basis]],
+        overlay: Overlay = NO_OVERLAY,
     ) -> None:
         self.name = name
         self._files = files
@@ -87,6 +89,7 @@ class Cloud:
         self._capability_of = capability_of
         self._assumed = assumed
         self._bases = bases
+        self._overlay = overlay
         self._facts: Mapping[str, Any] = files.manifest["clouds"][name]
         self._tables: dict[str, list[PriceTable]] = {}
         self._disk_prices = NO_DISK_PRICES
@@ -120,11 +123,11 @@ class Cloud:
         tables = self._prices_in(query.region, query.market)
         return frozenset().union(*(table.unconverted for table in tables))
 
-    @property
+    @cached_property
     def priced_regions(self) -> tuple[str, ...]:
         """Regions with any price, in order; told by the manifest, so that no table is read."""
         listed: Mapping[str, list[str]] = self._facts["prices"]
-        return tuple(sorted({region for regions in listed.values() for region in regions}))
+        return tuple(sorted(self._overlay.regions.union(*listed.values())))
 
     @property
     def _lacking(self) -> list[str]:
@@ -135,7 +138,8 @@ class Cloud:
     @cached_property
     def instances(self) -> InstanceTable:
         """Facts of the types."""
-        return InstanceTable(self.name, self._files, self._origins, self._assumed)
+        offered = {key: there for key, (there, _) in self._overlay.offerings.items()}
+        return InstanceTable(self.name, self._files, self._origins, self._assumed, offered)
 
     def add_disk_prices(self, files: Files) -> None:
         """Take the disk prices that an import tells of this cloud."""
@@ -278,10 +282,10 @@ class Cloud:
     def _closed(self) -> dict[str, list[NotOrderable]]:
         """By type what cannot be ordered: as is bundled, and as the cloud told who refreshed."""
         found = closed_types(self._files, self.name, self.instances.names)
-        for region, gone in self._facts.get("withdrawn", {}).items():
-            for name, day in gone.items():
-                told = {"status": "withdrawn", "as_of": date.fromisoformat(day), "region": region}
-                found.setdefault(name, []).append(NotOrderable(cloud=self.name, **told))
+        for (name, region), (there, day) in sorted(self._overlay.offerings.items()):
+            if not there:
+                gone = NotOrderable(cloud=self.name, status="withdrawn", as_of=day, region=region)
+                found.setdefault(name, []).append(gone)
         return found
 
     def closures(self, name: str) -> Sequence[NotOrderable]:
@@ -299,8 +303,8 @@ class Cloud:
 
     def _told_since(self, closed: NotOrderable, name: str, region: str) -> bool:
         """Whether the region said later that it offers a type after all."""
-        told: str = self._facts.get("offered", {}).get(region, {}).get(name, "")
-        return not closed.market and told > str(closed.as_of)
+        there, day = self._overlay.offerings.get((name, region), (False, date.min))
+        return there and not closed.market and closed.as_of is not None and day > closed.as_of
 
     def unpriced_closed(self, query: OfferQuery) -> list[tuple[str, NotOrderable]]:
         """Types that match, cannot be ordered where it is asked, and have no price there."""
@@ -334,15 +338,34 @@ class Cloud:
         regions = self.instances.regions_of(name)
         return region in regions if region else bool(regions)
 
+    def newer(self, told: Overlay) -> Overlay:
+        """What was told on the day of the cloud's own price, or later; of offerings likewise."""
+        days = {
+            key: day
+            for market in {market for _, _, market in told.prices}
+            for table in self._prices_in(None, market)
+            for key in told.prices
+            if key[2] is market and (day := table.known_on(*key[:2]))
+        }
+        return Overlay(
+            {key: price for key, price in told.prices.items() if days.get(key, date.min) <= price.as_of},
+            {key: offered for key, offered in told.offerings.items() if offered[1] >= self.as_of},
+        )
+
+    @cached_property
+    def _told(self) -> list[PriceTable]:
+        return self._overlay.tables(self.name, self._currencies["USD"]) if self._overlay.prices else []
+
     def _prices_in(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
-        """The tables that may hold such prices; no other is read."""
+        """The tables that may hold such prices, the user's before the bundle's; no other is read."""
+        yield from (table for table in self._told if market in (None, table.market))
         market_of: Mapping[str, str] = self._facts.get("markets", {})
         for path, regions in self._facts["prices"].items():
             if region not in (None, *regions) or market not in (None, market_of.get(path, market)):
                 continue
             if path not in self._tables:
                 stored = self._files.prices(path)
-                self._tables[path] = [PriceTable(one, self._bases()) for one in stored]
+                self._tables[path] = [PriceTable(self._overlay.beneath(one), self._bases()) for one in stored]
             yield from (one for one in self._tables[path] if market in (None, one.market))
 
 

@@ -1,4 +1,4 @@
-"""Taking a user's offers into the catalogue: the whole file, or nothing of it."""
+"""Taking a user's price file into the catalogue: the whole file, or nothing of it."""
 
 from __future__ import annotations
 
@@ -11,27 +11,14 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from advisor.catalog.believed import TOO_FAR, why_not_believed
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.import_disk_prices import (
-    DiskPriceRow,
-    build_disk_tables,
-    is_disk_prices,
-    read_disk_prices,
-)
-from advisor.catalog.import_ec2instances import CLOUD as OF_EC2INSTANCES
-from advisor.catalog.import_ec2instances import is_ec2instances, read_ec2instances
-from advisor.catalog.import_facts import build_facts_table, is_facts, read_facts_file
-from advisor.catalog.import_gpu_hours import is_gpu_hours, read_gpu_hours, rows_of_new_clouds
-from advisor.catalog.import_json import parsed
-from advisor.catalog.import_rows import ANY_CLOUD, ImportRow, bad, is_to_come, plain_name, read_rows
-from advisor.catalog.import_skypilot import HOSTS_APART, SkyPilotRows, is_skypilot, read_skypilot
-from advisor.catalog.import_tables import NO_CARD, build_tables, why_no_card
-from advisor.catalog.imported import ImportedFiles, imported_files, store
-from advisor.catalog.laid_over import LaidOver, believed, with_gpu_hours, with_rows
-from advisor.catalog.overlaid import since
-from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.catalog.match import ANY_CLOUD
+from advisor.catalog.overlay import Overlay, import_clouds, imported_files, keep_overlay, store_import
+from advisor.catalog.providers import provider_of
+from advisor.catalog.providers.rows import PriceFile, PriceRow, Told, is_to_come, plain_name
+from advisor.catalog.providers.tables import build_tables
 from advisor.errors import UsageError
-from advisor.messages import Message
 
 
 class Imported(Struct, frozen=True):
@@ -67,239 +54,101 @@ def import_file(
     ones. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
-    _require_past(as_of)
-    text = _read(path)
-    begins = text.lstrip("\ufeff \t\r\n")[:1]
-    if begins in ("[", "{") or path.suffix.lower() == ".json":
-        return _take_json(text, path, name, folder, catalog, as_of, accept_implausible)
-    if is_disk_prices(text):
-        return _take_disk_prices(text, path, name, folder, catalog)
-    if is_facts(text):
-        return _take_facts(text, path, name, folder, catalog)
-    if is_skypilot(text):
-        return _take_skypilot(text, path, name, folder, catalog, as_of, accept_implausible)
-    return _take_offers(_own_rows(text, name, catalog), path, name, folder, catalog, Counter())
-
-
-def _require_past(as_of: date | None) -> None:
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"
         )
-
-
-def _own_rows(text: str, name: str, catalog: Catalog) -> list[ImportRow]:
-    """Rows of the user's own format; `UsageError` for a GPU that cannot be."""
-    rows = read_rows(text, name)
-    for row in rows:
-        if why := why_no_card(row.facts, catalog.gpus):
-            raise bad(row.line, f"has a gpu_memory_gib that cannot be: {why}")
-    return rows
-
-
-def _take_skypilot(
-    text: str,
-    path: Path,
-    name: str,
-    folder: Path,
-    catalog: Catalog,
-    as_of: date | None,
-    accept_implausible: bool,
-) -> Imported:
-    if as_of is None:
-        raise _undated("a SkyPilot catalogue")
-    is_known = name in set(catalog.clouds) - import_clouds(folder)
-    types = {one.name: one for one in catalog.instances(name if is_known else HOSTS_APART)}
-    read = read_skypilot(text, name, as_of, types)
-    if is_known:
-        over = with_rows(read.rows, catalog, name)
-        done = _laid_over(over, name, folder, catalog, read.left_out, accept_implausible)
-    else:
-        rows = _of_whole_cards(read, catalog)
-        done = _take_offers(rows, path, name, folder, catalog, read.left_out)
-    return replace(done, examples=read.examples | done.examples, read_as=+read.read_as)
-
-
-def _of_whole_cards(read: SkyPilotRows, catalog: Catalog) -> list[ImportRow]:
-    """Without rows whose GPU has the memory of no card of its name."""
-    whys = [(row, why_no_card(row.facts, catalog.gpus)) for row in read.rows]
-    for row, why in whys:
-        if why:
-            read.leave_out(row.line, f"{row.instance_type}: {why}", NO_CARD)
-    return [row for row, why in whys if not why]
-
-
-def import_clouds(folder: Path, *, but: str = "") -> set[str]:
-    """Clouds that stored imports brought, `but` one of them."""
-    files = (one for one in imported_files(folder) if one.name != but)
-    return {cloud for one in files for cloud in one.manifest["clouds"]}
-
-
-def _take_json(
-    text: str,
-    path: Path,
-    name: str,
-    folder: Path,
-    catalog: Catalog,
-    as_of: date | None,
-    accept_implausible: bool,
-) -> Imported:
-    """Prices of known types lie over the snapshot's; other clouds become offers of their own."""
-    document = parsed(text)
-    if is_ec2instances(document):
-        if as_of is None:
-            raise _undated("ec2instances.info's file")
-        types = {one.name: one for one in catalog.instances(OF_EC2INSTANCES)}
-        found, left_out, examples = read_ec2instances(document, as_of, types, catalog.gpus)
-        over = LaidOver({OF_EC2INSTANCES: found}, examples=examples)
-        return _laid_over(over, name, folder, catalog, left_out, accept_implausible)
-    if not is_gpu_hours(document):
-        raise UsageError(
-            "this JSON is none of the price lists that can be read",
-            hint=Message(
-                "rows of a tracker have a provider, a GPU and a price in US dollars; "
-                "ec2instances.info lists types with their pricing"
-            ),
-            field="file",
-        )
-    hours, left_out = read_gpu_hours(document, as_of)
-    source = f"{path.name.replace(',', ' ')} (imported)"
-    bundled = set(catalog.clouds) - import_clouds(folder)
-    of_bundled = [hour for hour in hours if hour.cloud in bundled]
-    over = with_gpu_hours(of_bundled, catalog, source, accept_implausible=accept_implausible)
-    # What another import brought stays as it is.
-    others = import_clouds(folder, but=name)
-    new = [hour for hour in hours if hour.cloud not in bundled | others]
-    rows, second_prices = rows_of_new_clouds(new, source)
-    of_others = sum(hour.cloud in others - bundled for hour in hours)
-    left_out += second_prices + Counter({"the cloud is another import's": of_others})
-    if not rows:
-        return _laid_over(over, name, folder, catalog, left_out, accept_implausible)
-    newer = _newer(over, catalog, accept_implausible)
-    left_out += newer.left_out
-    done = _take_offers(rows, path, name, folder, catalog, left_out)
-    return replace(done, refreshed=_kept(newer.prices, folder), examples=newer.examples)
-
-
-def _laid_over(
-    over: LaidOver,
-    name: str,
-    folder: Path,
-    catalog: Catalog,
-    left_out: Counter[str],
-    accept_implausible: bool,
-) -> Imported:
-    """`UsageError` with the reasons where nothing is left."""
-    newer = _newer(over, catalog, accept_implausible)
-    reasons = left_out + newer.left_out
-    if not newer.prices:
+    file = PriceFile(
+        path=path,
+        name=name,
+        text=_read(path),
+        as_of=as_of,
+        accept_implausible=accept_implausible,
+        bundled=frozenset(catalog.clouds) - import_clouds(folder),
+        beside=imported_files(folder, but=name),
+    )
+    told = provider_of(file).told(file, catalog)
+    if told.tables is not None:
+        manifest, tables = told.tables
+        about = _about(file, told.days or [date.today()], {}, Counter())
+        store_import(folder, name, manifest | about, tables)
+        return _imported(name, manifest | about)
+    newer = _newer(told, catalog, accept_implausible=accept_implausible)
+    if not newer.rows and not newer.overlays:
         raise UsageError(
             "the file has no price that can be taken: {reasons}",
-            reasons="; ".join(f"{reason} ({count:,})" for reason, count in reasons.items()),
+            reasons="; ".join(f"{reason} ({count:,})" for reason, count in newer.left_out.items()),
             field="file",
         )
-    kept = _kept(newer.prices, folder)
-    return Imported(name, {}, +reasons, refreshed=kept, examples=newer.examples)
+    offers = _keep_offers(file, newer, folder, catalog) if newer.rows else {}
+    for cloud, overlay in newer.overlays.items():
+        keep_overlay(folder, cloud, overlay)
+    refreshed = {cloud: len(overlay.prices) for cloud, overlay in newer.overlays.items()}
+    return Imported(
+        name, offers, newer.left_out, refreshed=refreshed, examples=newer.examples, read_as=+newer.read_as
+    )
 
 
-def _newer(over: LaidOver, catalog: Catalog, accept_implausible: bool) -> LaidOver:
+def _newer(told: Told, catalog: Catalog, *, accept_implausible: bool) -> Told:
     """Without prices that are older than the one that is known, or too far from it."""
-    kept = {cloud: since(catalog.bundles[0], cloud, one) for cloud, one in over.prices.items()}
-    before, after = (sum(len(one.prices) for one in some.values()) for some in (over.prices, kept))
-    older = Counter({"the price is older than the known one": before - after})
-    newer = LaidOver({cloud: one for cloud, one in kept.items() if one}, over.left_out + older, over.examples)
-    return newer if accept_implausible else believed(newer, catalog)
+    overlays = {cloud: catalog.newer(cloud, overlay) for cloud, overlay in told.overlays.items()}
+    before, after = (sum(len(each.prices) for each in some.values()) for some in (told.overlays, overlays))
+    told.left_out["the price is older than the known one"] += before - after
+    if not accept_implausible:
+        overlays = {cloud: _believed(overlay, cloud, catalog, told) for cloud, overlay in overlays.items()}
+    overlays = {cloud: overlay for cloud, overlay in overlays.items() if overlay}
+    return replace(told, overlays=overlays, left_out=+told.left_out)
 
 
-def _kept(prices: Mapping[str, Refreshed], folder: Path) -> dict[str, int]:
-    """Keep prices as those of a refresh are kept; how many of each cloud."""
-    for cloud, found in prices.items():
-        keep_refreshed(folder, cloud, found)
-    return {cloud: len(found.prices) for cloud, found in prices.items()}
+def _believed(overlay: Overlay, cloud: str, catalog: Catalog, told: Told) -> Overlay:
+    kept = {}
+    for (name, region, market), price in overlay.prices.items():
+        why = why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market)
+        if why:
+            told.leave_out(TOO_FAR, f"{name} in {region} ({market}): {why}")
+        else:
+            kept[name, region, market] = price
+    return Overlay(kept)
 
 
-def _take_facts(text: str, path: Path, name: str, folder: Path, catalog: Catalog) -> Imported:
-    types = {cloud: catalog.disks_of(cloud).network_types for cloud in catalog.disk_clouds}
-    rows = read_facts_file(text, types)
-    manifest, tables = build_facts_table(rows)
-    counts = Counter(row.cloud for row in rows)
-    store(
-        folder,
-        name,
-        manifest
-        | _told_of(name, path, [date.today()])
-        | {"offers": {}, "left_out": 0, "left_out_by_reason": {}, "fact_counts": counts},
-        tables,
-    )
-    return Imported(name, {}, facts=dict(counts))
+def _keep_offers(file: PriceFile, told: Told, folder: Path, catalog: Catalog) -> dict[str, int]:
+    """Store the offers of new clouds; how many each has."""
+    _require_free(file, {row.cloud for row in told.rows}, folder, catalog)
+    manifest, tables = build_tables(told.rows, catalog.gpus)
+    counts = _offers_of(told.rows, manifest["clouds"])
+    about = _about(file, [row.as_of for row in told.rows], counts, told.left_out)
+    store_import(folder, file.name, manifest | about, tables)
+    return counts
 
 
-def _take_offers(
-    rows: Sequence[ImportRow], path: Path, name: str, folder: Path, catalog: Catalog, left_out: Counter[str]
-) -> Imported:
-    _require_free(name, {row.cloud for row in rows}, folder, catalog)
-    manifest, tables = build_tables(rows, catalog.gpus)
+def _offers_of(rows: Sequence[PriceRow], clouds: Sequence[str]) -> dict[str, int]:
     offers = Counter(row.cloud for row in rows if row.price is not None)
-    counts = {cloud: offers[cloud] for cloud in manifest["clouds"]}
-    manifest |= _told_of(name, path, [row.as_of for row in rows])
-    reasons = dict(+left_out)
-    manifest |= {"offers": counts, "left_out": left_out.total(), "left_out_by_reason": reasons}
-    store(folder, name, manifest, tables)
-    return Imported(name, counts, +left_out)
+    return {cloud: offers[cloud] for cloud in clouds}
 
 
-def _take_disk_prices(text: str, path: Path, name: str, folder: Path, catalog: Catalog) -> Imported:
-    disks = {cloud: catalog.disks_of(cloud) for cloud in catalog.disk_clouds}
-    rows = read_disk_prices(text, {name: one for name, one in disks.items() if one.network_types})
-    _require_told_once(rows, name, folder)
-    manifest, tables = build_disk_tables(rows)
-    counts = Counter(row.cloud for row in rows)
-    store(
-        folder,
-        name,
-        manifest
-        | _told_of(name, path, [row.as_of for row in rows])
-        | {"offers": {}, "left_out": 0, "left_out_by_reason": {}, "disk_price_counts": counts},
-        tables,
-    )
-    return Imported(name, {}, disk_prices=dict(counts))
-
-
-def _require_told_once(rows: Sequence[DiskPriceRow], name: str, folder: Path) -> None:
-    """Two imports never tell one price."""
-    others = {
-        (cloud, row["region"], row["type"]): one.name
-        for one in imported_files(folder)
-        if one.name != name
-        for cloud in one.manifest.get("disk_prices", ())
-        for row in one.table(f"catalog/{cloud}_disk_prices.csv").records()
+def _about(
+    file: PriceFile, days: Sequence[date], offers: Mapping[str, int], left_out: Counter[str]
+) -> dict[str, Any]:
+    """What the manifest of an import says of its file."""
+    part = {"as_of": min(days).isoformat(), "source": file.path.name, "licence": "the user's own"}
+    return {
+        "parts": {f"import {file.name}": part},
+        "offers": offers,
+        "left_out": left_out.total(),
+        "left_out_by_reason": dict(left_out),
     }
-    for row in rows:
-        other = others.get((row.cloud, row.region, row.disk_type))
-        if other:
-            raise bad(row.line, f"has a price of {row.disk_type} that import '{other}' tells too")
-
-
-def _told_of(name: str, path: Path, dates: Sequence[date]) -> dict[str, Any]:
-    part = {"as_of": min(dates).isoformat(), "source": path.name, "licence": "the user's own"}
-    return {"parts": {f"import {name}": part}}
 
 
 def imports_in(folder: Path) -> list[Imported]:
     """What has been imported."""
-    return [_told(one) for one in imported_files(folder)]
+    return [_imported(files.name, files.manifest) for files in imported_files(folder)]
 
 
-def _told(files: ImportedFiles) -> Imported:
-    head = files.manifest
-    disks, facts = head.get("disk_price_counts", {}), head.get("fact_counts", {})
+def _imported(name: str, manifest: Mapping[str, Any]) -> Imported:
     # Imports of older releases have the number alone.
-    left_out = Counter(head.get("left_out_by_reason") or {"no offers": head["left_out"]})
-    return Imported(files.name, head["offers"], +left_out, disks, facts)
-
-
-def _undated(what: str) -> UsageError:
-    return UsageError(f"{what} has no date in it; say when it was fetched: --as-of 2026-07-20", field="as_of")
+    left_out = Counter(manifest.get("left_out_by_reason") or {"no offers": manifest["left_out"]})
+    disks, facts = manifest.get("disk_price_counts", {}), manifest.get("fact_counts", {})
+    return Imported(name, manifest["offers"], +left_out, disk_prices=disks, facts=facts)
 
 
 def _read(path: Path) -> str:
@@ -314,7 +163,7 @@ def _read(path: Path) -> str:
     return text
 
 
-def _require_free(name: str, clouds: set[str], folder: Path, catalog: Catalog) -> None:
+def _require_free(file: PriceFile, clouds: set[str], folder: Path, catalog: Catalog) -> None:
     """An import never hides or mixes with prices of another origin."""
     if ANY_CLOUD in clouds:
         raise UsageError(
@@ -322,11 +171,9 @@ def _require_free(name: str, clouds: set[str], folder: Path, catalog: Catalog) -
             hint="give it another name in the column cloud, or with --name",
             field="name",
         )
-    own, others = set[str](), set[str]()
-    for one in imported_files(folder):
-        (own if one.name == name else others).update(one.manifest["clouds"])
-    taken = (set(catalog.clouds) - own) | others
-    clash = sorted(clouds & taken)
+    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}
+    own = import_clouds(folder) - others
+    clash = sorted(clouds & ((set(catalog.clouds) - own) | others))
     if clash:
         raise UsageError(
             f"the catalogue has a cloud '{clash[0]}' already; import under another name with --name"

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date
 from functools import cached_property
+from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -104,9 +105,18 @@ class InstanceTable:
     """Facts of one cloud's types; `find` builds one record and remembers it."""
 
     def __init__(
-        self, cloud: str, files: Files, origins: Mapping[str, Origin], facts: Facts | None = None
+        self,
+        cloud: str,
+        files: Files,
+        origins: Mapping[str, Origin],
+        facts: Facts | None = None,
+        offered: Mapping[tuple[str, str], bool] = MappingProxyType({}),
     ) -> None:
         self._cloud = cloud
+        # What the cloud told since: by type, whether regions offer it.
+        self._told: dict[str, dict[str, bool]] = {}
+        for (name, region), there in offered.items():
+            self._told.setdefault(name, {})[region] = there
         self._facts = facts or {}
         self._origins = origins
         self._table = _types(files, cloud)
@@ -243,12 +253,18 @@ class InstanceTable:
     @cached_property
     def regions(self) -> frozenset[str]:
         """Every region that offers anything."""
-        return frozenset().union(*self._regions_of_set.values())
+        told = (self._told[name] for name in self._told if name in self._lines)
+        offered = {region for regions in told for region, there in regions.items() if there}
+        return frozenset().union(offered, *self._regions_of_set.values())
 
     def regions_of(self, name: str) -> frozenset[str]:
         """Regions that offer a type; empty for a retired one."""
         row = self._lines[name].split(",")
-        return self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
+        regions = self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
+        told = self._told.get(name)
+        if told is None:
+            return regions
+        return regions.union(told) - {region for region, there in told.items() if not there}
 
     def _build(self, row: Mapping[str, str]) -> InstanceType:
         name = row["instance_type"]

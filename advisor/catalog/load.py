@@ -1,23 +1,26 @@
-"""Opening the bundled snapshot, with what the user imported beside it."""
+"""Opening the bundled snapshot, with what the user imported and refreshed."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from advisor.catalog.bundle import DATA_FOLDER, REFRESHED_SUFFIX, BundleFiles, Files
+from advisor.catalog.bundle import DATA_FOLDER, BundleFiles
 from advisor.catalog.catalog import Catalog
+from advisor.catalog.overlay import (
+    NO_OVERLAY,
+    Overlay,
+    imported_files,
+    overlay_clouds,
+    own_imports,
+    read_overlay,
+)
 from advisor.catalog.prices import RATE_VARIABLE, Currency
 from advisor.errors import DataError
-from advisor.places import user_folder
 from advisor.quantities import parse_positive
-
-if TYPE_CHECKING:
-    from advisor.catalog.refreshed import Refreshed
 
 
 def load_catalog(
@@ -25,7 +28,7 @@ def load_catalog(
     *,
     imports: Path | None = None,
     cny_per_usd: float | None = None,
-    live: Mapping[str, Refreshed] | None = None,
+    live: Mapping[str, Overlay] | None = None,
 ) -> Catalog:
     """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
 
@@ -37,50 +40,34 @@ def load_catalog(
     way out.
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
-    extra = imports or (own_imports() if folder is None else None)
-    first = _overlaid(bundle, extra, live or {})
-    return Catalog([first, *_beside(extra)], _currencies(bundle, cny_per_usd))
+    own = imports or (own_imports() if folder is None else None)
+    catalog = Catalog([bundle], _currencies(bundle, cny_per_usd))
+    overlays = _overlays(catalog, own, live or {})
+    beside = imported_files(own) if own else []
+    if not (overlays or beside):
+        return catalog
+    return Catalog([bundle, *beside], catalog.currencies, overlays)
 
 
-def own_imports() -> Path:
-    """The folder of the user's own imports and refreshed prices."""
-    return user_folder() / "catalog"
+def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]) -> dict[str, Overlay]:
+    """What was told since, by cloud: a snapshot of a newer release is better than a kept answer."""
+    kept = overlay_clouds(folder) if folder else []
+    if not (kept or live):
+        return {}
+    found = {}
+    for cloud in sorted({*kept, *live} & set(shipped.clouds)):
+        earlier = shipped.newer(cloud, _kept(folder, cloud)) if folder else NO_OVERLAY
+        found[cloud] = earlier.under(live.get(cloud, NO_OVERLAY))
+    return {cloud: overlay for cloud, overlay in found.items() if overlay}
 
 
-def _beside(folder: Path | None) -> Sequence[Files]:
-    if folder is None or not folder.is_dir():
-        return []
-    from advisor.catalog.imported import imported_files  # few have imported anything
-
-    return imported_files(folder)
-
-
-def _overlaid(bundle: Files, folder: Path | None, live: Mapping[str, Refreshed]) -> Files:
-    """The bundle with what was refreshed since: a snapshot of a newer release is better."""
-    if not live and not (folder and any(folder.glob(f"*{REFRESHED_SUFFIX}"))):
-        return bundle
-    from advisor.catalog.overlaid import OverlaidFiles, since  # few have refreshed anything
-    from advisor.catalog.refreshed import Refreshed, refreshed_clouds
-
-    files = bundle
-    kept = refreshed_clouds(folder) if folder else []
-    for cloud in sorted({*kept, *live} & bundle.manifest["clouds"].keys()):
-        earlier = since(bundle, cloud, _kept(folder, cloud)) if folder else Refreshed()
-        refreshed = earlier.under(live.get(cloud, Refreshed()))
-        if refreshed:
-            files = OverlaidFiles(files, cloud, refreshed)
-    return files
-
-
-def _kept(folder: Path, cloud: str) -> Refreshed:
+def _kept(folder: Path, cloud: str) -> Overlay:
     """What was refreshed; where it is damaged nothing, and one line tells that."""
-    from advisor.catalog.refreshed import Refreshed, read_refreshed
-
     try:
-        return read_refreshed(folder, cloud)
+        return read_overlay(folder, cloud)
     except DataError as error:
         _warn(f"advisor: {error}; the snapshot answers")
-        return Refreshed()
+        return NO_OVERLAY
 
 
 @cache
@@ -91,10 +78,9 @@ def _warn(line: str) -> None:
     logging.getLogger(__name__).warning(line)
 
 
-def _currencies(bundle: Files, cny_per_usd: float | None) -> dict[str, Currency]:
-    rows = bundle.table("catalog/currencies.csv").records()
+def _currencies(bundle: BundleFiles, cny_per_usd: float | None) -> dict[str, Currency]:
     known = {}
-    for row in rows:
+    for row in bundle.table("catalog/currencies.csv").records():
         name, variable = row["currency"], RATE_VARIABLE.format(row["currency"])
         rate = Currency(float(row["per_usd"] or "nan"), date.fromisoformat(row["as_of"]))
         own = cny_per_usd if name == "CNY" else None

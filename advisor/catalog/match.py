@@ -16,6 +16,9 @@ from advisor.domain.price_age import PriceSpread, counts, is_old
 # (A10G 22.49 of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
 ECC_SHARE = 0.93
 
+# Means every cloud, and names none.
+ANY_CLOUD = "any"
+
 
 class OfferQuery(Struct, frozen=True, kw_only=True):
     """A filter over offers; None or an empty tuple does not filter.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date
 from functools import cached_property
 from typing import NamedTuple
@@ -138,6 +138,13 @@ class PriceTable:
             self._prices[usd, at] = self._bases[at].price(usd)
         return self._prices[usd, at]
 
+    def known_on(self, name: str, region: str) -> date | None:
+        """The day of a type's price in a region; None where it has none."""
+        row, regions = self._row_of.get(name), self._column_of
+        if row is None or region not in regions or not self._stored.position[row, regions[region]]:
+            return None
+        return self._bases[int(self._stored.basis[row, regions[region]])].origin.as_of
+
     @property
     def unconverted(self) -> frozenset[str]:
         """Currencies of its prices of which no rate is known."""
@@ -169,6 +176,10 @@ class PriceTable:
     @cached_property
     def _row_of(self) -> dict[str, int]:
         return {name: at for at, name in enumerate(self.types)}
+
+    @cached_property
+    def _column_of(self) -> dict[str, int]:
+        return {name: at for at, name in enumerate(self.regions)}
 
     def _columns(self, region: str | None) -> NDArray[np.intp]:
         if region is None:
@@ -211,15 +222,9 @@ class SourceUse(Struct, frozen=True, kw_only=True):
         return self.max_age_days is not None and self.age_days(today) > self.max_age_days
 
 
-def source_uses(bundles: Iterable[Files]) -> list[SourceUse]:
-    """Every source of the snapshot, of what was imported and of what was refreshed, those with
-    most prices first."""
-    found = [use for files in bundles for use in _uses(files)]
-    return sorted(found, key=lambda use: (-use.prices, use.part, use.id))
-
-
-def _uses(files: Files) -> Iterator[SourceUse]:
-    counts = _prices_by_source(files)
+def source_uses(files: Files, left: Callable[[str, StoredPrices], StoredPrices]) -> Iterator[SourceUse]:
+    """Every source of a bundle; `left` takes out the prices of a cloud that count no longer."""
+    counts = _prices_by_source(files, left)
     for row in files.table(SOURCES_FILE).records():
         prices = counts[row["source"]]
         yield SourceUse(
@@ -234,12 +239,12 @@ def _uses(files: Files) -> Iterator[SourceUse]:
         )
 
 
-def _prices_by_source(files: Files) -> Counter[str]:
+def _prices_by_source(files: Files, left: Callable[[str, StoredPrices], StoredPrices]) -> Counter[str]:
     counts: Counter[str] = Counter()
     if files.has(BASES_FILE):
         source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
-        for facts in files.manifest["clouds"].values():
-            for stored in (one for path in facts["prices"] for one in files.prices(path)):
+        for cloud, facts in files.manifest["clouds"].items():
+            for stored in (left(cloud, one) for path in facts["prices"] for one in files.prices(path)):
                 priced = stored.basis[stored.position > 0]
                 for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
                     counts[source_of[basis]] += count

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from advisor.catalog import load_catalog
-from advisor.catalog.prices import SourceUse, source_uses
+from advisor.catalog.prices import SourceUse
 from advisor.cli.questions import output_option
 from advisor.questions.requests import today
 from advisor.render.text import WIDTH, table
@@ -31,7 +31,7 @@ def sources(origins: bool, output: str) -> None:
     A price that is older than its limit gives a warning, and is left out by --strict. Several
     sources of one name are a line, with the day of the oldest.
     """
-    now, uses = today(), source_uses(load_catalog().bundles)
+    now, uses = today(), load_catalog().source_uses
     if output == "json":
         document = {"schema": SCHEMA, "today": now.isoformat()}
         rows = [_document(use, now) for use in uses]

@@ -14,10 +14,9 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD
-from advisor.catalog.imported import remove
 from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title
-from advisor.catalog.load import own_imports
+from advisor.catalog.overlay import own_imports, remove_import
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
@@ -66,7 +65,7 @@ def import_offers(
         )
     folder = own_imports()
     if removed is not None:
-        remove(folder, removed)
+        remove_import(folder, removed)
         click.echo(f"removed {removed}", err=True)
         return
     if file is None:
@@ -228,25 +227,25 @@ def _import_from(url: str, output: str, *, accept_implausible: bool) -> None:
 
 def _named_cloud(cloud: str) -> list[str]:
     """The cloud that the user named, else every one of which something is kept."""
-    from advisor.catalog.refreshed import refreshed_clouds
+    from advisor.catalog.overlay import overlay_clouds
 
     context = click.get_current_context()
     named = context.get_parameter_source("cloud") is ParameterSource.COMMANDLINE
-    return [cloud] if named else refreshed_clouds(own_imports())
+    return [cloud] if named else overlay_clouds(own_imports())
 
 
 def _forget(clouds: list[str]) -> None:
-    from advisor.catalog.refreshed import forget_refreshed
+    from advisor.catalog.overlay import forget_overlay
 
-    done = [cloud for cloud in clouds if forget_refreshed(own_imports(), cloud)]
+    done = [cloud for cloud in clouds if forget_overlay(own_imports(), cloud)]
     click.echo("back to the snapshot" if done else "nothing had been refreshed", err=True)
 
 
 def _show(clouds: list[str], output: str) -> None:
-    from advisor.catalog.refreshed import read_refreshed
+    from advisor.catalog.overlay import read_overlay
     from advisor.render.refreshing import kept_document, kept_text
 
-    kept = {cloud: read_refreshed(own_imports(), cloud) for cloud in clouds}
+    kept = {cloud: read_overlay(own_imports(), cloud) for cloud in clouds}
     click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.overlay import Overlay
 from advisor.domain import Price
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.render.blocks import price_block
@@ -97,7 +97,7 @@ def _named(title: str, names: Sequence[str]) -> list[str]:
     return [f"{title}: {', '.join(names)}"] if names else []
 
 
-def kept_document(kept: Mapping[str, Refreshed]) -> dict[str, Any]:
+def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
     """What earlier refreshes left of each cloud, as JSON-ready values."""
     return {
         "schema": KEPT_SCHEMA,
@@ -126,7 +126,7 @@ def kept_document(kept: Mapping[str, Refreshed]) -> dict[str, Any]:
     }
 
 
-def kept_text(kept: Mapping[str, Refreshed]) -> str:
+def kept_text(kept: Mapping[str, Overlay]) -> str:
     """The same for a terminal."""
     if not any(kept.values()):
         return "nothing has been refreshed: the snapshot that ships answers"

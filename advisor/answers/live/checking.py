@@ -21,7 +21,7 @@ from advisor.answers.live.prices import Question, ask_prices
 from advisor.answers.live.refreshing import refreshed_of
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
-from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.overlay import Overlay
 from advisor.catalog.support import CLOUD as AWS
 from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation, Request
@@ -89,7 +89,7 @@ class _Asking:
         self.checked: dict[Place, LiveChecked] = {}
         self.warnings: list[str] = []
         self._asked_results = request.max_results
-        self._told: dict[str, Refreshed] = {}
+        self._told: dict[str, Overlay] = {}
         self._today = today
         self._deadline = Deadline(TOTAL_SECONDS, ANSWER_SECONDS)
         self._silent: set[tuple[str, str]] = set()
@@ -114,7 +114,7 @@ class _Asking:
             sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
             told, answers = self._told_of(cloud, region, market, names)
             newer = refreshed_of(region, self._today, told.offered, answers)
-            self._told[cloud] = self._told.get(cloud, Refreshed()).under(newer)
+            self._told[cloud] = self._told.get(cloud, Overlay()).under(newer)
             for answer in answers:
                 self._note(cloud, answer, told.offered.get(answer.instance_type))
         self.catalog = load_catalog(live=self._told)

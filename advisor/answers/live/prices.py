@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.answers.live.lists import PriceList
 from advisor.catalog import Catalog
 from advisor.catalog.believed import why_not_believed
-from advisor.catalog.refreshed import plain_cell
+from advisor.catalog.overlay import plain_cell
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Price
 from advisor.domain.live import PriceAnswer
 from advisor.domain.money import MAX_AGE_DAYS

@@ -15,7 +15,7 @@ from advisor.answers.live.prices import Question, ask_prices
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.live import cloud_title
 from advisor.catalog.match import matches_instance
-from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
@@ -81,7 +81,7 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
     # Who tells no price that can be believed is not believed about anything else.
     sound = newer and (newer.prices or not answers)
-    file = str(keep_refreshed(folder, cloud, newer)) if sound else ""
+    file = str(keep_overlay(folder, cloud, newer)) if sound else ""
     known_there = {name: known.is_offered(name, wanted.region, cloud) for name in wanted.names}
     changed = [name for name, there in offerings.offered.items() if there != known_there[name]]
     return Refresh(
@@ -100,12 +100,12 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
 
 def refreshed_of(
     region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]
-) -> Refreshed:
+) -> Overlay:
     """What was told and is believed, as it is laid over the snapshot."""
     prices = {
         (answer.instance_type, answer.region, answer.market): answer.told for answer in answers if answer.told
     }
-    return Refreshed(prices, {(name, region): (there, today) for name, there in offered.items()})
+    return Overlay(prices, {(name, region): (there, today) for name, there in offered.items()})
 
 
 def _offerings(wanted: Wanted, known: Catalog, say: Say) -> Offerings:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.catalog.believed import NO_GPUS, OTHER_GPUS, OTHER_SIZE, TOO_FAR, why_not_believed
-from advisor.catalog.import_rows import UNKNOWN_TYPE
 from advisor.catalog.importing import import_file
+from advisor.catalog.providers.rows import UNKNOWN_TYPE
 from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.errors import UsageError

@@ -34,7 +34,7 @@ def files():
 
 @pytest.fixture(scope="module")
 def bases(catalog, files):
-    return read_bases(files, read_origins(files), catalog._currencies)
+    return read_bases(files, read_origins(files), catalog.currencies)
 
 
 @pytest.fixture(scope="module")

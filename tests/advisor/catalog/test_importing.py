@@ -5,20 +5,23 @@ from __future__ import annotations
 import csv
 import io
 from datetime import date
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.import_rows import FACTS, NEEDED, OPTIONAL, read_rows
-from advisor.catalog.import_skypilot import read_skypilot
-from advisor.catalog.import_tables import sheet_of
-from advisor.catalog.imported import import_names
 from advisor.catalog.importing import import_file
+from advisor.catalog.overlay import import_names
+from advisor.catalog.providers import own_offers, skypilot
+from advisor.catalog.providers.own_offers import FACTS, NEEDED, OPTIONAL
+from advisor.catalog.providers.rows import PriceFile
+from advisor.catalog.providers.tables import card_name
 from advisor.domain import Market
 from advisor.errors import UsageError
 
+BUNDLED = load_catalog()
 GOOD = {
     "instance_type": "box",
     "region": "home",
@@ -126,12 +129,17 @@ def test_a_file_cut_short_or_with_other_columns_is_refused(tmp_path, spoil, reas
     assert import_names(tmp_path / "kept") == []
 
 
+def rows_in(text):
+    """The offers of a file of one's own."""
+    return own_offers.told(PriceFile(path=Path("mine.csv"), name="mine", text=text), BUNDLED).rows
+
+
 def test_the_order_of_columns_does_not_matter():
     """Columns are found by name: a reordered file gives the same offers."""
-    forward = read_rows(text_of({}), "mine")
+    forward = rows_in(text_of({}))
     turned = dict(reversed(GOOD.items()))
     backward = f"{','.join(turned)}\n{','.join(turned.values())}\n"
-    assert read_rows(backward, "mine") == forward
+    assert rows_in(backward) == forward
 
 
 def test_yuan_are_dollars_in_the_end(tmp_path):
@@ -167,7 +175,7 @@ lines = st.dictionaries(st.sampled_from(sorted((*NEEDED, *OPTIONAL))), cells, ma
 def rows_or_refusal(text):
     """What is read, or the line with which it is refused."""
     try:
-        return read_rows(text, "mine")
+        return rows_in(text)
     except UsageError as error:
         return str(error)
 
@@ -227,7 +235,13 @@ def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
     assert ("c9.large", Market.SPOT) not in found
     (partial,) = known.partial_offers(OfferQuery(cloud="sky"))
     assert partial.type.missing == ("how much GPU it has",)
-    assert read_skypilot(SKYPILOT, "sky", date(2026, 7, 1), {}).left_out.total() == 1
+    assert told_by_skypilot(SKYPILOT).left_out.total() == 1
+
+
+def told_by_skypilot(text):
+    """What is read of a catalogue of a new cloud."""
+    file = PriceFile(path=Path("sky.csv"), name="sky", text=text, as_of=date(2026, 7, 1))
+    return skypilot.told(file, BUNDLED)
 
 
 @pytest.mark.parametrize(
@@ -255,7 +269,7 @@ def test_a_broken_line_of_skypilots_leaves_out_that_line_alone(tmp_path, old, ne
     """A public list of 100,000 lines is not lost for one of them, and says which it is."""
     text = SKYPILOT.replace(old.format(INFO), new.format(INFO))
     assert text != SKYPILOT
-    read = read_skypilot(text, "sky", date(2026, 7, 1), {})
+    read = told_by_skypilot(text)
     assert read.left_out == {"no instance type, vCPUs or memory": 1, reason: 1}
     assert read.examples[reason].startswith("line ")
     assert {row.instance_type for row in read.rows} >= {"g9.xlarge"}
@@ -288,4 +302,4 @@ def test_skypilots_catalogue_needs_a_date(tmp_path):
     ],
 )
 def test_a_cards_name_means_a_data_sheet_and_the_slower_where_it_could_be_two(name, memory, sheet):
-    assert sheet_of(name, memory, load_catalog().gpus) == sheet
+    assert card_name(name, memory, load_catalog().gpus) == sheet

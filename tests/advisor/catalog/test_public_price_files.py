@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
-from advisor.catalog.import_gpu_hours import PRICES, SECOND_PRICE, read_gpu_hours
-from advisor.catalog.import_json import rows_with
-from advisor.catalog.imported import import_names
 from advisor.catalog.importing import import_file
-from advisor.catalog.refreshed import refreshed_clouds
+from advisor.catalog.overlay import import_names, overlay_clouds
+from advisor.catalog.providers.gpu_hour_types import SECOND_PRICE
+from advisor.catalog.providers.gpu_hours import PRICES, hours_in
+from advisor.catalog.providers.objects import rows_with
+from advisor.catalog.providers.rows import PriceFile
 from advisor.domain import Market
 from advisor.errors import UsageError
 
@@ -183,7 +184,7 @@ def test_what_is_no_price_refuses_the_file_with_its_place(tmp_path, document, re
     with pytest.raises(UsageError, match=reason):
         take(tmp_path, written(tmp_path, document))
     assert import_names(tmp_path / "kept") == []
-    assert refreshed_clouds(tmp_path / "kept") == []
+    assert overlay_clouds(tmp_path / "kept") == []
 
 
 def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
@@ -260,7 +261,8 @@ documents = nested | st.lists(rows, max_size=3) | st.lists(types, max_size=2)
 def test_any_json_is_an_error_or_prices_above_0_in_dollars(document):
     """Never a traceback, a price of 0 or one of an unnamed currency."""
     try:
-        hours, _ = read_gpu_hours(document, DAY)
+        file = PriceFile(path=Path("a.json"), name="a", text=json.dumps(document), as_of=DAY)
+        hours, _ = hours_in(file)
     except UsageError:
         return
     assert all(0 < hour.usd < float("inf") for hour in hours)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.refreshed import Refreshed, forget_refreshed, keep_refreshed, plain_cell, read_refreshed
+from advisor.catalog.overlay import Overlay, forget_overlay, keep_overlay, plain_cell, read_overlay
 from advisor.domain import Market, Price
 
 BUNDLED = load_catalog()
@@ -36,7 +36,7 @@ def plain(one: Price | None) -> Price | None:
 
 
 told = st.builds(
-    lambda prices, offers: Refreshed(
+    lambda prices, offers: Overlay(
         {key: price(key[2], *rest) for key, rest in prices.items()},
         {key: (there, DAY) for key, there in offers.items()},
     ),
@@ -46,7 +46,7 @@ told = st.builds(
 
 
 @given(told)
-def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
+def test_each_price_is_the_newest_that_is_known(refreshed: Overlay) -> None:
     catalog = load_catalog(live={"aws": refreshed})
     gone = {key for key, (there, _) in refreshed.offerings.items() if not there}
     for name in NAMES:
@@ -64,7 +64,7 @@ def test_each_price_is_the_newest_that_is_known(refreshed: Refreshed) -> None:
 
 @settings(max_examples=10)
 @given(told)
-def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
+def test_no_offer_is_told_twice_or_lost(refreshed: Overlay) -> None:
     query = OfferQuery(cloud="aws", instances=tuple(NAMES))
     found = load_catalog(live={"aws": refreshed}).offers(query)
     places = {(one.instance.name, one.region, one.market): one.price for one in found}
@@ -76,24 +76,24 @@ def test_no_offer_is_told_twice_or_lost(refreshed: Refreshed) -> None:
 
 
 @given(told, told)
-def test_what_is_kept_is_read_back_and_newer_answers_count(first: Refreshed, second: Refreshed) -> None:
+def test_what_is_kept_is_read_back_and_newer_answers_count(first: Overlay, second: Overlay) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        keep_refreshed(folder, "aws", first)
-        keep_refreshed(folder, "aws", second)
+        keep_overlay(folder, "aws", first)
+        keep_overlay(folder, "aws", second)
         both = first.under(second)
-        kept = read_refreshed(folder, "aws")
+        kept = read_overlay(folder, "aws")
         assert kept.offerings == both.offerings
         assert kept.prices.keys() == both.prices.keys()
         for key, one in kept.prices.items():
             assert one == plain(both.prices[key])
-        assert forget_refreshed(folder, "aws")
-        assert not forget_refreshed(folder, "aws")
-        assert not read_refreshed(folder, "aws")
+        assert forget_overlay(folder, "aws")
+        assert not forget_overlay(folder, "aws")
+        assert not read_overlay(folder, "aws")
 
 
 def test_other_clouds_and_disks_stay_as_they_are() -> None:
-    told = Refreshed({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
+    told = Overlay({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
     catalog = load_catalog(live={"aws": told})
     query = OfferQuery(cloud="gcp", gpus=("T4", "L4"))
     assert catalog.offers(query) == BUNDLED.offers(query)

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market, Price
 
 QUESTION = (
@@ -33,7 +33,7 @@ def answer(ask, tmp_path):
 def refreshed(folder, name, usd):
     """A folder in which one type's on-demand price in us-east-1 was refreshed."""
     price = Price(usd_per_hour=usd, kind="list", as_of=date(2026, 11, 21), source="AWS")
-    return keep_refreshed(folder, "aws", Refreshed({(name, "us-east-1", Market.ON_DEMAND): price}))
+    return keep_overlay(folder, "aws", Overlay({(name, "us-east-1", Market.ON_DEMAND): price}))
 
 
 def told(ask, *arguments):

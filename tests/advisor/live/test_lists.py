@@ -41,7 +41,7 @@ def ask(capsys):
 
 
 def kept(cloud: str) -> Path:
-    from advisor.catalog.load import own_imports
+    from advisor.catalog.overlay import own_imports
 
     return own_imports() / f"{cloud}.refreshed.json"
 

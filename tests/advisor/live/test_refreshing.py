@@ -14,7 +14,7 @@ import pytest
 
 from advisor.answers.live.refreshing import types_to_ask
 from advisor.catalog import OfferQuery, load_catalog
-from advisor.catalog.refreshed import read_refreshed
+from advisor.catalog.overlay import read_overlay
 from advisor.domain import Market
 from advisor.errors import DataError, LiveError, UsageError
 from tests.advisor.live.aws import BUNDLED, REGION, T4, TODAY, fill, known_prices, refreshed
@@ -192,7 +192,7 @@ def test_two_refreshes_at_once_lose_nothing(aws, tmp_path) -> None:
     fill(aws, known_prices(names))
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda name: refreshed(tmp_path, [name]), names))
-    assert {key[0] for key in read_refreshed(tmp_path, "aws").prices} == set(names)
+    assert {key[0] for key in read_overlay(tmp_path, "aws").prices} == set(names)
 
 
 def test_older_refreshed_prices_do_not_hide_a_newer_snapshot(aws, tmp_path) -> None:
@@ -219,7 +219,7 @@ def test_a_damaged_file_is_never_read_and_the_snapshot_answers(aws, tmp_path, ha
     file = tmp_path / FILE
     file.write_bytes(harm(file.read_bytes()))
     with pytest.raises(DataError, match="--forget"):
-        read_refreshed(tmp_path, "aws")
+        read_overlay(tmp_path, "aws")
     catalog = load_catalog(imports=tmp_path)
     assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
     (line,) = caplog.messages
@@ -228,21 +228,21 @@ def test_a_damaged_file_is_never_read_and_the_snapshot_answers(aws, tmp_path, ha
     assert len(caplog.messages) == 1
     caplog.clear()
     refreshed(tmp_path, T4)
-    assert len(read_refreshed(tmp_path, "aws").prices) == len(T4)
+    assert len(read_overlay(tmp_path, "aws").prices) == len(T4)
 
 
 WRITER = """
 import sys
 from datetime import date
 from pathlib import Path
-from advisor.catalog.refreshed import Refreshed, keep_refreshed
+from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market, Price
 price = Price(usd_per_hour=1.0, kind="list", as_of=date(2026, 11, 21), source="AWS")
 print("on", flush=True)
 for number in range(10**6):
     name = f"g{number % 700}.xlarge"
-    told = Refreshed({(name, "us-east-1", Market.ON_DEMAND): price})
-    keep_refreshed(Path(sys.argv[1]), "aws", told)
+    told = Overlay({(name, "us-east-1", Market.ON_DEMAND): price})
+    keep_overlay(Path(sys.argv[1]), "aws", told)
 """
 
 
@@ -255,8 +255,8 @@ def test_kill_9_in_the_middle_of_writing_leaves_a_whole_file(tmp_path) -> None:
             with pytest.raises(subprocess.TimeoutExpired):
                 writer.wait(hundredths / 100)
             os.kill(writer.pid, signal.SIGKILL)
-        read_refreshed(tmp_path, "aws")
-    assert read_refreshed(tmp_path, "aws").prices
+        read_overlay(tmp_path, "aws")
+    assert read_overlay(tmp_path, "aws").prices
 
 
 def test_only_what_the_region_offers_is_asked_for_unless_it_is_named() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.catalog.load import own_imports
+from advisor.catalog.overlay import own_imports
 from advisor.cli.main import run
 from tests.infra.live.listed import Listed
 

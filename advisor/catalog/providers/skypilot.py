@@ -17,13 +17,25 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.catalog.believed import NO_GPUS
-from advisor.catalog.import_rows import BadRowError, ImportRow, csv_lines, number, plain_name, plain_text
+from advisor.catalog.believed import NO_GPUS, contradiction
+from advisor.catalog.catalog import Catalog
 from advisor.catalog.match import is_gpu
-from advisor.domain import LIST, OBSERVED, InstanceType, Market
+from advisor.catalog.overlay import Overlay
+from advisor.catalog.providers.rows import (
+    UNKNOWN_TYPE,
+    BadRowError,
+    PriceFile,
+    PriceRow,
+    Told,
+    csv_lines,
+    number,
+    plain_name,
+    plain_text,
+)
+from advisor.catalog.providers.tables import NO_CARD, why_no_card
+from advisor.domain import LIST, OBSERVED, Gpu, InstanceType, Market, Price
 from advisor.errors import UsageError
 
 NEEDED = (
@@ -41,62 +53,86 @@ HOSTS_APART = "gcp"
 _GPU_MEMORY = re.compile(r"'?\"?SizeInMiB'?\"?: ?([0-9.]+)")
 
 
-def is_skypilot(text: str) -> bool:
-    """Whether a CSV has SkyPilot's columns."""
-    header = text.removeprefix("\ufeff").partition("\n")[0]
-    return {"InstanceType", "AcceleratorName"} <= {cell.strip() for cell in header.split(",")}
+def reads(file: PriceFile) -> bool:
+    """A CSV with SkyPilot's columns."""
+    return {"InstanceType", "AcceleratorName"} <= file.columns
 
 
-class SkyPilotRows(Struct, frozen=True):
-    """Rows of a `vms.csv`; how many lines are left out by reason, and one of each; and how many are
-    read otherwise than they are written."""
-
-    rows: list[ImportRow] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
-    read_as: Counter[str] = field(default_factory=Counter)
-
-    def leave_out(self, line: int, what: str, why: str) -> None:
-        """Count a line, and keep the first for people."""
-        self.left_out[why] += 1
-        self.examples.setdefault(why, f"line {line}, {what}")
+def told(file: PriceFile, catalog: Catalog) -> Told:
+    """Prices of the types of a known cloud, else offers of a new one. What cannot be true is left out."""
+    as_of = file.required_date("a SkyPilot catalogue")
+    is_known, found = file.name in file.bundled, Told()
+    known = {one.name: one for one in catalog.instances(file.name if is_known else HOSTS_APART)}
+    rows = _one_a_region(_rows(file, as_of, known, found), found)
+    if is_known:
+        return replace(found, overlays={file.name: _of_known_types(rows, known, catalog.gpus, found)})
+    whole = [row for row in rows if not _is_no_card(row, catalog.gpus, found)]
+    return replace(found, rows=whole)
 
 
-def read_skypilot(text: str, name: str, as_of: date, known: Mapping[str, InstanceType]) -> SkyPilotRows:
-    """A `vms.csv` that was fetched on `as_of`; `known` tells which types have GPUs."""
-    found, broken = SkyPilotRows(), list[BadRowError]()
-    lines = list(csv_lines(text, NEEDED, None, broken))
+def _rows(file: PriceFile, as_of: date, known: Mapping[str, InstanceType], found: Told) -> list[PriceRow]:
+    """A row for each line and market; `known` tells which types have GPUs."""
+    rows, broken = list[PriceRow](), list[BadRowError]()
+    lines = list(csv_lines(file.text, NEEDED, None, broken))
     cards = _cards(cells for _, cells in lines)
     facts: dict[str, Mapping[str, float | str]] = {}
     for line, cells in lines:
-        named = cells["InstanceType"]
-        if not (named and cells["vCPUs"] and cells["MemoryGiB"]):
-            found.left_out["no instance type, vCPUs or memory"] += 1
+        name = cells["InstanceType"]
+        if not (name and cells["vCPUs"] and cells["MemoryGiB"]):
+            found.leave_out("no instance type, vCPUs or memory")
             continue
-        of_type = known.get(named)
+        of_type = known.get(name)
         whole = _with_gpus(cells, of_type, cards) if of_type and of_type.gpu_count else cells
         if whole is None:
-            found.leave_out(line, named, NO_GPUS)
+            found.leave_out(NO_GPUS, f"line {line}, {name}")
             continue
         try:
-            rows = _offers(line, whole, name, as_of, found.read_as)
+            offers = _offers(line, whole, file.name, as_of, found.read_as)
         except BadRowError as error:
             broken.append(error)
             continue
-        if facts.setdefault(named, rows[0].facts) == rows[0].facts:
-            found.rows.extend(rows)
+        if facts.setdefault(name, offers[0].facts) == offers[0].facts:
+            rows.extend(offers)
         else:
-            found.leave_out(line, named, "other facts of the same type than a line before it")
+            found.leave_out("other facts of the same type than a line before it", f"line {line}, {name}")
     for bad_line in broken:
         why = f"{bad_line.column or 'the line'} is nothing that can be true"
-        found.leave_out(bad_line.line, bad_line.reason, why)
-    if not found.rows:
+        found.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
+    if not rows:
         raise UsageError(
             "the file has no offers: no line names an instance type with its facts",
             hint="; ".join(f"{count:,}: {why}" for why, count in found.left_out.items()) or None,
         )
-    found.rows[:] = _one_a_region(found)
-    return found
+    return rows
+
+
+def _of_known_types(
+    rows: Iterable[PriceRow], known: Mapping[str, InstanceType], sheets: Iterable[str], found: Told
+) -> Overlay:
+    """Without rows of types that the cloud does not have, or that are told to be others."""
+    overlay = Overlay()
+    for row in rows:
+        why, what = "" if row.price is not None else "no price is given", ""
+        if row.instance_type not in known:
+            why = why or UNKNOWN_TYPE
+        elif not why:
+            why = contradiction(row.facts, known[row.instance_type], sheets)
+            what = f"line {row.line}, {row.instance_type}"
+        if why or row.price is None:
+            found.leave_out(why, what)
+            continue
+        overlay.prices[row.instance_type, row.region, row.market] = Price(
+            usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
+        )
+    return overlay
+
+
+def _is_no_card(row: PriceRow, sheets: Mapping[str, Gpu], found: Told) -> bool:
+    """Whether its GPU has the memory of no card of its name."""
+    why = why_no_card(row.facts, sheets)
+    if why:
+        found.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
+    return bool(why)
 
 
 def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
@@ -151,13 +187,13 @@ def _number(text: str) -> float:
 
 def _offers(
     line: int, cells: Mapping[str, str], name: str, as_of: date, read_as: Counter[str]
-) -> list[ImportRow]:
+) -> list[PriceRow]:
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
     facts = _facts(line, cells, read_as)
     # Most clouds have no spot market: only a line without any price lacks one.
     given = [one for one in prices if cells[one[2]]] or prices[:1]
     return [
-        ImportRow(
+        PriceRow(
             line=line,
             cloud=name,
             instance_type=plain_name(line, "InstanceType", cells["InstanceType"]),
@@ -205,9 +241,9 @@ def _gpu_gib(line: int, mib: str) -> float:
     return told if told < 1024 else told / 1024
 
 
-def _one_a_region(found: SkyPilotRows) -> list[ImportRow]:
-    kept: dict[tuple[str, str, Market], ImportRow] = {}
-    for row in found.rows:
+def _one_a_region(rows: Iterable[PriceRow], found: Told) -> list[PriceRow]:
+    kept: dict[tuple[str, str, Market], PriceRow] = {}
+    for row in rows:
         key = (row.instance_type, row.region, row.market)
         other = kept.get(key)
         if other is None or other.price is None:
@@ -218,9 +254,8 @@ def _one_a_region(found: SkyPilotRows) -> list[ImportRow]:
             kept[key] = replace(other, price=min(row.price, other.price))
         elif row.price != other.price:
             found.leave_out(
-                row.line,
-                f"{row.instance_type} in {row.region}",
                 "zones of one region have different prices: the highest counts",
+                f"line {row.line}, {row.instance_type} in {row.region}",
             )
             kept[key] = replace(other, price=max(row.price, other.price))
     return list(kept.values())

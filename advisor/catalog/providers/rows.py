@@ -1,54 +1,31 @@
-"""A user's CSV of offers -> checked rows. A bad row refuses the whole file, with line and reason.
+"""A user's price file, its CSV lines as checked cells, and what a provider makes of it.
 
-Columns (docs/reference/catalog.md): `instance_type`, `region`, `market`, `price_per_hour`,
-`currency`, `kind` and `as_of` are needed; the facts may be empty where nobody knows them: such a
-type is listed and never ranked. Columns that are not known are refused: a misspelt one would be
-lost.
+A bad line refuses the whole file with its number and the reason, unless the provider leaves such lines out.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NoReturn
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from advisor.domain import FREE, PRICE_KINDS, Market
+from advisor.catalog.overlay import ImportedFiles, Overlay
+from advisor.domain import Market
 from advisor.errors import UsageError, one_line
 
-NEEDED = ("instance_type", "region", "market", "price_per_hour", "currency", "kind", "as_of")
-FACTS = (
-    "vcpus",
-    "physical_cores",
-    "memory_gib",
-    "cpu_architecture",
-    "gpu_name",
-    "gpu_count",
-    "gpu_memory_gib",
-    "local_disk_gib",
-    "local_disk_read_iops",
-)
-OPTIONAL = ("cloud", "source", "terms", *FACTS)
-CURRENCIES = ("USD", "CNY", "EUR")
-# Means every cloud, and names none.
-ANY_CLOUD = "any"
 # Why a price is left out.
 UNKNOWN_TYPE = "the type is not known"
-ARCHITECTURES = ("x86_64", "arm64")
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-_NUMBERS = {
-    "vcpus": int,
-    "physical_cores": int,
-    "memory_gib": float,
-    "gpu_count": int,
-    "gpu_memory_gib": float,
-    "local_disk_gib": float,
-    "local_disk_read_iops": float,
-}
 # What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough
 # for machines of the next years, and for what a fraction of a cent buys.
 _SANE = {
@@ -70,19 +47,53 @@ _SANE = {
 }
 
 
-class BadRowError(UsageError):
-    """A line that cannot be an offer; the message has its number and the reason, `line` and
-    `reason` have them apart, and `column` what is wrong where that is one value."""
+class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
+    """A file that a user gave. `name` is what the import is called (and the cloud of rows that name none),
+    `as_of` when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
+    the known ones. `bundled` are the clouds of the bundle, `beside` the user's other imports.
+    """
 
-    line = 0
-    reason = ""
-    column = ""
+    path: Path
+    name: str
+    text: str
+    as_of: date | None = None
+    accept_implausible: bool = False
+    bundled: frozenset[str] = frozenset()
+    beside: Sequence[ImportedFiles] = ()
+
+    @property
+    def is_json(self) -> bool:
+        """Whether it is read as JSON, else as CSV."""
+        return self.text.lstrip("\ufeff \t\r\n")[:1] in ("[", "{") or self.path.suffix.lower() == ".json"
+
+    @cached_property
+    def columns(self) -> frozenset[str]:
+        """Names of its columns; none where it is JSON."""
+        header = "" if self.is_json else self.text.removeprefix("\ufeff").partition("\n")[0]
+        return frozenset(cell.strip().strip('"') for cell in header.split(","))
+
+    @cached_property
+    def document(self) -> Any:
+        """What its JSON says; `UsageError` for what is no JSON, or not to be read as one."""
+        try:
+            return json.loads(self.text, parse_constant=_no_constant) if self.is_json else None
+        except (ValueError, RecursionError) as error:
+            raise UsageError(
+                "the file is not valid JSON: {error}", error=one_line(str(error)), field="file"
+            ) from error
+
+    def required_date(self, what: str) -> date:
+        """When it was fetched; `UsageError` where nobody says so."""
+        if self.as_of is None:
+            hint = "say when it was fetched: --as-of 2026-07-20"
+            raise UsageError(f"{what} has no date in it; {hint}", field="as_of")
+        return self.as_of
 
 
-class ImportRow(Struct, frozen=True, kw_only=True):
+class PriceRow(Struct, frozen=True, kw_only=True):
     """One checked offer. `price` is in `currency`; None where the source tells none.
 
-    `facts` has a number or text for each of `FACTS` that is known.
+    `facts` has a number or text for each of `own_offers.FACTS` that is known.
     """
 
     line: int
@@ -99,12 +110,38 @@ class ImportRow(Struct, frozen=True, kw_only=True):
     facts: Mapping[str, float | str]
 
 
-def read_rows(text: str, name: str) -> list[ImportRow]:
-    """Every line of a CSV; rows without a `cloud` belong to `name`. `UsageError` for a bad one."""
-    rows = [_row(line, cells, name) for line, cells in csv_lines(text, NEEDED, OPTIONAL)]
-    if not rows:
-        raise UsageError("the file has no offers: a header and nothing below it")
-    return rows
+# The manifest of an import, and its tables by path.
+Tables = tuple[dict[str, Any], dict[str, str]]
+
+
+class Told(Struct, frozen=True, kw_only=True):
+    """What a provider's file tells: `rows` of clouds that the bundle lacks, `overlays` with prices of types
+    that it has, or `tables` of other things about its clouds, with the days on which those were true;
+    rows that were left out by reason, one of each, and how many are read otherwise than they are written.
+    """
+
+    rows: Sequence[PriceRow] = ()
+    overlays: Mapping[str, Overlay] = field(default_factory=dict)
+    tables: Tables | None = None
+    days: Sequence[date] = ()
+    left_out: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, str] = field(default_factory=dict)
+    read_as: Counter[str] = field(default_factory=Counter)
+
+    def leave_out(self, why: str, what: str = "") -> None:
+        """Count a row, and keep the first of each reason for people."""
+        self.left_out[why] += 1
+        if what:
+            self.examples.setdefault(why, what)
+
+
+class BadRowError(UsageError):
+    """A line that cannot be an offer; the message has its number and the reason, `line` and
+    `reason` have them apart, and `column` what is wrong where that is one value."""
+
+    line = 0
+    reason = ""
+    column = ""
 
 
 def csv_lines(
@@ -171,14 +208,21 @@ def plain_text(line: int, column: str, text: str) -> str:
     return text.replace(",", ";")
 
 
+def word(line: int, column: str, text: str, known: Sequence[str]) -> str:
+    """One of the known words."""
+    if text not in known:
+        what = f"'{text}'" if text else "nothing"
+        raise bad(line, f"has {what} as {column}; known: {', '.join(known)}")
+    return text
+
+
 def is_to_come(day: date) -> bool:
     """Whether a day lies beyond what time zones explain."""
     return day > date.today() + timedelta(days=1)
 
 
 def day(line: int, text: str) -> date:
-    """A date such as 2026-07-20; one to come, beyond what time zones explain, is refused: its price
-    would never count as old."""
+    """A date such as 2026-07-20; one to come is refused: its price would never count as old."""
     try:
         told = date.fromisoformat(text)
     except ValueError:
@@ -201,69 +245,5 @@ def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[st
         raise UsageError(f"the file has columns twice: {', '.join(twice)}")
 
 
-def _row(line: int, cells: Mapping[str, str], name: str) -> ImportRow:
-    kind = _word(line, "kind", cells["kind"], PRICE_KINDS)
-    return ImportRow(
-        line=line,
-        cloud=plain_name(line, "cloud", cells.get("cloud") or name).lower(),
-        instance_type=plain_name(line, "instance_type", cells["instance_type"]),
-        region=plain_name(line, "region", cells["region"]),
-        market=Market(_word(line, "market", cells["market"], tuple(Market))),
-        price=_price(line, cells["price_per_hour"], kind),
-        currency=_word(line, "currency", cells["currency"].upper(), CURRENCIES),
-        kind=kind,
-        as_of=day(line, cells["as_of"]),
-        source=plain_text(line, "source", cells.get("source", "")),
-        terms=plain_text(line, "terms", cells.get("terms", "")),
-        facts=_facts(line, cells),
-    )
-
-
-def _price(line: int, text: str, kind: str) -> float | None:
-    """0 is a price of what is free, and says so; anything else that costs 0 is a mistake."""
-    if not text:
-        if kind == FREE:
-            raise bad(line, "is free and has no price_per_hour; write 0")
-        return None
-    if kind == FREE:
-        if text.strip("0.") or not text.strip("."):
-            raise bad(line, f"is free and costs '{text}'; write 0, or another kind")
-        return 0.0
-    if not text.strip("0."):
-        raise bad(line, "costs 0 and its kind is not 'free'; leave an unknown price empty")
-    return number(line, "price_per_hour", text, float)
-
-
-def _facts(line: int, cells: Mapping[str, str]) -> dict[str, float | str]:
-    facts: dict[str, float | str] = {}
-    for column in FACTS:
-        text = cells.get(column, "")
-        if column in _NUMBERS and column == "gpu_count" and text == "0":
-            facts[column] = 0
-        elif text and column in _NUMBERS:
-            facts[column] = number(line, column, text, _NUMBERS[column])
-        elif text:
-            facts[column] = plain_text(line, column, text)
-    _check_facts(line, facts)
-    return facts
-
-
-def _check_facts(line: int, facts: Mapping[str, float | str]) -> None:
-    vcpus, cores = facts.get("vcpus"), facts.get("physical_cores")
-    if isinstance(cores, int) and isinstance(vcpus, int) and cores > vcpus:
-        raise bad(line, f"has more physical_cores ({cores}) than vcpus ({vcpus})")
-    architecture = facts.get("cpu_architecture", "x86_64")
-    if architecture not in ARCHITECTURES:
-        known = ", ".join(ARCHITECTURES)
-        raise bad(line, f"has cpu_architecture '{architecture}'; known: {known}")
-    if facts.get("gpu_count") and not facts.get("gpu_name"):
-        raise bad(line, "has GPUs without a gpu_name")
-    if facts.get("gpu_name") and facts.get("gpu_count") == 0:
-        raise bad(line, f"has a gpu_name ({facts['gpu_name']}) and no GPU")
-
-
-def _word(line: int, column: str, text: str, known: tuple[str, ...]) -> str:
-    if text not in known:
-        what = f"'{text}'" if text else "nothing"
-        raise bad(line, f"has {what} as {column}; known: {', '.join(known)}")
-    return text
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")

@@ -1,4 +1,4 @@
-"""What a public file tells of types that the catalogue knows, to be laid over its own prices.
+"""GPU hours of clouds that the bundle has, as prices of their types.
 
 A GPU hour is the price of a type only where the cloud sells it by the GPU: of each card those types
 are priced anew that cost the least for one of its GPUs now (all, where the list is linear). A row
@@ -11,56 +11,71 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import date
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from advisor.catalog.believed import FACTOR, TOO_FAR, contradiction, why_not_believed
+from advisor.catalog.believed import FACTOR, TOO_FAR
 from advisor.catalog.catalog import Catalog
-from advisor.catalog.import_gpu_hours import SECOND_PRICE, SIDE_BY_SIDE, GpuHour
-from advisor.catalog.import_rows import UNKNOWN_TYPE, ImportRow
 from advisor.catalog.match import ECC_SHARE, OfferQuery, is_gpu
-from advisor.catalog.refreshed import Refreshed
+from advisor.catalog.overlay import Overlay
 from advisor.domain import ESTIMATED, Market, Offer, Price
 
+# Why a row is left out that is as good as another.
+SECOND_PRICE = "another price of the same GPU is newer, or as new and lower"
+# Tiers that are sold side by side, which tell types apart.
+SIDE_BY_SIDE = ("secure", "community")
 # A cloud whose list is good for longer has a list of types, not of GPUs.
 _MOST_DAYS = 30
 # Two sizes that cost the same a GPU, but for rounding.
 _SAME = 1.01
 
 
-class LaidOver(Struct, frozen=True):
-    """New prices by cloud, how many rows are left out by reason, and one of each."""
+class GpuHour(Struct, frozen=True, kw_only=True):
+    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told.
 
-    prices: dict[str, Refreshed]
-    left_out: Counter[str] = field(default_factory=Counter)
-    examples: dict[str, str] = field(default_factory=dict)
+    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;
+    vCPUs and memory are those of the whole size.
+    """
+
+    place: str
+    cloud: str
+    card: str
+    memory_gib: float | None
+    tier: str
+    market: Market
+    kind: str
+    usd: float
+    gpu_count: int | None
+    as_of: date
+    vcpus: float | None
+    memory_of_host_gib: float | None
 
 
-def with_gpu_hours(
-    hours: Iterable[GpuHour], catalog: Catalog, source: str, *, accept_implausible: bool = False
-) -> LaidOver:
-    """GPU hours of known clouds as prices of their types; `source` says where they are from."""
+def overlays_of_hours(
+    hours: Iterable[GpuHour], catalog: Catalog, source: str, accept_implausible: bool
+) -> tuple[dict[str, Overlay], Counter[str]]:
+    """Prices by cloud, and how many rows are left out by reason; `source` says where they are from."""
     factor = math.inf if accept_implausible else FACTOR
     by_cloud: dict[str, list[GpuHour]] = defaultdict(list)
     for hour in hours:
         by_cloud[hour.cloud].append(hour)
-    prices, left_out = {}, Counter[str]()
+    overlays, left_out = {}, Counter[str]()
     for cloud, told in by_cloud.items():
         if not catalog.is_in_dollars(cloud):
             left_out["the cloud's list is in another currency"] += len(told)
             continue
         offers = _sold_by_gpu(catalog, cloud)
-        found, used = Refreshed(), set()
+        overlay, used = Overlay(), set()
         for offer in offers:
             best = _hour_of(offer, told)
             if best is not None and _is_plausible(offer, best, factor):
                 used.add(best.place)
-                key = (offer.instance.name, offer.region, best.market)
-                found.prices[key] = _price(offer, best, source)
+                overlay.prices[offer.instance.name, offer.region, best.market] = _price(offer, best, source)
         left_out.update(_why_unused(hour, offers, factor) for hour in told if hour.place not in used)
-        if found:
-            prices[cloud] = found
-    return LaidOver(prices, left_out)
+        if overlay:
+            overlays[cloud] = overlay
+    return overlays, left_out
 
 
 def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
@@ -78,45 +93,6 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
     if not any(_is_plausible(one, hour, factor) for one in named):
         return TOO_FAR
     return SECOND_PRICE
-
-
-def with_rows(rows: Iterable[ImportRow], catalog: Catalog, cloud: str) -> LaidOver:
-    """Rows of a known cloud as prices of its types; those of types it does not have, or that are
-    told to be others, are left out."""
-    known = {one.name: one for one in catalog.instances(cloud)}
-    found, left_out, examples = Refreshed(), Counter[str](), dict[str, str]()
-    for row in rows:
-        why = "" if row.price is not None else "no price is given"
-        if row.instance_type not in known:
-            why = why or UNKNOWN_TYPE
-        elif not why:
-            why = contradiction(row.facts, known[row.instance_type], catalog.gpus)
-            examples.setdefault(why, f"line {row.line}, {row.instance_type}")
-        if why or row.price is None:
-            left_out[why] += 1
-            continue
-        found.prices[row.instance_type, row.region, row.market] = Price(
-            usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
-        )
-    return LaidOver({cloud: found} if found else {}, left_out, examples)
-
-
-def believed(over: LaidOver, catalog: Catalog) -> LaidOver:
-    """Without prices that are too far from the known ones."""
-    prices, examples = {}, dict(over.examples)
-    left_out = Counter(over.left_out)
-    for cloud, told in over.prices.items():
-        kept = Refreshed(offerings=told.offerings)
-        for (name, region, market), price in told.prices.items():
-            why = why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market)
-            if why:
-                left_out[TOO_FAR] += 1
-                examples.setdefault(TOO_FAR, f"{name} in {region} ({market}): {why}")
-            else:
-                kept.prices[name, region, market] = price
-        if kept:
-            prices[cloud] = kept
-    return LaidOver(prices, left_out, examples)
 
 
 def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:

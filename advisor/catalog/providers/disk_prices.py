@@ -8,15 +8,28 @@ origin is hidden.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any, Protocol
 
 from msgspec import Struct
 
+from advisor.catalog.catalog import Catalog
 from advisor.catalog.disk_prices import LISTED_COLUMNS
-from advisor.catalog.import_rows import bad, csv_lines, day, number, plain_name, plain_text
-from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
+from advisor.catalog.disks import DiskCatalog
+from advisor.catalog.prices import SOURCES_FILE
+from advisor.catalog.providers.rows import (
+    PriceFile,
+    Tables,
+    Told,
+    bad,
+    csv_lines,
+    day,
+    number,
+    plain_name,
+    plain_text,
+)
+from advisor.catalog.providers.tables import SOURCE_COLUMNS, csv_text
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.errors import UsageError
 
@@ -26,17 +39,6 @@ KINDS = (LIST, OBSERVED, ESTIMATED)
 # Those with a rate in the snapshot.
 CURRENCIES = ("USD", "CNY")
 COLUMNS = (*LISTED_COLUMNS, "currency", "kind")
-
-
-class Disks(Protocol):
-    """What is known of a cloud's disks."""
-
-    @property
-    def network_types(self) -> tuple[str, ...]:
-        """Types that can be ordered."""
-
-    def has_price(self, disk_type: str, region: str) -> bool:
-        """Whether the bundle knows what a type costs in a region."""
 
 
 class DiskPriceRow(Struct, frozen=True, kw_only=True):
@@ -55,41 +57,55 @@ class DiskPriceRow(Struct, frozen=True, kw_only=True):
     source: str
 
 
-def is_disk_prices(text: str) -> bool:
-    """Whether a file's header names disks, not offers."""
-    header = text.removeprefix("\ufeff").partition("\n")[0].split(",")
-    return "disk_type" in [cell.strip().strip('"') for cell in header]
+def reads(file: PriceFile) -> bool:
+    """A CSV that names disks, not offers."""
+    return "disk_type" in file.columns
 
 
-def read_disk_prices(text: str, disks: Mapping[str, Disks]) -> list[DiskPriceRow]:
-    """Every line; `disks` are those of the clouds whose disks are known. `UsageError` for a bad
-    line, a disk that is not known, and one that has a price already.
-    """
-    rows = [_row(line, cells) for line, cells in csv_lines(text, NEEDED, OPTIONAL)]
+def told(file: PriceFile, catalog: Catalog) -> Told:
+    """Every line; `UsageError` for a bad line, a disk that is not known, and one that has a price."""
+    rows = [_row(line, cells) for line, cells in csv_lines(file.text, NEEDED, OPTIONAL)]
     if not rows:
         raise UsageError("the file has no prices: a header and nothing below it")
+    disks = {cloud: catalog.disks_of(cloud) for cloud in catalog.disk_clouds}
+    disks = {cloud: known for cloud, known in disks.items() if known.network_types}
     seen: dict[tuple[str, str, str], int] = {}
     for row in rows:
         _require_unpriced(row, disks)
-        key = (row.cloud, row.region, row.disk_type)
-        if key in seen:
+        first = seen.setdefault((row.cloud, row.region, row.disk_type), row.line)
+        if first != row.line:
             what = f"is a second price of {row.disk_type} in {row.region}"
-            raise bad(row.line, f"{what}; the first is in line {seen[key]}")
-        seen[key] = row.line
-    return rows
+            raise bad(row.line, f"{what}; the first is in line {first}")
+    _require_told_once(rows, file)
+    return Told(tables=_tables(rows), days=[row.as_of for row in rows])
 
 
-def build_disk_tables(rows: Sequence[DiskPriceRow]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Manifest and table texts of an import that brings no cloud of its own."""
+def _require_told_once(rows: Sequence[DiskPriceRow], file: PriceFile) -> None:
+    """Two imports never tell one price."""
+    others = {
+        (cloud, told["region"], told["type"]): files.name
+        for files in file.beside
+        for cloud in files.manifest.get("disk_prices", ())
+        for told in files.table(f"catalog/{cloud}_disk_prices.csv").records()
+    }
+    for row in rows:
+        other = others.get((row.cloud, row.region, row.disk_type))
+        if other:
+            raise bad(row.line, f"has a price of {row.disk_type} that import '{other}' tells too")
+
+
+def _tables(rows: Sequence[DiskPriceRow]) -> Tables:
+    """Of an import that brings no cloud of its own."""
     ids: dict[tuple[str, str], str] = {}
     for row in rows:
         ids.setdefault((row.as_of.isoformat(), row.source), f"d{len(ids) + 1}")
     origins = [(name, as_of, "the user's", text, "") for (as_of, text), name in ids.items()]
-    tables = {"catalog/sources.csv": csv_text(SOURCE_COLUMNS, origins)}
-    for cloud in sorted({row.cloud for row in rows}):
+    tables = {SOURCES_FILE: csv_text(SOURCE_COLUMNS, origins)}
+    counts = Counter(row.cloud for row in rows)
+    for cloud in sorted(counts):
         cells = [_cells(row, ids) for row in rows if row.cloud == cloud]
         tables[f"catalog/{cloud}_disk_prices.csv"] = csv_text(COLUMNS, cells)
-    return {"clouds": {}, "disk_prices": sorted({row.cloud for row in rows})}, tables
+    return {"clouds": {}, "disk_prices": sorted(counts), "disk_price_counts": counts}, tables
 
 
 def _row(line: int, cells: Mapping[str, str]) -> DiskPriceRow:
@@ -121,7 +137,7 @@ def _apart(line: int, cells: Mapping[str, str], column: str) -> float:
     return number(line, column, text, float) if text.strip("0.") else 0.0
 
 
-def _require_unpriced(row: DiskPriceRow, disks: Mapping[str, Disks]) -> None:
+def _require_unpriced(row: DiskPriceRow, disks: Mapping[str, DiskCatalog]) -> None:
     if row.cloud not in disks:
         raise bad(row.line, f"is of {row.cloud}; disks are known of: {', '.join(disks)}")
     known = disks[row.cloud]

@@ -6,16 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.catalog.gpus import is_whole
-from advisor.catalog.import_rows import ImportRow, bad
-from advisor.catalog.imported import PRICE_KEYS
 from advisor.catalog.instances import TYPE_COLUMNS
 from advisor.catalog.match import ECC_SHARE, is_gpu
-from advisor.catalog.prices import BASES_FILE
+from advisor.catalog.overlay import PRICE_KEYS
+from advisor.catalog.prices import BASES_FILE, SOURCES_FILE
+from advisor.catalog.providers.rows import PriceRow, Tables, bad
 from advisor.domain import Gpu
 from advisor.domain.gpu_identity import WHOLE_SHARE
 
 Sheets = Mapping[str, Gpu]
-Tables = dict[str, str]
 SOURCE_COLUMNS = ("source", "as_of", "licence", "origin", "terms")
 # Why a line is left out whose GPU is none of those that its name means.
 NO_CARD = "the memory of its GPU is that of no whole card of the name"
@@ -23,11 +22,11 @@ NO_CARD = "the memory of its GPU is that of no whole card of the name"
 Ids = Mapping[tuple[str, str, str], str]
 
 
-def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, Any], Tables]:
+def build_tables(rows: Sequence[PriceRow], sheets: Sheets) -> Tables:
     """Manifest and table texts; refuses two prices or two sets of facts for one thing."""
     ids = _origin_ids(rows)
     tables = {
-        "catalog/sources.csv": csv_text(
+        SOURCES_FILE: csv_text(
             SOURCE_COLUMNS, [(i, as_of, "the user's", text, terms) for (as_of, text, terms), i in ids.items()]
         )
     }
@@ -50,7 +49,7 @@ def build_tables(rows: Sequence[ImportRow], sheets: Sheets) -> tuple[dict[str, A
     return {"clouds": clouds}, tables
 
 
-def sheet_of(name: str, memory_gib: float | None, sheets: Sheets) -> str:
+def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     """The data sheet a card's name means ('A100-80GB', 'V100'), or the name itself.
 
     A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could
@@ -84,7 +83,7 @@ def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gp
     return [one for one in sheets.values() if whole and is_gpu(one.name, bare)], memory_gib
 
 
-def _lacks_facts(row: ImportRow) -> bool:
+def _lacks_facts(row: PriceRow) -> bool:
     """Whether a type cannot be judged: no vCPUs, no RAM, or who knows how much GPU."""
     facts = row.facts
     return not ("vcpus" in facts and "memory_gib" in facts) or (
@@ -96,19 +95,19 @@ def _same_size(told: float | None, nominal: float) -> bool:
     return told is None or WHOLE_SHARE * nominal <= told <= nominal / ECC_SHARE
 
 
-def _origin_ids(rows: Iterable[ImportRow]) -> dict[tuple[str, str, str], str]:
+def _origin_ids(rows: Iterable[PriceRow]) -> dict[tuple[str, str, str], str]:
     ids: dict[tuple[str, str, str], str] = {}
     for row in rows:
         ids.setdefault(_origin(row), f"s{len(ids) + 1}")
     return ids
 
 
-def _origin(row: ImportRow) -> tuple[str, str, str]:
+def _origin(row: PriceRow) -> tuple[str, str, str]:
     return row.as_of.isoformat(), row.source or "imported by the user", row.terms
 
 
-def _type_tables(cloud: str, rows: Sequence[ImportRow], sheets: Sheets, ids: Ids) -> Tables:
-    first: dict[str, ImportRow] = {}
+def _type_tables(cloud: str, rows: Sequence[PriceRow], sheets: Sheets, ids: Ids) -> dict[str, str]:
+    first: dict[str, PriceRow] = {}
     regions: dict[str, set[str]] = {}
     for row in rows:
         seen = first.setdefault(row.instance_type, row)
@@ -126,7 +125,7 @@ def _type_tables(cloud: str, rows: Sequence[ImportRow], sheets: Sheets, ids: Ids
     }
 
 
-def _type_cells(row: ImportRow, sheets: Sheets, region_set: str, ids: Ids) -> tuple[str, ...]:
+def _type_cells(row: PriceRow, sheets: Sheets, region_set: str, ids: Ids) -> tuple[str, ...]:
     facts = row.facts
     vcpus, memory = facts.get("vcpus"), facts.get("memory_gib")
     cells = {
@@ -150,7 +149,7 @@ def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, st
     if "gpu_name" not in facts:
         return {"gpu_count": _text(facts.get("gpu_count")) or "0"}
     told = facts.get("gpu_memory_gib")
-    name = sheet_of(str(facts["gpu_name"]), float(told) if told else None, sheets)
+    name = card_name(str(facts["gpu_name"]), float(told) if told else None, sheets)
     sheet = sheets.get(name)
     memory = float(told) * 1024 if told else (sheet.memory_mib if sheet else None)
     return {
@@ -162,7 +161,7 @@ def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, st
     }
 
 
-def _prices(rows: Sequence[ImportRow], ids: Ids, bases: dict[tuple[str, ...], str]) -> tuple[str, list[str]]:
+def _prices(rows: Sequence[PriceRow], ids: Ids, bases: dict[tuple[str, ...], str]) -> tuple[str, list[str]]:
     """The wide price table and its regions; `bases` gets what it refers to."""
     regions = sorted({row.region for row in rows})
     lines: dict[tuple[str, str], dict[str, str]] = {}

@@ -13,7 +13,7 @@ from datetime import date
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from advisor.catalog.import_rows import is_to_come
+from advisor.catalog.providers.rows import is_to_come
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError, one_line
 
@@ -86,16 +86,6 @@ class Row(NamedTuple):
         return float(value)
 
 
-def parsed(text: str) -> Any:
-    """The document; `UsageError` for what is no JSON, or not to be read as one."""
-    try:
-        return json.loads(text, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise UsageError(
-            "the file is not valid JSON: {error}", error=one_line(str(error)), field="file"
-        ) from error
-
-
 def rows_with(document: Any, wanted: tuple[str, ...]) -> Iterator[Row]:
     """Every object that has one of the fields, in the order of the file."""
     yield from _rows(document, Row("", {}), frozenset(wanted), 0)
@@ -126,7 +116,3 @@ def _rows(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterato
                 inner = f"{outer.place}.{name}" if outer.place else name
                 inside = row._replace(place=inner[-_MOST_SHOWN:])
                 yield from _rows(entry, inside, wanted, depth + 1)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number")

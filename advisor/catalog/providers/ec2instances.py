@@ -3,16 +3,18 @@ and market: Linux on demand, spot, and commitments without upfront. It tells no 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import date
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.catalog.believed import contradiction
-from advisor.catalog.import_json import Row
-from advisor.catalog.import_rows import UNKNOWN_TYPE
-from advisor.catalog.refreshed import PriceKey, Refreshed
-from advisor.domain import LIST, OBSERVED, InstanceType, Market, Price
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.overlay import Overlay, PriceKey
+from advisor.catalog.providers.objects import Row
+from advisor.catalog.providers.rows import UNKNOWN_TYPE, PriceFile, Told
+from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
 
@@ -31,37 +33,36 @@ _RESERVED = {
 }
 
 
-def is_ec2instances(document: Any) -> bool:
-    """Whether it is a list of types with prices by region."""
+def reads(file: PriceFile) -> bool:
+    """A JSON list of types with prices by region."""
+    document = file.document
     return (
         isinstance(document, list)
         and bool(document)
-        and all(isinstance(one, dict) for one in document)
-        and any("instance_type" in one and "pricing" in one for one in document)
+        and all(isinstance(entry, dict) for entry in document)
+        and any("instance_type" in entry and "pricing" in entry for entry in document)
     )
 
 
-def read_ec2instances(
-    document: list[Mapping[str, Any]], as_of: date, known: Mapping[str, InstanceType], sheets: Iterable[str]
-) -> tuple[Refreshed, Counter[str], dict[str, str]]:
-    """Prices of the known types, how many types are left out by reason, and one of each;
-    `UsageError` with the place of what is no price."""
-    found, left_out, examples = Refreshed(), Counter[str](), dict[str, str]()
-    for at, entry in enumerate(document):
+def told(file: PriceFile, catalog: Catalog) -> Told:
+    """Prices of the known types."""
+    as_of = file.required_date("ec2instances.info's file")
+    known = {one.name: one for one in catalog.instances(CLOUD)}
+    found, overlay = Told(), Overlay()
+    for position, entry in enumerate(file.document):
         name = entry.get("instance_type")
         if not isinstance(name, str) or name not in known:
-            left_out[UNKNOWN_TYPE] += 1
+            found.leave_out(UNKNOWN_TYPE)
             continue
-        if why := contradiction(_facts(entry), known[name], sheets):
-            left_out[why] += 1
-            examples.setdefault(why, name)
+        if why := contradiction(_facts(entry), known[name], catalog.gpus):
+            found.leave_out(why, name)
             continue
-        for region, linux in _linux(entry, f"[{at}]"):
-            place = f"[{at}].pricing.{region}.linux"
-            found.prices.update(_prices(Row(place, linux), name, region, as_of))
-    if not found:
+        for region, linux in _linux(entry, f"[{position}]"):
+            place = f"[{position}].pricing.{region}.linux"
+            overlay.prices.update(_prices(Row(place, linux), name, region, as_of))
+    if not overlay:
         raise UsageError("the file has no Linux price of a type that is known", field="file")
-    return found, left_out, examples
+    return replace(found, overlays={CLOUD: overlay})
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:

@@ -12,12 +12,12 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from datetime import date
-from typing import Any
 
-from msgspec import Struct
-
-from advisor.catalog.import_json import Row, rows_with
-from advisor.catalog.import_rows import ANY_CLOUD, ImportRow
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.match import ANY_CLOUD
+from advisor.catalog.providers.gpu_hour_types import SECOND_PRICE, SIDE_BY_SIDE, GpuHour, overlays_of_hours
+from advisor.catalog.providers.objects import Row, rows_with
+from advisor.catalog.providers.rows import PriceFile, PriceRow, Told
 from advisor.domain import LIST, OBSERVED, Market
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -76,12 +76,8 @@ _TIERS = {
     **dict.fromkeys(("community", "marketplace"), (Market.ON_DEMAND, OBSERVED)),
     **dict.fromkeys(("spot", "interruptible", "preemptible"), (Market.SPOT, OBSERVED)),
 }
-# Tiers that are sold side by side, which tell types apart.
-SIDE_BY_SIDE = ("secure", "community")
 GLOBAL = "global"
 _MOST_GPUS = 1024
-# Why a row is left out that is as good as another.
-SECOND_PRICE = "another price of the same GPU is newer, or as new and lower"
 # Names of trackers -> the catalogue's.
 _CLOUDS = {
     "datacrunch": "verda",
@@ -99,39 +95,33 @@ _CLOUDS = {
 }
 
 
-class GpuHour(Struct, frozen=True, kw_only=True):
-    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told.
-
-    `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;
-    vCPUs and memory are those of the whole size.
-    """
-
-    place: str
-    cloud: str
-    card: str
-    memory_gib: float | None
-    tier: str
-    market: Market
-    kind: str
-    usd: float
-    gpu_count: int | None
-    as_of: date
-    vcpus: float | None
-    memory_of_host_gib: float | None
+def reads(file: PriceFile) -> bool:
+    """A JSON of which any row tells a price, a provider and a card."""
+    return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(file.document, PRICES))
 
 
-def is_gpu_hours(document: Any) -> bool:
-    """Whether any row of a document tells a price, a provider and a card."""
-    return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(document, PRICES))
+def told(file: PriceFile, catalog: Catalog) -> Told:
+    """GPU hours of the bundle's clouds as prices of their types, those of new clouds as offers; what
+    another import brought stays as it is."""
+    hours, left_out = hours_in(file)
+    source = f"{file.path.name.replace(',', ' ')} (imported)"
+    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]} - file.bundled
+    new = [hour for hour in hours if hour.cloud not in file.bundled | others]
+    rows, second_prices = _rows_of_new_clouds(new, source)
+    left_out += second_prices
+    left_out += Counter({"the cloud is another import's": sum(hour.cloud in others for hour in hours)})
+    of_bundled = [hour for hour in hours if hour.cloud in file.bundled]
+    overlays, unused = overlays_of_hours(of_bundled, catalog, source, file.accept_implausible)
+    return Told(rows=rows, overlays=overlays, left_out=left_out + unused)
 
 
-def read_gpu_hours(document: Any, as_of: date | None) -> tuple[list[GpuHour], Counter[str]]:
-    """Every row that is an instance's, and how many are left out by reason; `as_of` is the day of
-    rows that have none. `UsageError` with the place of a row for what is no price."""
+def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
+    """Every row that is an instance's, and how many are left out by reason; rows without a day were true
+    when the file was fetched. `UsageError` with the place of a row for what is no price."""
     found: list[GpuHour] = []
     left_out = Counter[str]()
-    for row in rows_with(document, (*PRICES, *_ELSEWHERE)):
-        hour = _gpu_hour(row, as_of)
+    for row in rows_with(file.document, (*PRICES, *_ELSEWHERE)):
+        hour = _gpu_hour(row, file.as_of)
         if isinstance(hour, str):
             left_out[hour] += 1
         else:
@@ -225,7 +215,7 @@ def _plain(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.casefold())
 
 
-def rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[ImportRow], Counter[str]]:
+def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[PriceRow], Counter[str]]:
     """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
     is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
@@ -236,7 +226,7 @@ def rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[Im
     for (cloud, name, _), hour in best.items():
         facts.setdefault((cloud, name), _facts(hour))
     rows = [
-        ImportRow(
+        PriceRow(
             line=at,
             cloud=cloud,
             instance_type=name,

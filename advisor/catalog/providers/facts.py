@@ -6,15 +6,17 @@ sure, and `why` says where it is from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from advisor.catalog.assumed import COLUMNS, FILE, OF_TYPES, RATES
-from advisor.catalog.import_rows import bad, csv_lines, number, plain_name, plain_text
-from advisor.catalog.import_tables import SOURCE_COLUMNS, csv_text
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.prices import SOURCES_FILE
+from advisor.catalog.providers.rows import PriceFile, Told, bad, csv_lines, number, plain_name, plain_text
+from advisor.catalog.providers.tables import SOURCE_COLUMNS, csv_text
 from advisor.errors import UsageError
 
-SOURCES_FILE = "catalog/sources.csv"
 NEEDED, OPTIONAL = ("cloud", "fact", "value"), ("low", "high", "why")
 
 
@@ -30,17 +32,17 @@ class FactRow(NamedTuple):
     why: str
 
 
-def is_facts(text: str) -> bool:
-    """Whether a file's header names facts."""
-    header = text.removeprefix("\ufeff").partition("\n")[0].split(",")
-    return "fact" in [cell.strip().strip('"') for cell in header]
+def reads(file: PriceFile) -> bool:
+    """A CSV that names facts."""
+    return "fact" in file.columns
 
 
-def read_facts_file(text: str, disk_types: Mapping[str, Collection[str]]) -> list[FactRow]:
-    """Every line; `disk_types` are those of each cloud. `UsageError` for a bad line."""
-    rows = [_row(line, cells) for line, cells in csv_lines(text, NEEDED, OPTIONAL)]
+def told(file: PriceFile, catalog: Catalog) -> Told:
+    """The facts of clouds whose disks are known; `UsageError` for a bad line."""
+    rows = [_row(line, cells) for line, cells in csv_lines(file.text, NEEDED, OPTIONAL)]
     if not rows:
         raise UsageError("the file has no facts: a header and nothing below it")
+    disk_types = {cloud: catalog.disks_of(cloud).network_types for cloud in catalog.disk_clouds}
     seen: dict[tuple[str, str], int] = {}
     for row in rows:
         if row.cloud not in disk_types:
@@ -49,20 +51,14 @@ def read_facts_file(text: str, disk_types: Mapping[str, Collection[str]]) -> lis
         known = (*OF_TYPES, *of_disks)
         if row.fact not in known:
             raise bad(row.line, f"tells {row.fact} of {row.cloud}; known: {', '.join(known)}")
-        if (row.cloud, row.fact) in seen:
-            first = seen[row.cloud, row.fact]
+        first = seen.setdefault((row.cloud, row.fact), row.line)
+        if first != row.line:
             raise bad(row.line, f"tells {row.fact} a second time; the first is in line {first}")
-        seen[row.cloud, row.fact] = row.line
-    return rows
-
-
-def build_facts_table(rows: list[FactRow]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Manifest and table texts of an import that brings no cloud of its own."""
     cells = [
         (row.cloud, row.fact, *(f"{x:.10g}" for x in (row.value, row.low, row.high)), row.why) for row in rows
     ]
     tables = {FILE: csv_text(COLUMNS, cells), SOURCES_FILE: csv_text(SOURCE_COLUMNS, [])}
-    return {"clouds": {}}, tables
+    return Told(tables=({"clouds": {}, "fact_counts": Counter(row.cloud for row in rows)}, tables))
 
 
 def _row(line: int, cells: Mapping[str, str]) -> FactRow:

@@ -1,0 +1,376 @@
+"""A user's own prices, in the user's data directory: laid over the bundle's, or of other clouds.
+
+`CLOUD.refreshed.json` holds prices and offerings of a cloud that the bundle has, whoever told them (a
+refresh, `--live`, an imported list): a JSON document with a row a line, sealed with the SHA-256 of its
+own bytes. `NAME.import.json` holds what a file told of clouds that the bundle lacks, or disk prices and
+facts, in the form of the bundle: the first line is a manifest (with the SHA-256 of its own bytes and of
+the rest), the second holds the tables, so that who asks about no imported cloud reads first lines only.
+A file is written whole or not at all, and two refreshes at once lose nothing of each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import date
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from advisor.catalog.bundle import StoredPrices, Table, is_sealed, sealed, stored_prices
+from advisor.catalog.instances import Origin
+from advisor.catalog.live import cloud_title
+from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, SourceUse
+from advisor.domain import ESTIMATED, OBSERVED, Market, Price
+from advisor.domain.money import MAX_AGE_DAYS
+from advisor.errors import DataError, UsageError, one_line, unknown_name
+from advisor.files import write_whole
+from advisor.places import user_folder
+
+OVERLAY_SUFFIX, OVERLAY_SCHEMA = ".refreshed.json", "advisor.refreshed-prices/1"
+IMPORT_SUFFIX, IMPORT_SCHEMA = ".import.json", "advisor.catalog-import/1"
+# Files of before have no column `max_age_days`, or none of the last two.
+_PRICE_COLUMNS = "instance_type,region,market,usd_per_hour,kind,as_of,source,terms,max_age_days,low,high"
+_OFFERING_COLUMNS = "instance_type,region,offered,as_of"
+# Columns of an import's table of prices before the regions.
+PRICE_KEYS = ("instance_type", "basis")
+
+# Type, region and market; market, kind, day, source, terms, days for which it keeps, and its interval.
+PriceKey = tuple[str, str, Market]
+_BasisKey = tuple[Market, str, date, str, str, int, float, float]
+
+
+class Overlay(Struct, frozen=True, dict=True):
+    """Prices by type, region and market; offerings (whether, and when told) by type and region.
+
+    A region that no longer offers a type has no price of it either, so that the type is looked for
+    elsewhere.
+    """
+
+    prices: dict[PriceKey, Price] = field(default_factory=dict)
+    offerings: dict[tuple[str, str], tuple[bool, date]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.prices or self.offerings)
+
+    def under(self, newer: Overlay) -> Overlay:
+        """Both together; where both know something, `newer` counts."""
+        return Overlay(self.prices | newer.prices, self.offerings | newer.offerings)
+
+    @property
+    def oldest(self) -> date:
+        """The first day on which anything was told."""
+        told = [day for _, day in self.offerings.values()]
+        return min(told + [price.as_of for price in self.prices.values()])
+
+    @cached_property
+    def regions(self) -> frozenset[str]:
+        """Regions with a price."""
+        return frozenset(region for _, region, _ in self._offered)
+
+    @cached_property
+    def _offered(self) -> dict[PriceKey, Price]:
+        gone = {key for key, (there, _) in self.offerings.items() if not there}
+        return {key: price for key, price in self.prices.items() if key[:2] not in gone}
+
+    def beneath(self, stored: StoredPrices) -> StoredPrices:
+        """Prices of the bundle without those that count no longer."""
+        if not self:
+            return stored
+        gone = {key for key, (there, _) in self.offerings.items() if not there}
+        return stored.without(gone | {key[:2] for key in self._offered if key[2] == stored.market})
+
+    def tables(self, cloud: str, dollars: Currency) -> list[PriceTable]:
+        """The prices, a table a market."""
+        names = self._bases(cloud)
+        bases = {name: _basis(key, dollars) for key, name in names.items()}
+        cells: dict[Market, dict[str, dict[str, tuple[float, str]]]]
+        cells = defaultdict(lambda: defaultdict(dict))
+        for (name, region, market), price in self._offered.items():
+            cells[market][name][region] = price.usd_per_hour, names[_basis_key(market, price)]
+        return [PriceTable(stored_prices(str(market), rows), bases) for market, rows in cells.items()]
+
+    def source_uses(self, cloud: str) -> Iterator[SourceUse]:
+        """What the prices rest on, and how many of them."""
+        counts: dict[_BasisKey, int] = defaultdict(int)
+        for (_, _, market), price in self._offered.items():
+            counts[_basis_key(market, price)] += 1
+        for key, name in self._bases(cloud).items():
+            _, _, day, source, _, keeps, *_ = key
+            yield SourceUse(
+                id=name,
+                part="refreshed prices",
+                as_of=day,
+                licence=_licence(cloud),
+                origin=plain_cell(source),
+                note="",
+                prices=counts[key],
+                max_age_days=keeps,
+            )
+
+    def part(self, cloud: str) -> tuple[str, dict[str, str]]:
+        """Its line among the parts of the catalogue."""
+        told = f"{len(self.prices)} prices asked for with `advisor catalog refresh` or --live"
+        part = {"as_of": self.oldest.isoformat(), "source": told, "licence": _licence(cloud)}
+        return f"refreshed prices of {cloud_title(cloud)}", part
+
+    def _bases(self, cloud: str) -> dict[_BasisKey, str]:
+        """What prices rest on -> the id of that."""
+        keys = sorted({_basis_key(key[2], price) for key, price in self._offered.items()})
+        return {key: f"{cloud} refreshed {number}" for number, key in enumerate(keys)}
+
+
+NO_OVERLAY = Overlay()
+
+
+def _basis_key(market: Market, price: Price) -> _BasisKey:
+    basis = (price.kind, price.as_of, price.source, price.terms, price.max_age_days)
+    return market, *basis, price.low, price.high
+
+
+def _basis(key: _BasisKey, dollars: Currency) -> Basis:
+    _, kind, day, source, terms, keeps, low, high = key
+    origin = Origin(plain_cell(source), day, plain_cell(terms), keeps)
+    return Basis(kind, origin, "USD", dollars, origin.terms, low, high)
+
+
+def _licence(cloud: str) -> str:
+    return f"told by {cloud_title(cloud)} to the user"
+
+
+def plain_cell(text: str) -> str:
+    """A text as it can stand in a table, where no cell holds a comma or a line break."""
+    return one_line(text).replace(",", ";")
+
+
+def own_imports() -> Path:
+    """The folder of the user's own imports and refreshed prices."""
+    return user_folder() / "catalog"
+
+
+def overlay_clouds(folder: Path) -> list[str]:
+    """Clouds of which something is kept, damaged or not, in order."""
+    return _names(folder, OVERLAY_SUFFIX)
+
+
+def read_overlay(folder: Path, cloud: str) -> Overlay:
+    """What was refreshed; nothing where there is no file. `DataError` where it is damaged."""
+    path = folder / f"{cloud}{OVERLAY_SUFFIX}"
+    if not path.exists():
+        return NO_OVERLAY
+    of, overlay = overlay_in(path)
+    if of != cloud:
+        raise _damaged_overlay(path)
+    return overlay
+
+
+def overlay_in(path: Path) -> tuple[str, Overlay]:
+    """A cloud and what was refreshed of it, by a file; `DataError` where it is damaged, or none."""
+    try:
+        content = path.read_bytes()
+        document: Any = json.loads(content)
+        if not is_sealed(content, document) or document["schema"] != OVERLAY_SCHEMA:
+            raise _damaged_overlay(path)
+        prices = dict(_price(row.split(",")) for row in document["prices"])
+        offerings = dict(_offering(row.split(",")) for row in document["offerings"])
+        # Files of before there were others than AWS name no cloud.
+        return document.get("cloud", "aws"), Overlay(prices, offerings)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _damaged_overlay(path) from error
+
+
+def keep_overlay(folder: Path, cloud: str, newer: Overlay) -> Path:
+    """Lay what was told over what is kept, and return the file; a damaged one is replaced."""
+    _make(folder)
+    path = folder / f"{cloud}{OVERLAY_SUFFIX}"
+    with _alone(path):
+        try:
+            kept = read_overlay(folder, cloud)
+        except DataError:
+            kept = NO_OVERLAY
+        write_whole(path, sealed(_document(cloud, kept.under(newer))).decode())
+    return path
+
+
+def forget_overlay(folder: Path, cloud: str) -> bool:
+    """Go back to the snapshot; False where nothing was refreshed."""
+    try:
+        (folder / f"{cloud}{OVERLAY_SUFFIX}").unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Nobody else writes meanwhile; where files cannot be locked the last one to write wins."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _document(cloud: str, kept: Overlay) -> dict[str, Any]:
+    prices = sorted(
+        f"{name},{region},{market},{price.usd_per_hour!r},{price.kind},{price.as_of},"
+        f"{plain_cell(price.source)},{plain_cell(price.terms)},{price.max_age_days},{price.low!r},{price.high!r}"
+        for (name, region, market), price in kept.prices.items()
+    )
+    offerings = sorted(
+        f"{name},{region},{int(offered)},{day}" for (name, region), (offered, day) in kept.offerings.items()
+    )
+    return {
+        "schema": OVERLAY_SCHEMA,
+        "cloud": cloud,
+        "columns": {"prices": _PRICE_COLUMNS, "offerings": _OFFERING_COLUMNS},
+        "prices": prices,
+        "offerings": offerings,
+    }
+
+
+def _price(cells: list[str]) -> tuple[PriceKey, Price]:
+    name, region, market, usd, kind, day, source, terms, *rest = cells
+    keeps, low, high = [*rest, *(str(MAX_AGE_DAYS), "1", "1")[len(rest) :]]
+    price = Price(
+        usd_per_hour=float(usd),
+        kind=kind,
+        as_of=date.fromisoformat(day),
+        source=source,
+        terms=terms,
+        max_age_days=int(keeps),
+        low=float(low),
+        high=float(high),
+    )
+    if Market(market) is Market.SPOT and kind not in (OBSERVED, ESTIMATED):
+        raise ValueError(f"a {kind} price on the market {market}")
+    return (name, region, Market(market)), price
+
+
+def _offering(cells: list[str]) -> tuple[tuple[str, str], tuple[bool, date]]:
+    name, region, offered, day = cells
+    return (name, region), (bool(int(offered)), date.fromisoformat(day))
+
+
+def _damaged_overlay(path: Path) -> DataError:
+    return DataError(
+        f"the refreshed prices {path} are damaged; ask anew with `advisor catalog refresh`, or go "
+        "back to the snapshot with `advisor catalog refresh --forget`"
+    )
+
+
+class ImportedFiles:
+    """One stored import as tables; `DataError` names the file where it is not as it was stored."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.name = path.name.removesuffix(IMPORT_SUFFIX)
+        try:
+            with path.open("rb") as file:
+                line = file.readline()
+            head = json.loads(line)
+            intact = head["digest"] == _digest(head) and head["schema"] == IMPORT_SCHEMA
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise self._damaged() from error
+        if not intact or not line.endswith(b"\n"):
+            raise self._damaged()
+        # Clouds with their price tables, parts with their dates, the file it came from.
+        self.manifest: Mapping[str, Any] = head
+
+    def has(self, path: str) -> bool:
+        """Whether the import has this table."""
+        return path in self.manifest["tables"]
+
+    def table(self, path: str) -> Table:
+        """The table at `path`."""
+        if not self.has(path):
+            raise self._damaged()
+        return Table(path, self._texts[path])
+
+    def prices(self, path: str) -> list[StoredPrices]:
+        """The prices of the table at `path` (a line a type and basis, a column a region), by market."""
+        table = self.table(path)
+        market_of = {row["basis"]: row["market"] for row in self.table(BASES_FILE).records()}
+        cells: dict[str, dict[str, dict[str, tuple[float, str]]]]
+        cells = defaultdict(lambda: defaultdict(dict))
+        for name, basis, *prices in table:
+            for region, price in zip(table.header[len(PRICE_KEYS) :], prices, strict=True):
+                if price:
+                    cells[market_of[basis]][name][region] = float(price), basis
+        return [stored_prices(market, of_types) for market, of_types in cells.items()]
+
+    @cached_property
+    def _texts(self) -> dict[str, str]:
+        content = self._path.read_bytes().split(b"\n", 1)[1]
+        if hashlib.sha256(content).hexdigest() != self.manifest["sha256"]:
+            raise self._damaged()
+        texts: dict[str, str] = json.loads(content)
+        return texts
+
+    def _damaged(self) -> DataError:
+        return DataError(
+            f"the import {self._path} is damaged; import its file again, or remove it with: "
+            f"advisor catalog import --remove {self.name}"
+        )
+
+
+def imported_files(folder: Path, *, but: str = "") -> list[ImportedFiles]:
+    """Every import in a folder, `but` one, by name; none where there is no folder."""
+    return [ImportedFiles(folder / f"{name}{IMPORT_SUFFIX}") for name in import_names(folder) if name != but]
+
+
+def import_clouds(folder: Path, *, but: str = "") -> set[str]:
+    """Clouds that stored imports brought, `but` one of them."""
+    return {cloud for files in imported_files(folder, but=but) for cloud in files.manifest["clouds"]}
+
+
+def import_names(folder: Path) -> list[str]:
+    """Names of the stored imports, damaged ones included."""
+    return _names(folder, IMPORT_SUFFIX)
+
+
+def store_import(folder: Path, name: str, manifest: Mapping[str, Any], tables: Mapping[str, str]) -> None:
+    """Write one import whole, in place of an earlier one of that name."""
+    content = json.dumps(tables, sort_keys=True)
+    head = dict(manifest) | {
+        "schema": IMPORT_SCHEMA,
+        "tables": sorted(tables),
+        "sha256": hashlib.sha256(content.encode()).hexdigest(),
+    }
+    head["digest"] = _digest(head)
+    _make(folder)
+    write_whole(folder / f"{name}{IMPORT_SUFFIX}", f"{json.dumps(head, sort_keys=True)}\n{content}")
+
+
+def remove_import(folder: Path, name: str) -> None:
+    """Take an import away; `UsageError` with near names where there is none of that name."""
+    known = import_names(folder)
+    if name not in known:
+        if not known:
+            raise UsageError(f"there is no import '{name}': nothing has been imported")
+        raise unknown_name("import", name, known)
+    (folder / f"{name}{IMPORT_SUFFIX}").unlink()
+
+
+def _digest(head: Mapping[str, Any]) -> str:
+    rest = {key: value for key, value in head.items() if key != "digest"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def _names(folder: Path, suffix: str) -> list[str]:
+    return sorted(path.name.removesuffix(suffix) for path in folder.glob(f"*{suffix}"))
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"cannot make '{folder}': {error.strerror}") from error

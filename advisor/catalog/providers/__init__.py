@@ -1,0 +1,45 @@
+"""Price lists that a user can import, a module each: see `Provider`.
+
+A list tells prices of types that the bundle has (`Told.overlays`), or offers of clouds that it lacks
+(`Told.rows`). What all providers share is in `rows`, what lists in JSON share in `objects`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from advisor.catalog.catalog import Catalog
+from advisor.catalog.providers import disk_prices, ec2instances, facts, gpu_hours, own_offers, skypilot
+from advisor.catalog.providers.rows import PriceFile, Told
+from advisor.errors import UsageError
+from advisor.messages import Message
+
+
+class Provider(Protocol):
+    """A module that reads the files of one source."""
+
+    def reads(self, file: PriceFile) -> bool:
+        """Whether a file is of this source, by its columns or its JSON."""
+
+    def told(self, file: PriceFile, catalog: Catalog) -> Told:
+        """What the file tells; `catalog` gives the data sheets and the known types. `UsageError` with the
+        place and the reason for what cannot be: then nothing is imported."""
+
+
+# The first that reads a file takes it; a CSV of nobody else is the user's own.
+PROVIDERS: tuple[Provider, ...] = (ec2instances, gpu_hours, disk_prices, facts, skypilot, own_offers)
+
+
+def provider_of(file: PriceFile) -> Provider:
+    """The provider of a file; `UsageError` where no one reads it."""
+    for provider in PROVIDERS:
+        if provider.reads(file):
+            return provider
+    raise UsageError(
+        "this JSON is none of the price lists that can be read",
+        hint=Message(
+            "rows of a tracker have a provider, a GPU and a price in US dollars; "
+            "ec2instances.info lists types with their pricing"
+        ),
+        field="file",
+    )
