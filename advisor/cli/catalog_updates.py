@@ -11,19 +11,21 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title
-from advisor.catalog.overlay import own_imports, remove_import
+from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
+from advisor.infra.live.asking import NO_CREDENTIALS
 from advisor.messages import Message
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.requests import today
 from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
+from advisor.render.refreshing import kept_document, kept_text, refresh_document, refresh_text
 from advisor.render.text import table
 
 _USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
@@ -212,7 +214,7 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
 
 
 def _import_from(url: str, output: str, *, accept_implausible: bool) -> None:
-    from advisor.answers.live.trackers import imported_from
+    from advisor.answers.live.refreshing import imported_from
 
     imported = imported_from(
         url,
@@ -227,24 +229,17 @@ def _import_from(url: str, output: str, *, accept_implausible: bool) -> None:
 
 def _named_cloud(cloud: str) -> list[str]:
     """The cloud that the user named, else every one of which something is kept."""
-    from advisor.catalog.overlay import overlay_clouds
-
     context = click.get_current_context()
     named = context.get_parameter_source("cloud") is ParameterSource.COMMANDLINE
     return [cloud] if named else overlay_clouds(own_imports())
 
 
 def _forget(clouds: list[str]) -> None:
-    from advisor.catalog.overlay import forget_overlay
-
     done = [cloud for cloud in clouds if forget_overlay(own_imports(), cloud)]
     click.echo("back to the snapshot" if done else "nothing had been refreshed", err=True)
 
 
 def _show(clouds: list[str], output: str) -> None:
-    from advisor.catalog.overlay import read_overlay
-    from advisor.render.refreshing import kept_document, kept_text
-
     kept = {cloud: read_overlay(own_imports(), cloud) for cloud in clouds}
     click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
 
@@ -260,10 +255,9 @@ def _refresh(
     url: str | None,
     key_variable: str | None,
 ) -> None:
-    from advisor.answers.live.lists import Access, price_list
-    from advisor.answers.live.refreshing import Wanted, refresh, types_to_ask
-    from advisor.infra.live.failures import NO_CREDENTIALS
-    from advisor.render.refreshing import refresh_document, refresh_text
+    from advisor.answers.live.asking import PriceQuestion  # boto3 is imported only here
+    from advisor.answers.live.refreshing import refresh, types_to_ask
+    from advisor.infra.live.lists import Access, price_list
 
     def say(line: str) -> None:
         click.echo(line, err=True)
@@ -282,16 +276,19 @@ def _refresh(
         )
     if len(markets) < len(MARKETS[market]):
         say(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
-    place = _region(cloud, region)
-    wanted = Wanted(
+    region = _region(cloud, region)
+    query = OfferQuery(cloud=cloud, instances=names, **hardware_fields(hardware))
+    # The snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
+    asked = types_to_ask(known.shipped, region, query if names else replace(query, accelerated=True))
+    question = PriceQuestion(
         prices=prices,
-        region=place,
-        markets=markets,
-        names=types_to_ask(_bundled(), place, _query(cloud, names, hardware)),
+        names=asked,
+        region=region,
+        known=known,
         today=today(),
         accept_implausible=accept_implausible,
     )
-    refreshed = refresh(wanted, known, own_imports(), say)
+    refreshed = refresh(question, markets, own_imports(), say)
     if output == "json":
         click.echo(json.dumps(refresh_document(refreshed), indent=2))
     else:
@@ -306,25 +303,12 @@ def _refresh(
 
 
 def _region(cloud: str, region: str | None) -> str:
-    place = region or DEFAULT_REGION.get(cloud)
-    if place is None:
-        some = _USUAL_REGIONS[cloud]
+    named = region or DEFAULT_REGION.get(cloud)
+    if named is None:
         raise UsageError(
             "{cloud} needs a region",
             cloud=cloud,
             field="region",
-            hint=Message("such as {regions}", regions=some),
+            hint=Message("such as {regions}", regions=_USUAL_REGIONS[cloud]),
         )
-    return place
-
-
-def _bundled() -> Catalog:
-    """The snapshot alone: a type that was withdrawn by an earlier answer is asked for again."""
-    from advisor.catalog.bundle import DATA_FOLDER
-
-    return load_catalog(DATA_FOLDER)
-
-
-def _query(cloud: str, names: tuple[str, ...], hardware: HardwareFilter) -> OfferQuery:
-    query = OfferQuery(cloud=cloud, instances=names, **hardware_fields(hardware))
-    return query if names else replace(query, accelerated=True)
+    return named

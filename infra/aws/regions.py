@@ -15,7 +15,7 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.findings import Finding, good, missing, not_checked, without
 from advisor.infra.aws.launch_options import Image, LaunchOption
-from advisor.infra.live.spot import newest_by_zone
+from advisor.infra.live.ec2 import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:
 # its only Python beyond 3.10 is 3.11.0rc1, with which torch 2.12 and newer cannot be imported.

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from advisor.errors import LiveError
-from advisor.infra.live.failures import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
+from advisor.infra.live.asking import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
 
 # Seconds. A person waits: four tries of this, then the snapshot answers.
 CONNECT_SECONDS = 3

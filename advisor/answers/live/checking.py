@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.live.lists import PriceList, price_list
-from advisor.answers.live.offerings import Offerings, ask_offerings
-from advisor.answers.live.prices import Question, ask_prices
-from advisor.answers.live.refreshing import refreshed_of
+from advisor.answers.live.asking import Offerings, PriceQuestion, ask_offerings, ask_prices
+from advisor.answers.live.refreshing import overlay_of
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
 from advisor.catalog.overlay import Overlay
@@ -29,8 +27,9 @@ from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
 from advisor.engine.prices import fresh_answer
 from advisor.errors import LiveError
-from advisor.infra.live.deadlines import Deadline
-from advisor.infra.live.facts import vcpu_quota
+from advisor.infra.live.asking import Deadline
+from advisor.infra.live.ec2 import vcpu_quota
+from advisor.infra.live.lists import PriceList, price_list
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
@@ -113,7 +112,7 @@ class _Asking:
         for (cloud, region, market), names in by_region.items():
             sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
             told, answers = self._told_of(cloud, region, market, names)
-            newer = refreshed_of(region, self._today, told.offered, answers)
+            newer = overlay_of(region, self._today, told.offered, answers)
             self._told[cloud] = self._told.get(cloud, Overlay()).under(newer)
             for answer in answers:
                 self._note(cloud, answer, told.offered.get(answer.instance_type))
@@ -127,7 +126,7 @@ class _Asking:
         known, told = self.catalog, None
         if cloud == AWS:
             told = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
-        told = told or Offerings({}, ())
+        told = told or Offerings({})
         self.warnings += told.warnings
         # One list of Google's holds everything: it may take all the time that is left.
         each = None if cloud == AWS else TOTAL_SECONDS
@@ -147,15 +146,10 @@ class _Asking:
         known = self.catalog
         if cloud not in self._lists:
             self._lists[cloud] = price_list(cloud, known)
-        question = Question(
-            prices=self._lists[cloud],
-            names=names,
-            region=region,
-            market=market,
-            known=known,
-            today=self._today,
+        question = PriceQuestion(
+            prices=self._lists[cloud], names=names, region=region, known=known, today=self._today
         )
-        return list(ask_prices(question))
+        return list(ask_prices(question, market))
 
     def _note(self, cloud: str, answer: PriceAnswer, offered: bool | None) -> None:
         name, region, market = answer.instance_type, answer.region, answer.market

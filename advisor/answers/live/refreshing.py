@@ -1,25 +1,28 @@
-"""`advisor catalog refresh`: what a cloud tells today, laid over the snapshot; all or nothing."""
+"""`advisor catalog refresh`: what a cloud tells today, laid over the snapshot, or what a tracker of rental
+prices tells, taken as `advisor catalog import` takes a file; all or nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+import tempfile
+from collections.abc import Iterable, Sequence
 from datetime import date
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from urllib.parse import urlsplit
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.answers.live.lists import PriceList
-from advisor.answers.live.offerings import Offerings, ask_offerings, believed
-from advisor.answers.live.prices import Question, ask_prices
+from advisor.answers.live.asking import Offerings, PriceQuestion, ask_offerings, ask_prices, without_vanished
 from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog.importing import Imported, import_file
 from advisor.catalog.live import cloud_title
 from advisor.catalog.match import matches_instance
 from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.deadlines import Deadline, each_within
+from advisor.infra.live.asking import Deadline, each_within
+from advisor.infra.live.web import Say, checked_url, download
 
 # Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is
 # one answer, fetched whole.
@@ -27,18 +30,7 @@ ANSWER_SECONDS = 60.0
 WHOLE_LIST_SECONDS = 600.0
 # A line of progress for so many answers.
 TOLD_EVERY = 10
-Say = Callable[[str], None]
-
-
-class Wanted(Struct, frozen=True, kw_only=True):
-    """Which prices are to be refreshed, from whom; see `types_to_ask`."""
-
-    prices: PriceList
-    region: str
-    markets: tuple[Market, ...]
-    names: tuple[str, ...]
-    today: date
-    accept_implausible: bool = False
+TRACKER_SECONDS = 120.0
 
 
 def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str, ...]:
@@ -67,29 +59,30 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
     return tuple(names)
 
 
-def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
+def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, say: Say) -> Refresh:
     """Ask, judge against what is known, and keep what is believed in `folder`.
 
     `LiveError` where the cloud cannot be asked: then nothing has changed, as after Ctrl-C.
     """
-    cloud = wanted.prices.cloud
-    offerings = _offerings(wanted, known, say)
-    names = [name for name in wanted.names if offerings.offered.get(name, True)]
-    answers = [one for market in wanted.markets for one in _prices(wanted, market, names, known, say)]
-    if wanted.prices.by_type and not wanted.prices.has_account:
-        offerings = _gone_from_list(wanted, answers, known)
-    newer = refreshed_of(wanted.region, wanted.today, offerings.offered, answers)
+    cloud, region, known = question.prices.cloud, question.region, question.known
+    offerings = _offerings(question, say)
+    names = [name for name in question.names if offerings.offered.get(name, True)]
+    answers = [one for market in markets for one in _prices(replace(question, names=names), market, say)]
+    if question.prices.by_type and not question.prices.has_account:
+        offerings = _gone_from_list(question, answers)
+    newer = overlay_of(region, question.today, offerings.offered, answers)
     # Who tells no price that can be believed is not believed about anything else.
     sound = newer and (newer.prices or not answers)
     file = str(keep_overlay(folder, cloud, newer)) if sound else ""
-    known_there = {name: known.is_offered(name, wanted.region, cloud) for name in wanted.names}
-    changed = [name for name, there in offerings.offered.items() if there != known_there[name]]
+    changed = [
+        name for name, there in offerings.offered.items() if there != known.is_offered(name, region, cloud)
+    ]
     return Refresh(
         cloud=cloud,
-        as_of=wanted.today,
-        region=wanted.region,
-        markets=wanted.markets,
-        asked=wanted.names,
+        as_of=question.today,
+        region=region,
+        markets=markets,
+        asked=tuple(question.names),
         answers=tuple(answers),
         withdrawn=tuple(name for name in changed if not offerings.offered[name]),
         returned=tuple(name for name in changed if offerings.offered[name]),
@@ -98,9 +91,7 @@ def refresh(wanted: Wanted, known: Catalog, folder: Path, say: Say) -> Refresh:
     )
 
 
-def refreshed_of(
-    region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]
-) -> Overlay:
+def overlay_of(region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]) -> Overlay:
     """What was told and is believed, as it is laid over the snapshot."""
     prices = {
         (answer.instance_type, answer.region, answer.market): answer.told for answer in answers if answer.told
@@ -108,21 +99,21 @@ def refreshed_of(
     return Overlay(prices, {(name, region): (there, today) for name, there in offered.items()})
 
 
-def _offerings(wanted: Wanted, known: Catalog, say: Say) -> Offerings:
-    if not wanted.prices.has_account:
-        return Offerings({}, ())
-    say(f"asking {wanted.region} which of {len(wanted.names)} types it offers")
-    accept = wanted.accept_implausible
+def _offerings(question: PriceQuestion, say: Say) -> Offerings:
+    if not question.prices.has_account:
+        return Offerings({})
+    names, region, accept = question.names, question.region, question.accept_implausible
+    say(f"asking {region} which of {len(names)} types it offers")
     try:
         return Deadline(ANSWER_SECONDS).within(
             "AWS instance type offerings",
-            lambda: ask_offerings(wanted.names, wanted.region, known, accept_implausible=accept),
+            lambda: ask_offerings(names, region, question.known, accept_implausible=accept),
         )
     except LiveError as error:
         return Offerings({}, (f"whether the types are still offered is not known: {error}",))
 
 
-def _gone_from_list(wanted: Wanted, answers: Sequence[PriceAnswer], known: Catalog) -> Offerings:
+def _gone_from_list(question: PriceQuestion, answers: Sequence[PriceAnswer]) -> Offerings:
     """Types whose on-demand price was known, and that a whole list has on none of the markets that
     were asked for: who lists a type no longer does not sell it."""
     listed = {one.instance_type for one in answers if not one.unlisted}
@@ -131,27 +122,46 @@ def _gone_from_list(wanted: Wanted, answers: Sequence[PriceAnswer], known: Catal
         for one in answers
         if one.market is Market.ON_DEMAND and one.before and one.instance_type not in listed
     }
-    every = dict.fromkeys(wanted.names, True) | gone
-    cloud, accept = wanted.prices.cloud, wanted.accept_implausible
-    sure, doubts = believed(every, wanted.region, known, cloud, accept_implausible=accept)
-    return Offerings({name: False for name in gone if name in sure}, tuple(doubts))
+    every = dict.fromkeys(question.names, True) | gone
+    cloud, accept = question.prices.cloud, question.accept_implausible
+    sure = without_vanished(every, question.region, question.known, cloud, accept_implausible=accept)
+    return Offerings({name: False for name in gone if name in sure.offered}, sure.warnings)
 
 
-def _prices(
-    wanted: Wanted, market: Market, names: Sequence[str], known: Catalog, say: Say
-) -> Iterable[PriceAnswer]:
-    question = Question(
-        prices=wanted.prices,
-        names=names,
-        region=wanted.region,
-        market=market,
-        known=known,
-        today=wanted.today,
-        accept_implausible=wanted.accept_implausible,
-    )
-    seconds = ANSWER_SECONDS if wanted.prices.has_account else WHOLE_LIST_SECONDS
-    what = f"{cloud_title(wanted.prices.cloud)}: {market} prices"
-    for number, answer in enumerate(each_within(seconds, what, ask_prices(question)), 1):
-        if number % TOLD_EVERY == 0 or number == len(names):
-            say(f"{market} prices: {number} of {len(names)}")
+def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[PriceAnswer]:
+    seconds = ANSWER_SECONDS if question.prices.has_account else WHOLE_LIST_SECONDS
+    what = f"{cloud_title(question.prices.cloud)}: {market} prices"
+    for number, answer in enumerate(each_within(seconds, what, ask_prices(question, market)), 1):
+        if number % TOLD_EVERY == 0 or number == len(question.names):
+            say(f"{market} prices: {number} of {len(question.names)}")
         yield answer
+
+
+def imported_from(
+    url: str, folder: Path, catalog: Catalog, today: date, say: Say, *, accept_implausible: bool = False
+) -> Imported:
+    """The file at an address, kept in `folder` as an import of its host's name, or as refreshed
+    prices.
+
+    `today` is the date of prices that tell none. `LiveError` where it cannot be fetched, and
+    `UsageError` where it is no price list that is known: then nothing has changed.
+    """
+    address = checked_url(url, "--tracker")
+    host = str(urlsplit(address).hostname)
+    say(f"asking {host}")
+    content = Deadline(TRACKER_SECONDS).within(host, lambda: download(address))
+    with tempfile.TemporaryDirectory() as made:
+        # A price says where it is from by the name of its file.
+        path = Path(made) / _file_name(host, urlsplit(address).path)
+        path.write_bytes(content)
+        return import_file(
+            path, _plain(host), folder, catalog, as_of=today, accept_implausible=accept_implausible
+        )
+
+
+def _file_name(host: str, path: str) -> str:
+    return f"{_plain(host)} {_plain(PurePosixPath(path).name) or 'prices'}"
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:60]

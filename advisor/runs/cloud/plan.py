@@ -255,8 +255,8 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 def bounded_price(aws: Aws) -> PriceOf:
     """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
     estimate bounds nothing."""
-    from advisor.infra.live.deadlines import Deadline
-    from advisor.infra.live.on_demand import on_demand
+    from advisor.infra.live.asking import Deadline
+    from advisor.infra.live.ec2 import on_demand
     from advisor.infra.live.quotes import Quote
 
     catalog = load_catalog()

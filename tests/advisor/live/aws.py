@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
 
-from advisor.answers.live.lists import price_list
-from advisor.answers.live.refreshing import Wanted, refresh
+from advisor.answers.live.asking import PriceQuestion
+from advisor.answers.live.refreshing import refresh
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Market
 from advisor.domain.live import Refresh
+from advisor.infra.live.lists import price_list
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)
@@ -42,15 +43,10 @@ def refreshed(
 ) -> tuple[Refresh, Catalog]:
     """Refresh some types; the summary, and the catalogue that later commands see."""
     known = load_catalog(imports=folder)
-    wanted = Wanted(
-        prices=price_list("aws", known),
-        region=REGION,
-        markets=markets or (Market.ON_DEMAND,),
-        names=tuple(names),
-        today=today,
-        **more,
+    question = PriceQuestion(
+        prices=price_list("aws", known), names=tuple(names), region=REGION, known=known, today=today, **more
     )
-    told = refresh(wanted, known, folder, say)
+    told = refresh(question, markets or (Market.ON_DEMAND,), folder, say)
     return told, load_catalog(imports=folder)
 
 

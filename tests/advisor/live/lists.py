@@ -8,7 +8,7 @@ from scipy.optimize import nnls
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import Market
-from advisor.infra.live.gcp_machines import Part, parts
+from advisor.infra.live.gcp import Part, parts
 from tests.infra.live.listed import Listed, meter, sku, spot_meter
 
 BUNDLED = load_catalog(DATA_FOLDER)

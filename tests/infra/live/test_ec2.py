@@ -9,9 +9,8 @@ from moto import mock_aws
 
 from advisor.catalog import load_catalog
 from advisor.domain import Market
-from advisor.infra.live.facts import Facts, facts, offered, vcpu_quota
+from advisor.infra.live.ec2 import Facts, facts, newest_by_zone, offered, spot, vcpu_quota
 from advisor.infra.live.quotes import NoQuote, Quote
-from advisor.infra.live.spot import newest_by_zone, spot
 from tests.infra.live.recorded import Recorded
 
 TODAY = date(2026, 11, 21)

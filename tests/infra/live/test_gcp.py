@@ -14,8 +14,7 @@ from advisor.catalog import load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError
-from advisor.infra.live.gcp import KEY_HEADER, GcpPrices, rates
-from advisor.infra.live.gcp_machines import parts
+from advisor.infra.live.gcp import KEY_HEADER, GcpPrices, parts, rates
 from advisor.infra.live.quotes import NoQuote, Quote
 from advisor.infra.live.web import WebList
 from tests.infra.live.listed import GCP, KEY, Listed, sku

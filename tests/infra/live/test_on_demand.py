@@ -8,7 +8,7 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.on_demand import on_demand
+from advisor.infra.live.ec2 import on_demand
 from advisor.infra.live.quotes import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 

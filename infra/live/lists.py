@@ -14,9 +14,11 @@ from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live import aws_public, azure, gcp
-from advisor.infra.live.failures import NO_CREDENTIALS
+from advisor.infra.live.asking import NO_CREDENTIALS
+from advisor.infra.live.ec2 import on_demand, spot
 from advisor.infra.live.quotes import NoQuote, Quote
-from advisor.infra.live.web import WebList, checked_url
+from advisor.infra.live.session import has_credentials
+from advisor.infra.live.web import Say, WebList, checked_url
 from advisor.messages import Message
 
 URL_VARIABLES = {"aws": "ADVISOR_AWS_URL", "azure": "ADVISOR_AZURE_URL", "gcp": "ADVISOR_GCP_URL"}
@@ -26,7 +28,6 @@ _KEY_HINT = (
     "make an API key for the Cloud Billing API in Google's console, and put it into the variable {variable}"
 )
 
-Say = Callable[[str], None]
 Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 
@@ -91,10 +92,6 @@ def price_list(
 def _aws(access: Access, say: Say) -> PriceList:
     """boto3 takes addresses and credentials out of its own variables and files; without them the
     list is read that AWS publishes for everybody."""
-    from advisor.infra.live.on_demand import on_demand
-    from advisor.infra.live.session import has_credentials
-    from advisor.infra.live.spot import spot
-
     if access.url is not None or (access.whole and not has_credentials()):
         index = WebList(service=aws_public.SERVICE, url=_url(AWS, access, aws_public.URL))
         own = os.environ.get(SPOT_URL_VARIABLE)

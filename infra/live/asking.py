@@ -1,4 +1,4 @@
-"""Asking that ends in time, whatever hangs or trickles."""
+"""Asking that ends in time, whatever hangs or trickles, and what goes wrong alike with every cloud."""
 
 from __future__ import annotations
 
@@ -9,6 +9,25 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
 from advisor.errors import LiveError
+
+# Codes of errors by which programs decide whether to ask again.
+NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
+
+
+def late(service: str) -> LiveError:
+    """It accepted the question and stayed silent."""
+    return LiveError("{service} did not answer in time", hint="ask again later", service=service)
+
+
+def unreachable(service: str) -> LiveError:
+    """No connection."""
+    return LiveError("{service} cannot be reached from here", hint="ask without it", service=service)
+
+
+def unreadable(service: str) -> LiveError:
+    """An answer of another form than the service documents."""
+    return LiveError("{service} answered what cannot be read", hint="is a proxy in between?", service=service)
+
 
 Answer = TypeVar("Answer")
 
