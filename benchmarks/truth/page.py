@@ -78,7 +78,7 @@ _DECISIONS = (
     ("the GPU", "decisions-gpu"),
 )
 # What a change of settings brings, by what is left out.
-_GAINS = (("nothing", "gains"), ("the class of networks", "gains-family"), ("the GPU", "gains-gpu"))
+_GAINS = (("the class of networks", "gains-family"), ("the GPU", "gains-gpu"))
 _MUST_DECIDE = {"without_trial": "85 / 97 / 5", "with_one_trial": "95 / 99.5 / 2"}
 
 _HEAD = """# How good the answers are
@@ -91,7 +91,7 @@ are scored:
 ```
 ROWS=infra/build/performance_sources/observations.csv.gz
 python -m benchmarks.truth --rows $ROWS --json [OPTIONS] > DIR/NAME.json
-python -m benchmarks.truth --rows $ROWS --json --gains [--refit-without ..] > DIR/gains[-NAME].json
+python -m benchmarks.truth --rows $ROWS --json --gains --refit-without family|gpu > DIR/gains-NAME.json
 python -m benchmarks.decisions --json [--refit-without network|gpu] > DIR/decisions-NAME.json
 ```
 

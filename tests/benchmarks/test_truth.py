@@ -261,7 +261,7 @@ def test_a_gain_is_scored_beside_the_median_of_all():
     compiled = next(one for one in document["groups"] if one["change"] == "compile")
     assert compiled["always_the_median_mean_percent"] == 0.0
     assert compiled["always_nothing_mean_percent"] == pytest.approx(20.0)
-    assert "| nothing | compile, inference | 1 | +20 % |" in page({"gains": document})
+    assert "| the GPU | compile, inference | 1 | +20 % |" in page({"gains-gpu": document})
 
 
 def test_the_page_marks_misses_and_tells_what_was_not_scored():

@@ -193,8 +193,8 @@ def _tuning(document: Document | None) -> Iterator[str]:
     yield "18 % without the GPU.\n"
     yield from _heads("left out", "rows", "mean / median", "bias", "held", "half width", "n")
     for row in document["tables"]:
-        if row["by"] in ("all", "method"):
-            aim = _AIMS_OF_TUNING.get(row["left_out"]) if row["by"] == "all" else None
+        if row["by"] == "all":
+            aim = _AIMS_OF_TUNING.get(row["left_out"])
             yield _row(f"the {row['left_out']}", row["group"], *_figures(row, aim))
 
 

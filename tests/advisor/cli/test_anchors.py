@@ -1,6 +1,7 @@
 """`--anchor`: from what a user measured on one GPU to an answer for all others."""
 
 import json
+import shlex
 from importlib.resources import files
 
 import jsonschema
@@ -236,11 +237,7 @@ def test_a_card_with_too_little_memory_is_rejected_by_the_anchors_peak(ask, put)
         "my_net",
         "--anchor",
         put(document),
-        "--batch-size",
-        "64",
-        "--explain-rejected",
-        "-o",
-        "json",
+        *shlex.split("--batch-size 64 --explain-rejected -o json"),
     )
     rejected = {one["instance_type"]: one["reason"] for one in json.loads(out)["rejected"]}
     assert code == 0

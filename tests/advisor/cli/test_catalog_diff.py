@@ -1,6 +1,7 @@
 """`advisor catalog diff`: what changed in prices, and for the specs of saved answers."""
 
 import json
+import shlex
 from datetime import date
 
 import pytest
@@ -8,16 +9,7 @@ import pytest
 from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market, Price
 
-QUESTION = (
-    "--task",
-    "inference",
-    "--model",
-    "googlenet",
-    "--target-throughput",
-    "500",
-    "--region",
-    "us-east-1",
-)
+QUESTION = (*shlex.split("--task inference --model googlenet --target-throughput 500 --region us-east-1"),)
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -50,17 +51,8 @@ def test_a_csv_has_the_count_of_each_spec(ask):
 
 def test_training_takes_several_gpus_and_not_several_instances(ask):
     question = (
-        "recommend",
-        "--task",
-        "training",
-        "--model",
-        "resnet50",
-        "--precision",
-        "amp",
-        "--gpu",
-        "T4",
-        "--target-throughput",
-        "700",
+        *shlex.split("recommend --task training --model resnet50 --precision amp --gpu T4"),
+        *shlex.split("--target-throughput 700"),
     )
     code, out, _ = ask(*question, "-o", "json")
     document = json.loads(out)
@@ -82,12 +74,7 @@ def test_one_gpu_of_several_reaches_what_a_smaller_sister_does(ask):
     rates = []
     for name, most in (("g4dn.8xlarge", "8"), ("g4dn.12xlarge", "1"), ("g4dn.12xlarge", "2")):
         _, out, _ = ask(
-            "predict",
-            "--task",
-            "training",
-            "--model",
-            "resnet50",
-            "--instance",
+            *shlex.split("predict --task training --model resnet50 --instance"),
             name,
             "--batch-size",
             "32",
@@ -122,19 +109,8 @@ def test_an_explanation_is_of_one_of_the_instances(ask):
 
 
 NODES = (
-    "recommend",
-    "--task",
-    "training",
-    "--model",
-    "resnet50",
-    "--precision",
-    "amp",
-    "--gpu",
-    "A10G",
-    "--target-throughput",
-    "4000",
-    "--max-nodes",
-    "4",
+    *shlex.split("recommend --task training --model resnet50 --precision amp --gpu A10G"),
+    *shlex.split("--target-throughput 4000 --max-nodes 4"),
 )
 MEASURED = Path(__file__).parents[2] / "data" / "nodes" / "resnet50-1gbit.json"
 

@@ -1,6 +1,7 @@
 """What a service is asked for: images of so many denoising steps, and requests that no disk has."""
 
 import json
+import shlex
 
 import pytest
 
@@ -9,18 +10,7 @@ from advisor.errors import UsageError
 from advisor.questions.named import Predict
 from advisor.questions.reading import from_texts, from_values, options_of, texts_of
 
-ON = (
-    "--instance",
-    "p6-b200.48xlarge",
-    "--max-gpus",
-    "1",
-    "--precision",
-    "amp",
-    "--batch-size",
-    "2",
-    "-o",
-    "json",
-)
+ON = (*shlex.split("--instance p6-b200.48xlarge --max-gpus 1 --precision amp --batch-size 2 -o"), "json")
 
 
 def _asked(ask, *words):
@@ -70,19 +60,7 @@ def test_an_image_takes_as_long_as_its_passes(ask, words, model, passes):
 
 def test_a_gpu_by_itself_counts_images_too(ask):
     """By the same factor."""
-    gpu = (
-        "predict",
-        "--task",
-        "inference",
-        "--model",
-        "sdxl",
-        "--gpu",
-        "L40S",
-        "-o",
-        "json",
-        "--batch-size",
-        "8",
-    )
+    gpu = (*shlex.split("predict --task inference --model sdxl --gpu L40S -o json --batch-size 8"),)
     once, image = _asked(ask, *gpu, "--steps", "1", "--no-guidance"), _asked(ask, *gpu)
     rates = [each["predicted"]["throughput"]["median"] for each in (once, image)]
     assert "(60 passes)" in image["assumptions"][0]

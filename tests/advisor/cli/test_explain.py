@@ -1,6 +1,7 @@
 """`--explain` on the command line."""
 
 import json
+import shlex
 from importlib.resources import files
 
 import jsonschema
@@ -27,12 +28,7 @@ def test_predict_and_recommend_explain_alike(ask):
     chosen = json.loads(ask(*QUESTION, "--explain", "-o", "json")[1])
     pick = chosen["recommendation"]
     _, out, _ = ask(
-        "predict",
-        "--task",
-        "inference",
-        "--model",
-        "googlenet",
-        "--batch-size",
+        *shlex.split("predict --task inference --model googlenet --batch-size"),
         str(pick["batch_size"]),
         "--instance",
         pick["instance_type"],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from advisor.cli.main import run
@@ -12,24 +14,8 @@ from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.sweep_questions import SweepRun
 
 ON_AWS = (
-    "--networks",
-    "resnet50",
-    "--tasks",
-    "training",
-    "--vcpus",
-    "1",
-    "--memory",
-    "4GiB",
-    "--disks",
-    "gp3",
-    "--on",
-    "aws",
-    "--instance",
-    "g4dn.xlarge",
-    "--budget",
-    "5USD",
-    "--owner",
-    "ada",
+    *shlex.split("--networks resnet50 --tasks training --vcpus 1 --memory 4GiB --disks gp3 --on"),
+    *shlex.split("aws --instance g4dn.xlarge --budget 5USD --owner ada"),
 )
 # As <aws.scheduler.scheduled-time> is written.
 FIRST, SECOND = "2026-11-16T02:00:00Z", "2026-11-23T02:00:00Z"

@@ -1,6 +1,7 @@
 """The commands about language models, with the bundled models, rates and prices."""
 
 import json
+import shlex
 
 import openpyxl
 import pytest
@@ -349,20 +350,8 @@ def test_prompts_cost_the_same_before_short_and_long_answers(told):
     words = [
         "recommend",
         *SERVE,
-        "--input-tokens",
-        "4000",
-        "--target-requests-per-s",
-        "20",
-        "--max-ttft-ms",
-        "2000",
-        "--max-count",
-        "20",
-        "--gpu",
-        "L40S,H100,L4",
-        "--allow-extrapolation",
-        "-o",
-        "json",
-        "--output-tokens",
+        *shlex.split("--input-tokens 4000 --target-requests-per-s 20 --max-ttft-ms 2000 --max-count"),
+        *shlex.split("20 --gpu L40S,H100,L4 --allow-extrapolation -o json --output-tokens"),
     ]
     usd = []
     for tokens in ("1", "2", "4", "16"):

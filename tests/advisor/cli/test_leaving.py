@@ -1,6 +1,7 @@
 """Ctrl-C and SIGTERM at any moment of a sweep: nothing is left, and it is said how to go on."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -101,21 +102,8 @@ def test_a_sweep_can_be_ended_in_every_phase(tmp_path, phase, executor, number, 
     images.mkdir()
     write_samples(images, range(16), seed=0)
     process = started(
-        "-m",
-        "advisor",
-        "sweep",
-        "run",
-        "--networks",
-        "googlenet",
-        "--tasks",
-        "preprocessing",
-        "--vcpus",
-        "1",
-        "--memory",
-        "1GiB",
-        "--disks",
-        "unlimited",
-        "--executor",
+        *shlex.split("-m advisor sweep run --networks googlenet --tasks preprocessing --vcpus 1"),
+        *shlex.split("--memory 1GiB --disks unlimited --executor"),
         executor,
         *(() if phase is making else ("--data", str(images))),
         env={**os.environ, "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)},

@@ -1,6 +1,7 @@
 """Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code."""
 
 import errno
+import shlex
 import subprocess
 import sys
 
@@ -83,18 +84,8 @@ def test_a_reader_that_leaves_changes_no_exit_code(output):
     """`2>&1 | head -1` where nothing fits: it is told by the code all the same."""
     command = [
         sys.executable,
-        "-m",
-        "advisor",
-        "recommend",
-        "--task",
-        "inference",
-        "--model",
-        "googlenet",
-        "--target-throughput",
-        "500",
-        "--max-price",
-        "0.01",
-        "-o",
+        *shlex.split("-m advisor recommend --task inference --model googlenet --target-throughput"),
+        *shlex.split("500 --max-price 0.01 -o"),
         output,
     ]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as child:

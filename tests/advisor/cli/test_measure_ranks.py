@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -100,13 +101,7 @@ def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
     """Not the table that torchrun makes of it; here the training takes a batch of no memory."""
     code, _, err = ask(
         *TRAINING,
-        "--ranks",
-        "2",
-        "--batch-size",
-        "1000000",
-        "--minutes",
-        "0.05",
-        "--out",
+        *shlex.split("--ranks 2 --batch-size 1000000 --minutes 0.05 --out"),
         str(tmp_path / "anchor.json"),
     )
     assert code == 1

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -29,18 +30,8 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
             "measure",
             "--endpoint",
             endpoint.url,
-            "--model",
-            "org/Model-8B",
-            "--gpu",
-            "L4",
-            "--engine",
-            "vllm",
-            "--precision",
-            "fp8",
-            "--concurrency",
-            "4,1",
-            "--rate",
-            "20",
+            *shlex.split("--model org/Model-8B --gpu L4 --engine vllm --precision fp8 --concurrency 4,1"),
+            *shlex.split("--rate 20"),
             *SHORT,
         )
     assert code == 0, told
@@ -127,19 +118,9 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
     with fake_endpoint() as endpoint:
         command = [
             sys.executable,
-            "-m",
-            "advisor",
-            "measure",
-            "--endpoint",
+            *shlex.split("-m advisor measure --endpoint"),
             endpoint.url,
-            "--model",
-            "m",
-            "--concurrency",
-            "1,2",
-            "--minutes",
-            "1",
-            "--output-tokens",
-            "10",
+            *shlex.split("--model m --concurrency 1,2 --minutes 1 --output-tokens 10"),
         ]
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
         with subprocess.Popen(

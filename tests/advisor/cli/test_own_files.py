@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import shutil
 
 import pytest
@@ -64,17 +65,8 @@ def test_every_command_takes_the_file(ask):
     assert own.request.model == "resnet50.py"
     assert own.recommendation.instance_type == of_tiny.recommendation.instance_type
     _, out, _ = ask(
-        "compare",
-        "--task",
-        "training",
-        "--model",
-        "tiny.py,resnet50.py,resnet50",
-        "--gpu",
-        "T4",
-        "--batch-size",
-        "8",
-        "-o",
-        "json",
+        *shlex.split("compare --task training --model tiny.py,resnet50.py,resnet50 --gpu T4"),
+        *shlex.split("--batch-size 8 -o json"),
     )
     rates = [row["predicted"]["throughput"]["median"] for row in json.loads(out)["rows"]]
     assert rates[0] == pytest.approx(rates[1], rel=1e-6)
@@ -84,20 +76,8 @@ def test_every_command_takes_the_file(ask):
     _, out, _ = ask("report", "--task", "training", "--model", "resnet50.py", "--format", "json")
     assert json.loads(out)["workloads"][0]["recommendation"]["request"]["model"] == "resnet50.py"
     planned = (
-        "sweep",
-        "plan",
-        "--networks",
-        "resnet50.py",
-        "--tasks",
-        "inference",
-        "--vcpus",
-        "1",
-        "--memory",
-        "2GiB",
-        "--disks",
-        "gp3",
-        "-o",
-        "json",
+        *shlex.split("sweep plan --networks resnet50.py --tasks inference --vcpus 1 --memory 2GiB"),
+        *shlex.split("--disks gp3 -o json"),
     )
     code, _, err = ask(*planned)
     assert (code, "give --accelerator cpu" in err) == (2, True)

@@ -1,6 +1,7 @@
 """`advisor predict` of types that cannot be priced or judged, and where a price is from."""
 
 import json
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -172,14 +173,7 @@ def test_an_instance_of_another_cloud_than_is_asked_for_is_refused(ask, place):
 
 def test_a_region_of_the_default_cloud_says_nothing_of_another_clouds_type(ask):
     code, _, err = ask(
-        "predict",
-        "--task",
-        "training",
-        "--model",
-        "resnet50",
-        "--instance",
-        "g2-standard-4",
-        "--region",
+        *shlex.split("predict --task training --model resnet50 --instance g2-standard-4 --region"),
         "us-central1",
     )
     assert code == 2

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
@@ -185,12 +186,7 @@ def test_predict_and_recommend_agree_on_an_instance(ask):
     chosen = strict_json(ask(*QUESTION, "--target-throughput", "500", "-o", "json")[1])
     pick = chosen["recommendation"]
     _, out, _ = ask(
-        "predict",
-        "--task",
-        "inference",
-        "--model",
-        "googlenet",
-        "--batch-size",
+        *shlex.split("predict --task inference --model googlenet --batch-size"),
         str(pick["batch_size"]),
         "--instance",
         pick["instance_type"],
@@ -216,16 +212,8 @@ def test_24_gib_means_cards_sold_with_24_gib(ask):
 
 
 CONSTRAINTS = (
-    "--gpu",
-    "24GiB..,cc8.0..8.9",
-    "--vcpus",
-    "8..16",
-    "--memory",
-    "32GiB..",
-    "--disk",
-    "gp3,local",
-    "--quota",
-    "G=8",
+    *shlex.split("--gpu 24GiB..,cc8.0..8.9 --vcpus 8..16 --memory 32GiB.. --disk gp3,local"),
+    *shlex.split("--quota G=8"),
 )
 
 
@@ -326,15 +314,7 @@ def test_what_each_sample_waits_for_is_read_once_in_inference_and_cached_in_trai
             "predict",
             "--task",
             task,
-            "--model",
-            "alexnet",
-            "--precision",
-            "amp",
-            "--instance",
-            "p4d.24xlarge",
-            "--disk",
-            "st1:500GiB",
-            "-o",
+            *shlex.split("--model alexnet --precision amp --instance p4d.24xlarge --disk st1:500GiB -o"),
             "json",
         )
         rates[task] = strict_json(out)["stage_rates"]["storage"]
@@ -454,17 +434,7 @@ def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(ask):
 
 
 def test_arm_and_a_cpu_of_unknown_speed_are_told(ask):
-    words = (
-        "recommend",
-        "--task",
-        "preprocessing",
-        "--model",
-        "resnet50",
-        "--epochs",
-        "1",
-        "--max-hours",
-        "1",
-    )
+    words = (*shlex.split("recommend --task preprocessing --model resnet50 --epochs 1 --max-hours 1"),)
     document, text = strict_json(ask(*words, "-o", "json")[1]), ask(*words)[1]
     jsonschema.validate(document, SCHEMA)
     pick = document["recommendation"]

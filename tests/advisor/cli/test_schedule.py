@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import sys
 from contextlib import closing
 from importlib.resources import files
@@ -20,20 +21,8 @@ SCHEMAS = files("advisor.render") / "schemas"
 WEEKLY = ("--cron", "0 3 * * 1", "--timezone", "Europe/Berlin")
 SWEEP = ("sweep", "run", "--preset", "small")
 GRID = (
-    "sweep",
-    "run",
-    "--networks",
-    "resnet50",
-    "--tasks",
-    "training",
-    "--vcpus",
-    "1,2",
-    "--memory",
-    "4GiB",
-    "--disks",
-    "gp3",
-    "--accelerator",
-    "emulated:T4",
+    *shlex.split("sweep run --networks resnet50 --tasks training --vcpus 1,2 --memory 4GiB"),
+    *shlex.split("--disks gp3 --accelerator emulated:T4"),
 )
 ON_AWS = (*GRID, "--on", "aws", "--instance", "g4dn.xlarge", "--budget", "5USD")
 REPORT = {

@@ -1,5 +1,6 @@
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -20,18 +21,8 @@ from advisor.sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
 GRID = (
-    "--networks",
-    "googlenet",
-    "--tasks",
-    "preprocessing",
-    "--vcpus",
-    "0.5,1",
-    "--memory",
-    "1GiB",
-    "--disks",
-    "unlimited",
-    "--accelerator",
-    "cpu",
+    *shlex.split("--networks googlenet --tasks preprocessing --vcpus 0.5,1 --memory 1GiB --disks"),
+    *shlex.split("unlimited --accelerator cpu"),
 )
 CLUSTER = ("plan", *GRID, "--ray-address", "h:6379")
 
@@ -134,14 +125,8 @@ def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(asked, said):
 
 def test_the_settings_of_a_step_are_part_of_the_trial():
     asked = (
-        "--tasks",
-        "inference",
-        "--memory-format",
-        "contiguous,channels_last",
-        "--stack",
-        "eager,compile",
-        "--measure-seconds",
-        "7",
+        *shlex.split("--tasks inference --memory-format contiguous,channels_last --stack"),
+        *shlex.split("eager,compile --measure-seconds 7"),
     )
     trials = json.loads(ask("plan", *GRID, "-o", "json", *asked))["trials"]
     workloads = [one["trial"]["workload"] for one in trials]
@@ -306,17 +291,11 @@ def test_a_killed_sweep_leaves_nothing_and_goes_on(images, tmp_path):
     """kill -9 in the middle of the second trial: one row is kept, one trial is measured again."""
     command = [
         sys.executable,
-        "-m",
-        "advisor",
-        "sweep",
-        "run",
+        *shlex.split("-m advisor sweep run"),
         *GRID,
         "--data",
         str(images),
-        "--executor",
-        "process",
-        "-o",
-        "json",
+        *shlex.split("--executor process -o json"),
     ]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     sweeping = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)

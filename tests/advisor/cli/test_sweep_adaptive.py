@@ -1,6 +1,7 @@
 """`sweep plan --adaptive` and `sweep simulate`, as a user calls them."""
 
 import json
+import shlex
 
 import pytest
 from click.testing import CliRunner
@@ -9,18 +10,8 @@ from advisor.cli.sweep import sweep
 from advisor.errors import AdvisorError, DataError, UsageError
 
 GRID = (
-    "--networks",
-    "googlenet",
-    "--tasks",
-    "inference",
-    "--vcpus",
-    "0.5,1",
-    "--memory",
-    "1GiB,2GiB,4GiB",
-    "--disks",
-    "slow=12MiB/s,unlimited",
-    "--accelerator",
-    "emulated:T4",
+    *shlex.split("--networks googlenet --tasks inference --vcpus 0.5,1 --memory 1GiB,2GiB,4GiB"),
+    *shlex.split("--disks slow=12MiB/s,unlimited --accelerator emulated:T4"),
 )
 TABLE = "nodes,kind,usd_per_hour,throughput\n" + "".join(
     f"{nodes},{kind},{nodes * price:g},{nodes**0.9 * rate:g}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
@@ -27,33 +28,13 @@ from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
 
 GRID = (
-    "sweep",
-    "run",
-    "--networks",
-    "resnet50",
-    "--tasks",
-    "training",
-    "--vcpus",
-    "1,2",
-    "--memory",
-    "4GiB",
-    "--disks",
-    "gp3,st1:500GiB",
+    *shlex.split("sweep run --networks resnet50 --tasks training --vcpus 1,2 --memory 4GiB"),
+    *shlex.split("--disks gp3,st1:500GiB"),
 )
 ON_AWS = (
     *GRID,
-    "--on",
-    "aws",
-    "--instance",
-    "g4dn.xlarge",
-    "--budget",
-    "5USD",
-    "--owner",
-    "ada",
-    "--sweep-id",
-    "nightly",
-    "--instance-profile",
-    "none",
+    *shlex.split("--on aws --instance g4dn.xlarge --budget 5USD --owner ada --sweep-id nightly"),
+    *shlex.split("--instance-profile none"),
 )
 
 

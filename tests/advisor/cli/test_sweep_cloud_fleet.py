@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
@@ -22,18 +23,8 @@ from tests.sweeps.builders import measurement, trial
 __all__ = ["account"]
 BOTH = (
     *GRID,
-    "--on",
-    "aws",
-    "--instance",
-    "g4dn.xlarge,g6.xlarge",
-    "--budget",
-    "5USD",
-    "--owner",
-    "ada",
-    "--sweep-id",
-    "nightly",
-    "--instance-profile",
-    "none",
+    *shlex.split("--on aws --instance g4dn.xlarge,g6.xlarge --budget 5USD --owner ada --sweep-id"),
+    *shlex.split("nightly --instance-profile none"),
 )
 
 

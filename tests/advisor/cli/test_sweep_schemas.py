@@ -1,6 +1,7 @@
 """What the commands of sweeps print as JSON keeps the schemas that are shipped."""
 
 import json
+import shlex
 from importlib.resources import files
 
 import jsonschema
@@ -51,19 +52,8 @@ def grid(monkeypatch, tmp_path):
     folder.mkdir()
     write_samples(folder, range(8), seed=0)
     return (
-        "--networks",
-        "alexnet",
-        "--tasks",
-        "inference",
-        "--vcpus",
-        "0.5,1",
-        "--memory",
-        "1GiB,2GiB,4GiB",
-        "--disks",
-        "slow=12MiB/s,unlimited",
-        "--accelerator",
-        "emulated:T4",
-        "--data",
+        *shlex.split("--networks alexnet --tasks inference --vcpus 0.5,1 --memory 1GiB,2GiB,4GiB"),
+        *shlex.split("--disks slow=12MiB/s,unlimited --accelerator emulated:T4 --data"),
         folder,
         "--adaptive",
     )

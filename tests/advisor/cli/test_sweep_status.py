@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -221,11 +222,7 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(tmp_path):
         "sweep",
         "run",
         *described,
-        "--executor",
-        "process",
-        "--usd-per-hour",
-        "1",
-        "--metrics-file",
+        *shlex.split("--executor process --usd-per-hour 1 --metrics-file"),
         str(metrics),
     ]
     ours, theirs = os.openpty()

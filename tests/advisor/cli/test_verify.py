@@ -1,6 +1,7 @@
 """`advisor verify`: one trial, its verdict as an exit code; a wrong question starts nothing."""
 
 import json
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -57,12 +58,7 @@ def measured(monkeypatch):
 def verify(images, target, *more):
     return run(
         [
-            "verify",
-            "--task",
-            "preprocessing",
-            "--model",
-            "googlenet",
-            "--target-throughput",
+            *shlex.split("verify --task preprocessing --model googlenet --target-throughput"),
             target,
             "--data",
             str(images),
@@ -89,16 +85,7 @@ def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(images, m
     out = tmp_path / "run.jsonl"
     assert (
         verify(
-            images,
-            "10",
-            "--instance",
-            "c5.large",
-            "--disk",
-            "gp3:500GiB",
-            "--batch-size",
-            "8",
-            "--out",
-            str(out),
+            images, *shlex.split("10 --instance c5.large --disk gp3:500GiB --batch-size 8 --out"), str(out)
         )
         == 0
     )
@@ -165,15 +152,8 @@ def test_a_negative_target_and_missing_data_are_refused(tmp_path, measured, caps
 def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsys):
     code = run(
         [
-            "verify",
-            "--task",
-            "inference",
-            "--model",
-            "googlenet",
-            "--target-throughput",
-            "99999",
-            "--accelerator",
-            "emulated:T4",
+            *shlex.split("verify --task inference --model googlenet --target-throughput 99999"),
+            *shlex.split("--accelerator emulated:T4"),
         ]
     )
     assert code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import sys
 from contextlib import closing
@@ -28,19 +29,8 @@ from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
 __all__ = ["account"]
 # A machine as small as this one, without a GPU: preprocessing needs none.
 QUESTION = (
-    "verify",
-    "--task",
-    "preprocessing",
-    "--model",
-    "googlenet",
-    "--batch-size",
-    "16",
-    "--samples",
-    "400",
-    "--minutes",
-    "0.1",
-    "--target-throughput",
-    "5",
+    *shlex.split("verify --task preprocessing --model googlenet --batch-size 16 --samples 400"),
+    *shlex.split("--minutes 0.1 --target-throughput 5"),
 )
 ON_AWS = (*QUESTION, "--on", "aws", "--budget", "1USD", "--owner", "ada", "--instance-profile", "none")
 SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
@@ -108,19 +98,8 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
 
 def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, capsys) -> None:
     asked = (
-        "verify",
-        "--task",
-        "inference",
-        "--model",
-        "googlenet",
-        "--target-throughput",
-        "500",
-        "--on",
-        "aws",
-        "--budget",
-        "1USD",
-        "--instance-profile",
-        "none",
+        *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
+        *shlex.split("--budget 1USD --instance-profile none"),
     )
     assert run(["recommend", *asked[1:7], "-o", "json"]) == 0
     chosen = json.loads(capsys.readouterr().out)["recommendation"]
@@ -164,32 +143,10 @@ def test_what_is_meant_for_aws_is_not_done_here(account, capsys) -> None:
 
 
 SERVED = (
-    "verify",
-    "--task",
-    "generation",
-    "--model",
-    "meta-llama/Llama-3.1-8B",
-    "--users",
-    "2",
-    "--input-tokens",
-    "60",
-    "--output-tokens",
-    "10",
-    "--max-tpot-ms",
-    "2000",
-    "--minutes",
-    "0.4",
-    "--instance",
-    "g6.xlarge",
-    "--allow-extrapolation",
-    "--on",
-    "aws",
-    "--budget",
-    "3USD",
-    "--owner",
-    "ada",
-    "--instance-profile",
-    "none",
+    *shlex.split("verify --task generation --model meta-llama/Llama-3.1-8B --users 2"),
+    *shlex.split("--input-tokens 60 --output-tokens 10 --max-tpot-ms 2000 --minutes 0.4"),
+    *shlex.split("--instance g6.xlarge --allow-extrapolation --on aws --budget 3USD --owner ada"),
+    *shlex.split("--instance-profile none"),
 )
 
 

@@ -1,6 +1,7 @@
 """`advisor verify --task generation`: one load of an endpoint settles a spec, or says why not."""
 
 import json
+import shlex
 from pathlib import Path
 
 import jsonschema
@@ -11,18 +12,8 @@ from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
 
 ASKED = (
-    "verify",
-    "--task",
-    "generation",
-    "--model",
-    "meta-llama/Llama-3.1-8B",
-    "--input-tokens",
-    "60",
-    "--output-tokens",
-    "10",
-    "--allow-extrapolation",
-    "--minutes",
-    "0.03",
+    *shlex.split("verify --task generation --model meta-llama/Llama-3.1-8B --input-tokens 60"),
+    *shlex.split("--output-tokens 10 --allow-extrapolation --minutes 0.03"),
 )
 
 
@@ -39,16 +30,7 @@ def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
     """At the users asked for, with an anchor for later questions, and what to take now."""
     with fake_endpoint(tpot_seconds=0.01) as endpoint:
         code, shown, told = verified(
-            ask,
-            endpoint,
-            "--users",
-            "3",
-            "--max-tpot-ms",
-            "200",
-            "--instance",
-            "g6.xlarge",
-            "--out",
-            "anchor.json",
+            ask, endpoint, *shlex.split("--users 3 --max-tpot-ms 200 --instance g6.xlarge --out anchor.json")
         )
         assert endpoint.most_in_flight == 3
     assert code == 0, told
@@ -67,16 +49,7 @@ def test_a_server_that_breaks_its_limit_misses_with_exit_code_3(ask):
         code, shown, _ = verified(
             ask,
             endpoint,
-            "--users",
-            "2",
-            "--max-tpot-ms",
-            "5",
-            "--max-ttft-ms",
-            "5000",
-            "--instance",
-            "g6.xlarge",
-            "-o",
-            "json",
+            *shlex.split("--users 2 --max-tpot-ms 5 --max-ttft-ms 5000 --instance g6.xlarge -o json"),
         )
     document = json.loads(shown)
     schema = Path(schemas.__file__).parent / "schemas" / "serving-verification.schema.json"
@@ -117,14 +90,7 @@ def test_what_cannot_be_verified_is_refused(ask, more, said):
 def test_a_network_is_verified_as_before_and_has_no_endpoint(ask):
     """Options of the other task are refused by name."""
     code, _, told = ask(
-        "verify",
-        "--task",
-        "inference",
-        "--model",
-        "googlenet",
-        "--target-throughput",
-        "5",
-        "--endpoint",
+        *shlex.split("verify --task inference --model googlenet --target-throughput 5 --endpoint"),
         "http://localhost:1",
     )
     assert code == 2

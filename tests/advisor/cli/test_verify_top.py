@@ -4,6 +4,7 @@ send what they measured; the choice, the store, and nothing left."""
 from __future__ import annotations
 
 import json
+import shlex
 from contextlib import closing
 from datetime import timedelta
 from typing import Any
@@ -24,25 +25,8 @@ from tests.sweeps.builders import measurement, resources, trial
 
 __all__ = ["account"]
 ASK = (
-    "verify",
-    "--task",
-    "inference",
-    "--model",
-    "googlenet",
-    "--target-throughput",
-    "500",
-    "--on",
-    "aws",
-    "--budget",
-    "3USD",
-    "--owner",
-    "ada",
-    "--instance-profile",
-    "none",
-    "--top",
-    "3",
-    "-o",
-    "json",
+    *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
+    *shlex.split("--budget 3USD --owner ada --instance-profile none --top 3 -o json"),
 )
 
 
