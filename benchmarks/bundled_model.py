@@ -85,7 +85,7 @@ def measured_steps() -> tuple[list[MeasuredStep], list[MeasuredStep]]:
 def bundle_scaling() -> None:
     """Fit how rates scale over the GPUs of a host, and make that what ships."""
     from advisor.infra.build.fitting.scaling import fit_scaling, read_scaling, scaling_document
-    from advisor.models.performance.bundled import FOLDER
+    from advisor.models.bundled import FOLDER
     from advisor.models.performance.scaling import BUNDLED
 
     document = scaling_document(fit_scaling(read_scaling(PUBLISHED_FOLDER / "scaling.csv")))

@@ -33,6 +33,8 @@ _STILL = 1e-3
 _DEGREES = 4.0
 # The longest step of a parameter in a search.
 _LONGEST = 1.0
+# Who asks has a host and a way of timing of their own, which only their own rows tell.
+UNNAMED = "unnamed"
 # Residuals of the smallest group that bounds may stand on.
 FEWEST = 9
 

@@ -17,18 +17,18 @@ from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
-from advisor.models.performance.anchoring import (
+from advisor.models.performance.memory import has_memory, needed_card_mib
+from advisor.models.performance.network_table import Rows
+from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.own_networks import (
     STAND_IN,
     OwnSizes,
     OwnTable,
     facts_of_own,
+    fastest_seconds,
     kernels_from,
     peaks_of,
 )
-from advisor.models.performance.anchoring.plausible import fastest_seconds
-from advisor.models.performance.memory import has_memory, needed_card_mib
-from advisor.models.performance.network_table import Rows
-from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.step_times import is_same_card
 from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.anchors.records import AnchorFile

@@ -17,11 +17,11 @@ from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.extras import install_command
 from advisor.messages import FieldName, Message
-from advisor.models.performance.anchoring import OwnSizes, facts_of_own
 from advisor.models.performance.memory import Conditions, MemoryProfile, gpu_peak
 from advisor.models.performance.memory.peak import card_mib
 from advisor.models.performance.network_table import OPERATION
 from advisor.models.performance.networks import NetworkFacts
+from advisor.models.performance.own_networks import OwnSizes, facts_of_own
 
 if TYPE_CHECKING:
     from advisor.models.zoo.opening import Runnable

@@ -57,7 +57,7 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
     """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
-    from advisor.models.performance.evaluation import mean_percent, median_percent, p90_percent
+    from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
 
     residuals, gpu = result.held_out_residuals, result.gpu
 

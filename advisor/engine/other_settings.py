@@ -21,7 +21,7 @@ from advisor.domain import (
 )
 from advisor.engine.candidates import candidate_resources
 from advisor.engine.probability import NO_LIMIT
-from advisor.models.performance.bundled import IdentityCache
+from advisor.models.bundled import IdentityCache
 from advisor.models.performance.settings import SettingGain
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from advisor.models.performance import load_model
-from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
@@ -105,7 +105,7 @@ def _taken_steps(
 
 def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
-    from advisor.models.performance.anchoring.plausible import fastest_seconds
+    from advisor.models.performance.own_networks import fastest_seconds
 
     workload = observation.workload
     try:

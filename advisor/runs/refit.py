@@ -261,7 +261,7 @@ def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _errors(residuals: Floats) -> dict[str, float]:
-    from advisor.models.performance.evaluation import median_percent, p90_percent
+    from advisor.models.performance.fit import median_percent, p90_percent
 
     return {"median": round(median_percent(residuals), 2), "p90": round(p90_percent(residuals), 2)}
 

@@ -21,8 +21,7 @@ from advisor.infra.build.fitting.tuning import (
 )
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
-from advisor.models.language.finetuning.predictor import GPU, MODEL, FineTuningPredictor
-from advisor.models.language.finetuning.stored import PATH
+from advisor.models.language.finetuning.predictor import GPU, MODEL, PATH, FineTuningPredictor
 from advisor.models.language.gpus import bundled_gpu_facts
 
 # Sources and licences of the rows: infra/build/language_sources/SOURCES.md.

@@ -6,13 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from advisor.messages import Message
-from advisor.models.language.config_values import FIELD, ConfigValues, read_config
+from advisor.models.language.config_values import (
+    FIELD,
+    ConfigValues,
+    read_config,
+    uncovered,
+    vision_parameters,
+)
 from advisor.models.language.families import FAMILIES, UNCOVERED, Family
+from advisor.models.language.formats import in_own_format
 from advisor.models.language.language_model import Indexer, LanguageModel, Latent
 from advisor.models.language.other_files import file_of, no_model_config
-from advisor.models.language.quantization import in_own_format
-from advisor.models.language.refusing import uncovered
-from advisor.models.language.vision import vision_parameters
 
 # Keys that only layers of another kind have.
 _OTHER_LAYERS = {

@@ -1,9 +1,13 @@
-"""What is served how: a language model on GPUs by an engine, and the requests that come."""
+"""Deployments of language models: which model on which GPUs by which engine, for which requests, as
+asked for and as measured.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from advisor.messages import Message
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.gpus import GpuFacts
 
@@ -40,3 +44,40 @@ class Traffic(NamedTuple):
     output_tokens: float
     prefix_share: float = 0.0
     equal_lengths: bool = False
+
+
+class ServingObservation(NamedTuple):
+    """One replica with `concurrency` requests in flight in the mean.
+
+    `requests_per_second` is the Poisson rate that was held, None in a closed loop. Times are means
+    of one request, TPOT without the first token; what was not measured is None. Each sigma is the
+    standard error of the natural logarithm, of the figure as another run would have it. `origin`
+    is the file and row that a message names.
+    """
+
+    deployment: Deployment
+    traffic: Traffic
+    concurrency: float
+    requests_per_second: float | None = None
+    ttft_seconds: float | None = None
+    tpot_seconds: float | None = None
+    output_tokens_per_second: float | None = None
+    ttft_sigma: float = 0.1
+    tpot_sigma: float = 0.03
+    rate_sigma: float = 0.03
+    origin: str = ""
+
+
+def unmeasured_parts(
+    gpu: str, model: str, task: Message, *, gpu_known: bool, model_known: bool
+) -> Iterator[Message]:
+    """A message for the GPU and for the model, where rows are of neither."""
+    if not gpu_known:
+        follows = Message("its rate follows from its data sheet")
+        yield Message("{gpu} was not measured: {follows}", gpu=gpu, follows=follows)
+    if not model_known:
+        yield Message(
+            "{network} was not measured in {task}: its rate follows from what it computes",
+            network=model,
+            task=task,
+        )

@@ -1,8 +1,20 @@
-"""How many bits a weight takes, module by module, in the formats that engines serve."""
+"""How many bits a weight takes, module by module: in the formats that engines serve, and as a
+checkpoint's configuration tells.
+"""
 
 from __future__ import annotations
 
-from advisor.domain.generation import LlmEngine, LlmPrecision
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.messages import Message
+from advisor.models.language.config_values import ConfigValues, read_config
 from advisor.models.language.language_model import LanguageModel, Weights
 
 # Bits a weight with its scales. AWQ has a 16-bit scale and a 4-bit zero for 128 weights, NVFP4 an
@@ -53,3 +65,166 @@ def _usual_sixteen_bit(model: LanguageModel, precision: LlmPrecision) -> tuple[s
     if precision == LlmPrecision.MXFP4 and model.moe:
         return ("attention", "dense", "shared")
     return ()
+
+
+# A scale of 16 bits for a group of weights; AWQ and GPTQ add a zero of 4.
+_SCALE_BITS, _ZERO_BITS, _USUAL_GROUP = 16, 4, 128
+# Keys of which one tells the weights' format.
+_TELLING = ("quant_algo", "quant_method", "config_groups", "quantized_layers", "bits", "w_bit")
+_LAYER = re.compile(r"\d+")
+
+
+class _Format(NamedTuple):
+    precision: LlmPrecision
+    bits: float
+
+
+def in_own_format(
+    model: LanguageModel, whole: ConfigValues, text: ConfigValues, folder: Path
+) -> LanguageModel:
+    """The model in the format that its configuration or a file in the `folder` tells; `UsageError`
+    for one that no engine here serves."""
+    keys = ("quantization_config", "compression_config")
+    quantization = whole.part(*keys) or text.part(*keys) or _beside(folder)
+    kinds = (part.text(key) for part in (text, whole) for key in ("dtype", "torch_dtype"))
+    written = next(filter(None, kinds), "")
+    half = written.removeprefix("torch.") == "float16"
+    plain = LlmPrecision.FP16 if half else LlmPrecision.BF16
+    kv = _kv_precision(quantization) if quantization else None
+    model = replace(model, own_precision=plain, own_bits=BITS[plain], own_kv_precision=kv)
+    if quantization is None or (kv and not any(key in quantization for key in _TELLING)):
+        return model
+    if modules := _mixed(quantization):
+        return _in_mixed_formats(model, modules)
+    own = _format_of(quantization)
+    ignored = [
+        pattern
+        for key in ("modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules")
+        for pattern in quantization.texts(key)
+    ]
+    return replace(
+        model, own_precision=own.precision, own_bits=own.bits, sixteen_bit=_sixteen_bit(ignored, model.layers)
+    )
+
+
+def _kv_precision(quantization: ConfigValues) -> KvPrecision | None:
+    """The format of keys and values that the checkpoint asks for."""
+    scheme = quantization.part("kv_cache_scheme")
+    is_fp8 = quantization.text("kv_cache_quant_algo").upper() == "FP8"
+    return KvPrecision.FP8 if is_fp8 or (scheme and scheme.maybe_whole("num_bits") == 8) else None
+
+
+def _beside(folder: Path) -> ConfigValues | None:
+    """The format in a file of its own: ModelOpt's before 2026, AutoGPTQ's and AutoAWQ's."""
+    for name in ("hf_quant_config.json", "quantize_config.json", "quant_config.json"):
+        if (folder / name).is_file():
+            values = read_config(folder / name)
+            return values.part("quantization") or values
+    return None
+
+
+def _mixed(config: ConfigValues) -> dict[str, list[_Format]]:
+    """Module -> the formats that its layers have, where modules have different ones."""
+    found: dict[str, list[_Format]] = {}
+    listed = config.part("quantized_layers")
+    formats = [(name, _format_of(part)) for name, part in (listed.parts() if listed else {}).items()]
+    groups = config.part("config_groups")
+    for group in groups.parts().values() if groups and not listed else ():
+        if weights := group.part("weights"):
+            own = _of_group(weights, config)
+            formats += [(target, own) for target in group.texts("targets")]
+    for name, own in formats:
+        if module := _module(name.lower()):
+            found.setdefault(module, []).append(own)
+    return found if len({own for _, own in formats}) > 1 else {}
+
+
+def _in_mixed_formats(model: LanguageModel, modules: Mapping[str, list[_Format]]) -> LanguageModel:
+    """The model in the format of most of its weights, with the mean of their bits."""
+    weights = model.weights._asdict()
+    bits = {name: sum(own.bits for own in owns) / len(owns) for name, owns in modules.items()}
+    most = max(modules, key=lambda name: weights[name])
+    total = sum(weights[name] for name in modules)
+    return replace(
+        model,
+        own_precision=Counter(own.precision for own in modules[most]).most_common(1)[0][0],
+        own_bits=sum(weights[name] * bits[name] for name in modules) / total if total else 16.0,
+        sixteen_bit=tuple(
+            name for name in ("attention", "dense", "experts", "shared") if name not in modules
+        ),
+    )
+
+
+def _format_of(config: ConfigValues) -> _Format:
+    """The format of one description, of all the weights or of one layer's."""
+    method = config.text("quant_method").lower()
+    algorithm = config.text("quant_algo").upper()
+    bits = config.whole("bits", "w_bit", default=4)
+    if method in ("fp8", "fbgemm_fp8") or algorithm.startswith("FP8"):
+        return _Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])
+    for name, precision in (("NVFP4", LlmPrecision.NVFP4), ("MXFP4", LlmPrecision.MXFP4)):
+        if name in algorithm or name == method.upper():
+            return _Format(precision, BITS[precision])
+    old = "w_bit" in config or "bits" in config
+    if bits == 4 and (method in ("awq", "gptq") or algorithm.endswith("AWQ") or old):
+        group = config.maybe_whole("group_size", "q_group_size", least=-1) or _USUAL_GROUP
+        scale = (_SCALE_BITS + _ZERO_BITS) / group if group > 0 else 0.0
+        return _Format(LlmPrecision.INT4_AWQ, 4 + scale)
+    if not algorithm and method in ("compressed-tensors", "modelopt"):
+        return _of_groups(config)
+    name = method or algorithm or "?"
+    reason = Message(
+        "its weights are quantised by '{method}', which is not covered",
+        method=f"{name}, {bits} bits" if old else name,
+    )
+    raise config.error(reason)
+
+
+def _of_groups(config: ConfigValues) -> _Format:
+    """The format of compressed-tensors: of the group with most bits, where they differ."""
+    groups = config.part("config_groups")
+    every = groups.parts().values() if groups else ()
+    found = [part for one in every if (part := one.part("weights"))]
+    formats = [_of_group(part, config) for part in found]
+    if not formats:
+        raise config.error(Message("it is quantised, and its configuration does not say how"))
+    return max(formats, key=lambda own: own.bits)
+
+
+def _of_group(weights: ConfigValues, config: ConfigValues) -> _Format:
+    bits, kind = weights.whole("num_bits"), weights.text("type", "int")
+    group = weights.maybe_whole("group_size", least=-1) or 0
+    if (bits, kind) == (8, "float"):
+        return _Format(LlmPrecision.FP8, BITS[LlmPrecision.FP8])
+    if (bits, kind) == (4, "float"):
+        precision = LlmPrecision.MXFP4 if group == 32 else LlmPrecision.NVFP4
+        return _Format(precision, BITS[precision])
+    if (bits, kind) == (4, "int"):
+        return _Format(LlmPrecision.INT4_AWQ, 4 + (_SCALE_BITS / group if group > 0 else 0.0))
+    reason = Message("its weights have {bits} bits ({kind}), which is not covered", bits=bits, kind=kind)
+    raise config.error(reason)
+
+
+def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:
+    """Modules that most layers leave in 16 bits, of patterns such as `re:.*self_attn.*` and names
+    such as `model.layers.3.mlp.down_proj`."""
+    named: dict[str, set[str]] = {}
+    for pattern in patterns:
+        if module := _module(pattern.lower()):
+            layer = _LAYER.search(pattern)
+            named.setdefault(module, set()).add(layer[0] if layer else "all")
+    return tuple(module for module, found in named.items() if "all" in found or 2 * len(found) >= layers)
+
+
+def _module(pattern: str) -> str | None:
+    """The module that a pattern is about, None for one part of it and for what always has 16."""
+    if "attn" in pattern or "attention" in pattern:
+        parts = ("kv_a", "kv_b", "q_a", "q_b", "norm", "indexer", "sink")
+        return None if any(part in pattern for part in parts) else "attention"
+    if "shared_expert" in pattern:
+        return None if "gate" in pattern.rpartition("shared_expert")[2] else "shared"
+    if "experts" in pattern:
+        return "experts"
+    if "mlp" in pattern or "feed_forward" in pattern:
+        return None if "router" in pattern or re.search(r"\.gate($|[^_])", pattern) else "dense"
+    return None

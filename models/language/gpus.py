@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from advisor.domain import Gpu
 from advisor.domain.machines import gpu_of_row, number_of
-from advisor.models.performance.bundled import read_data_sheets
-from advisor.models.performance.step_parameters import power_ratio
+from advisor.models.data_sheets import power_ratio, read_data_sheets
 
 # Sheets name neither: NVIDIA's dense FP4 rate over its FP8 rate, by compute capability.
 _FP4_OVER_FP8 = {10.0: 2.0, 10.3: 10 / 3, 12.0: 2.0}

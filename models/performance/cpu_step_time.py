@@ -14,14 +14,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from advisor.models.bayes import Floats, Parameters, Prior
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.step_parameters import Integers, Step
+from advisor.models.performance.step_parameters import Integers, Step, fourth
 
 # One core of a server of 2020 or later: FLOP/s and bytes/s of products, seconds to start a kernel;
 # what a cache is faster by than memory, and what cores lose to each other.
@@ -118,7 +117,7 @@ class CpuSteps(Struct, frozen=True):
             feeding = memory_cores[rows, None] + cached
             compute = batch * work.flops / (np.exp(work.compute_by @ existing) * cores * width[rows, None])
             memory = moved / (np.exp(work.memory_by @ existing) * feeding) + _SHORTEST_SECONDS
-            fourths = _fourth(compute), _fourth(memory)
+            fourths = fourth(compute), fourth(memory)
             joined = np.sqrt(np.sqrt(fourths[0] + fourths[1]))
             each = np.exp(work.kernel_by @ existing)
             starting = each * work.count.sum() / np.minimum(1.0, self.cores[rows])
@@ -250,11 +249,6 @@ def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
     """How many cores count (n,), and what the log of that falls by with the log of contention."""
     lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
     return cores / (1 + lost), lost / (1 + lost)
-
-
-def _fourth(values: Any) -> Floats:
-    squares: Floats = values * values
-    return squares * squares
 
 
 # fp32 operations a core and cycle, from the makers' descriptions of their cores (2 x fused

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Task
 from advisor.models.bayes import Floats, multipliers
+from advisor.models.bundled import IdentityCache
 from advisor.models.performance.cpu_step_time import CpuConditions
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
@@ -35,17 +36,11 @@ _T = TypeVar("_T")
 _Kind = tuple[float, float, float, str]
 
 
-class _Estimated(Struct, frozen=True):
-    posterior: Posterior
-    facts: NetworkFacts
-    by_kind: dict[_Kind, tuple[float, float]]
-
-
-# One answer asks for the same steps several times: first whether a type is worth a look.
-_ESTIMATED: dict[tuple[int, int, Task], _Estimated] = {}
+# One answer asks for the same steps several times: first whether a type is worth a look. Means and
+# variances of log seconds at the measured CPU's speed.
+_ESTIMATED: IdentityCache[dict[_Kind, tuple[float, float]]] = IdentityCache(64)
 # So many cells at once keep what is computed of them within a few MiB.
 _MOST_AT_ONCE = 256
-_MOST_ESTIMATED = 64
 
 
 class CpuRates(Struct, frozen=True):
@@ -116,20 +111,14 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
 
     def _estimates(self, facts: NetworkFacts, task: Task, kinds: Sequence[_Kind]) -> Estimates:
         """Log seconds of a step of each kind, at the measured CPU's speed."""
-        key = (id(self.posterior), id(facts), task)
-        existing = _ESTIMATED.get(key)
-        # The record holds what the key names by identity, so that nothing else can be meant.
-        if existing is None or existing.posterior is not self.posterior or existing.facts is not facts:
-            if len(_ESTIMATED) >= _MOST_ESTIMATED:
-                _ESTIMATED.clear()
-            existing = _ESTIMATED[key] = _Estimated(self.posterior, facts, {})
-        fresh = [kind for kind in kinds if kind not in existing.by_kind]
+        by_kind = _ESTIMATED.get((self.posterior, facts), task, dict)
+        fresh = [kind for kind in kinds if kind not in by_kind]
         for first in range(0, len(fresh), _MOST_AT_ONCE):
             some = fresh[first : first + _MOST_AT_ONCE]
             result = self.posterior.predict(_cells(facts, task, some))
             each = zip(result.mean.tolist(), result.variance.tolist(), strict=True)
-            existing.by_kind.update(zip(some, each, strict=True))
-        mean, variance = np.array([existing.by_kind[kind] for kind in kinds]).T
+            by_kind.update(zip(some, each, strict=True))
+        mean, variance = np.array([by_kind[kind] for kind in kinds]).T
         return Estimates(mean, variance)
 
 

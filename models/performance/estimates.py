@@ -18,8 +18,13 @@ from numpy.typing import NDArray
 from advisor.domain import Stage
 from advisor.models.bayes import Floats, gaussian_multiplier, half_widths
 from advisor.models.performance.join import exponents, logs_by_stage
-from advisor.models.performance.machines import SAME_SCORE, Integers
-from advisor.models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
+from advisor.models.performance.machines import (
+    OTHER_ARCHITECTURE_SIGMA,
+    SAME_SCORE,
+    SECOND_THREAD_SIGMA,
+    Columns,
+    Integers,
+)
 from advisor.models.performance.pipeline import (
     ALL_TRIALS,
     PIPELINE_PRIORS,
@@ -54,7 +59,7 @@ _QUANTILE_OF_90 = gaussian_multiplier(0.95)
 _LEAST_WEIGHT = 1e-12
 
 
-class Estimates(Struct, frozen=True):
+class Estimates(Columns, frozen=True):
     """Samples per second with a one-sided bound on either side, columns of shape (n,).
 
     `stage_rates` and `weights` (n, 4) are in the order of `STAGES`, infinite and 0 where a
@@ -67,16 +72,6 @@ class Estimates(Struct, frozen=True):
     stage_rates: Floats
     weights: Floats
     calibrated: Booleans
-
-    @classmethod
-    def joined(cls, parts: Sequence[Estimates]) -> Estimates:
-        """Of several groups of rows, one after the other."""
-        return cls(
-            **{
-                name: np.concatenate([getattr(part, name) for part in parts])
-                for name in cls.__struct_fields__
-            }
-        )
 
     @property
     def bottleneck(self) -> Integers:

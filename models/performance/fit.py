@@ -12,16 +12,58 @@ from msgspec.structs import replace
 from advisor.domain import Measurement, Observation
 from advisor.errors import DataError
 from advisor.models.bayes import Floats
-from advisor.models.performance.evaluation import median_percent
 from advisor.models.performance.fit_pipeline import cpu_steps_of, fit_and_calibrate, trials_of
 from advisor.models.performance.gpu_observations import GpuObservations, ProbedLayer, joined_repeats
-from advisor.models.performance.machines import measured_ranges
-from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.machines import ReferenceCpu, measured_ranges
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.persistence import content_id, to_document
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.usable import require_enough, sort_out
+
+
+def percent_errors(log_residuals: Floats) -> Floats:
+    """|predicted / observed - 1| in percent for log(observed / predicted)."""
+    errors: Floats = 100 * np.abs(np.expm1(-np.asarray(log_residuals, dtype=float)))
+    return errors
+
+
+def median_percent(log_residuals: Floats) -> float:
+    """Median absolute percentage error."""
+    return float(np.median(percent_errors(log_residuals)))
+
+
+def mean_percent(log_residuals: Floats) -> float:
+    """Mean absolute percentage error."""
+    return float(np.mean(percent_errors(log_residuals)))
+
+
+def p90_percent(log_residuals: Floats) -> float:
+    """The absolute percentage error that nine rows in ten stay below."""
+    return float(np.quantile(percent_errors(log_residuals), 0.9))
+
+
+def summary(groups: Mapping[str, Floats]) -> dict[str, float]:
+    """Mean and median percentage error with every group (GPU, family) counting alike."""
+    means = [mean_percent(values) for values in groups.values()]
+    rows = np.concatenate(list(groups.values()))
+    return {
+        "groups": len(means),
+        "rows": len(rows),
+        "mean_percent": round(float(np.mean(means)), 1),
+        "median_percent": round(median_percent(rows), 1),
+        "worst_group_percent": round(max(means), 1),
+    }
+
+
+def summary_of(log_residuals: Floats) -> dict[str, float]:
+    """How many rows there are, and their mean, median and ninth decile of errors in per cent."""
+    return {
+        "rows": len(log_residuals),
+        "mean_percent": round(mean_percent(log_residuals), 1),
+        "median_percent": round(median_percent(log_residuals), 1),
+        "p90_percent": round(p90_percent(log_residuals), 1),
+    }
 
 
 class TakenSteps(Struct, frozen=True, kw_only=True):

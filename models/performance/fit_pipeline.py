@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from advisor.domain import MIB, Measurement, Precision, Stage, Task
 from advisor.models.bayes import Floats, Rows, half_widths, held_out
 from advisor.models.performance.join import GAMMA_RANGE
-from advisor.models.performance.measured_cpus import SPEED, CoreTrials, ReferenceCpu
+from advisor.models.performance.machines import SPEED, CoreTrials, ReferenceCpu
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import published_on_cpu, speed_of
 from advisor.models.performance.pipeline import (
@@ -62,9 +62,8 @@ class Trials(Struct, frozen=True):
 
     def take(self, chosen: NDArray[np.bool_]) -> Trials:
         """The trials where `chosen` (n,) is true."""
-        values = (getattr(self.columns, name)[chosen] for name in PipelineColumns.__struct_fields__)
         return Trials(
-            PipelineColumns(*values),
+            self.columns.take(chosen),
             tuple(cell for cell, keep in zip(self.cells, chosen, strict=True) if keep),
             self.accelerator[chosen],
             self.log_rate[chosen],

@@ -4,13 +4,68 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload
+from advisor.domain import DiskRate, Gpu, Measurement, Node, Resources, Workload, require_positive
 from advisor.models.bayes import Floats
+
+# A mark is no measure across instruction sets: two benchmarks disagree about Arm cores that far.
+OTHER_ARCHITECTURE_SIGMA = 0.42
+# Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
+SECOND_THREAD_SIGMA = 0.42
+
+# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own,
+# "host/speed/k" and so on: logarithms over what the reference CPU has, speed over what its mark
+# tells.
+SPEED, CONTENTION, SECOND_THREAD = "host/speed", "host/contention", "host/second_thread"
+_OWN_CONTENTION_SIGMA = 0.5
+# A CPU counts as measured from so many trials that its cores bound.
+FEWEST_TRIALS_OF_A_CPU = 12
+
+
+class ReferenceCpu(Struct, frozen=True, kw_only=True):
+    """The CPU that was measured: its PassMark single-thread mark, and how far to trust it.
+
+    `model` is its name, empty where nobody says; `sigma` is the log standard deviation of carrying
+    its rates to a CPU of another mark; `architecture` is what the kernel calls its instruction set.
+    """
+
+    score: float
+    sigma: float
+    architecture: str = "x86_64"
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        require_positive(score=self.score, sigma=self.sigma)
+
+    def priors_of(self, other: ReferenceCpu, number: int) -> Mapping[str, tuple[float, float]]:
+        """Those of what the `other` CPU, the sweep's `number`-th, has of its own."""
+        alike = other.architecture == self.architecture
+        speed = max(self.sigma, other.sigma, 0.0 if alike else OTHER_ARCHITECTURE_SIGMA)
+        return {
+            f"{SPEED}/{number}": (0.0, speed),
+            f"{CONTENTION}/{number}": (0.0, _OWN_CONTENTION_SIGMA),
+            f"{SECOND_THREAD}/{number}": (0.0, SECOND_THREAD_SIGMA),
+        }
+
+
+class CoreTrials(NamedTuple):
+    """What trials tell of another CPU than the reference one: how many of them its cores bound, the
+    most vCPUs of those, and the log standard deviation that is left of its speed."""
+
+    number: int
+    largest_vcpus: float
+    speed_sigma: float
+
+    @property
+    def are_enough(self) -> bool:
+        """Whether the CPU counts as measured."""
+        return self.number >= FEWEST_TRIALS_OF_A_CPU
+
 
 Integers = NDArray[np.intp]
 
@@ -113,7 +168,22 @@ class ResourceTable(Struct, frozen=True):
         )
 
 
-class DiskTable(Struct, frozen=True):
+class Columns(Struct, frozen=True):
+    """Rows as columns: each field is an array whose first axis counts the rows."""
+
+    def take(self, rows: Any) -> Self:
+        """Some of the rows, by their numbers, a slice or a mask."""
+        return type(self)(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Self]) -> Self:
+        """Of several groups of rows, one after the other."""
+        return cls(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__struct_fields__)
+        )
+
+
+class DiskTable(Columns, frozen=True):
     """Disks as columns of shape (n,); what is not limited is infinite. `low` and `high` are the
     factors between which a rate lies."""
 
@@ -128,10 +198,6 @@ class DiskTable(Struct, frozen=True):
         """The same disks in columns, in their order."""
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
-
-    def take(self, rows: Integers | slice) -> DiskTable:
-        """Some of them."""
-        return DiskTable(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
     def raveled(self) -> DiskTable:
         """Columns of shape (n, k) one after the other."""

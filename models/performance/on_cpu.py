@@ -25,8 +25,7 @@ from advisor.models.performance.cpu_step_times import (
     CpuStepTimes,
     cpu_cell,
 )
-from advisor.models.performance.machines import SAME_SCORE
-from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.machines import SAME_SCORE, ReferenceCpu
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.performance.pipeline import CpuStep, Load, Pipeline
 from advisor.models.performance.step_times_file import bundled_cpu_step_times

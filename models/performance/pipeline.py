@@ -17,14 +17,19 @@ from msgspec.structs import replace
 from advisor.domain import MIB, CacheState, DataKind, Resources, Stage, Task, Workload
 from advisor.models.bayes import Floats
 from advisor.models.performance.join import exponents, logs_by_stage, smooth_log_minimum
-from advisor.models.performance.machines import DiskTable, Integers, Ranges, ResourceTable, useful_cores
-from advisor.models.performance.measured_cpus import (
+from advisor.models.performance.machines import (
     CONTENTION,
     SECOND_THREAD,
     SECOND_THREAD_SIGMA,
     SPEED,
+    Columns,
     CoreTrials,
+    DiskTable,
+    Integers,
+    Ranges,
     ReferenceCpu,
+    ResourceTable,
+    useful_cores,
 )
 from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
 from advisor.models.performance.networks import NetworkTable
@@ -71,7 +76,7 @@ _FILE_BYTES = 256 * 1024
 _SHORTEST_SECONDS = 1e-9
 
 
-class PipelineColumns(Struct, frozen=True):
+class PipelineColumns(Columns, frozen=True):
     """One row a request, every column of shape (n,).
 
     `cores` counts physical cores, `second_threads` what their second threads add, in cores;
@@ -113,11 +118,14 @@ class PipelineColumns(Struct, frozen=True):
 
     def with_disks(self, rows: Integers, disks: DiskTable) -> PipelineColumns:
         """Some of the requests, each with another disk; `rows` and `disks` are of one length."""
-        taken = {name: getattr(self, name)[rows] for name in self.__struct_fields__}
-        taken["disk_bytes_per_second"] = disks.mib_per_second * MIB
-        taken["disk_operations_per_second"] = _operations(disks.iops, taken["workers"], disks.latency_seconds)
-        taken["disk_low"], taken["disk_high"] = disks.low, disks.high
-        return PipelineColumns(**taken)
+        some = self.take(rows)
+        return replace(
+            some,
+            disk_bytes_per_second=disks.mib_per_second * MIB,
+            disk_operations_per_second=_operations(disks.iops, some.workers, disks.latency_seconds),
+            disk_low=disks.low,
+            disk_high=disks.high,
+        )
 
     def with_disks_times(self, factor: Floats) -> PipelineColumns:
         """The requests, each with a disk so many times as fast (n,)."""
@@ -158,13 +166,12 @@ def loads_of(requests: Sequence[PipelineRequest]) -> tuple[list[Load], Integers]
     places: dict[tuple[int, bool, bool, CacheState], int] = {}
     loads: list[Load] = []
     which = []
-    for workload, resources, on_cpu, cache in (
-        (r.workload, r.resources, r.on_cpu, r.cache) for r in requests
-    ):
-        key = (id(workload), on_cpu, resources.gpu is not None, cache)
+    for request in requests:
+        on_gpu = request.resources.gpu is not None
+        key = (id(request.workload), request.on_cpu, on_gpu, request.cache)
         if key not in places:
             places[key] = len(loads)
-            loads.append(Load(workload, on_cpu, resources.gpu is not None, cache))
+            loads.append(Load(request.workload, request.on_cpu, on_gpu, request.cache))
         which.append(places[key])
     return loads, np.array(which, dtype=np.intp)
 

@@ -26,8 +26,13 @@ from advisor.domain import (
 from advisor.messages import Message
 from advisor.models.bayes import Floats
 from advisor.models.performance.estimates import Estimates, Spread, estimates, log_lower
-from advisor.models.performance.machines import SAME_SCORE, DiskTable, Integers, assumed_copy_gb_per_second
-from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.machines import (
+    SAME_SCORE,
+    DiskTable,
+    Integers,
+    ReferenceCpu,
+    assumed_copy_gb_per_second,
+)
 from advisor.models.performance.pipeline import STAGES, Load, Pipeline, PipelineColumns, storage_rate
 from advisor.models.performance.scaling import Scaling
 from advisor.models.performance.step_times import GpuRate
@@ -178,13 +183,9 @@ def _finite(rates: list[float]) -> dict[Stage, float]:
 def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
     """The rows of several, one after the other. They may be of several confidences, of which records
     have the first."""
-    columns = {
-        name: np.concatenate([getattr(part.columns, name) for part in parts])
-        for name in PipelineColumns.__struct_fields__
-    }
     return replace(
         parts[0],
-        columns=PipelineColumns(**columns),
+        columns=PipelineColumns.joined([part.columns for part in parts]),
         rates=np.concatenate([part.rates for part in parts]),
         spread=Spread.joined([part.spread for part in parts]),
         words=Words(

@@ -28,7 +28,7 @@ from advisor.domain import STEP_SIGMA, Gpu, ScalingObservation, Task
 from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Floats, HalfWidths, gaussian_multiplier, half_widths
-from advisor.models.performance.bundled import read_bundled
+from advisor.models.bundled import read_bundled
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.nodes import NodeLaw, node_law

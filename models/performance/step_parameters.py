@@ -16,7 +16,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Gpu
-from advisor.models.bayes import Parameters, Prior
+from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
+from advisor.models.data_sheets import power_ratio
 from advisor.models.network_columns import KINDS
 
 Integers = NDArray[np.intp]
@@ -47,8 +48,6 @@ _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.
 _OF_A_SOURCE = 0.05
 _OF_A_HOST = 0.4
-# Who asks has a host and a way of timing of their own, which only their own rows tell.
-UNNAMED = "unnamed"
 _OF_AN_UNNAMED_SOURCE = 0.15
 # The best kept public benchmark of PyTorch: predictions mean what it would measure.
 REFERENCE_SOURCE = "timm"
@@ -227,20 +226,6 @@ def most_tflops(kind: str, how: Conditions) -> float:
 
 
 Term = tuple[str, Prior, float]
-# Watts a multiprocessor and GHz of cards that hold their boost clock, by compute capability.
-_WATTS_NEEDED = {
-    "5": 3.3,
-    "6": 3.2,
-    "7.0": 2.2,
-    "7.5": 2.2,
-    "8.0": 1.7,
-    "8.6": 2.5,
-    "8.7": 2.5,
-    "8.9": 1.4,
-    "9": 2.1,
-    "10": 3.5,
-    "12": 1.4,
-}
 # Data-centre cards with GDDR memory keep its error codes in the memory itself, on by default.
 _INLINE_ECC = re.compile(r"(T4|L4|L40|L20|L2|A10|A16|A2|A40|P4|P40|M40|M60|K80)(\b|[GMS]\b)")
 # Cards for desks raise their clocks above the sheet's where they are cool enough.
@@ -289,20 +274,6 @@ def _marks(mark: str, gpu: Gpu) -> list[Term]:
     if power:
         terms.append((f"power/{mark}", power, power_ratio(gpu)))
     return terms
-
-
-def power_ratio(gpu: Gpu) -> float:
-    """Log of the watts that a multiprocessor has at its clock, over what one of its architecture
-    needs to hold it; 0 where it has enough, or nobody knows.
-
-    Boost clocks of sheets are not held under load by cards of few watts: a T4 of 70 W does 25 of
-    its 65 TFLOPS, an L4 of 72 W 65 of 121, an A10 of 150 W 54 of 125.
-    """
-    needed = _WATTS_NEEDED.get((gpu.compute_capability or "").partition(".")[0])
-    needed = _WATTS_NEEDED.get(gpu.compute_capability or "", needed)
-    if not (needed and gpu.watts and gpu.sms and gpu.boost_mhz):
-        return 0.0
-    return min(0.0, math.log(gpu.watts / (gpu.sms * gpu.boost_mhz / 1e3) / needed))
 
 
 def _shape_terms(operation: _Operation, unit: Unit) -> list[tuple[str, Prior]]:
@@ -367,3 +338,9 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
     if how.stack != "eager":
         names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
     return names
+
+
+def fourth(values: Floats) -> Floats:
+    """Their fourth powers: NumPy's power takes twenty times as long, and a fit spends its time here."""
+    squares: Floats = values * values
+    return squares * squares

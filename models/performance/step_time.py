@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from advisor.models.bayes import Floats, Parameters, Prior
+from advisor.models.bundled import IdentityCache
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.bundled import IdentityCache
 from advisor.models.performance.step_parameters import (
     KIND,
     PRODUCTS,
@@ -29,6 +29,7 @@ from advisor.models.performance.step_parameters import (
     Integers,
     ParameterPlaces,
     Step,
+    fourth,
     most_tflops,
 )
 
@@ -315,12 +316,12 @@ def _evaluate(steps: Steps, theta: Floats) -> _Evaluation:
     compute = steps.compute * np.exp(-efficiency) * loss
     memory = steps.memory * np.exp(-share) / (1 + l2_gain)
     floor = float(np.exp(theta[common["floor"]]))
-    kernel = np.sqrt(np.sqrt(_fourth(compute) + _fourth(memory) + floor**4))
+    kernel = np.sqrt(np.sqrt(fourth(compute) + fourth(memory) + floor**4))
     gpu = _summed(steps.step, steps.kernels * kernel, steps.count)
     each = np.exp(theta[[common[group] for group in _LAUNCH_GROUPS]])
     launch_parts = steps.launches * each * np.exp(theta[steps.launch_at].sum(axis=1))[:, None]
     launch = launch_parts.sum(axis=1)
-    device = np.sqrt(np.sqrt(_fourth(gpu) + _fourth(launch)))
+    device = np.sqrt(np.sqrt(fourth(gpu) + fourth(launch)))
     seconds = device + steps.extra_seconds + np.exp(theta[common["constant"]])
     log = np.log(seconds) + theta[steps.offset_at].sum(axis=1)
     return _Evaluation(
@@ -332,7 +333,7 @@ def _slopes(steps: Steps, theta: Floats, results: _Evaluation) -> Floats:
     count, size, common = steps.count, len(theta), steps.common
     by_gpu = (results.gpu / results.device) ** 3 / results.seconds
     weight = by_gpu[steps.step] * steps.kernels / results.kernel**3
-    compute, memory = weight * _fourth(results.compute), weight * _fourth(results.memory)
+    compute, memory = weight * fourth(results.compute), weight * fourth(results.memory)
     groups = len(steps.group_step)
 
     def grouped(values: Floats) -> Floats:
@@ -375,9 +376,3 @@ def _summed(places: Any, values: Any, size: int) -> Floats:
     """Sums of the values at each place, shape (size,)."""
     sums: Floats = np.bincount(places, values, size).astype(float, copy=False)
     return sums
-
-
-def _fourth(values: Floats) -> Floats:
-    # NumPy's power takes twenty times as long, and a fit spends its time here.
-    squares: Floats = values * values
-    return squares * squares

@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
+from advisor.models.bundled import IdentityCache
 from advisor.models.network_columns import KINDS
-from advisor.models.performance.bundled import IdentityCache
 from advisor.models.performance.gpu_observations import ProbedLayer
 from advisor.models.performance.kinship import Kinship, step_features
 from advisor.models.performance.networks import NetworkFacts, NetworkTable

@@ -20,7 +20,7 @@ import numpy as np
 
 from advisor.errors import DataError
 from advisor.models.bayes import Gaussian
-from advisor.models.performance.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
+from advisor.models.bundled import CPU_STEP_TIMES, FOLDER, STEP_TIMES, read_bundled_array
 from advisor.models.performance.cpu_step_times import CpuStepTimes
 from advisor.models.performance.kinship import Kinship
 from advisor.models.performance.posterior import Posterior

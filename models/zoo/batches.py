@@ -1,19 +1,18 @@
 """Batches of the right shapes with nothing in them, for runs without a data set.
 
-Torch is imported when the first one is made. Images are uniform noise in 0..1, words uniform
-numbers; targets are plausible, so that losses do their ordinary work.
+Images are uniform noise in 0..1, words uniform numbers; targets are plausible, so that losses do
+their ordinary work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
 
 from advisor.errors import UsageError
-from advisor.models.zoo.networks import Kind, NetworkInfo, network_info
-
-if TYPE_CHECKING:
-    import torch
+from advisor.models.zoo.networks import NO_TARGET, Kind, NetworkInfo, network_info
 
 # COCO's training images show 7.3 objects each (860,001 in 117,266 images that show any).
 _OBJECTS = 7
@@ -21,7 +20,6 @@ _OBJECTS = 7
 _OBJECT_SHARES = (0.05, 0.6)
 # Devlin et al., section 3.1: so many words of a text are hidden.
 _HIDDEN_SHARE = 0.15
-NO_TARGET = -100
 
 
 def synthetic_batch(
@@ -56,8 +54,6 @@ def synthetic_targets(name: str, inputs: torch.Tensor) -> Any:
 def _inputs(
     info: NetworkInfo, batch_size: int, device: str | torch.device, pixels: int | None
 ) -> torch.Tensor:
-    import torch
-
     if info.takes_images:
         side = pixels or info.input_pixels
         return torch.rand(batch_size, 3, side, side, device=device)
@@ -69,23 +65,17 @@ def _inputs(
 
 
 def _image_classes(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
-    import torch
-
     return torch.randint(info.classes, (len(inputs),), device=inputs.device)
 
 
 def _class_everywhere(info: NetworkInfo, inputs: torch.Tensor) -> torch.Tensor:
     """A class for each pixel (batch, height, width), or for each word (batch, unroll)."""
-    import torch
-
     places = inputs.shape[2:] if info.takes_images else inputs.shape[1:]
     return torch.randint(info.classes, (len(inputs), *places), device=inputs.device)
 
 
 def _objects(info: NetworkInfo, inputs: torch.Tensor) -> Any:
     """For YOLOv3 (batch, 7, 5), class and box in 0..1; for Mask R-CNN a dictionary."""
-    import torch
-
     shape = (len(inputs), _OBJECTS)
     smallest, largest = _OBJECT_SHARES
     size = smallest * (largest / smallest) ** torch.rand(*shape, 2, device=inputs.device)
@@ -99,8 +89,6 @@ def _objects(info: NetworkInfo, inputs: torch.Tensor) -> Any:
 
 def _with_masks(info: NetworkInfo, inputs: torch.Tensor, corners: torch.Tensor) -> dict[str, torch.Tensor]:
     """Boxes in pixels, labels above the background's 0, and masks that fill their boxes."""
-    import torch
-
     height, width = inputs.shape[2:]
     scale = torch.tensor([width, height, width, height], device=inputs.device)
     boxes = corners * scale
@@ -113,8 +101,6 @@ def _with_masks(info: NetworkInfo, inputs: torch.Tensor, corners: torch.Tensor) 
 
 
 def _sequence_targets(info: NetworkInfo, inputs: torch.Tensor) -> Any:
-    import torch
-
     rows, length, device = len(inputs), inputs.shape[-1], inputs.device
     if info.name == "bert_base_squad":
         return torch.randint(length, (rows, 2), device=device)

@@ -1,45 +1,45 @@
-"""Builds networks as torch modules; torch is imported when the first one is built."""
+"""Builds networks as torch modules, with random weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import logging
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
+import torch
 from torch import nn
 
 from advisor.errors import MeasuringError
 from advisor.extras import install_hint
+from advisor.models.zoo.bert import Pretraining, QuestionAnswering
+from advisor.models.zoo.detectors import YoloV3, mask_rcnn
+from advisor.models.zoo.lstm import TransformerBig, language_model
 from advisor.models.zoo.networks import NetworkInfo, network_info
 from advisor.models.zoo.torchvision_operators import import_torchvision
-
-if TYPE_CHECKING:
-    import torch
-
-
-Builder = Callable[[NetworkInfo], "torch.nn.Module"]
 
 # The auxiliary heads serve convergence, not the classifier whose speed is asked for.
 _WITHOUT_AUXILIARY_HEADS = frozenset({"googlenet", "inception_v3"})
 
 
-def build(name: str) -> torch.nn.Module:
+def build(name: str) -> nn.Module:
     """The network `name` with random weights: speed does not depend on their values.
 
     It takes and gives what its file says; `forward` and `training_loss` know how to call it.
     Raises `UsageError` for an unknown name, `MeasuringError` when a library is missing.
     """
     info = network_info(name)
-    return _BUILDERS.get(info.name, _classifier)(info)
+    make = _BUILDERS.get(info.name)
+    return make(info) if make else build_torchvision(info.name)
 
 
-def build_on_meta(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
+def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module:
     """What `make` builds, without memory for its weights.
 
     A builder that computes with values cannot run on the meta device: it builds on the CPU, and
     the network is moved. Raises what `make` raises there.
     """
-    import torch
-
     try:
         with torch.device("meta"):
             return make()
@@ -48,7 +48,7 @@ def build_on_meta(make: Callable[[], torch.nn.Module]) -> torch.nn.Module:
             return make().to("meta")
 
 
-def build_torchvision(name: str, side: int | None = None) -> torch.nn.Module:
+def build_torchvision(name: str, side: int | None = None) -> nn.Module:
     """Any classification network of torchvision by its torchvision name, random weights.
 
     Its vision transformers need the side of their images where it is not 224.
@@ -61,15 +61,41 @@ def build_torchvision(name: str, side: int | None = None) -> torch.nn.Module:
         options["image_size"] = side
     if name in _WITHOUT_AUXILIARY_HEADS:
         options |= {"aux_logits": False, "init_weights": False}
-    module: torch.nn.Module = get_model(name, **options)
+    module: nn.Module = get_model(name, **options)
     return module
 
 
-def _classifier(info: NetworkInfo) -> torch.nn.Module:
-    return build_torchvision(info.name)
+@contextmanager
+def without_initial_values() -> Iterator[None]:
+    """While it lasts, networks are built with whatever values.
+
+    Meta tensors have no values, and drawing them takes most of the time of building.
+    """
+    names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
+    before = {name: getattr(torch.nn.init, name) for name in names}
+    try:
+        for name in names:
+            setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(torch.nn.init, name, function)
 
 
-def _timm(info: NetworkInfo) -> torch.nn.Module:
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Without the libraries' notes on old names."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _timm(info: NetworkInfo) -> nn.Module:
     import_torchvision()
     try:
         import timm
@@ -77,76 +103,18 @@ def _timm(info: NetworkInfo) -> torch.nn.Module:
         raise MeasuringError(
             "{info} comes from timm, which is not installed", hint=install_hint("zoo"), info=info.name
         ) from error
-    module: torch.nn.Module = timm.create_model(info.name, num_classes=info.classes)
+    module: nn.Module = timm.create_model(info.name, num_classes=info.classes)
     return module
 
 
-def _cifar(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.building import cifar10_cnn
-
-    return cifar10_cnn(info.classes)
-
-
-def _yolo(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.yolo import YoloV3
-
-    return YoloV3(info.classes)
-
-
-def _mask_rcnn(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.detection import mask_rcnn
-
-    return mask_rcnn(info.classes)
-
-
-def _segmentation(info: NetworkInfo) -> torch.nn.Module:
+def _segmentation(info: NetworkInfo) -> nn.Module:
     import_torchvision()
     from torchvision.models import get_model
 
-    module: torch.nn.Module = get_model(
+    module: nn.Module = get_model(
         info.name, weights=None, weights_backbone=None, aux_loss=False, num_classes=info.classes
     )
     return module
-
-
-def _language_model(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.lstm import language_model
-
-    return language_model(info.name, info.classes)
-
-
-def _translator(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.lstm import TransformerBig
-
-    return TransformerBig(info.classes)
-
-
-def _bert(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.bert import Pretraining
-
-    return Pretraining(info.classes)
-
-
-def _bert_squad(info: NetworkInfo) -> torch.nn.Module:
-    from advisor.models.zoo.bert import QuestionAnswering
-
-    return QuestionAnswering(info.classes)
-
-
-_BUILDERS: Mapping[str, Builder] = {
-    "nasnetalarge": _timm,
-    "cifar10_cnn": _cifar,
-    "yolov3": _yolo,
-    "maskrcnn_resnet50_fpn": _mask_rcnn,
-    "deeplabv3_resnet50": _segmentation,
-    "deeplabv3_resnet101": _segmentation,
-    "lstm_ptb_small": _language_model,
-    "lstm_ptb_medium": _language_model,
-    "lstm_ptb_large": _language_model,
-    "transformer_big": _translator,
-    "bert_base": _bert,
-    "bert_base_squad": _bert_squad,
-}
 
 
 def cifar10_cnn(classes: int) -> nn.Module:
@@ -175,3 +143,19 @@ def _block(channels: int, filters: int) -> list[nn.Module]:
         nn.MaxPool2d(2),
         nn.Dropout(0.25),
     ]
+
+
+_BUILDERS: Mapping[str, Callable[[NetworkInfo], nn.Module]] = {
+    "nasnetalarge": _timm,
+    "cifar10_cnn": lambda info: cifar10_cnn(info.classes),
+    "yolov3": lambda info: YoloV3(info.classes),
+    "maskrcnn_resnet50_fpn": lambda info: mask_rcnn(info.classes),
+    "deeplabv3_resnet50": _segmentation,
+    "deeplabv3_resnet101": _segmentation,
+    "lstm_ptb_small": lambda info: language_model(info.name, info.classes),
+    "lstm_ptb_medium": lambda info: language_model(info.name, info.classes),
+    "lstm_ptb_large": lambda info: language_model(info.name, info.classes),
+    "transformer_big": lambda info: TransformerBig(info.classes),
+    "bert_base": lambda info: Pretraining(info.classes),
+    "bert_base_squad": lambda info: QuestionAnswering(info.classes),
+}

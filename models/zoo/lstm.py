@@ -7,7 +7,7 @@ import math
 import torch
 from torch import nn
 
-from advisor.models.zoo.attention import DecoderLayer, EncoderLayer
+from advisor.models.zoo.bert import DecoderLayer, EncoderLayer
 
 # Hidden units and dropout of the paper's three models; all have two layers.
 SIZES = {"lstm_ptb_small": (200, 0.0), "lstm_ptb_medium": (650, 0.5), "lstm_ptb_large": (1500, 0.65)}

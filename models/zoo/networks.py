@@ -12,6 +12,9 @@ from advisor.domain import Task, require_positive
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError, unknown_name
 
+# The class of a word that no loss counts.
+NO_TARGET = -100
+
 
 class Kind(StrEnum):
     """What a network takes and gives, which decides its input, its targets and its loss.

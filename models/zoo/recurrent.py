@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 # Gates of each, which are products of the input and of the hidden state.
 RECURRENT = {"lstm": 4, "gru": 3}
-_STATES = {"lstm": 2, "gru": 1}
 # Values that a step keeps beside its gates for the backward pass: the cell and its activation.
 _KEPT = 2
 
@@ -91,18 +90,6 @@ def _run(
         inputs = torch.cat(ways, dim=-1) if bidirectional else ways[0]
     last = inputs.new_empty(layers * directions, rows, parts[0][1].shape[1])
     return (inputs, *[last] * (2 if name == "lstm" else 1))
-
-
-def _dropped(inputs: torch.Tensor, share: float) -> torch.Tensor:
-    import torch
-
-    return torch.nn.functional.dropout(inputs, share) if share else inputs
-
-
-def _joined(directions: Sequence[torch.Tensor]) -> torch.Tensor:
-    import torch
-
-    return directions[0] if len(directions) == 1 else torch.cat(tuple(directions), dim=-1)
 
 
 def _step(tensor: torch.Tensor, steps: int) -> torch.Tensor:

@@ -20,6 +20,7 @@ from msgspec import Struct
 from advisor.domain import MIB
 from advisor.models.network_columns import KINDS, WIDTH_STEPS, MemoryFacts
 from advisor.models.zoo.autocast import as_on_a_gpu
+from advisor.models.zoo.building import without_initial_values
 from advisor.models.zoo.kernels import (
     PRIME_BATCH,
     Kernel,
@@ -30,7 +31,6 @@ from advisor.models.zoo.kernels import (
     recording,
     tensors_in,
 )
-from advisor.models.zoo.libraries import without_initial_values
 
 if TYPE_CHECKING:
     import torch

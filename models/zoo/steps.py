@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.domain import Precision
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.models.zoo.batches import NO_TARGET
-from advisor.models.zoo.networks import Kind, network_info
+from advisor.models.zoo.networks import NO_TARGET, Kind, network_info
 
 if TYPE_CHECKING:
     import torch
@@ -23,9 +22,9 @@ _IMAGE_DIMENSIONS = 4  # batch, channels, height, width
 def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
     """What the network makes of a batch of inputs, in whatever mode it is."""
     if name == _MASK_RCNN:
-        from advisor.models.zoo import detection
+        from advisor.models.zoo import detectors
 
-        return detection.forward(network, inputs)
+        return detectors.forward(network, inputs)
     return network(inputs)
 
 
@@ -110,15 +109,15 @@ def _pixel_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) ->
 
 
 def _yolo_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    from advisor.models.zoo.yolo import yolo_loss
+    from advisor.models.zoo.detectors import yolo_loss
 
     return yolo_loss(network(inputs), targets)
 
 
 def _mask_rcnn_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
-    from advisor.models.zoo import detection
+    from advisor.models.zoo import detectors
 
-    summed: torch.Tensor = detection.loss(network, inputs, targets)
+    summed: torch.Tensor = detectors.loss(network, inputs, targets)
     return summed
 
 

@@ -15,9 +15,8 @@ from advisor.domain.machines import is_positive
 from advisor.domain.serving_verification import p99_of
 from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
-from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.gpus import GpuFacts
-from advisor.models.language.observations import ServingObservation
 from advisor.models.language.serving.eras import minor_version
 from advisor.sweeps.endpoint.records import Load
 

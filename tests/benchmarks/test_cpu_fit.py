@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Precision, Status
 from advisor.infra.build.fitting.cpus import held_out
-from advisor.models.performance.evaluation import summary_of
+from advisor.models.performance.fit import summary_of
 from advisor.models.performance.step_times_file import bundled_cpu_step_times
 from advisor.runs.fitting import measurements_from
 from benchmarks.cpu_fit import ROWS, cpu_rows, is_same, measured_cpu_steps, rebuilt

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.infra.build.language_models import table
 from advisor.infra.build.language_models.corrections import NO_CHECKPOINT, REPLACED
-from advisor.models.language.language_model_table import COLUMNS, TABLE, model_of_cells, table_cells
+from advisor.models.language.configs import COLUMNS, TABLE, model_of_cells, table_cells
 
 HEADER = (
     "name,kind,model_type,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,"

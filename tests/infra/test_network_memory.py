@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from advisor.infra.build.networks.memory import build, capture, chosen  # noqa: E402
 from advisor.infra.build.networks.variants import image_variant  # noqa: E402
-from advisor.models.performance.bundled import FOLDER  # noqa: E402
+from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
 
 ALEXNET, RESNET = ("torchvision", "alexnet", "3x224x224"), ("torchvision", "resnet18", "3x224x224")

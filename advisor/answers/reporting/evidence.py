@@ -13,7 +13,7 @@ from typing import Any
 from advisor.answers.reporting.subject import Subject
 from advisor.domain import Measurement, Provenance, Spec, Status, Task
 from advisor.messages import Message
-from advisor.models.performance.bundled import FOLDER
+from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
 from advisor.places import user_folder
 from advisor.sweeps.quality.issues import refusal

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from advisor.domain import ON_CPU, Measurement, Status, Trial
 from advisor.errors import UsageError
-from advisor.models.performance.surface import Belief, Choice, Question, Surface, anchor_trials, next_trials
-from advisor.models.performance.surface.belief import USUAL_NOISE
+from advisor.models.performance.next_trials import Choice, anchor_trials, next_trials
+from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
 from advisor.runs.adaptive.cells import (
     Row,
     Specs,

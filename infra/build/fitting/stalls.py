@@ -47,10 +47,7 @@ class StalledRuns(Struct, frozen=True):
     def take(self, chosen: NDArray[np.bool_]) -> StalledRuns:
         """The runs where `chosen` (n,) is true."""
         return StalledRuns(
-            PipelineColumns(*(getattr(self.columns, n)[chosen] for n in self.columns.__struct_fields__)),
-            self.hosts[chosen],
-            self.synthetic[chosen],
-            self.real[chosen],
+            self.columns.take(chosen), self.hosts[chosen], self.synthetic[chosen], self.real[chosen]
         )
 
 

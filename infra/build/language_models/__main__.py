@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from advisor.infra.build.language_models.table import FETCHED, lines, written
-from advisor.models.language.language_model_table import TABLE
+from advisor.models.language.configs import TABLE
 
 
 @click.command()

@@ -68,7 +68,7 @@ FAMILY_OF_CLASS: Mapping[str, str] = {
     "litgpt:GptNeoxMLP": "gpt_neox",
     "litgpt:GemmaMLP": "gemma",
 }
-# Towers for pictures with their projections, by the formula of `advisor.models.language.vision`
+# Towers for pictures with their projections, by the formula of `advisor.models.language.config_values`
 # from the
 # sizes of the published configurations: (layers, width, width of the network, mergers, patch).
 TOWERS: Mapping[str, tuple[int, int, int, int, int]] = {

@@ -20,8 +20,8 @@ from advisor.infra.build.language_models.corrections import (
     REPLACED,
     TOWERS,
 )
+from advisor.models.language.configs import COLUMNS, model_of_cells
 from advisor.models.language.families import FAMILIES, UNCOVERED
-from advisor.models.language.language_model_table import COLUMNS, model_of_cells
 
 FETCHED = Path(__file__).with_name("model_configs.csv")
 ADDED = Path(__file__).with_name("added.csv")

@@ -30,9 +30,9 @@ def all_variants() -> list[Variant]:
     """Every variant of the table, in its order: a network's usual input first."""
     from advisor.infra.build.networks.diffusion import diffusion_variants
     from advisor.infra.build.networks.encoders import transformers_variants
+    from advisor.infra.build.networks.libraries import timm_aliases
     from advisor.infra.build.networks.own import own_variants
     from advisor.infra.build.networks.seeing import torchvision_variants
-    from advisor.models.zoo.libraries import timm_aliases
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()  # before any other library does

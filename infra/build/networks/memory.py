@@ -22,7 +22,7 @@ import numpy as np
 from advisor.infra.build.fitting.files import seal
 from advisor.infra.build.networks.variants import Variant
 from advisor.infra.build.networks.work import TooLongError, failure, result_path, within, write_result
-from advisor.models.performance.bundled import FOLDER
+from advisor.models.bundled import FOLDER
 from advisor.models.performance.memory.table import (
     BATCHES,
     BUNDLED,
@@ -61,7 +61,7 @@ def variant_memory(variant: Variant) -> dict[str, Any]:
 def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
     import torch
 
-    from advisor.models.zoo.libraries import without_initial_values
+    from advisor.models.zoo.building import without_initial_values
 
     with without_initial_values(), torch.device("meta"):
         network = subject.build()
@@ -72,7 +72,7 @@ def _on_meta(variant: Variant, subject: Any) -> dict[str, Any]:
 def _on_fake(variant: Variant, subject: Any) -> dict[str, Any]:
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    from advisor.models.zoo.libraries import without_initial_values
+    from advisor.models.zoo.building import without_initial_values
 
     make_mode: Any = FakeTensorMode
     mode = make_mode(allow_non_fake_inputs=True)
@@ -119,7 +119,7 @@ def _attention_taken_apart() -> Iterator[None]:
 
 def capture(variants: Sequence[Variant], folder: Path) -> None:
     """One file a variant that has none yet."""
-    from advisor.models.zoo.libraries import quiet
+    from advisor.models.zoo.building import quiet
 
     folder.mkdir(parents=True, exist_ok=True)
     for variant in variants:

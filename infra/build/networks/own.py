@@ -106,7 +106,7 @@ def _of_the_zoo(name: str) -> Variant:
 
 
 def _yolo() -> list[Variant]:
-    from advisor.models.zoo.yolo_family import V5_SIZES, Yolo
+    from advisor.infra.build.networks.yolo_family import V5_SIZES, Yolo
 
     def variant(version: int, size: str, side: int) -> Variant:
         return Variant(
@@ -123,7 +123,7 @@ def _yolo() -> list[Variant]:
 
 
 def _others() -> list[Variant]:
-    from advisor.models.zoo import shapes_of_others as others
+    from advisor.infra.build.networks import shapes_of_others as others
 
     def variant(name: str, shape: str, subject: Plain, sample: str, data: str, *aliases: str) -> Variant:
         return Variant(

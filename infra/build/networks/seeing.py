@@ -176,7 +176,7 @@ def _regions(levels: list[Any], boxes: int, bins: int) -> Any:
 
 def torchvision_variants() -> list[Variant]:
     """All that torchvision lists, without its quantised networks."""
-    from advisor.models.zoo.libraries import library_names
+    from advisor.infra.build.networks.libraries import library_names
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
     models = import_torchvision().models

@@ -49,7 +49,7 @@ class ImageClassifier(Struct, frozen=True):
 
     def build(self) -> Any:
         """See `Subject`."""
-        from advisor.models.zoo.libraries import build_library_network
+        from advisor.infra.build.networks.libraries import build_library_network
 
         return build_library_network(self.library, self.name, self.side)
 
@@ -93,7 +93,7 @@ def timm_variants(aliases: Mapping[str, str]) -> list[Variant]:
 
     `aliases` are names that timm had before, with today's.
     """
-    from advisor.models.zoo.libraries import library_names, timm_default_side, timm_sizes
+    from advisor.infra.build.networks.libraries import library_names, timm_default_side, timm_sizes
 
     before: dict[str, list[str]] = defaultdict(list)
     for old, now in aliases.items():

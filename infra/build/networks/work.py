@@ -74,7 +74,7 @@ def _numbered(number: int) -> tuple[str, str]:
 def _captured(variant: Variant, folder: Path, seconds: float) -> tuple[str, str]:
     import torch
 
-    from advisor.models.zoo.libraries import quiet
+    from advisor.models.zoo.building import quiet
     from advisor.models.zoo.step_facts import network_facts
 
     if is_captured(result_path(folder, variant.key)):

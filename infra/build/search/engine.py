@@ -20,7 +20,8 @@ from advisor.infra.build.search.prior import (
     posterior_of,
     prior_of_trials,
 )
-from advisor.models.performance.surface.kernel import Floats, matern52
+from advisor.models.bayes import Floats
+from advisor.models.performance.surface import matern52
 
 # Regret of a first guess beyond this (log: twenty times the price) is not distinguished.
 _WORST_REGRET = 3.0

@@ -8,7 +8,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.models.performance.surface.kernel import matern52, scaled_distance
+from advisor.models.performance.surface import matern52, scaled_distance
 
 Floats = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ from advisor.models.language.finetuning.predictor import (
     FineTuningPredictor,
     Settled,
     TuningRates,
+    bundled_finetuning_predictor,
     least_memory,
     unsupported,
 )
-from advisor.models.language.finetuning.stored import bundled_finetuning_predictor
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Sharding
 
 __all__ = [

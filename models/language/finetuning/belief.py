@@ -1,17 +1,128 @@
-"""What is known of tuning rates: one Gaussian over the form's parameters and groups' effects."""
+"""Seconds of a token in tuning, and what is known of them: one Gaussian over the form's parameters and
+groups' effects.
+
+    seconds = ((arithmetic + memory)^4 + gathers^4 + launches^4)^(1/4) + all-reduces and experts
+
+A step computes while it gathers weights and launches the next layers, so that the slowest of the
+three holds it up; all-reduces and the way to experts come on top.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from advisor.models.bayes import Floats, Gaussian, Prior, believed, joined, variances
-from advisor.models.language.finetuning.seconds import NAMES, PRIORS, linearised
 from advisor.models.language.finetuning.tuning import Run
 from advisor.models.language.finetuning.work import Work, work_of
 from advisor.models.language.language_model import LanguageModel
+
+# Beliefs before any row; a share of a peak is exp(-value). Products: large ones reach 0.73 to 0.91
+# of a 16-bit peak on A100, H100 and B200, 0.31 to 0.65 of an FP8 one (aiconfigurator's tables);
+# `link` and `spread`: NCCL's bus bandwidth, over PCIe 0.8 of a lane's rate at 2 GPUs and, with each
+# doubling, 0.3 (L40S, through the processors) to 0.8 of it (RTX PRO 6000). `launch`: seconds of a
+# layer. `watts`: cards with fewer watts for each TFLOP/s reach less of it. Attention is faster with
+# wider heads and longer sequences, and on Hopper 1.5 to 2 times with kernels made for it
+# (FlashAttention-3, arXiv 2407.08608, against FlashAttention-2).
+PRIORS: Mapping[str, Prior] = {
+    "matrices": Prior(math.log(1 / 0.72), 0.3),
+    "fp8": Prior(0.3, 0.3),
+    "attention": Prior(math.log(1 / 0.45), 0.4),
+    "head": Prior(-0.2, 0.15),
+    "sequence": Prior(-0.05, 0.05),
+    "hopper_kernels": Prior(-0.5, 0.2),
+    "elements": Prior(0.0, 0.5),
+    "weights": Prior(0.0, 0.3),
+    "link": Prior(math.log(2.0), 0.4),
+    "spread": Prior(0.75, 0.5),
+    "pcie": Prior(-0.45, 0.3),
+    "all_reduces": Prior(math.log(2.0), 0.4),
+    "experts": Prior(0.0, 0.7),
+    "launch": Prior(math.log(1.5e-4), 0.7),
+    "watts": Prior(-0.5, 0.1),
+    "watts_fp8": Prior(0.0, 0.1),
+    "power": Prior(-1.0, 0.2),
+    "hidden": Prior(-0.05, 0.1),
+    "mixture": Prior(0.3, 0.4),
+    "expert_tokens": Prior(-0.1, 0.15),
+    "adapters": Prior(0.0, 0.1),
+    "quantised": Prior(0.05, 0.1),
+    "hosts": Prior(0.02, 0.03),
+    "eager": Prior(0.12, 0.1),
+}
+NAMES = tuple(PRIORS)
+_DIFFERENCE = 1e-4
+# No products reach more of their peak than this; the largest ones measured did 0.91.
+_MOST_SHARE = 0.9
+# How sharply what goes on side by side limits each other.
+_JOIN = 4.0
+
+
+class Parts(NamedTuple):
+    """Seconds of one token on one GPU, each (n,), before the factors of the whole."""
+
+    arithmetic: Floats
+    memory: Floats
+    gathers: Floats
+    launches: Floats
+    all_reduces: Floats
+
+
+def parts_of(work: Work, theta: Floats) -> Parts:
+    """What a token takes for `theta` (p,), whose first values are those of `NAMES`."""
+    of = dict(zip(NAMES, theta.tolist(), strict=False))
+    short = of["watts"] * work.watts + of["power"] * work.power
+    products = of["matrices"] + short + of["hidden"] * work.hidden
+    products += work.fp8 * (of["fp8"] + of["watts_fp8"] * work.watts)
+    products += of["mixture"] * work.mixture + of["expert_tokens"] * work.expert_tokens
+    attention = of["attention"] + short + of["head"] * work.head
+    attention += of["sequence"] * work.sequence + of["hopper_kernels"] * work.hopper_kernels
+    over_pcie = np.where(work.pcie > 0, of["pcie"] + of["spread"] * (work.pcie - 1), 0.0)
+    link = np.exp(of["link"] + over_pcie)
+    return Parts(
+        arithmetic=work.matrices * _held(products) + work.attention * _held(attention),
+        memory=work.elements * math.exp(of["elements"])
+        + work.weights * math.exp(of["weights"])
+        + work.optimiser,
+        gathers=work.gathers * link,
+        launches=work.launches * math.exp(of["launch"]),
+        all_reduces=work.all_reduces * np.exp(of["all_reduces"] + over_pcie)
+        + work.experts * math.exp(of["experts"]),
+    )
+
+
+def _held(logs: Floats) -> Floats:
+    """How much longer than at its peak a product takes, never less than `_MOST_SHARE` allows."""
+    result: Floats = (np.exp(_JOIN * logs) + _MOST_SHARE**-_JOIN) ** (1 / _JOIN)
+    return result
+
+
+def log_seconds(work: Work, theta: Floats) -> Floats:
+    """Log seconds of a token on each GPU (n,), for parameters (p,)."""
+    of = dict(zip(NAMES, theta.tolist(), strict=False))
+    parts = parts_of(work, theta)
+    beside = ((parts.arithmetic + parts.memory) ** _JOIN + parts.gathers**_JOIN + parts.launches**_JOIN) ** (
+        1 / _JOIN
+    )
+    factors = of["adapters"] * work.adapters + of["quantised"] * work.quantised
+    factors += of["hosts"] * work.hosts + of["eager"] * work.eager
+    result: Floats = np.log(beside + parts.all_reduces) + factors
+    return result
+
+
+def linearised(work: Work, theta: Floats) -> tuple[Floats, Floats]:
+    """Log seconds (n,) and their slopes by the parameters of `NAMES` (n, names)."""
+    mean = log_seconds(work, theta)
+    slopes = np.empty((len(mean), len(NAMES)))
+    for place in range(len(NAMES)):
+        moved = theta.copy()
+        moved[place] += _DIFFERENCE
+        slopes[:, place] = (log_seconds(work, moved) - mean) / _DIFFERENCE
+    return mean, slopes
+
 
 # Standard deviations of log seconds between runs, by what they have in common.
 EFFECTS: Mapping[str, float] = {

@@ -6,8 +6,12 @@ with fused attention and AdamW in 32 bits.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +19,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain.generation import LlmMethod
+from advisor.errors import DataError
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, HalfWidths, gaussian_multiplier, multipliers
+from advisor.models.language.deployments import unmeasured_parts
 from advisor.models.language.finetuning.belief import NOISE, Belief
 from advisor.models.language.finetuning.memory import TuningMemory, finetuning_memory
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
 from advisor.models.language.memory import card_gib
-from advisor.models.language.unmeasured import unmeasured_parts
 
 # Micro-batches that are tried, and the most tokens of one: beyond, a GPU is full of work.
 _MICRO_BATCHES = tuple(1 << exponent for exponent in range(7))
@@ -197,3 +202,36 @@ def unsupported(tuning: FineTuning) -> str | None:
     if tuning.method == LlmMethod.FULL and not tuning.gpu.has_bf16:
         return "no_bf16"
     return None
+
+
+SCHEMA = "advisor.finetuning/1"
+PATH = Path(__file__).parents[4] / "advisor" / "data" / "language" / "finetuning.json"
+
+
+@cache
+def bundled_finetuning_predictor() -> FineTuningPredictor:
+    """The predictor that ships; `DataError` where its file is not readable."""
+    return read_predictor(PATH)
+
+
+def read_predictor(path: Path) -> FineTuningPredictor:
+    """The predictor of a file; `DataError` where it is none."""
+    try:
+        content = path.read_bytes()
+        raw = json.loads(content)
+        if raw["schema"] != SCHEMA:
+            raise ValueError(raw["schema"])
+        mean = np.array(raw["mean"], dtype=float)
+        covariance = np.zeros((len(mean), len(mean)))
+        covariance[np.tril_indices(len(mean))] = raw["covariance"]
+        covariance += np.tril(covariance, -1).T
+        belief = Belief(tuple(raw["names"]), mean, covariance)
+        digest = hashlib.sha256(content).hexdigest()
+        standardised = {kind: tuple(raw["standardised"][kind]) for kind in (MODEL, GPU)}
+        return FineTuningPredictor(belief, standardised, digest, raw["trained_on"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            "the tuning rates cannot be read: {path}",
+            path=str(path),
+            hint="install the package again (in a checkout: python -m advisor.infra.build.language_tuning)",
+        ) from error

@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.models.bayes import Floats, Parameters, Prior
+from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.serving.eras import era_of
 from advisor.models.language.serving.seconds import Logs
 from advisor.models.language.serving.work import format_of_arithmetic
-from advisor.models.performance.step_parameters import UNNAMED
 
 
 class Setting(NamedTuple):

@@ -11,11 +11,9 @@ from msgspec.structs import replace
 
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
-from advisor.models.language.deployments import Deployment, Traffic
-from advisor.models.language.observations import ServingObservation
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
 from advisor.models.language.serving.effects import Setting, design_of, line_of, shape_of
 from advisor.models.language.serving.eras import minor_version
-from advisor.models.language.serving.load import open_loop
 from advisor.models.language.serving.rates import (
     QUANTITIES,
     Asked,
@@ -24,11 +22,11 @@ from advisor.models.language.serving.rates import (
     asked_of,
     binding,
     least_logs,
+    open_loop,
     request_logs,
 )
 from advisor.models.language.serving.seconds import Logs, static_batch_seconds
 from advisor.models.language.serving.values import MeasuredValue, measured
-from advisor.models.language.unmeasured import unmeasured_parts
 
 _DIFFERENCE = 1e-4
 _MOST_UPDATES, _REWEIGHTED = 8, 3

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Precision, Task, Workload
 from advisor.errors import DataError, UsageError
-from advisor.models.performance.bundled import read_bundled
+from advisor.models.bundled import read_bundled
 from advisor.models.performance.memory.steps import (
     Conditions,
     MemoryProfile,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.errors import DataError, UsageError
-from advisor.models.performance.bundled import read_bundled_array
+from advisor.models.bundled import read_bundled_array
 from advisor.models.performance.memory.steps import MemoryProfile, Point, rising
 from advisor.models.performance.network_table import network_table
 

@@ -13,7 +13,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
-from advisor.models.performance.anchoring import OwnTable
+from advisor.models.performance.own_networks import OwnTable
 from advisor.questions.models import Recommend
 from advisor.questions.named import Predict
 from advisor.questions.reading import from_values

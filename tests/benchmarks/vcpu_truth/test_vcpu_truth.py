@@ -45,8 +45,11 @@ def test_second_threads_follow_from_whole_cores(found):
 def test_the_doubts_of_the_product_are_those_that_were_measured(found):
     """A constant that no longer stands for its measurement is a wrong interval."""
     from advisor.models.performance import estimates
-    from advisor.models.performance.machines import USUAL_SECOND_THREAD_YIELD
-    from advisor.models.performance.measured_cpus import OTHER_ARCHITECTURE_SIGMA, SECOND_THREAD_SIGMA
+    from advisor.models.performance.machines import (
+        OTHER_ARCHITECTURE_SIGMA,
+        SECOND_THREAD_SIGMA,
+        USUAL_SECOND_THREAD_YIELD,
+    )
     from advisor.runs.fitting import KNOWN_SIGMA
 
     spreads = found["spreads"]

@@ -24,9 +24,9 @@ from advisor.models.language.finetuning import (
     least_memory,
     unsupported,
 )
+from advisor.models.language.finetuning.belief import parts_of
 from advisor.models.language.finetuning.memory import adapter_weights
-from advisor.models.language.finetuning.seconds import parts_of
-from advisor.models.language.finetuning.stored import read_predictor
+from advisor.models.language.finetuning.predictor import read_predictor
 from advisor.models.language.finetuning.tuning import Run
 from advisor.models.language.finetuning.work import work_of
 from advisor.models.language.gpus import bundled_gpu_facts

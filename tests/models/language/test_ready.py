@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
-from advisor.models.language.ready import Loader, load_seconds, ready_seconds
+from advisor.models.language.support import Loader, load_seconds, ready_seconds
 
 rates = st.floats(50, 20000)
 sizes = st.floats(500, 1.5e6)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from advisor.domain import CacheState, DiskRate, Gpu, Precision, Resources, Task, Workload
 from advisor.domain.machines import gpu_of_row
+from advisor.models.data_sheets import read_data_sheets
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import load_model
-from advisor.models.performance.bundled import read_data_sheets
 from advisor.models.performance.networks import bundled_networks
 
 pytestmark = pytest.mark.vector

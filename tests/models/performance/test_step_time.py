@@ -10,9 +10,10 @@ from msgspec.structs import replace
 
 from advisor.domain import Gpu, Task
 from advisor.models.bayes import Parameters
+from advisor.models.data_sheets import power_ratio
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_parameters import Conditions, Step, power_ratio, unit_of
+from advisor.models.performance.step_parameters import Conditions, Step, unit_of
 from advisor.models.performance.step_time import multiprocessors, steps_of
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")

@@ -7,7 +7,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from advisor.models.zoo.attention import DecoderLayer, EncoderLayer  # noqa: E402
+from advisor.models.zoo.bert import DecoderLayer, EncoderLayer  # noqa: E402
 
 _WIDTH, _HEADS, _INNER = 16, 4, 32
 

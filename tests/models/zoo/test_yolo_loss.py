@@ -9,7 +9,7 @@ import pytest
 pytestmark = pytest.mark.vector
 
 torch = pytest.importorskip("torch")
-from advisor.models.zoo.yolo import ANCHORS, YoloV3, yolo_loss  # noqa: E402
+from advisor.models.zoo.detectors import ANCHORS, YoloV3, yolo_loss  # noqa: E402
 
 _CLASSES, _SIDE = 4, 128
 # Class 2, a little beside the middle of a cell of the coarse grid, shaped like its first anchor.

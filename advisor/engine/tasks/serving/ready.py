@@ -14,7 +14,7 @@ from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
-from advisor.models.language.ready import START, load_seconds
+from advisor.models.language.support import START, load_seconds
 from advisor.units import ceil_significant
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.

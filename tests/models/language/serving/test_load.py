@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
-from advisor.models.language.serving.load import open_loop
+from advisor.models.language.serving.rates import open_loop
 from tests.models.language.serving.test_predictor import DEPLOYMENTS, deployed
 
 TRAFFIC = Traffic(500, 250)

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.gpus import bundled_gpu_facts
-from advisor.models.language.observations import ServingObservation
 from advisor.models.language.serving import BINDS, ServingPredictor, bundled_serving_predictor
 from advisor.models.language.serving.rates import MOST_SEQUENCES, sequences_held
 

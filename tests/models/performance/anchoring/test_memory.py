@@ -4,7 +4,7 @@ import pytest
 
 from advisor.domain import Observation, Task, Workload
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.anchoring import AnchoredMemory, peaks_of
+from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 
 def anchor(batch_size=32, peak_mib=None):

@@ -10,17 +10,10 @@ import pytest
 
 from advisor.domain import Accelerator, Task, Trial, Workload
 from advisor.models.performance.fit_pipeline import trials_of
-from advisor.models.performance.measured_cpus import ReferenceCpu
+from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.surface import (
-    Belief,
-    Question,
-    Surface,
-    anchor_trials,
-    log_determinant,
-    next_trials,
-)
-from advisor.models.performance.surface.belief import USUAL_NOISE
+from advisor.models.performance.next_trials import anchor_trials, log_determinant, next_trials
+from advisor.models.performance.surface import USUAL_NOISE, Belief, Question, Surface
 from tests.models.performance.synthetic import DATASET, REFERENCE_SCORE, measure, resources, true_parameters
 
 STEP = {"alexnet": 0.004, "googlenet": 0.02, "resnet50": 0.05}

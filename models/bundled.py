@@ -12,10 +12,8 @@ import numpy as np
 
 from advisor.errors import DataError
 
-FOLDER = Path(__file__).parents[3] / "advisor" / "data" / "performance"
+FOLDER = Path(__file__).parents[2] / "advisor" / "data" / "performance"
 MANIFEST = "manifest.json"
-# The one table of GPUs is the catalogue's, under the catalogue's seal.
-GPUS = FOLDER.parent / "catalog" / "gpus.csv"
 MODEL = "default_model.json"
 STEP_TIMES, CPU_STEP_TIMES = "step_times.npy", "cpu_step_times.npy"
 
@@ -39,18 +37,11 @@ def read_bundled_array(name: str) -> Any:
 
 
 def _checked_bytes(name: str) -> bytes:
-    return _checked(FOLDER / name, lambda: json.loads((FOLDER / MANIFEST).read_text())[name])
+    return checked(FOLDER / name, lambda: json.loads((FOLDER / MANIFEST).read_text())[name])
 
 
-def read_data_sheets() -> str:
-    """The text of the table of GPUs; raises as `read_bundled` does."""
-    manifest = GPUS.parent / MANIFEST
-    return _checked(
-        GPUS, lambda: json.loads(manifest.read_text())["files"]["catalog/gpus.csv"]["sha256"]
-    ).decode()
-
-
-def _checked(path: Path, digest: Callable[[], str]) -> bytes:
+def checked(path: Path, digest: Callable[[], str]) -> bytes:
+    """The bytes of a file with that SHA-256; raises as `read_bundled` does."""
     try:
         expected = digest()
         content = path.read_bytes()

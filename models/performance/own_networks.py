@@ -1,16 +1,19 @@
-"""Facts of a network that is not in the bundled table: as much as is known of it."""
+"""What a user brings of a network that the bundled table does not have: operations, sizes, peaks."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from msgspec import Struct
 
-from advisor.domain import DataKind, Task
+from advisor.domain import DataKind, Gpu, Observation, Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
+from advisor.models.performance.memory import bundled_peak_model
+from advisor.models.performance.memory.peak import card_mib
 from advisor.models.performance.network_table import OPERATION, Rows
 from advisor.models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
 
@@ -141,3 +144,59 @@ def _kernels(rows: Mapping[str, Mapping[str, float]]) -> Rows:
     kernels["reduction"] = np.select([depthwise, multiplies], [9, _USUAL_REDUCTION], 0)
     kernels["width"] = np.select([depthwise, multiplies], [1, _USUAL_WIDTH], 0)
     return kernels
+
+
+# What another card's workspaces and allocator may take more.
+_MARGIN = 1.1
+
+
+class AnchoredMemory(Struct, frozen=True):
+    """The smallest card that surely runs a batch, from (batch, MiB) that rise with the batch."""
+
+    peaks: tuple[tuple[int, float], ...]
+
+    def needed_card_mib(self, workload: Workload) -> float:
+        """MiB of the card; 0 where no anchor saw a peak."""
+        if not self.peaks:
+            return 0.0
+        peak = _MARGIN * _peak_at(self.peaks, workload.batch_size)
+        return card_mib(peak + bundled_peak_model().context_mib)
+
+
+def peaks_of(observations: Sequence[Observation]) -> AnchoredMemory:
+    """The largest peak of each batch size, never falling with the batch."""
+    by_batch: dict[int, float] = {}
+    for observation in observations:
+        if observation.peak_mib is not None:
+            batch = observation.workload.batch_size
+            by_batch[batch] = max(observation.peak_mib, by_batch.get(batch, observation.peak_mib))
+    peaks: list[tuple[int, float]] = []
+    for batch in sorted(by_batch):
+        peaks.append((batch, max(by_batch[batch], peaks[-1][1] if peaks else 0.0)))
+    return AnchoredMemory(tuple(peaks))
+
+
+def _peak_at(peaks: Sequence[tuple[int, float]], batch: int) -> float:
+    """Between peaks, that of the larger batch; beyond, along the steepest line, and from a
+    single peak as if all of it grew: never less than it takes."""
+    for size, mib in peaks:
+        if batch <= size:
+            return mib
+    (last, most) = peaks[-1]
+    slopes = [(high - low) / (b - a) for (a, low), (b, high) in pairwise(peaks)]
+    slope = max(slopes, default=most / last)
+    return most + slope * (batch - last)
+
+
+# Boost clocks go above a data sheet's, and FLOPs are counted as if no algorithm saved any:
+# Winograd's convolutions do with 2.25 times fewer (Lavin and Gray, 2016).
+_ABOVE_THE_SHEET = 2.25 * 1.2
+
+
+def fastest_seconds(operations: Rows, precision: Precision, gpu: Gpu, batch_size: int) -> float:
+    """Seconds below which a step cannot have been computed, all arithmetic at the peak."""
+    units = [gpu.fp32_tflops, gpu.tf32_tflops or 0.0]
+    if precision is not Precision.FP32:
+        units += [gpu.fp16_tflops or 0.0, gpu.bf16_tflops or 0.0]
+    flops = float((operations["flops"].astype(float) * operations["count"]).sum()) * batch_size
+    return flops / (max(units) * 1e12 * _ABOVE_THE_SHEET)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-import warnings
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.extras import install_hint
-from advisor.models.zoo.building import build_on_meta, build_torchvision
+from advisor.models.zoo.building import build_on_meta, build_torchvision, quiet, without_initial_values
 from advisor.models.zoo.torchvision_operators import import_torchvision
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import torch
 
 LIBRARIES = ("torchvision", "timm")
@@ -109,35 +104,3 @@ def _import_timm() -> Any:
     except ImportError as error:
         raise MeasuringError("timm is not installed", hint=install_hint("zoo")) from error
     return timm
-
-
-@contextmanager
-def without_initial_values() -> Iterator[None]:
-    """While it lasts, networks are built with whatever values.
-
-    Meta tensors have no values, and drawing them takes most of the time of building.
-    """
-    import torch
-
-    names = [name for name in dir(torch.nn.init) if name.endswith("_") and name[0] != "_"]
-    before = {name: getattr(torch.nn.init, name) for name in names}
-    try:
-        for name in names:
-            setattr(torch.nn.init, name, lambda tensor, *_, **__: tensor)
-        yield
-    finally:
-        for name, function in before.items():
-            setattr(torch.nn.init, name, function)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Without the libraries' notes on old names."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)
