@@ -164,11 +164,6 @@ class Answered(NamedTuple):
     packed: bytes
     met: bool | None = None
 
-    @classmethod
-    def of(cls, document: Document, met: bool | None = None) -> Answered:
-        """In a thread."""
-        return cls(packed(document_json(document)), met)
-
 
 class KeptAnswers:
     """The answers asked for last, by what decides their bytes; so many bytes of them."""

@@ -10,14 +10,14 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from advisor.answers import ask
-from advisor.answers.answer import Recommended
+from advisor.answers.answer import Answer, Recommended
 from advisor.answers.context import Context
 from advisor.answers.networks import NetworkRecommended, recommended
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.questions import commands
 from advisor.questions.by_task import Kinds
-from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
+from advisor.questions.commands import AnyRecommend
 from advisor.questions.models import Recommend
 from advisor.questions.question import Question
 from advisor.questions.reading import from_values, parameters_of
@@ -27,8 +27,10 @@ from advisor.service.answers import (
     Document,
     cache_headers,
     context_of,
+    document_json,
     etag_of,
     not_modified,
+    packed,
     packed_answer,
     threads_of,
 )
@@ -48,7 +50,7 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
 
     path: str
     kind: Kinds[Q]
-    document: Callable[[Context, Q], Document]
+    ask: Callable[[Context, Q], Answer]
     schema: str
     about: str
     example: Mapping[str, Any]
@@ -112,13 +114,13 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
         if self.answer is not None:
             return await self.answer(request, question)
         context, threads = context_of(request), threads_of(request)
-        return await threads.run(self._document, context, question, slow=self.is_slow)
+        return await threads.run(self._computed_of, context, question, slow=self.is_slow)
 
-    def _document(self, context: Context, question: Q) -> Answered:
-        return Answered.of(self.document(context, question))
+    def _computed_of(self, context: Context, question: Q) -> Answered:
+        return _answered(self.ask(context, question))
 
     def _example(self, context: Context) -> Document:
-        return self.document(context, from_values(self.kind, self.example))
+        return self.ask(context, from_values(self.kind, self.example)).message_document()
 
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
@@ -128,17 +130,13 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
     """The cheapest spec; where nothing meets the question, what to relax, which takes longer."""
     threads, context = threads_of(request), context_of(request)
     if not isinstance(question, Recommend):
-        return await threads.run(_of_language, context, question, slow=True)
+        return await threads.run(lambda: _answered(ask.recommend(context, question)), slow=True)
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
     result, answered = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
     if answered is None:
         answered = await threads.run(_relaxed, result, slow=True)
     return answered
-
-
-def _of_language(context: Context, question: AnyRecommend) -> Answered:
-    return _answered(ask.recommend(context, question))
 
 
 def _recommendation(
@@ -152,30 +150,15 @@ def _relaxed(answer: NetworkRecommended) -> Answered:
     return _answered(answer.relaxed())
 
 
-def _answered(answer: Recommended) -> Answered:
-    return Answered.of(answer.message_document(), met=answer.result.chosen is not None)
-
-
-def _recommendation_document(context: Context, question: AnyRecommend) -> Document:
-    return ask.recommend(context, question).message_document()
-
-
-def _prediction(context: Context, question: AnyPredict) -> Document:
-    return ask.predict(context, question).document()
-
-
-def _comparison(context: Context, question: AnyCompare) -> Document:
-    return ask.compare(context, question).message_document()
-
-
-def _memory(context: Context, question: AnyMemory) -> Document:
-    return ask.memory(context.catalog, question).document()
+def _answered(answer: Answer) -> Answered:
+    met = answer.result.chosen is not None if isinstance(answer, Recommended) else None
+    return Answered(packed(document_json(answer.message_document())), met)
 
 
 RECOMMEND = QuestionRoutes(
     path="/recommend",
     kind=commands.RECOMMEND,
-    document=_recommendation_document,
+    ask=ask.recommend,
     answer=recommendation,
     schema="Recommendation",
     about="The cheapest instance and disk that will really reach a throughput.",
@@ -184,7 +167,7 @@ RECOMMEND = QuestionRoutes(
 PREDICT = QuestionRoutes(
     path="/predict",
     kind=commands.PREDICT,
-    document=_prediction,
+    ask=ask.predict,
     schema="AnyPrediction",
     about="What one instance will reach, how sure that is, and what holds it back.",
     example={
@@ -199,7 +182,7 @@ PREDICT = QuestionRoutes(
 COMPARE = QuestionRoutes(
     path="/compare",
     kind=commands.COMPARE,
-    document=_comparison,
+    ask=ask.compare,
     schema="AnyComparison",
     is_slow=True,
     about="How much faster, and at what cost: instances, or GPUs by themselves.",
@@ -209,7 +192,7 @@ COMPARE = QuestionRoutes(
 MEMORY = QuestionRoutes(
     path="/memory",
     kind=commands.MEMORY,
-    document=_memory,
+    ask=lambda context, question: ask.memory(context.catalog, question),
     schema="AnyMemory",
     is_slow=True,
     about="GPU memory of a network: its parts, the GPUs it fits, the largest batch.",

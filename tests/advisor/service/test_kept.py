@@ -65,15 +65,6 @@ def test_what_nobody_asked_for_in_the_longest_time_goes_first():
     assert [name for name in "abcd" if kept.get(name)] == ["a", "c", "d"]
 
 
-@pytest.mark.parametrize("nodes", [2, 3, 64])
-def test_training_on_several_nodes_is_answered(service, nodes):
-    """Its efficiency is a number of NumPy's, of which JSON knows none."""
-    words = {"task": "training", "model": "resnet50", "target_throughput": 500, "max_nodes": nodes}
-    told = service.post("/v1/recommend", json=words)
-    assert told.status_code == 200, told.text
-    assert told.json()["recommendation"]["predicted"]["throughput"]["lower"] >= 500
-
-
 @pytest.mark.slow
 def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(service):
     """A question that took a minute of CPU."""
@@ -89,12 +80,6 @@ def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(se
     assert told["relax_stopped"] == "relaxing_stopped"
     assert [change["option"] for way in told["relax"] for change in way["changes"]] == ["--max-hours"]
     assert "not searched to its end" in told["warnings"][-1]
-
-
-def test_an_ordinary_question_is_searched_whole(service):
-    told = service.post("/v1/recommend", json=QUESTION | {"max_price": 0.4}).json()
-    assert (told["relax_stopped"], told["recommendation"]) == (None, None)
-    assert told["relax"]
 
 
 @pytest.mark.parametrize(("cron", "status"), [("* * * * *", 403), ("0 * * * *", 201)])
