@@ -245,24 +245,24 @@ def _usd_per_million_tokens(row: Record) -> float | None:
     return float(row["cost"]["usd_per_million_output_tokens"]["median"]) if row["cost"] else None
 
 
-def _networks_specs(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _networks_specs(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """The `spec` words of a question; `UsageError` for other than two to `MOST` of them, and for a word that
     is no spec."""
-    words = list(dict.fromkeys(" ".join(word.split()) for word in asked["spec"].split(",")))
-    words = [word for word in words if word]
-    if not 2 <= len(words) <= MOST:
+    spec_words = list(dict.fromkeys(" ".join(word.split()) for word in words["spec"].split(",")))
+    spec_words = [word for word in spec_words if word]
+    if not 2 <= len(spec_words) <= MOST:
         raise UsageError(
             Message("{field} takes two to {most} specs", field=FieldName("spec"), most=MOST),
             field="spec",
             hint="divide them by commas: g5.xlarge gp3:500GiB, g6.xlarge local",
         )
-    if asked.get("instance") or asked.get("gpu"):
+    if words.get("instance") or words.get("gpu"):
         raise UsageError(
             Message("{field} is compared without instances and GPUs", field=FieldName("spec")),
             field="spec",
             hint="leave the others empty",
         )
-    specs, t = [_predicted(context, word, asked, frame) for word in words], frame.texts
+    specs, t = [_predicted(context, word, words, frame) for word in spec_words], frame.texts
     of_networks = [
         _fact(t("table.bound"), specs, lambda spec: stage_text(spec["bottleneck"], spec, t)),
         _fact(t("detail.batch"), specs, lambda spec: str(spec["batch_size"])),
@@ -279,10 +279,10 @@ def _networks_specs(context: Context, asked: Mapping[str, str], frame: Frame) ->
         )
         for spec in specs
     ]
-    return _specs_view(specs, specs[0]["request"]["model"], facts, target_of(asked), t, what_if)
+    return _specs_view(specs, specs[0]["request"]["model"], facts, target_of(words), t, what_if)
 
 
-def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     names = ("instance", "disk", "batch_size")
     parts = word.split()
     if len(parts) > len(names):
@@ -291,8 +291,8 @@ def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Fra
             field="spec",
             hint="an instance, a disk and a batch size: g5.xlarge gp3:500GiB 64",
         )
-    place = {name: asked[name] for name in _PLACE if name in asked}
-    words = {**workload_fields(frame), **place, **dict(zip(names, parts, strict=False))}
+    location = {name: words[name] for name in _PLACE if name in words}
+    words = {**workload_fields(frame), **location, **dict(zip(names, parts, strict=False))}
     try:
         return ask.predict(context, question_of(Predict, words)).document()
     except UsageError as error:
@@ -302,15 +302,15 @@ def _predicted(context: Context, word: str, asked: Mapping[str, str], frame: Fra
         raise
 
 
-def _networks(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    if asked.get("spec"):
-        return _networks_specs(context, asked, frame)
-    document = ask.compare(context, question_of(Compare, asked)).message_document()
-    return _instances_view(document, target_of(asked), frame)
+def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    if words.get("spec"):
+        return _networks_specs(context, words, frame)
+    document = ask.compare(context, question_of(Compare, words)).message_document()
+    return _instances_view(document, target_of(words), frame)
 
 
-def _language(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    question = question_of(CompareGeneration, {**asked, "task": LANGUAGE_USUAL["task"]})
+def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+    question = question_of(CompareGeneration, {**words, "task": LANGUAGE_USUAL["task"]})
     document, t = ask.compare(context, question).message_document(), frame.texts
     rows, request = document["rows"], document["request"]
     times = (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"), ("lm.e2e", "e2e_seconds"))

@@ -23,12 +23,12 @@ def page_texts(language: str) -> Texts:
     return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS, TEXTS)
 
 
-def chosen_language(asked: str | None, remembered: str | None, accepted: str | None) -> str:
+def chosen_language(words: str | None, remembered: str | None, accepted: str | None) -> str:
     """`?lang=`, else the cookie, else the best of Accept-Language, else English.
 
     What names no language that is spoken here is passed over.
     """
-    tags = (asked or "", remembered or "", *_by_preference(accepted or ""))
+    tags = (words or "", remembered or "", *_by_preference(accepted or ""))
     return next(filter(None, map(_known, tags)), LANGUAGES[0])
 
 
@@ -74,7 +74,7 @@ _A_YEAR = 365 * 24 * 3600
 
 
 class Frame:
-    """One request as a page sees it: `asked` are its parameters without blanks and looks."""
+    """One request as a page sees it: `words` are its parameters without blanks and looks."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -82,7 +82,7 @@ class Frame:
         accepted = request.headers.get("accept-language")
         self.texts: Texts = page_texts(chosen_language(query.get("lang"), cookies.get("lang"), accepted))
         self.theme = _theme(query.get("theme")) or _theme(cookies.get("theme"))
-        self.asked = _stripped(query.multi_items())
+        self.words = _stripped(query.multi_items())
         self.is_part = query.get("part") in ("answer", "inner")
 
     def here(self, path: str, **changed: object) -> str:
@@ -92,7 +92,7 @@ class Frame:
 
     def same(self, path: str, **changed: object) -> str:
         """A link to the same question with other words; None takes a word out."""
-        merged = {**dict(self.asked), **changed}
+        merged = {**dict(self.words), **changed}
         return self.here(path, **{name: value for name, value in merged.items() if value is not None})
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
@@ -109,7 +109,7 @@ class Frame:
             "navigation": NAVIGATION,
             "here": self.here,
             "same": self.same,
-            "asked": dict(self.asked),
+            "words": dict(self.words),
             "wrong": {},
             "inner": self.request.query_params.get("part") == "inner",
             "session": _has_session(self.request),
@@ -120,13 +120,13 @@ class Frame:
 
     def _other_language(self, path: str) -> dict[str, str]:
         code = next(language for language in LANGUAGES if language != self.texts.language)
-        href = link(path, [*self.asked, ("lang", code)])
+        href = link(path, [*self.words, ("lang", code)])
         return {"code": code, "name": NAMES[code], "href": href}
 
     def _next_theme(self, path: str) -> dict[str, str]:
         """Without a script nobody knows what the system prefers: dark is offered first."""
         name = "light" if self.theme == "dark" else "dark"
-        return {"name": name, "href": link(path, [*self.asked, ("theme", name)])}
+        return {"name": name, "href": link(path, [*self.words, ("theme", name)])}
 
     def _sent(self, html: str, status: int) -> Response:
         response = HTMLResponse(html, status)

@@ -35,9 +35,9 @@ router = APIRouter(include_in_schema=False)
 def measurements(request: Request) -> Response:
     """Rows with their rates, one scale for those of one network and task."""
     frame = Frame(request)
-    asked = dict(frame.asked)
+    words = dict(frame.words)
     try:
-        values, status = _view(_document(request, asked), frame), 200
+        values, status = _view(_document(request, words), frame), 200
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
     values["choices"] = _choices(frame.texts)
@@ -45,16 +45,16 @@ def measurements(request: Request) -> Response:
     return frame.page(template, status=status, **values)
 
 
-def _document(request: Request, asked: Mapping[str, str]) -> dict[str, Any]:
+def _document(request: Request, words: Mapping[str, str]) -> dict[str, Any]:
     """What /v1/measurements tells, and the cursor of the next page."""
     settings: Settings = request.app.state.settings
     filters = {
-        name: Measurements.fields[name].kind.from_link([asked[name]], name)
+        name: Measurements.fields[name].kind.from_link([words[name]], name)
         for name in FILTERS
-        if asked.get(name)
+        if words.get(name)
     }
     wanted = Measurements(**filters).wanted()
-    cursor = asked.get("cursor", "0")
+    cursor = words.get("cursor", "0")
     after = int(cursor) if cursor.isdecimal() and len(cursor) < 19 else 0
     with stored(settings, reading=True) as store:
         page = page_of(store, wanted, after=after, limit=ROWS)
@@ -81,7 +81,7 @@ def _view(document: Record, frame: Frame) -> dict[str, Any]:
         "damaged": document["damaged"],
         "next_href": frame.same("/measurements", cursor=following) if following else None,
         "exports": [(name, _export(name, frame)) for name in ("jsonl", "csv")],
-        "filtered": any(name in dict(frame.asked) for name in FILTERS),
+        "filtered": any(name in dict(frame.words) for name in FILTERS),
     }
 
 
@@ -105,8 +105,8 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
 
 def _export(name: str, frame: Frame) -> str:
     """The link to a file of what the filters leave."""
-    asked = dict(frame.asked)
-    kept = {value: asked[value] for value in FILTERS if value in asked}
+    words = dict(frame.words)
+    kept = {value: words[value] for value in FILTERS if value in words}
     return link("/v1/measurements/export", kept | {"format": name})
 
 

@@ -24,13 +24,13 @@ def matching(names: Iterable[str], search: str) -> list[str]:
     """The names that have every word of `search` in them, whatever stands between the words: those that begin
     with it first, then short ones. No word matches all."""
     words = _NO_WORD.sub(" ", search.casefold()).split()
-    joined, found = "".join(words), []
+    joined, ranked = "".join(words), []
     for name in names:
         plain = name.casefold()
         bare = _NO_WORD.sub("", plain.rpartition("/")[2])
         if joined in bare or all(word in plain for word in words):
-            found.append((bare != joined, not bare.startswith(joined), len(name), name))
-    return [name for *_, name in sorted(found)]
+            ranked.append((bare != joined, not bare.startswith(joined), len(name), name))
+    return [name for *_, name in sorted(ranked)]
 
 
 LISTS: Mapping[str, Callable[[Context, str], Iterable[str]]] = {
@@ -51,7 +51,7 @@ def names(request: Request, kind: str, search: str = "", cloud: str = "any") -> 
         raise HTTPException(404, "no such list")
     context = context_of(request)
     home = cloud if cloud in context.catalog.clouds else ANY_CLOUD
-    found = matching(LISTS[kind](context, home), search[:_LONGEST_SEARCH])
+    matches = matching(LISTS[kind](context, home), search[:_LONGEST_SEARCH])
     return JSONResponse(
-        {"names": found[:MOST], "count": len(found)}, headers={"Cache-Control": "private, max-age=60"}
+        {"names": matches[:MOST], "count": len(matches)}, headers={"Cache-Control": "private, max-age=60"}
     )

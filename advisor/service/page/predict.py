@@ -87,15 +87,15 @@ def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
     return [Step(order, label(order or chosen), order) for order in dict.fromkeys((own, *orders))]
 
 
-def _what_if(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `what_if_answer.html` and of its sliders."""
-    t, target = frame.texts, target_of(asked)
-    question = question_of(Predict, asked)
+    t, target = frame.texts, target_of(words)
+    question = question_of(Predict, words)
     base = predicted(context, question.replace(vcpus=None, memory=None)).document()
     steps = {
         "vcpus": _vcpu_steps(base["vcpus"], t),
         "memory": _memory_steps(base["memory_mib"], t),
-        "disk": _disk_steps(base["request"]["cloud"], base["disk"], asked.get("disk", ""), t),
+        "disk": _disk_steps(base["request"]["cloud"], base["disk"], words.get("disk", ""), t),
     }
     own = "" if base["disk"]["type"] == LOCAL else str(base["disk"]["order"])
     orders = dict.fromkeys(step.point or own for step in steps["disk"])
@@ -111,33 +111,33 @@ def _what_if(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[s
         "said": _summary(document, t),
         "now": _prediction_view(document, base, target, t),
         "sliders": [
-            {"name": name, "label": t("field." + name), "steps": ladder, "value": asked.get(name, "")}
+            {"name": name, "label": t("field." + name), "steps": ladder, "value": words.get(name, "")}
             for name, ladder in steps.items()
         ],
-        "curves": _curves(document, asked, target, frame),
+        "curves": _curves(document, words, target, frame),
         "disks": _disks(document, t),
         "in_full": document["asked"],
         "assumptions": document["assumptions"],
         "warnings": [*answer.result.notes, *document["warnings"]],
-        "changed": any(name in asked for name in CHANGES),
+        "changed": any(name in words for name in CHANGES),
     }
 
 
 def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] | None:
     """What other vCPUs, RAM and disks would make of a recommended spec, with the words that its form sends
-    besides the sliders'; None where one instance alone does not answer, or cannot be asked about."""
+    besides the sliders'; None where one instance alone does not answer, or cannot be words about."""
     if pick["count"] > 1:
         return None
-    asked = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}
+    words = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}
     try:
-        values = _what_if(context, asked, frame)
+        values = _what_if(context, words, frame)
     except (AdvisorError, Problem):
         return None
-    return values | {"fixed": [(name, value) for name, value in asked.items() if name != "disk"]}
+    return values | {"fixed": [(name, value) for name, value in words.items() if name != "disk"]}
 
 
 def _prediction_view(document: Record, base: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """The prediction as it is asked about, on one scale with the spec as it is."""
+    """The prediction as it is words about, on one scale with the spec as it is."""
     rates, was = document["predicted"]["throughput"], base["predicted"]["throughput"]
     full = max(rates["upper"], was["upper"], target or 0.0)
     price = document["price"]
@@ -167,7 +167,7 @@ def _summary(document: Record, t: Texts) -> str:
 
 
 def _curves(
-    document: Record, asked: Mapping[str, str], target: float | None, frame: Frame
+    document: Record, words: Mapping[str, str], target: float | None, frame: Frame
 ) -> list[dict[str, Any]]:
     """Rate against vCPUs and RAM, as a picture and a table; a place leads to the question with so much of
     it."""
@@ -184,7 +184,7 @@ def _curves(
                 target,
                 t,
                 lambda point, name=name: frame.here(  # type: ignore[misc]
-                    "/predict", **{**asked, name: _amount(name, point)}
+                    "/predict", **{**words, name: _amount(name, point)}
                 ),
             ),
             "table": Table(

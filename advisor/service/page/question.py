@@ -57,9 +57,9 @@ _PRICE_KINDS = ("", "list", "list,observed")
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
 
 
-def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields, in the page's language."""
-    cloud = asked.get("cloud", "aws")
+    cloud = words.get("cloud", "aws")
     markets = [(str(name), t(f"market.{name}")) for name in Market]
     return {
         "task": [(str(name), t(f"task.{name}")) for name in Task],
@@ -76,7 +76,7 @@ def choices_of(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str
     }
 
 
-def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> dict[str, Any]:
+def language_choices(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
     """Values and labels of the fields about a language model; what is left open has an empty value."""
     lists = {
         "precision": LlmPrecision,
@@ -86,7 +86,7 @@ def language_choices(context: Context, asked: Mapping[str, str], t: Texts) -> di
         "method": LlmMethod,
     }
     usual = ("", t("language.usual"))
-    return choices_of(context, asked, t) | {
+    return choices_of(context, words, t) | {
         "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
         "model": list(bundled_language_models().names()),
         **{name: [usual, *_named(values)] for name, values in lists.items()},
@@ -154,9 +154,9 @@ def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> lis
     return [{"href": frame.same(path, **{field: name}), "text": name} for name in suggestions]
 
 
-def target_of(asked: Mapping[str, str]) -> float | None:
-    """The target that a rate is held to; None where none is asked for, or it is no number."""
-    text = asked.get("target_throughput")
+def target_of(words: Mapping[str, str]) -> float | None:
+    """The target that a rate is held to; None where none is words for, or it is no number."""
+    text = words.get("target_throughput")
     try:
         return RATE.from_text(text, "target_throughput") if text else None
     except UsageError:
@@ -179,8 +179,8 @@ def workload_fields(frame: Frame) -> dict[str, str]:
         "confidence",
         "target_throughput",
     )
-    asked = dict(frame.asked)
-    return {name: asked[name] for name in names if name in asked}
+    words = dict(frame.words)
+    return {name: words[name] for name in names if name in words}
 
 
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
@@ -208,9 +208,9 @@ ALWAYS_SHOWN = {
 
 class QuestionPage(Struct, frozen=True):
     """A page whose address is a question: the templates of the whole page and of the answer alone, which the
-    script asks for; what `view` makes of the question; what is answered where nobody has asked yet (none of
+    script asks for; what `view` makes of the question; what is answered where nobody has words yet (none of
     `needs` is given), since an answer says more than an empty page. The values of a `repeated` field are one
-    list; `usual` is shown where nothing was asked."""
+    list; `usual` is shown where nothing was words."""
 
     template: str
     part: str
@@ -228,22 +228,22 @@ class QuestionPage(Struct, frozen=True):
 
     def _answer(self, request: Request) -> Response:
         frame, context = Frame(request), context_of(request)
-        asked = dict(frame.asked)
+        words = dict(frame.words)
         for repeated in self.repeated:
-            values_of_repeated = [value for name, value in frame.asked if name == repeated]
+            values_of_repeated = [value for name, value in frame.words if name == repeated]
             if values_of_repeated:
-                asked[repeated] = ",".join(values_of_repeated)
-        is_example = not self.needs & asked.keys()
+                words[repeated] = ",".join(values_of_repeated)
+        is_example = not self.needs & words.keys()
         if is_example:
-            asked = {**self.example, **asked}
-            frame.asked = list(asked.items())
+            words = {**self.example, **words}
+            frame.words = list(words.items())
         try:
-            values, status = self.view(context, asked, frame), 200
+            values, status = self.view(context, words, frame), 200
         except (AdvisorError, Problem) as error:
             values, status = trouble_view(error, frame)
-        shown = {**self.usual, **asked}
+        shown = {**self.usual, **words}
         more = bool(shown.keys() - ALWAYS_SHOWN) or shown["market"] != self.usual["market"]
-        values |= {"asked": shown, "more_open": more, "example": is_example and not frame.is_part}
+        values |= {"words": shown, "more_open": more, "example": is_example and not frame.is_part}
         if frame.is_part:
             return frame.page(self.part, status=status, **values)
         choices = self.choices(context, shown, frame.texts)

@@ -76,10 +76,10 @@ _STEM = "recommendation"
 _NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS)
 
 
-def _network(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `answer.html` about a network."""
-    every, t = asked.get("rejected") == "all", frame.texts
-    question = question_of(Recommend, asked).replace(pareto=True, explain_rejected=every)
+    every, t = words.get("rejected") == "all", frame.texts
+    question = question_of(Recommend, words).replace(pareto=True, explain_rejected=every)
     answer = recommended(context, question)
     document = answer.message_document()
     request, pick = document["request"], document["recommendation"]
@@ -113,10 +113,10 @@ def _network(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[s
     }
 
 
-def _language(context: Context, asked: Mapping[str, str], frame: Frame) -> dict[str, Any]:
+def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     """Values of `answer.html` about a language model."""
-    task, t = asked.get("task", LANGUAGE_USUAL["task"]), frame.texts
-    document = ask.recommend(context, question_of(RECOMMEND, {**asked, "task": task})).message_document()
+    task, t = words.get("task", LANGUAGE_USUAL["task"]), frame.texts
+    document = ask.recommend(context, question_of(RECOMMEND, {**words, "task": task})).message_document()
     pick, request = document["recommendation"], document["request"]
     values = _shared(document, request.get("target_output_tokens_per_second"), frame)
     others = other_parts(document, t, MOST_REJECTED)
@@ -196,22 +196,21 @@ def _alternatives(document: Record, frame: Frame) -> Table | None:
 def _compare_href(document: Record, frame: Frame) -> str | None:
     """The chosen spec beside the first alternatives of its place; of serving, its type beside theirs."""
     specs = [document["recommendation"], *document["alternatives"]]
-    place = {name: specs[0][name] for name in ("cloud", "region", "market")}
-    alike = [spec for spec in specs if spec["count"] == 1 and place.items() <= spec.items()]
+    location = {name: specs[0][name] for name in ("cloud", "region", "market")}
+    alike = [spec for spec in specs if spec["count"] == 1 and location.items() <= spec.items()]
     task = document["request"]["task"]
     if task == LanguageTask.FINETUNING:
         return None
     if task == LanguageTask.GENERATION:
         types = list(dict.fromkeys(spec["instance_type"] for spec in alike))[:COMPARED]
         fields = CompareGeneration.fields
-        words = {name: value for name, value in frame.asked if name in fields and name != "disk"}
-        href = frame.here("/language/compare", **{**words, **place, "instance": ",".join(types)})
+        words = {name: value for name, value in frame.words if name in fields and name != "disk"}
+        href = frame.here("/language/compare", **{**words, **location, "instance": ",".join(types)})
         return href if len(types) > 1 else None
     parts = [spec_fields(spec) for spec in alike[:COMPARED]]
     specs_text = ",".join(f"{part['instance']} {part['disk']} {part['batch_size']}" for part in parts)
-    return (
-        frame.here("/compare", **workload_fields(frame), **place, spec=specs_text) if len(parts) > 1 else None
-    )
+    href = frame.here("/compare", **workload_fields(frame), **location, spec=specs_text)
+    return href if len(parts) > 1 else None
 
 
 def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, str]:
@@ -299,7 +298,7 @@ def _front(document: Record, frame: Frame) -> Front | None:
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:
     """The same question as a file, in each format of its task; `kind` is report or answer."""
-    serves = dict(frame.asked).get("task") == LanguageTask.GENERATION
+    serves = dict(frame.words).get("task") == LanguageTask.GENERATION
     spared = _NOT_OF_LANGUAGE if serves else (COMPOSE,)
     return [
         {
@@ -349,10 +348,10 @@ async def export(request: Request) -> Response:
 
 def _export(request: Request) -> Response:
     frame = Frame(request)
-    asked = dict(frame.asked)
-    name = asked.pop("format", "json")
+    words = dict(frame.words)
+    name = words.pop("format", "json")
     try:
-        kind, question = format_named(name), question_of(RECOMMEND, asked)
+        kind, question = format_named(name), question_of(RECOMMEND, words)
         content = kind.write(ExportRequest(context_of(request), question, frame.texts.language))
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)

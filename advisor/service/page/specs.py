@@ -45,14 +45,14 @@ def interval_bar(
     """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one scale."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
-    at = None if target is None else round(min(target * scale, 100.0), 2)
+    percent = None if target is None else round(min(target * scale, 100.0), 2)
     return IntervalBar(
         lower=round(rates["lower"] * scale, 2),
         width=round((rates["upper"] - rates["lower"]) * scale, 2),
         median=round(rates["median"] * scale, 2),
-        target=at,
+        target=percent,
         target_text="" if target is None else f"{target_word} {format_target(target)}",
-        target_anchor=_anchor(at or 0.0),
+        target_anchor=_anchor(percent or 0.0),
     )
 
 
@@ -228,8 +228,8 @@ def _span(span: Record, write: Callable[..., str], t: Texts) -> str:
 def spec_fields(spec: Record) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
-    place = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
-    return {"instance": spec["instance_type"], **place, "disk": disk, "batch_size": spec["batch_size"]}
+    location = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
+    return {"instance": spec["instance_type"], **location, "disk": disk, "batch_size": spec["batch_size"]}
 
 
 # Of a phone, and of half a card on a desk: letters stay as large as in a whole one.

@@ -85,20 +85,20 @@ environment().filters["asked_text"] = asked_text
 def sweeps(request: Request) -> Response:
     """All of them, and the form."""
     frame = Frame(request)
-    return _listed(frame, {"asked": EXAMPLE | dict(frame.asked)}, 200)
+    return _listed(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
 
 
 @router.post("/sweeps")
 async def start(request: Request) -> Response:
     """Start what the form asks for, and go where it can be watched; else the form again."""
     frame = Frame(request)
-    asked = await form_fields(request)
+    words = await form_fields(request)
     try:
         require_scope(request, Scope.MEASURE)
-        await run_in_threadpool(_start, request, asked)
+        await run_in_threadpool(_start, request, words)
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
-        values["asked"] = asked
+        values["words"] = words
         return await run_in_threadpool(_listed, frame, values, status)
     return RedirectResponse(frame.here(f"/sweeps/{visit_of(request).subject}"), 303)
 
@@ -128,9 +128,9 @@ async def stop(job_id: str, request: Request) -> Response:
     return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
 
 
-def _start(request: Request, asked: Mapping[str, str]) -> None:
-    fields = {name: asked[name] for name in FIELDS if name in asked} | HERE
-    minutes = {name: asked[name] for name in ("max_minutes",) if name in asked}
+def _start(request: Request, words: Mapping[str, str]) -> None:
+    fields = {name: words[name] for name in FIELDS if name in words} | HERE
+    minutes = {name: words[name] for name in ("max_minutes",) if name in words}
     api.started(from_values(NewSweep, fields | minutes), fields, request)
 
 

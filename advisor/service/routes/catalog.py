@@ -199,12 +199,12 @@ def cursor_of(first: int, edition: str) -> str:
 
 def link_header(request: Request, first: int, count: int, edition: str, total: int) -> str:
     """`first`, `prev` and `next`, as far as there are such pages."""
-    places = {"first": 0}
+    starts = {"first": 0}
     if first > 0:
-        places["prev"] = max(0, first - count)
+        starts["prev"] = max(0, first - count)
     if first + count < total:
-        places["next"] = first + count
-    links = (f'<{_url(request, at, edition)}>; rel="{name}"' for name, at in places.items())
+        starts["next"] = first + count
+    links = (f'<{_url(request, start, edition)}>; rel="{name}"' for name, start in starts.items())
     return ", ".join(links)
 
 

@@ -91,10 +91,10 @@ def remove(name: str, request: Request) -> Response:
         return json_answer({"removed": removed.name, "run_goes_on": book.running(removed.number)})
 
 
-def _add(asked: ScheduleRequest, request: Request) -> Response:
+def _add(question: ScheduleRequest, request: Request) -> Response:
     now = time.time()
-    command = _checked_command(asked, request)
-    new, due = new_schedule(asked, command, _folder(), now)
+    command = _checked_command(question, request)
+    new, due = new_schedule(question, command, _folder(), now)
     _check_pace(new, due, request)
     with scheduled(request.app.state.settings, reading=False) as book:
         is_there = any(schedule.name == new.name for schedule in book.all())
@@ -107,22 +107,22 @@ def _add(asked: ScheduleRequest, request: Request) -> Response:
         return json_answer(_document(book, kept.name, 10), 200 if is_there else 201, headers)
 
 
-def _checked_command(asked: ScheduleRequest, request: Request) -> Checked:
-    parts = [asked.sweep, asked.fit, asked.catalog_refresh]
+def _checked_command(question: ScheduleRequest, request: Request) -> Checked:
+    parts = [question.sweep, question.fit, question.catalog_refresh]
     if sum(part is not None for part in parts) != 1:
         raise Problem(422, "invalid", "give exactly one of sweep, fit and catalog_refresh")
-    if asked.sweep is not None:
-        if asked.sweep.on_aws:
+    if question.sweep is not None:
+        if question.sweep.on_aws:
             require_spender(request)
-        sweep = allowed_by(request).resolved(asked.sweep)
+        sweep = allowed_by(request).resolved(question.sweep)
         return checked_sweep(sweep_words(sweep), sweep)
-    if asked.catalog_refresh is not None:
-        return Checked(("catalog", "refresh", *words_of(asked.catalog_refresh)))
+    if question.catalog_refresh is not None:
+        return Checked(("catalog", "refresh", *words_of(question.catalog_refresh)))
     return Checked(("fit",))
 
 
 def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
-    """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
+    """`Problem` 403 for what keeps the machine busy, question by a key that is not an admin's."""
     caller = visit_of(request).caller
     second = CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN

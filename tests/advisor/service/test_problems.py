@@ -127,7 +127,7 @@ def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, caplog):
         raise RuntimeError("the secret of the house")
 
     monkeypatch.setattr(networks, "predict_instance", broken)
-    answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
+    answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge", "batch_size": 7})
     assert answer.status_code == 500
     assert "secret" not in answer.text
     assert "Traceback" not in answer.text
