@@ -22,7 +22,7 @@ Combine = Callable[[Measurement | None, Measurement], Measurement | None]
 
 
 class Appended(Struct, frozen=True):
-    """How many rows were new, and how many took the place of one that knew less."""
+    """The numbers of new rows, and of rows that took the place of one that knew less."""
 
     added: int
     replaced: int
@@ -36,7 +36,7 @@ class Damaged(Struct, frozen=True):
 
 
 class Summary(Struct, frozen=True):
-    """What is known of a row without reading its measurement."""
+    """Facts of a row without its measurement."""
 
     status: str
     started_at: str
@@ -100,7 +100,7 @@ class MeasurementStore(Protocol):
 
     @property
     def leases(self) -> LeaseBook:
-        """Who measures what."""
+        """The book of who measures which trial."""
 
     def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
         """Keep it; False, and nothing changed, when the trial already has a row."""
@@ -125,7 +125,7 @@ class MeasurementStore(Protocol):
         """The status of every trial that has a row, by trial_id."""
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        """Of those of these trials (by default all) that have a row, by trial_id."""
+        """Summaries of the trials (by default all) that have a row, by trial_id."""
 
     def done_ids(self) -> set[str]:
         """The trials that have a row, however they ended."""

@@ -189,13 +189,13 @@ class KeptAnswers:
 
 
 def threads_of(request: Request) -> Threads:
-    """Those of this process."""
+    """The threads of this process."""
     threads: Threads = request.app.state.threads
     return threads
 
 
 def context_of(request: Request) -> Context:
-    """What this process loaded at its start; `Problem` 503 before that."""
+    """The data that this process loaded at its start; `Problem` 503 before that."""
     context: Context | None = getattr(request.app.state, "context", None)
     if context is None:
         raise Problem(
@@ -242,7 +242,7 @@ def etag_of(*parts: str) -> str:
 
 
 def cache_headers(etag: str) -> dict[str, str]:
-    """That this may be kept for a minute, and asked about by its ETag."""
+    """Headers that let a client keep the answer for a minute, and ask for it by its ETag."""
     return {"ETag": etag, "Cache-Control": _CACHED}
 
 

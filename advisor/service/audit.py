@@ -82,7 +82,7 @@ class AuditLog:
 
 
 def _open_own(path: str, flags: int) -> int:
-    """Neither a link that somebody laid there, nor a pipe that nobody reads."""
+    """Open no link that somebody laid there, and no pipe that nobody reads."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
 
 

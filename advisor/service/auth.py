@@ -121,12 +121,12 @@ class Visit(Struct):
 
     @property
     def address(self) -> str:
-        """Of the client."""
+        """The client's IP address."""
         return (self.scope.get("client") or ("",))[0]
 
     @property
     def client(self) -> str:
-        """Who asks, to be counted: the key, else whom the address belongs to."""
+        """The name under which a client is counted: its key, else its network."""
         return (self.caller.key_id if self.caller else None) or client_network(self.address)
 
     @property
@@ -156,7 +156,7 @@ CURRENT: ContextVar[Visit | None] = ContextVar("visit", default=None)
 
 
 def client_network(address: str) -> str:
-    """Whom an address belongs to: of IPv6 its /64, which is one customer's."""
+    """The network of one customer: the address itself, of IPv6 its /64."""
     if ":" not in address:
         return address
     try:
@@ -320,7 +320,7 @@ class KeyCache:
 
 
 class Identity(Struct, frozen=True):
-    """Who it is; without a caller, why not."""
+    """A caller, or the reason why there is none."""
 
     caller: Caller | None
     reason: str = "this needs a key"
@@ -334,7 +334,7 @@ class Authenticator:
         self._is_loopback = settings.is_loopback
 
     async def identify(self, visit: Visit) -> Identity:
-        """Who sent this request. `StoreUnreadableError` where that cannot be known."""
+        """The identity behind a request. `StoreUnreadableError` where that cannot be known."""
         authorization = visit.headers.get("authorization")
         if authorization:
             is_bearer = authorization[: len(_BEARER)].lower() == _BEARER
@@ -343,7 +343,7 @@ class Authenticator:
         return await self._of_session(token) if token else await self._of_machine()
 
     async def of_key(self, key: str) -> Identity:
-        """Whose key that is."""
+        """The identity behind a key."""
         key_id = key_id_of(key)
         if key_id is None:
             return Identity(None, "this is no key of this service")

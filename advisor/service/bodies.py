@@ -1,4 +1,4 @@
-"""What clients send: questions, records and forms, out of bodies and links."""
+"""Questions and forms out of bodies and links."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def question_in_link(request: Request, kind: Kinds[Q]) -> Q:
 
 
 def question_in_query(kind: Kinds[Q], query: bytes) -> Q:
-    """The same of a query string."""
+    """A query string as a question; `Problem` 400 or 422."""
     with _refused():
         return from_link(kind, query)
 

@@ -66,7 +66,7 @@ _build = Gauge(
 
 @cache
 def product_version() -> str:
-    """As it is installed."""
+    """The installed version."""
     try:
         return version("instance-sizing-advisor")
     except PackageNotFoundError:
@@ -74,7 +74,7 @@ def product_version() -> str:
 
 
 def note_start(catalog_as_of: date) -> None:
-    """What a process has loaded, once."""
+    """Record what this process has loaded."""
     _catalog.set(datetime.combine(catalog_as_of, time.min, UTC).timestamp())
     _build.labels(product_version(), platform.python_version()).set(1)
 
@@ -102,7 +102,7 @@ def answer_in_progress(queue: str) -> AbstractContextManager[None]:
 
 
 def metrics_text() -> bytes:
-    """All of it; of all workers where there are several."""
+    """All counters, of all workers where there are several."""
     if os.environ.get(FOLDER_VARIABLE):
         registry = CollectorRegistry()
         multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]

@@ -12,20 +12,15 @@ import time
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
+from advisor.messages import Message
 from advisor.service.audit import Auditor
 from advisor.service.auth import CURRENT, Visit
 from advisor.service.metrics import count_request
 from advisor.service.page.rendering import styles_source
-from advisor.service.problems import (
-    Problem,
-    client_left,
-    internal_error,
-    problem_response,
-    slow_body,
-    too_large,
-)
+from advisor.service.problems import Problem, client_left, problem_response, too_large
 from advisor.service.settings import Settings
 
 REQUEST_ID = "x-request-id"
@@ -38,25 +33,6 @@ _METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 _NO_ROUTE = "(none)"
 _LOG = logging.getLogger("advisor.service")
 
-_UNUSED_FEATURES = (
-    "accelerometer",
-    "autoplay",
-    "camera",
-    "display-capture",
-    "encrypted-media",
-    "fullscreen",
-    "geolocation",
-    "gyroscope",
-    "magnetometer",
-    "microphone",
-    "midi",
-    "payment",
-    "picture-in-picture",
-    "publickey-credentials-get",
-    "screen-wake-lock",
-    "usb",
-    "xr-spatial-tracking",
-)
 # Of every answer: only our own files, no inline script, no style but the page's own, nothing
 # embedded anywhere, forms only to us. No header opens CORS.
 SECURITY_HEADERS = {
@@ -66,7 +42,10 @@ SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
     "referrer-policy": "no-referrer",
-    "permissions-policy": ", ".join(f"{name}=()" for name in _UNUSED_FEATURES),
+    "permissions-policy": "accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), "
+    "fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), "
+    "picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), usb=(), "
+    "xr-spatial-tracking=()",
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
     "server": "advisor",
@@ -94,7 +73,7 @@ class RequestMiddleware:
         CURRENT.set(visit)
         request_id = self._id_of(visit)
 
-        async def send_dressed(message: Message) -> None:
+        async def send_dressed(message: AsgiMessage) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -125,7 +104,7 @@ class RequestMiddleware:
         seconds = _BODY_SECONDS_OF.get(visit.path, BODY_SECONDS)
         deadline, size, whole = visit.began + seconds, 0, False
 
-        async def receive_limited() -> Message:
+        async def receive_limited() -> AsgiMessage:
             nonlocal size, whole
             if whole:
                 return await receive()  # what follows tells only that the client left
@@ -133,7 +112,13 @@ class RequestMiddleware:
                 async with asyncio.timeout(deadline - time.monotonic()):
                     message = await receive()
             except TimeoutError:
-                raise slow_body() from None
+                raise Problem(
+                    408,
+                    "slow-body",
+                    "the body did not come in time",
+                    hint="send it faster, or in smaller parts",
+                    headers={"Connection": "close"},
+                ) from None
             size += len(message.get("body", b""))
             whole = not message.get("more_body", False)
             if size > most:
@@ -170,10 +155,16 @@ def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
     if isinstance(error, ClientDisconnect):  # before its body was there
         return client_left()
     _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
-    return internal_error(request_id)
+    return Problem(
+        500,
+        "defect",
+        Message("the service failed; its log has more under id {id}", id=request_id),
+        hint="tell whoever runs it this id",
+        id=request_id,
+    )
 
 
-def _add_headers(start: Message, visit: Visit, request_id: str) -> None:
+def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
     """Answers are not stored, those with an ETag asked for again, unless a route has said something else (the
     page's own files never change)."""
     headers = MutableHeaders(raw=list(start.get("headers", ())))

@@ -230,7 +230,7 @@ def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_once(operation: dict[str, Any]) -> None:
-    """Of a parameter that the framework found and a route describes, what the route says."""
+    """Keep the route's description of a parameter that the framework found too."""
     parameters = {
         (parameter["in"], parameter["name"]): parameter for parameter in operation.get("parameters", ())
     }

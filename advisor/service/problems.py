@@ -84,17 +84,6 @@ def problem_of(error: AdvisorError, kind: str | None = None) -> Problem:
     )
 
 
-def internal_error(request_id: str) -> Problem:
-    """500 for what nobody foresaw; the id is in the log beside what happened."""
-    return Problem(
-        500,
-        "defect",
-        Message("the service failed; its log has more under id {id}", id=request_id),
-        hint="tell whoever runs it this id",
-        id=request_id,
-    )
-
-
 def unknown_path(
     detail: Message | str, hint: Message | str | None = "GET /openapi.json lists all paths"
 ) -> Problem:
@@ -147,17 +136,6 @@ def too_large(most_bytes: int) -> Problem:
 def client_left() -> Problem:
     """408 that nobody reads; counts and logs have it."""
     return Problem(408, "client-left", "the client left before its answer was there")
-
-
-def slow_body() -> Problem:
-    """408."""
-    return Problem(
-        408,
-        "slow-body",
-        "the body did not come in time",
-        hint="send it faster, or in smaller parts",
-        headers={"Connection": "close"},
-    )
 
 
 def _other_method(request: Request) -> Problem:

@@ -107,7 +107,7 @@ def _most_connections() -> int:
 
 
 def worker_application() -> Any:
-    """What a worker process serves: the settings come by its environment."""
+    """The application of a worker process; its settings come by the environment."""
     _end_with_parent()
     from advisor.service.app import create_app
 
@@ -141,7 +141,7 @@ def address_of(settings: Settings) -> tuple[str, int]:
 
 
 def url_of(settings: Settings) -> str:
-    """By which it is reached."""
+    """The address in a browser."""
     host, port = address_of(settings)
     shown = f"[{host}]" if ":" in host else host
     return f"{'https' if settings.tls_certificate else 'http'}://{shown}:{port}"
@@ -228,7 +228,7 @@ def _unavailable(settings: Settings, error: OSError) -> UsageError:
 
 
 def _metrics_folder(workers: int) -> Any:
-    """Where several workers count together; the operator's own folder stays."""
+    """The folder in which several workers count together; the operator's own stays."""
     if workers == 1 or os.environ.get(_METRICS_VARIABLE):
         return nullcontext()
     _remove_orphans()

@@ -68,5 +68,5 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_environment(cls) -> Settings:
-        """As `to_environment` left it; the defaults where nobody did."""
+        """The settings that `to_environment` left, else the defaults."""
         return msgspec.json.decode(os.environ.get(VARIABLE, "{}"), type=cls)

@@ -145,7 +145,7 @@ _REFUSALS = {
 
 
 class Trouble(Struct, frozen=True):
-    """What happened, in one line; what to do; and whether it may pass by itself."""
+    """An error in one line, what to do about it, and whether it may pass by itself."""
 
     what: str
     way_out: str
@@ -153,7 +153,7 @@ class Trouble(Struct, frozen=True):
 
 
 def trouble_of(error: SQLAlchemyError) -> Trouble:
-    """What an error of the database means."""
+    """The meaning of a database error."""
     cause = error.orig if isinstance(error, DBAPIError) and error.orig else error
     what = one_line(str(cause))
     code = getattr(cause, "sqlite_errorcode", None)

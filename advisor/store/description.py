@@ -1,4 +1,4 @@
-"""What a database is and holds, read without changing it."""
+"""A description of a database, read without changing it."""
 
 from __future__ import annotations
 

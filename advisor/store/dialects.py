@@ -72,7 +72,7 @@ def parsed_url(text: str) -> sql.URL:
 
 
 def name_of(url: sql.URL) -> str:
-    """What a message calls the database; never the password."""
+    """The database's name in messages; never the password."""
     if url.get_backend_name() == SQLITE:
         return url.database or "memory"
     host = url.host or str(url.query.get("host", "localhost"))
@@ -160,7 +160,7 @@ def _postgresql_options(url: sql.URL) -> dict[str, Any]:
 
 
 def _readable(url: sql.URL) -> sql.URL:
-    """Where not even the log's index can be made, nobody writes: the file is read as it is."""
+    """The URL that reads the file as it is, where its folder lets nobody write a log."""
     file = sqlite_file(url)
     if file is None or not is_there(file) or os.access(file.parent, os.W_OK):
         return url
@@ -190,7 +190,7 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _begin_sqlite(connection: sql.Connection) -> None:
-    """Who will write takes the write lock first: two that read and then write would both fail."""
+    """Take the write lock first where something is written: two that read and then write would both fail."""
     writes = connection.get_execution_options().get(WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

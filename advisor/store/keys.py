@@ -62,7 +62,7 @@ class StoredKey(Struct, frozen=True, kw_only=True):
     revoked_at: float | None = None
 
     def works(self, now: float) -> bool:
-        """Neither revoked nor expired."""
+        """Whether it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
     def is_made_of(self, key: str) -> bool:

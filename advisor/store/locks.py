@@ -56,7 +56,7 @@ class HeldLock:
         return _is_file_at(self._handle, self._owner.path(self._number))
 
     def release(self) -> None:
-        """Anybody may take it; again, it changes nothing."""
+        """Let others take the lock; a second call changes nothing."""
         if self._released:
             return
         handle, self._handle, self._released = self._handle, None, True

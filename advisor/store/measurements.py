@@ -214,7 +214,7 @@ def all_of(store: SqlStore, wanted: Wanted) -> Stored:
 
 
 def _stored_row(connection: sql.Connection, trial_id: str) -> Any:
-    """What is known of the trial's row, which nobody else changes meanwhile; or None."""
+    """The trial's row, locked until the transaction ends; None where there is none."""
     columns = (ROWS.c.status, ROWS.c.started_at, ROWS.c.payload)
     query = sql.select(*columns).where(ROWS.c.trial_id == trial_id)
     return connection.execute(query.with_for_update()).one_or_none()

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 
 class Misfire(StrEnum):
-    """What becomes of due times at which no daemon ran."""
+    """Whether due times at which no daemon ran are made up for."""
 
     RUN_ONCE = "run-once"
     SKIP = "skip"
@@ -108,7 +108,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
 
 class Ending(Struct, frozen=True, kw_only=True):
-    """How a run came to its end."""
+    """The end of a run."""
 
     state: RunState
     note: str = ""

@@ -127,7 +127,7 @@ class Runs:
         return self._locks.take(number)
 
     def note_cost(self, number: int, owner: Owner, cost_usd: float | None) -> None:
-        """What a run in hand has cost so far. Does not wait for a database that is away."""
+        """Note the cost of a run so far. Does not wait for a database that is away."""
         noted = ROWS.update().where(_is_held(number, owner.name)).values(cost_usd=cost_usd)
         self._database.write(lambda connection: connection.execute(noted), patience_seconds=_NO_PATIENCE)
 
@@ -200,7 +200,7 @@ class Runs:
         self._database.write(lambda connection: connection.execute(gone))
 
     def open(self) -> list[Run]:
-        """What schedules have due or running, the longest due first."""
+        """The due and running runs of schedules, the longest due first."""
         states = [state.value for state in OPEN_STATES]
         here = ROWS.c.state.in_(states) & ROWS.c.schedule.is_not(None)
         return self._runs(_query(here).order_by(ROWS.c.due_at, ROWS.c.number))
@@ -262,7 +262,7 @@ class Runs:
 
 
 def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:
-    """What waits for a process gets none, within the transaction that removes its schedule."""
+    """Skip what waits for a process, within the transaction that removes its schedule."""
     waits = (ROWS.c.schedule == schedule) & (ROWS.c.state == RunState.DUE.value)
     skipped = {"state": RunState.SKIPPED.value, "note": note}
     connection.execute(ROWS.update().where(waits).values(skipped))

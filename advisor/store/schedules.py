@@ -174,5 +174,5 @@ def _schedule_of(row: Any) -> Schedule:
 
 
 def _requested(schedule: Schedule) -> NewSchedule:
-    """What a user asked for when it was added."""
+    """The schedule as a user added it."""
     return NewSchedule(**{name: getattr(schedule, name) for name in NewSchedule.__struct_fields__})

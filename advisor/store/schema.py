@@ -51,7 +51,7 @@ class OpenTables:
 
     @property
     def name(self) -> str:
-        """How a message calls the database; never with its password."""
+        """The database's name in messages; never with its password."""
         return self._database.name
 
     @property

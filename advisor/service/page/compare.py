@@ -93,7 +93,7 @@ def _own_warnings(row: Record, rows: Sequence[Record]) -> dict[str, Any]:
 
 
 def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
-    """Of instances or GPUs; of one that no batch fits, a dash."""
+    """Columns of instances or GPUs; a dash where no batch fits."""
     confidences = [row["predicted"]["confidence"] for row in rows if row["predicted"]]
     of_gpus = not any("instance_type" in row for row in rows)
 

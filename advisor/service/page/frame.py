@@ -1,4 +1,4 @@
-"""What is around every page: its language and theme, where its links lead, and how it is sent."""
+"""The frame of every page: language, theme, links and headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES = {"en": "English", "zh-CN": "中文"}
 
 
 def page_texts(language: str) -> Texts:
-    """What the page says in one of `LANGUAGES`: the texts of reports, and its own."""
+    """The texts of reports and of the page in one of `LANGUAGES`."""
     return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS, TEXTS)
 
 
@@ -137,7 +137,7 @@ class Frame:
         return response
 
     def _remember(self, response: Response) -> None:
-        """What was switched is kept; neither is secret, and the script may switch the theme too."""
+        """Keep a switched language or theme in a cookie; neither is secret, and scripts switch themes too."""
         query = self.request.query_params
         for name, value in (("lang", self.texts.language), ("theme", self.theme)):
             if name in query and value:

@@ -46,7 +46,7 @@ def measurements(request: Request) -> Response:
 
 
 def _document(request: Request, words: Mapping[str, str]) -> dict[str, Any]:
-    """What /v1/measurements tells, and the cursor of the next page."""
+    """The document of /v1/measurements, and the cursor of the next page."""
     settings: Settings = request.app.state.settings
     filters = {
         name: Measurements.fields[name].kind.from_link([words[name]], name)

@@ -199,7 +199,7 @@ def _curves(
 
 
 def _amount(name: str, point: Record) -> str:
-    """As the question takes it: '8', '32GiB'."""
+    """The amount as the question takes it: '8', '32GiB'."""
     return plain(point["vcpus"]) if name == "vcpus" else f"{point['memory_mib'] / _MIB:g}GiB"
 
 

@@ -104,7 +104,7 @@ _LEFT_OPEN: Mapping[str, Iterable[str]] = {
 
 
 def _offered(context: Context) -> list[str]:
-    """What trials can run, and what most GPUs were measured with: others are typed."""
+    """The networks that trials can run, then those measured on most GPUs; others are typed."""
     cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
     names = context.model.table.names
     by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
@@ -121,7 +121,7 @@ def _clouds(catalog: Catalog) -> list[str]:
 
 
 def _regions(catalog: Catalog, cloud: str) -> list[str]:
-    """Of one cloud; with any cloud or an unknown one nobody is helped by hundreds."""
+    """The regions of one cloud; none for any cloud, since nobody reads hundreds."""
     return sorted(catalog.regions(cloud)) if cloud in catalog.clouds else []
 
 

@@ -139,7 +139,7 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
 
 
 def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, Any]:
-    """What every answer shows, or the lack of one."""
+    """The values of every answer, one without an offer included."""
     t, pick, confidence = frame.texts, document["recommendation"], document["request"]["confidence"]
     values = {
         "problem": None,
@@ -247,7 +247,7 @@ class Span(NamedTuple):
 
 
 def _times(spec: Record, request: Record, t: Texts) -> list[Span]:
-    """Of a request that is served."""
+    """Time to first token and per token of a request."""
     rates, spans = spec["serving"]["rates"], []
     for key, name, limit in (
         ("lm.ttft", "ttft_seconds", "max_ttft_ms"),
@@ -259,7 +259,7 @@ def _times(spec: Record, request: Record, t: Texts) -> list[Span]:
 
 
 def _run(spec: Record, request: Record, t: Texts) -> list[Span]:
-    """Of a whole fine-tuning."""
+    """Hours and cost of a whole fine-tuning."""
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
     time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
@@ -297,7 +297,7 @@ def _front(document: Record, frame: Frame) -> Front | None:
 
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:
-    """The same question as a file, in each format of its task; `kind` is report or answer."""
+    """Links to the answer as a file, in each format of its task; `kind` is report or answer."""
     serves = dict(frame.words).get("task") == LanguageTask.GENERATION
     spared = _NOT_OF_LANGUAGE if serves else (COMPOSE,)
     return [

@@ -52,7 +52,7 @@ def styles() -> Markup:
 
 
 def styles_source() -> str:
-    """By which a Content-Security-Policy allows that text, and no other."""
+    """The source in a Content-Security-Policy that allows this text and no other."""
     digest = hashlib.sha256(styles().encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
@@ -67,7 +67,7 @@ def version() -> str:
 
 
 def static_path(name: str) -> str:
-    """Where a file is served; `KeyError` for one that is not there."""
+    """The path of a file; `KeyError` for one that is not there."""
     files()[name]
     return f"/static/{version()}/{name}"
 

@@ -68,7 +68,7 @@ NOTHING = "\u2013"
 
 
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
-    """What is told of a recommended spec, whatever its task."""
+    """The texts and bars of a recommended spec of any task."""
     return {
         **machine_view(spec, target, t),
         "place": f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}",
@@ -77,7 +77,7 @@ def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
 
 
 def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:
-    """What every page tells of a spec; the bar ends at `full` where several share a scale."""
+    """The texts and the bar of a spec on any page; the bar ends at `full` where several share a scale."""
     predicted = spec["predicted"]
     rates, confidence = predicted["throughput"], predicted["confidence"]
     return {
@@ -109,7 +109,7 @@ def gpu_text(gpu: Record | None) -> str:
 
 
 def disk_order(disk: Record, t: Texts) -> str:
-    """As `--disk` takes it; the instance's own disk by its word."""
+    """The disk as `--disk` takes it; the instance's own by its word."""
     return t("disk.local") if disk["type"] == LOCAL else str(disk["order"])
 
 
@@ -154,7 +154,7 @@ def interval_text(predicted: Record, target: float | None, t: Texts) -> str:
 
 
 def percentiles(confidence: float) -> dict[str, str]:
-    """What the bounds are called: {'p10': 'p10', 'p90': 'p90'} at confidence 0.9."""
+    """The names of the bounds: {'p10': 'p10', 'p90': 'p90'} at confidence 0.9."""
     return {"p10": lower_name(confidence), "p90": upper_name(confidence)}
 
 
@@ -209,7 +209,7 @@ def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
 
 
 def _run_details(run: Record | None, t: Texts) -> list[tuple[str, str]]:
-    """How long the whole run takes and what it costs: median and upper bound."""
+    """Time and cost of the whole run: median and upper bound."""
     if not run:
         return []
     details = [(t("detail.run"), _span(run["hours"], format_hours, t))]
@@ -244,7 +244,7 @@ class Picture(NamedTuple):
 
 
 def picture_of(drawn: Callable[[float], Chart], wide: float = WIDTH) -> Picture:
-    """What `drawn` makes of a width, in points."""
+    """The picture that `drawn` makes of a width in points, wide and narrow."""
     return Picture(drawn(wide), drawn(NARROW))
 
 

@@ -58,7 +58,7 @@ def _trial_state(row: Record, running: Collection[str]) -> str:
 
 
 def asked_text(job: Record) -> str:
-    """What is measured, as the form says it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
+    """The question as the form writes it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
     values = [value for name, value in job["asked"].items() if name not in _USUAL]
     return ", ".join(",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values)
 
@@ -83,7 +83,7 @@ environment().filters["asked_text"] = asked_text
 
 @router.get("/sweeps")
 def sweeps(request: Request) -> Response:
-    """All of them, and the form."""
+    """The list of sweeps, and the form that starts one."""
     frame = Frame(request)
     return _listed(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
 

@@ -25,7 +25,7 @@ router = APIRouter(tags=["agents"], dependencies=[needs(Scope.READ)])
 
 
 class _Handed(Response):
-    """What the protocol's own application answers."""
+    """The answer of the protocol's own application."""
 
     def __init__(self, application: Any) -> None:
         super().__init__()

@@ -58,7 +58,7 @@ class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
     answer: Callable[[Request, Q], Awaitable[Answered]] | None = None
 
     def add_to(self, router: APIRouter) -> None:
-        """Both routes."""
+        """Add both routes."""
         name = self.path.strip("/")
         responses = described(self.schema, name, self._example)
         router.add_api_route(

@@ -86,7 +86,7 @@ def _gpus_example(context: Context) -> Document:
 def documented(
     schema: str, kind: type[Question], example: Example, *more: int, **headers: Any
 ) -> dict[str, Any]:
-    """What OpenAPI says of a route that can be cached, and may also refuse with `more`."""
+    """OpenAPI's part of a route that can be cached, and may also refuse with `more`."""
     responses = described(schema, schema, example) | (refusals(*more) if more else {})
     responses[200]["headers"] = {**_CACHE, **headers}
     responses[304] = {"description": "It is as the client has it.", "headers": _CACHE}
@@ -167,7 +167,7 @@ def _json(work: Callable[[], Document | _Page]) -> tuple[bytes, int]:
 
 
 def _etag(context: Context, name: str, question: Question) -> str:
-    """Of all that decides the answer's bytes: the catalogue, the model, and the question."""
+    """The ETag of all that decides the answer's bytes: catalogue, model and question."""
     return etag_of(context.catalog.fingerprint, context.model.id, name, repr(question))
 
 
@@ -193,7 +193,7 @@ def first_of(cursor: str | None, edition: str) -> int:
 
 
 def cursor_of(first: int, edition: str) -> str:
-    """What `first_of` reads."""
+    """The cursor that `first_of` reads."""
     return base64.urlsafe_b64encode(f"{edition}:{first}".encode()).decode().rstrip("=")
 
 

@@ -65,7 +65,7 @@ _LOOKS = [
 
 
 class Looks(NamedTuple):
-    """How a report is wanted, and the query without that."""
+    """Language and day of a report, and the query without them."""
 
     language: str
     as_of: date | None

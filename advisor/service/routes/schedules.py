@@ -138,7 +138,7 @@ def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
 
 
 def _folder() -> str:
-    """Where its runs work; they name nothing in it, and every machine has one."""
+    """The folder of its runs; they name nothing in it, and every machine has one."""
     folder = user_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)

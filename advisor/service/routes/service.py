@@ -106,7 +106,7 @@ class StoreProbe:
         self._trying: asyncio.Task[bool] | None = None
 
     async def answers(self) -> bool:
-        """As it was found within the last second; False where that takes longer than it may."""
+        """Whether it answered within the last second; False where asking takes too long."""
         old = time.monotonic() - self._tried_at > _PROBED_EVERY_SECONDS
         if self._trying is None or (old and self._trying.done()):
             self._tried_at = time.monotonic()

@@ -171,7 +171,7 @@ async def events(
 
 
 def allowed_by(request: Request) -> Allowed:
-    """What `advisor serve` lets clients name."""
+    """The data and code that `advisor serve` lets clients name."""
     settings = request.app.state.settings
     return Allowed(data=settings.allowed_data, code=settings.allowed_code)
 
@@ -269,7 +269,7 @@ async def followed(
 
 
 def _now(sweep: StartedSweep, settings: Settings) -> StartedSweep:
-    """As its row is now; as it was last where the database is away."""
+    """The sweep by its row; as it was last where the database is away."""
     with suppress(Problem), scheduled(settings, reading=True) as book:
         return sweep_of(book, sweep.id)
     return sweep

@@ -1,1 +1,1 @@
-"""How older databases become today's: Alembic runs `versions` in their order."""
+"""Alembic runs `versions` in their order."""
