@@ -22,6 +22,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from advisor.sweeps.operators import operator_table
+
 FILE_VARIABLE = "ADVISOR_STEPS_FILE"
 SECONDS_VARIABLE = "ADVISOR_STEPS_SECONDS"
 # 0: no operation profile after the counted steps.
@@ -267,8 +269,6 @@ class _Profile:
 
     def operators(self) -> dict[str, Any]:
         """The table as `operators`, empty without a step; `no_profile` says why there is none."""
-        from advisor.sweeps.operators import operator_table
-
         try:
             self._profiler.stop()
             averages = self._profiler.key_averages()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.answers import networks
+from advisor.answers import networks, serving, tuning
 from advisor.answers.answer import Answer, Recommended
 from advisor.answers.context import Context, load_context
 from advisor.catalog import Catalog, load_catalog
@@ -66,8 +66,6 @@ def _catalog(data: Data) -> Catalog:
 
 def _language(question: object) -> ModuleType:
     """Networks wait for neither."""
-    from advisor.answers import serving, tuning
-
     return (
         tuning
         if isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)

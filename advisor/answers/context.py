@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from advisor.answers.anchoring import AnchoredWorkload, anchored_model
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import Request
 from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.performance import load_model
 from advisor.places import own_model_path
 from advisor.questions.listings import Sources
 from advisor.questions.models import RunQuestion, WorkloadQuestion
@@ -68,8 +70,6 @@ def model_in_use(file: Path | None) -> PerformanceModel:
             field="performance_model",
             hint=Message("{option} takes what `advisor fit` kept", option=FieldName("performance_model")),
         )
-    from advisor.models.performance import load_model
-
     own = own_model_path()
     return load_model(file or (own if own.is_file() else None))
 
@@ -88,10 +88,5 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 
 
 def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
-    from advisor.answers.anchoring import (
-        AnchoredWorkload,  # few have measured
-        anchored_model,
-    )
-
     asked = AnchoredWorkload(network=question.model, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, asked, files)

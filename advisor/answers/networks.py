@@ -20,6 +20,7 @@ from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recomme
 from advisor.engine import Preparations, recommend, stack_assumption
 from advisor.engine.effort import Effort
 from advisor.engine.explaining import explain
+from advisor.engine.no_offer import no_offer
 from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
 from advisor.engine.prices import fresh_answer
 from advisor.engine.relax import relaxations
@@ -35,6 +36,7 @@ from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import plain_document, recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
+from advisor.render.exporting import export
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (
@@ -52,6 +54,7 @@ from advisor.render.views.network import (
     gpu_prediction_text,
     prediction_document,
     prediction_text,
+    recommendation_text,
 )
 
 if TYPE_CHECKING:
@@ -150,8 +153,6 @@ def _answer(
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
     def text(specs: int | None = None) -> str:
-        from advisor.render.views.network import recommendation_text  # JSON waits for no text
-
         shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
         return shown + (explained.text() if explained else "")
 
@@ -170,14 +171,10 @@ def _answer(
 
 
 def _no_offer(result: Recommendation) -> Message:
-    from advisor.engine.no_offer import no_offer  # most questions have an answer
-
     return no_offer(result)
 
 
 def _start_file(result: Recommendation, name: str) -> str:
-    from advisor.render.exporting import export  # few ask for it
-
     assert result.chosen is not None
     return export(result.chosen, name)
 

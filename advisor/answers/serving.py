@@ -46,6 +46,7 @@ from advisor.questions.language_requests import (
 from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
+from advisor.render.exporting.serving import export_serving
 from advisor.render.language.document import generation_document
 from advisor.render.language.tables import language_csv, language_markdown
 from advisor.render.views.compare import (
@@ -133,8 +134,6 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
 
 
 def _start_file(result: GenerationRecommendation, question: RecommendGeneration, name: str) -> str:
-    from advisor.render.exporting.serving import export_serving  # few ask for it
-
     assert result.chosen is not None
     # A start file needs the name of the checkpoint, or its configuration and the folder of that.
     config = file_of(question.config).absolute() if question.config else None

@@ -136,7 +136,7 @@ class Recommendation(Answer):
     def report(self, file: str | PathLike[str], *, language: str = "en", title: str = "") -> Path:
         """Write a sizing report that stands alone: .html, .pdf, .xlsx, .md, .csv or .json, by the
         file's end. HTML, PDF and XLSX need the extra `report`. Returns the file's path."""
-        from advisor.answers.reporting.of_question import report_of_question
+        from advisor.answers.reporting.reports import report_of_question
         from advisor.files import require_writable, write_whole
         from advisor.render.sizing.formats import format_of_file, report_format
 

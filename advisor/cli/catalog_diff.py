@@ -9,10 +9,13 @@ from typing import Any
 import click
 
 from advisor.answers.price_changes import SCHEMA, answer_changes, catalog_in, price_changes
+from advisor.answers.reporting.reproducing import Input
+from advisor.answers.reporting.saved import read_saved
 from advisor.catalog import OfferQuery
 from advisor.cli.questions import Name, Text, output_option
 from advisor.domain import Market
 from advisor.errors import UsageError
+from advisor.render.price_changes import price_changes_text
 
 _MARKETS = {"any": None} | {str(market): market for market in Market}
 
@@ -60,15 +63,10 @@ def diff(
     if output == "json":
         click.echo(json.dumps(document, indent=1, allow_nan=False))
         return
-    from advisor.render.price_changes import price_changes_text
-
     click.echo(price_changes_text(document), nl=False)
 
 
 def _saved(path: Path) -> dict[str, Any]:
-    from advisor.answers.reporting.reproducing import Input
-    from advisor.answers.reporting.saved import read_saved
-
     try:
         return read_saved(Input(str(path), path.read_bytes()))
     except OSError as error:

@@ -11,6 +11,7 @@ import click
 from click.core import ParameterSource
 from msgspec.structs import replace
 
+from advisor.answers.live.asking import PriceQuestion
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD
@@ -21,6 +22,7 @@ from advisor.cli.questions import Day, Name, Text, output_option, question_optio
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.asking import NO_CREDENTIALS
+from advisor.infra.live.lists import Access, price_list
 from advisor.messages import Message
 from advisor.questions.listings import HardwareFilter
 from advisor.questions.requests import today
@@ -255,9 +257,7 @@ def _refresh(
     url: str | None,
     key_variable: str | None,
 ) -> None:
-    from advisor.answers.live.asking import PriceQuestion  # boto3 is imported only here
     from advisor.answers.live.refreshing import refresh, types_to_ask
-    from advisor.infra.live.lists import Access, price_list
 
     def say(line: str) -> None:
         click.echo(line, err=True)

@@ -12,7 +12,11 @@ import click
 
 from advisor.cli.questions import Positive, Text, output_option
 from advisor.errors import Stopped, one_line
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.policies import GUEST_ROLE
 from advisor.render.text import table
+from advisor.runs.cloud.logs import logs_of_sweep
+from advisor.runs.cloud.status import reap_cloud, reaped_document
 from advisor.units import format_counted
 
 if TYPE_CHECKING:
@@ -149,7 +153,6 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     advisor cloud policy reaper > reaper.json
     aws iam create-policy --policy-name advisor-reaper --policy-document file://reaper.json
     """
-    from advisor.infra.aws.policies import GUEST_ROLE
     from advisor.infra.aws.policies import policy as document
 
     document_of_policy = document(
@@ -193,9 +196,6 @@ def log(sweep_id: str, bucket: str, lines: int) -> None:
     \b
     advisor cloud log 4f0c2b7a91de
     """
-    from advisor.infra.aws.asking import Aws
-    from advisor.runs.cloud.logs import logs_of_sweep
-
     for entry in logs_of_sweep(Aws(), bucket, sweep_id):
         # What a machine wrote moves no cursor here.
         shown = [one_line(line) for line in entry.text.splitlines()[-lines:]]
@@ -240,8 +240,6 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     Instances, spot requests, volumes, network interfaces, security groups, keys and launch
     templates. Exit codes: 0 complete, 1 a region did not answer.
     """
-    from advisor.runs.cloud.status import reap_cloud
-
     reaped = reap_cloud(owner=owner, regions=regions, dry_run=True)
     _print(reaped, "advisor.cloud-status/1", status_lines(reaped), output)
     return 1 if reaped.not_listed else 0
@@ -261,8 +259,6 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     Exit codes: 0 nothing expired is left (or it was a dry run), 1 something is, or a region did
     not tell all.
     """
-    from advisor.runs.cloud.status import reap_cloud
-
     try:
         reaped = reap_cloud(owner=owner, regions=regions, dry_run=dry_run)
     except KeyboardInterrupt:
@@ -273,7 +269,5 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
 
 
 def _print(reaped: Reaped, schema: str, lines: list[str], output: str) -> None:
-    from advisor.runs.cloud.status import reaped_document
-
     document: dict[str, Any] = reaped_document(reaped, schema)
     click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))

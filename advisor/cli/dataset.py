@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.questions import Name, Positive, output_option
+from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
 from advisor.records import asdict
@@ -48,7 +49,6 @@ def dataset() -> None:
 @output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
-    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import make_photographs, make_text
 
     if kind == "text":
@@ -92,7 +92,6 @@ def convert(
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
     256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
     """
-    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import convert_dataset
 
     with dataset_progress("converting") as progress:
@@ -119,7 +118,6 @@ def show(path: str, output: str) -> None:
 
     s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first.
     """
-    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import show_dataset
 
     with dataset_progress("fetching", "files") as progress:
@@ -145,7 +143,6 @@ def show(path: str, output: str) -> None:
 @output_option
 def check(path: Path, output: str) -> None:
     """Decode every image of PATH and name the broken ones (then exit code 1)."""
-    from advisor.cli.sweep_view import dataset_progress
     from advisor.runs.datasets import check_dataset
 
     with dataset_progress("checking") as progress:

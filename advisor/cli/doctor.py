@@ -10,6 +10,7 @@ import click
 from advisor.cli.questions import output_option
 from advisor.errors import one_line
 from advisor.render.text import WIDTH
+from advisor.runs.doctor.finding import State
 
 
 @click.command()
@@ -28,7 +29,6 @@ def doctor(dry_run: bool, output: str) -> int:
     advisor doctor --dry-run -o json
     """
     from advisor.runs.doctor.examining import document, examine, worst
-    from advisor.runs.doctor.finding import State
 
     findings = examine(keep_leftovers=dry_run)
     if output == "json":

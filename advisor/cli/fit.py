@@ -12,6 +12,10 @@ import click
 
 from advisor.cli.questions import output_option
 from advisor.cli.stored import stored_measurements
+from advisor.models.performance import save_model
+from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
+from advisor.places import own_model_path
+from advisor.runs.fitting import fit_user_model, measurements_from
 
 if TYPE_CHECKING:
     from advisor.models.bayes import Floats
@@ -39,9 +43,6 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
     advisor fit
     advisor fit --from measurements.jsonl --out model.json -o json
     """
-    from advisor.models.performance import save_model
-    from advisor.places import own_model_path
-    from advisor.runs.fitting import fit_user_model, measurements_from
     from advisor.runs.probing import kept_fingerprints
 
     with nullcontext(measurements_from(source)) if source else stored_measurements() as rows:
@@ -57,8 +58,6 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
     """The outcome as JSON (`advisor.fit/1`); errors are null where no pipeline was fitted."""
-    from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
-
     residuals, gpu = result.held_out_residuals, result.gpu
 
     def percent(error: Callable[[Floats], float], residuals: Floats) -> float | None:

@@ -16,6 +16,7 @@ from advisor.cli.questions import Name, Positive, SectionedCommand, output_optio
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.domain.generation import LlmPrecision
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
+from advisor.files import require_writable, write_whole
 from advisor.questions.ranks import Ranks
 from advisor.render.text import WIDTH, table
 from advisor.runs.endpoint.questions import ServedModel
@@ -78,8 +79,6 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     advisor measure --endpoint http://localhost:8000 --model meta-llama/Llama-3.1-8B --gpu L4
     advisor measure --engine vllm --model meta-llama/Llama-3.1-8B -- --max-num-seqs 64
     """
-    from advisor.files import require_writable
-
     asked = _Asked(**options)
     if not asked.served.is_served and bool(asked.reference) == bool(asked.command):
         raise UsageError(
@@ -136,8 +135,6 @@ def _measured(asked: _Asked, requests: Path) -> tuple[dict[str, Any], AdvisorErr
 
 def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
     """The document into its file; onto the screen where that cannot be written any more."""
-    from advisor.files import write_whole
-
     try:
         write_whole(file, json.dumps(document, indent=1) + "\n")
     except DataError as error:
@@ -190,7 +187,7 @@ def _precision(asked: _Asked) -> Precision:
 
 
 def _scaling(asked: _Asked) -> dict[str, Any]:
-    from advisor.answers.measuring_ranks import measure_ranks
+    from advisor.answers.measuring import measure_ranks
 
     if not asked.reference or asked.task not in (None, Task.TRAINING) or asked.data:
         raise UsageError(

@@ -17,8 +17,12 @@ from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
+from advisor.files import write_whole
 from advisor.render.text import table
 from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
+from advisor.sweeps.formats.exporting import to_csv, to_jsonl
+from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.quality.issues import quality_issues
 from advisor.units import format_rate
 
 if TYPE_CHECKING:
@@ -55,9 +59,6 @@ def list_(question: MeasurementPage, output: str) -> None:
 @click.option("--out", type=click.Path(path_type=Path), help="File to write.  [default: stdout]")
 def export(question: MeasurementExport, out: Path | None) -> None:
     """Write measurements; a file is written as a whole or not at all."""
-    from advisor.files import write_whole
-    from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-
     with stored_measurements(question.wanted()) as rows:
         text = to_jsonl(rows) if question.format == "jsonl" else to_csv(rows)
         if out is None:
@@ -79,7 +80,6 @@ def import_(file: Path, output: str) -> None:
     """
     from advisor.runs.stored.documents import import_document
     from advisor.store.measurements import open_store
-    from advisor.sweeps.formats.importing import read_file
 
     read = read_file(file)
     for refused in read.refused:
@@ -110,7 +110,6 @@ def check(output: str) -> None:
     """Name weak measurements (wide interval, few steps, drift, stalls, throttling, not limited,
     old ..), and what to do about each."""
     from advisor.runs.stored.documents import check_document
-    from advisor.sweeps.quality.issues import quality_issues
 
     now = datetime.now(UTC)
     with stored_measurements() as rows:

@@ -6,6 +6,8 @@ import json
 
 import click
 
+from advisor.answers import ask
+from advisor.catalog import load_catalog
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.commands import MEMORY, AnyMemory
 
@@ -31,9 +33,6 @@ def memory(question: AnyMemory, output: str) -> None:
     advisor memory --model net.py:build --task inference --precision amp --gpu T4,L4
     advisor memory --task generation --model meta-llama/Llama-3.1-8B --max-context 32768
     """
-    from advisor.answers import ask
-    from advisor.catalog import load_catalog
-
     answer = ask.memory(load_catalog(), question)
     if output == "json":
         click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))

@@ -10,6 +10,7 @@ import click
 from advisor.answers.listing import listed_networks, networks_document
 from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
+from advisor.models.performance import load_model
 from advisor.questions.other_models import language_hint
 from advisor.render.networks import families_text, networks_text
 
@@ -51,8 +52,6 @@ def networks(search: str | None, every: bool, output: str) -> None:
 
 def _model() -> PerformanceModel | None:
     """The performance model; without it the list is still worth its while."""
-    from advisor.models.performance import load_model
-
     try:
         return load_model()
     except DataError as error:

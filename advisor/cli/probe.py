@@ -11,8 +11,10 @@ import click
 
 from advisor.cli.questions import output_option
 from advisor.errors import DataError, MeasuringError
+from advisor.files import require_writable, write_whole
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measured, parse_parts, probe_machine
+from advisor.sweeps.probe.showing import headline, not_measured, sections
 
 
 @click.command()
@@ -34,8 +36,6 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     advisor probe --quick --only cpu,decode -o json
     advisor probe --only disk --disk /mnt/gp3 --out gp3.json
     """
-    from advisor.files import require_writable, write_whole
-
     parts = parse_parts(only)
     folder = checked_disk(disk, parts)
     if out:  # before a minute is spent on what could not be written
@@ -58,8 +58,6 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
 
 
 def _screen(document: dict[str, Any]) -> list[str]:
-    from advisor.sweeps.probe.showing import headline, not_measured, sections
-
     lines = textwrap.wrap(headline(document), WIDTH, subsequent_indent="  ")
     for section in sections(document):
         shown = table(section.header, section.rows, right=section.right)

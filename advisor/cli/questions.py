@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from advisor.catalog import load_catalog
 from advisor.errors import UsageError
 from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.fields import Choice, Kind
@@ -112,8 +113,6 @@ def _known(field: str) -> Iterable[str]:
         return (*bundled_networks().names, *bundled_language_models().names())
     if field not in ("instance", "gpu", "cloud"):
         return ()
-    from advisor.catalog import load_catalog
-
     catalog = load_catalog()
     if field == "instance":
         return catalog.type_names("any")

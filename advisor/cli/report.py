@@ -12,11 +12,16 @@ from typing import Any
 
 import click
 
+from advisor.answers.reporting.reproducing import Input
+from advisor.answers.reporting.saved import read_saved
 from advisor.cli.questions import NOT_IN_REPORTS, Day, Name, SectionedCommand, options_of_kind, question_from
 from advisor.cli.sending import send_option, send_out, targets_of
 from advisor.errors import UsageError
+from advisor.files import require_writable
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.listings import Sources
+from advisor.render.difference.document import difference
+from advisor.render.difference.text import difference_markdown, difference_text
 from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
 
 _STDIN = "-"
@@ -65,8 +70,6 @@ def _errors_apart(exit_code: bool) -> Iterator[None]:
 
 def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
     """Write and send the difference, and return its document."""
-    from advisor.files import require_writable
-
     path = None if out in (None, _STDIN) else Path(str(out))
     targets = targets_of(send)
     if path is not None:
@@ -84,10 +87,6 @@ def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ..
 
 
 def _difference(old: str, new: str) -> dict[str, Any]:
-    from advisor.answers.reporting.reproducing import Input
-    from advisor.answers.reporting.saved import read_saved
-    from advisor.render.difference.document import difference
-
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
     before, after = (read_saved(Input(name, _content(name))) for name in (old, new))
@@ -108,8 +107,6 @@ def _json(document: Mapping[str, Any]) -> str:
 
 
 def _written(document: Mapping[str, Any], output: str) -> str:
-    from advisor.render.difference.text import difference_markdown, difference_text
-
     writers: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "table": difference_text,
         "md": difference_markdown,

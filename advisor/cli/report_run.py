@@ -13,11 +13,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import ReportedWorkload
-from advisor.answers.reporting.of_question import command_line, inputs_of, question_of_report, read_input
-from advisor.answers.reporting.parallel import usable_processes
+from advisor.answers.reporting.gathering import ReportedWorkload, usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
-from advisor.answers.reporting.reports import Report, report, report_of_saved
+from advisor.answers.reporting.reports import (
+    Report,
+    command_line,
+    inputs_of,
+    question_of_report,
+    read_input,
+    report,
+    report_of_saved,
+)
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal

@@ -18,15 +18,22 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
+from advisor.answers.context import load_context
+from advisor.answers.reporting.gathering import checked
+from advisor.answers.reporting.plans import read_plan
 from advisor.cli.leaving import handled_signals
 from advisor.cli.questions import Positive, output_option, question_from, question_options
+from advisor.cli.report_run import plan_report, planned
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
+from advisor.render.sizing.formats import report_format
 from advisor.runs.questions import ScheduleRequest
+from advisor.runs.refit import after_sweep
 from advisor.runs.schedule_documents import list_document, one_document, statuses
-from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of
+from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of, new_schedule
 from advisor.runs.sweep_questions import SweepRun
+from advisor.store.records import Reporting
 
 if TYPE_CHECKING:
     from advisor.store.records import Reporting
@@ -41,9 +48,7 @@ def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
         return None
     if not asked.send:
         raise UsageError("--report needs --send TARGET: where the report goes", field="report")
-    from advisor.render.sizing.formats import report_format
     from advisor.runs.delivery.targets import checked_words
-    from advisor.store.records import Reporting
 
     report_format(asked.report_format).require_packages()
     plan = str(asked.report)
@@ -57,11 +62,6 @@ def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
 
 
 def _check_plan(plan: str) -> None:
-    from advisor.answers.context import load_context
-    from advisor.answers.reporting.gathering import checked
-    from advisor.answers.reporting.plans import read_plan
-    from advisor.cli.report_run import planned
-
     try:
         content = Path(plan).read_bytes()
     except OSError as error:
@@ -85,7 +85,6 @@ def _whole_path(word: str) -> str:
 @click.option("--failed", default="", help="Why the run failed.")
 def report_run(number: int, failed: str) -> None:
     """Report on a run that has ended: what its process starts. Prints what became of it."""
-    from advisor.cli.report_run import plan_report
     from advisor.runs.scheduled_reports import report_after
     from advisor.store.schedules import ScheduleBook
 
@@ -159,7 +158,6 @@ def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
 
     Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
-    from advisor.runs.schedules import new_schedule
     from advisor.store.schedules import ScheduleBook
 
     now, reporting = time.time(), checked_reporting(asked)
@@ -252,7 +250,6 @@ def run() -> None:
 def execute(number: int) -> None:
     """Execute the run of that number: what the daemon and the HTTP service start."""
     from advisor.runs.executor import execute as executed
-    from advisor.runs.refit import after_sweep
     from advisor.runs.scheduled_reports import report_in_process
     from advisor.store.schedules import ScheduleBook
 

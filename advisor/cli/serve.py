@@ -14,6 +14,7 @@ from advisor.domain.workload import is_own, own_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
+from advisor.service.settings import Settings
 
 LEVELS = ("debug", "info", "warning", "error")
 _RATE = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)(?:/s)?")
@@ -132,7 +133,6 @@ def serve(
         -d '{"task": "inference", "model": "googlenet", "target_throughput": 500}'
     """
     from advisor.service.server import check_may_listen, run, url_of
-    from advisor.service.settings import Settings
 
     settings = Settings(
         host=host,

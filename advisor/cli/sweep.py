@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
@@ -19,11 +20,13 @@ from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
     COLUMNS,
     RIGHT,
+    Kept,
     cells_of,
     dataset_progress,
     print_json,
     print_trials,
     raise_failures,
+    trial_progress,
 )
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
@@ -31,12 +34,15 @@ from advisor.render.text import table
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
+from advisor.runs.sweeps.drivers import driving
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_per_hour, plan_sweep
+from advisor.runs.sweeps.watching import watched
 from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.planning.repeating import wanted_runs
+from advisor.sweeps.watching.tally import HERE
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
@@ -150,9 +156,6 @@ def run(question: SweepRun, watching: Watching, fresh_since: datetime | None, ou
 
 
 def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | None, output: str) -> None:
-    from advisor.cli.leaving import leaving_cleanly
-    from advisor.cli.sweep_view import Kept
-    from advisor.runs.sweeps.drivers import driving
     from advisor.store.measurements import open_store
 
     kept = Kept(adaptive=question.adaptive)
@@ -186,10 +189,6 @@ def _followed(
 ) -> Iterator[tuple[list[Trial], Callable[[Progress], None]]]:
     """The trials of a described sweep, whose data are there now, and what follows its progress; the
     sweep is watched meanwhile."""
-    from advisor.cli.sweep_view import trial_progress
-    from advisor.runs.sweeps.watching import watched
-    from advisor.sweeps.watching.tally import HERE
-
     where = "" if question.ray_address else HERE
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:

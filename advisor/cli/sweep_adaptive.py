@@ -13,6 +13,8 @@ import click
 from advisor.cli.sweep_view import COLUMNS, RIGHT, cells_of, print_json, print_trials, raise_failures
 from advisor.domain import Trial
 from advisor.render.text import table
+from advisor.runs.adaptive.planning import adaptive_from
+from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.sweep_questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.sweeps.planning.plan import usual_seconds
@@ -93,7 +95,6 @@ def _most_text(most: Mapping[str, Any]) -> str:
 
 def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
-    from advisor.runs.adaptive.planning import adaptive_from
     from advisor.store.measurements import open_store
     from advisor.sweeps.driver.runner import current_rows
 
@@ -126,9 +127,6 @@ def run_adaptively(
     since: datetime | None,
 ) -> AdaptiveRun:
     """Measure what tells most; after each batch tell on stderr how well the answer is known."""
-    from advisor.runs.adaptive.planning import adaptive_from
-    from advisor.runs.adaptive.running import run_adaptive
-
     sweep = adaptive_from(trials, question)
     before = {name for name, summary in store.summaries().items() if not is_stale(summary.started_at, since)}
 

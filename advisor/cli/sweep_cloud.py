@@ -11,8 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.leaving import leaving_cleanly
 from advisor.errors import CloudError, one_line
+from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.watching import Why
 from advisor.render.text import table
+from advisor.runs.cloud.status import fleet_document, fleet_plan_document, plan_document, run_document
 from advisor.runs.sweep_questions import SweepRun
 from advisor.units import format_counted, format_usd
 
@@ -105,7 +109,6 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
 
 def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
-    from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.fleet import plan_fleet
     from advisor.runs.cloud.launches import launches
 
@@ -118,8 +121,6 @@ def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
     """What would be launched; the exit code says whether it can be."""
-    from advisor.runs.cloud.status import fleet_plan_document, plan_document
-
     if len(plans) == 1:
         document = plan_document(plans[0])
         _show(document, plan_lines(document), output)
@@ -133,8 +134,6 @@ def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
 @contextmanager
 def ended_on_aws(what: str) -> Iterator[None]:
     """Ctrl-C ends what was launched, and says so."""
-    from advisor.cli.leaving import leaving_cleanly
-
     with leaving_cleanly(
         lambda: f"{what} was ended on AWS; what came back is kept",
         abandoned="what was launched ends itself when its time is over; `advisor cloud status` tells",
@@ -148,7 +147,6 @@ def tell(line: str) -> None:
 
 
 def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
-    from advisor.runs.cloud.status import run_document
     from advisor.runs.cloud.sweep import run_cloud
 
     with ended_on_aws(f"sweep {plan.sweep.id}"):
@@ -160,7 +158,6 @@ def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
 
 def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     from advisor.runs.cloud.fleet import run_fleet
-    from advisor.runs.cloud.status import fleet_document
 
     with ended_on_aws(f"each of {len(plans)} sweeps"):
         instances = run_fleet(plans, aws, tell)
@@ -177,8 +174,6 @@ def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> Non
 
 
 def _exit_code(run: CloudRun) -> int:
-    from advisor.infra.aws.watching import Why
-
     if run.why is Why.FAILED:
         raise CloudError(
             "the sweep failed on its instance: {value}", value=run.last_line or "it told nothing"

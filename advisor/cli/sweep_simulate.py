@@ -13,6 +13,7 @@ from advisor.cli.questions import output_option
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
 from advisor.render.text import table
+from advisor.runs.budget import parse_budget
 
 if TYPE_CHECKING:
     from advisor.infra.build.search import Step
@@ -89,8 +90,6 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
 
 
 def _trials(text: str) -> int:
-    from advisor.runs.budget import parse_budget
-
     trials = parse_budget(text).trials
     if trials is None:
         raise UsageError("a table has no clock: --budget takes trials here, not '{given}'", given=text)

@@ -24,9 +24,14 @@ from advisor.quantities import parse_positive
 from advisor.render.text import table
 from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
+from advisor.runs.sweeps.drivers import drivers_here, not_ended
 from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
+from advisor.store import default_database_url
 from advisor.sweeps.events import this_node
+from advisor.sweeps.watching.logfile import without_secrets
+from advisor.sweeps.watching.shared import look_at
+from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_text
 from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
@@ -110,7 +115,6 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
 
 def _tell_once(trial_ids: list[str] | None, output: str) -> None:
     from advisor.store.measurements import open_store
-    from advisor.sweeps.watching.shared import look_at
 
     with closing(open_store(reading=True)) as store:
         stored = store.read(trial_ids)
@@ -125,10 +129,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
 
 def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
     """Look until nothing is left; a database that goes away is waited for once it was seen."""
-    from advisor.store import default_database_url
     from advisor.store.measurements import SqlStore
-    from advisor.sweeps.watching.logfile import without_secrets
-    from advisor.sweeps.watching.shared import look_at
 
     snapshot: Snapshot | None = None
     quiet = 0
@@ -194,7 +195,6 @@ def _changes() -> Show:
 def stop() -> None:
     """End the sweeps of this machine that measure into the store, as Ctrl-C would: finished trials
     stay, and the same `sweep run` continues. Those of other machines are named."""
-    from advisor.runs.sweeps.drivers import drivers_here, not_ended
     from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
@@ -266,8 +266,6 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     TRIAL_ID is an id of `sweep list`, or how it begins. Where no log of this machine tells of it,
     its stored row does. Without one: the latest events of all.
     """
-    from advisor.sweeps.watching.story import log_lines
-
     path = log_file or sweep_log_path()
     if log_file and not log_file.exists():
         raise UsageError(
@@ -292,8 +290,6 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
 
 
 def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
-    from advisor.sweeps.watching.story import log_lines, row_story, story_of
-
     story = story_of(log_lines(path), trial_id)
     named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
     if not named:
@@ -321,7 +317,6 @@ def _stored_ids(begin: str) -> set[str]:
 
 
 def _stored_row(trial_id: str) -> Any:
-    from advisor.errors import DataError
     from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
@@ -332,8 +327,6 @@ def _stored_row(trial_id: str) -> Any:
 
 
 def _print(output: str, lines: Iterable[Mapping[str, Any]], *, of_many: bool = False) -> None:
-    from advisor.sweeps.watching.story import story_text
-
     shown = list(lines)
     if output == "json":
         click.echo("".join(json.dumps(line) + "\n" for line in shown), nl=False)

@@ -12,20 +12,29 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from advisor.answers.context import Context, load_context, with_anchors
+from advisor.answers.serving import load_language_context
 from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
+from advisor.cli.sweep_view import dataset_progress, trial_name
+from advisor.cli.verify_top import leave, verified_choice
 from advisor.domain import Request, Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
+from advisor.files import require_writable, write_whole
+from advisor.infra.aws.asking import Aws
 from advisor.messages import FieldName, Message
 from advisor.models.zoo.networks import NETWORKS, can_be_run
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.models import Verify
 from advisor.questions.requests import today
+from advisor.render.serving_verification import serving_verification_document, serving_verification_text
 from advisor.render.verification import verification_document, verification_text
+from advisor.runs.cloud.plan import CloudOptions, plan_cloud
+from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.launch_fields import AWS, dollars
 from advisor.runs.questions import VerificationRun
+from advisor.sweeps.formats.exporting import to_jsonl
 
 if TYPE_CHECKING:
     from advisor.answers.serving import LanguageContext
@@ -106,9 +115,6 @@ def _generation(
     question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:
     """The verdict on an endpoint, and with `out` its anchor."""
-    from advisor.answers.serving import load_language_context
-    from advisor.files import require_writable, write_whole
-    from advisor.render.serving_verification import serving_verification_document, serving_verification_text
     from advisor.runs.endpoint.verifying import serving_trial, verify_serving
 
     _refuse_unservable(question, how)
@@ -193,8 +199,6 @@ def _verified_on_aws(request: Request, how: VerificationRun, context: Context, o
 
 
 def _chosen_on_aws(request: Request, how: VerificationRun, top: int, context: Context, output: str) -> None:
-    from advisor.cli.verify_top import leave, verified_choice
-
     _refuse_own_data(request)
     launch = _launch(how, "", request.region or "us-east-1")
     leave(verified_choice(request, how, top, launch, context, output))
@@ -223,7 +227,6 @@ def _served_on_aws(
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
     """Whose and how; what is launched comes with the question."""
     from advisor.runs.cloud.launches import launch_values
-    from advisor.runs.cloud.plan import CloudOptions
 
     return CloudOptions(
         instance=instance,
@@ -244,10 +247,6 @@ def _rented(
     verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
 ) -> D:
     """Plan, launch, measure, end, judge; a dry run is the end of the command."""
-    from advisor.infra.aws.asking import Aws
-    from advisor.runs.cloud.plan import plan_cloud
-    from advisor.runs.cloud.status import run_document
-
     aws = Aws()
     plan = plan_cloud(options, aws)
     if how.dry_run:
@@ -261,7 +260,6 @@ def _rented(
 
 
 def _verified_here(request: Request, how: VerificationRun, context: Context) -> Verification:
-    from advisor.cli.sweep_view import dataset_progress, trial_name
     from advisor.runs.verification.verify import plan_verification, verify
     from advisor.store.measurements import open_store
 
@@ -295,9 +293,6 @@ def _progress(what: str) -> Iterator[None]:
 
 
 def _write(out: Path, done: Verification) -> None:
-    from advisor.files import write_whole
-    from advisor.sweeps.formats.exporting import to_jsonl
-
     write_whole(out, to_jsonl([done.measurement]))
     click.echo(f"written to {out}", err=True)
 

@@ -10,6 +10,7 @@ import click
 from advisor.cli.sweep_cloud import ended_on_aws, show_plans, tell
 from advisor.domain import Request, Verdict
 from advisor.errors import MeasuringError, NoOfferError, one_line
+from advisor.infra.aws.asking import Aws
 from advisor.questions.requests import today
 from advisor.render.document import request_document
 from advisor.render.text import table
@@ -30,7 +31,6 @@ def verified_choice(
     request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context, output: str
 ) -> TopChoice:
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
-    from advisor.infra.aws.asking import Aws
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top
 
     catalog, model, day, aws = context.catalog, context.model, today(), Aws()

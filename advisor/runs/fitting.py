@@ -19,8 +19,12 @@ from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
 from advisor.models.performance import load_model
+from advisor.models.performance.fit import conditioned, fit, kept_pipeline, taken_steps
+from advisor.models.performance.gpu_observations import layers_of
 from advisor.models.performance.machines import ReferenceCpu
 from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.own_networks import fastest_seconds
+from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
 
@@ -56,8 +60,6 @@ def fit_user_model(
     few measurements for a pipeline, the one that ships is kept. Raises `DataError` where nothing
     can be learnt.
     """
-    from advisor.models.performance.fit import conditioned, fit, kept_pipeline
-
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
     gpu = _taken_steps(rows, fingerprints, shipped)
@@ -83,9 +85,6 @@ def sound_rows(rows: Iterable[Measurement]) -> list[Measurement]:
 def _taken_steps(
     rows: Sequence[Measurement], fingerprints: Iterable[Mapping[str, Any]], shipped: PerformanceModel
 ) -> TakenSteps:
-    from advisor.models.performance.fit import taken_steps
-    from advisor.sweeps.anchors.observing import observed
-
     sheets, table = load_catalog().gpus, shipped.table
     steps: list[Observation] = []
     left_out = Counter[str]()
@@ -105,8 +104,6 @@ def _taken_steps(
 
 def _why_not(observation: Observation, table: NetworkTable) -> str:
     """Why an observation tells nothing; empty where it does."""
-    from advisor.models.performance.own_networks import fastest_seconds
-
     workload = observation.workload
     try:
         operations = table.of(workload).kernels[workload.task]
@@ -118,8 +115,6 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
     """Of each probe once; it is stored with every trial that was measured after it."""
-    from advisor.models.performance.gpu_observations import layers_of
-
     probes = {
         (probe.get("probed_at"), names[0]): probe
         for probe in fingerprints

@@ -20,7 +20,12 @@ from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
-from advisor.places import user_folder
+from advisor.models.performance import load_model, save_model
+from advisor.models.performance.fit import median_percent, p90_percent, with_gpu
+from advisor.models.performance.fit_pipeline import outside_interval, residuals_of, unseen_residuals
+from advisor.models.performance.usable import sort_out
+from advisor.places import own_model_path, user_folder
+from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
 from advisor.sweeps.quality.age import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.sweeps.trial.formatting import trial_name
@@ -172,9 +177,6 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval.
 
     Raises `DataError` where nothing can be fitted, or kept."""
-    from advisor.models.performance.fit_pipeline import outside_interval, residuals_of
-    from advisor.models.performance.usable import sort_out
-    from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
     from advisor.runs.probing import kept_fingerprints
 
     result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
@@ -204,9 +206,6 @@ def _compared(
     by_last: Floats,
 ) -> dict[str, Any]:
     """Score both, and keep the better: the new one where they are equally good."""
-    from advisor.models.performance.fit_pipeline import unseen_residuals
-    from advisor.runs.fitting import reference_cpu
-
     (usable, scored), table = scoring, result.model.table
     new_errors = unseen_residuals(usable, scored, table, reference_cpu)
     before = _usable_of(rows.before, last)
@@ -233,9 +232,6 @@ def _compared(
 
 def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
     """The last model's pipeline stays; what was measured of GPUs is taken all the same."""
-    from advisor.models.performance import load_model
-    from advisor.models.performance.fit import with_gpu
-
     observations = result.gpu.observations
     if observations != last.gpu_observations:
         _keep(with_gpu(last, observations, load_model().step_times))
@@ -244,8 +240,6 @@ def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict
 
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
-    from advisor.models.performance.usable import sort_out
-    from advisor.runs.fitting import fit_user_model, sound_rows
     from advisor.runs.probing import kept_fingerprints
 
     try:
@@ -261,8 +255,6 @@ def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:
 
 
 def _errors(residuals: Floats) -> dict[str, float]:
-    from advisor.models.performance.fit import median_percent, p90_percent
-
     return {"median": round(median_percent(residuals), 2), "p90": round(p90_percent(residuals), 2)}
 
 
@@ -278,9 +270,6 @@ def _why(new: float, old: float, rows: int, *, same: bool) -> str:
 
 def _last_model() -> PerformanceModel:
     """The user's own, else the one that ships; the latter too where the own is damaged."""
-    from advisor.models.performance import load_model
-    from advisor.places import own_model_path
-
     path = own_model_path()
     with suppress(DataError):
         if path.exists():
@@ -290,9 +279,6 @@ def _last_model() -> PerformanceModel:
 
 def _keep(model: PerformanceModel) -> None:
     """Make it the user's own; the one before it stays under its id, to go back to."""
-    from advisor.models.performance import load_model, save_model
-    from advisor.places import own_model_path
-
     path, folder = own_model_path(), user_folder() / "models"
     with suppress(DataError, OSError):
         if path.exists():

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from advisor.runs.cron import zone_of
+from advisor.runs.cron import CronLine, zone_of
 
 if TYPE_CHECKING:
     from advisor.store.records import Leader, Reporting, Run, Schedule
@@ -31,7 +31,6 @@ class Status(Struct, frozen=True):
 
 def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> list[Status]:
     """How each of them stands now (seconds since 1970)."""
-    from advisor.runs.cron import CronLine
     from advisor.runs.due import month_of, spent_usd
 
     rows = []

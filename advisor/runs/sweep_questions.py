@@ -19,6 +19,7 @@ from advisor.domain import MEASURABLE_PRECISIONS, CacheState, MemoryFormat, Prec
 from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import unknown_name
 from advisor.messages import FieldName, Message
+from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
 from advisor.questions.question import Question, ask
 from advisor.runs.budget import Budget
@@ -388,8 +389,6 @@ class Allowed(Struct, frozen=True, kw_only=True):
         )
 
     def _network(self, name: str) -> str:
-        from advisor.models.performance.networks import bundled_networks
-
         if name in self.code:
             return self.code[name]
         if names_a_file(name) or ("/" in name and not bundled_networks().knows(name)):

@@ -12,6 +12,8 @@ from typing import Protocol
 from advisor.domain import LimitedBy, Measurement, Trial
 from advisor.sweeps.executors.data import Measure, with_data
 from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.faults import ending_of
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.orphans.removing import clean_up
 from advisor.sweeps.trial.trial_process import measure_trial
 
@@ -68,8 +70,6 @@ class InlineExecutor:
 def _measure_here(trial: Trial) -> Measurement:
     from msgspec.structs import replace
 
-    from advisor.sweeps.trial.faults import ending_of
-    from advisor.sweeps.trial.limits.usage import PROCESS_TREE
     from advisor.sweeps.worker.measuring import measure
 
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}

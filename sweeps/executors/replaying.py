@@ -22,7 +22,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.domain import REPLAYED_FROM, Measurement, Trial
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_from_dict
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.child import READY, send_to_parent, wait_for_go
 from advisor.sweeps.trial.placement.taking import anywhere
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt
 
@@ -54,10 +56,6 @@ def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
 
 def main(file: str, seconds: float) -> None:
     """The worker's side of the conversation."""
-    from advisor.sweeps.formats.serialization import trial_from_dict
-    from advisor.sweeps.machine.processes import end_with_parent
-    from advisor.sweeps.trial.child import READY, send_to_parent, wait_for_go
-
     end_with_parent()
     job = json.loads(sys.stdin.readline())
     answer = answer_of(Path(file).read_text().splitlines(), trial_from_dict(job["trial"]), file)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.catalog import load_catalog
 from advisor.domain import MIB, DiskRate, InstanceType, Measurement, Stage
 from advisor.errors import AdvisorError, UsageError
 from advisor.sweeps.machine.environment import instance_type
@@ -88,8 +89,6 @@ def with_disk_burst(measurement: Measurement) -> Measurement:
 
 
 def _of_mounted(measurement: Measurement) -> dict[str, Any] | None:
-    from advisor.catalog import load_catalog
-
     trial, catalog, name = measurement.trial, load_catalog(), instance_type()
     size_gib = describe_disk(Path(trial.dataset_path)).get("device_gib")
     if not isinstance(size_gib, float):

@@ -16,6 +16,7 @@ from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
 from advisor.places import user_folder
+from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
 
 BUNDLED, STORE = "bundled", "store"
@@ -79,8 +80,6 @@ def _bundled() -> list[dict[str, Any]]:
 
 def _parsed(text: str) -> Iterable[Measurement]:
     import json
-
-    from advisor.sweeps.formats.serialization import measurement_from_dict
 
     return (measurement_from_dict(json.loads(line)) for line in text.splitlines() if line.strip())
 

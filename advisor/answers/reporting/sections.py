@@ -2,21 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, NamedTuple
+
+from msgspec.structs import replace
 
 from advisor.answers.answer import Recommended
 from advisor.answers.context import Context
 from advisor.answers.networks import explained_answer
-from advisor.answers.reporting.costs import Bought, costs, price_throughput, regions
 from advisor.answers.reporting.curving import curves, curves_block, gpu_memory_block, sensitivity
 from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
 from advisor.answers.reporting.subject import Subject
 from advisor.catalog import Catalog
-from advisor.domain import Recommendation
+from advisor.catalog.disk_orders import LOCAL
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request, Spec
+from advisor.engine import answers
+from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
-from advisor.render.sizing.facts import Drawn, answer_facts, bottleneck_facts, break_evens, drawn_rows
+from advisor.errors import AdvisorError
+from advisor.render.blocks import candidate_block, price_block
+from advisor.render.sizing.facts import (
+    Drawn,
+    answer_facts,
+    bottleneck_facts,
+    break_evens,
+    drawn_rows,
+    per_million,
+    per_month,
+)
+
+
+class Bought(NamedTuple):
+    """A spec, its median rate (samples a second of all its instances), and the prices known."""
+
+    spec: Spec
+    median: float
+    catalog: Catalog
+
+
+def costs(bought: Bought) -> dict[str, Any]:
+    """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
+    median rate. A market without a known price is left out."""
+    spec, instance = bought.spec, bought.spec.offer.instance
+    region = spec.offer.region
+    known = {
+        market: spec.offer.price
+        if market is spec.offer.market
+        else bought.catalog.price(instance.name, region, market, instance.cloud)
+        for market in Market
+    }
+    rows = [_choice(bought, market, price) for market, price in known.items() if price]
+    _add_savings(rows)
+    return {"hours_per_month": HOURS_PER_MONTH, "region": region, "choices": rows}
+
+
+def _choice(bought: Bought, market: Market, price: Price) -> dict[str, Any]:
+    count, disk_usd = bought.spec.count, bought.spec.disk.usd_per_hour
+    total = count * (price.usd_per_hour + disk_usd)
+    return {
+        "market": str(market),
+        "asked": market is bought.spec.offer.market,
+        "usd_per_hour": total,
+        "instance_usd_per_hour": count * price.usd_per_hour,
+        "disk_usd_per_hour": count * disk_usd,
+        "usd_per_month": per_month(total),
+        "usd_per_million_samples": per_million(total, bought.median),
+        **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
+    }
+
+
+def _add_savings(rows: list[dict[str, Any]]) -> None:
+    """Percent less than on demand; null where that price is not known."""
+    whole = next((r["usd_per_hour"] for r in rows if r["market"] == Market.ON_DEMAND), None)
+    for row in rows:
+        row["saving_percent"] = 100 * (1 - row["usd_per_hour"] / whole) if whole else None
+
+
+def regions(bought: Bought) -> list[dict[str, Any]]:
+    """The same spec in each region that sells it on the market that was asked for, cheapest first.
+
+    Where the disk has no known price the total is null, and the region stands at the end.
+    """
+    offer, catalog = bought.spec.offer, bought.catalog
+    name, cloud = offer.instance.name, offer.instance.cloud
+    rows = []
+    for region in catalog.regions_of(name, cloud):
+        price = catalog.price(name, region, offer.market, cloud)
+        if region == offer.region:
+            price = offer.price
+        if price:
+            rows.append(_region(bought, region, price))
+    return sorted(rows, key=_cheapest_first)
+
+
+def _cheapest_first(row: dict[str, Any]) -> tuple[bool, float, str]:
+    total = row["total_usd_per_hour"]
+    return total is None, total or row["usd_per_hour"], row["region"]
+
+
+def _region(bought: Bought, region: str, price: Price) -> dict[str, Any]:
+    count, disk = bought.spec.count, _disk_in(bought, region)
+    disk_usd = None if disk is None else count * disk.usd_per_hour
+    usd = count * price.usd_per_hour
+    total = None if disk_usd is None else usd + disk_usd
+    return {
+        "region": region,
+        "chosen": region == bought.spec.offer.region,
+        "usd_per_hour": usd,
+        "disk_usd_per_hour": disk_usd,
+        "total_usd_per_hour": total,
+        "usd_per_month": None if total is None else per_month(total),
+        "kind": price.kind,
+        "as_of": price.as_of.isoformat(),
+        "source": price.source,
+    }
+
+
+def _disk_in(bought: Bought, region: str) -> Disk | None:
+    """The same order there; None where its price is not known."""
+    disk, offer = bought.spec.disk, bought.spec.offer
+    if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
+        return disk
+    order = disk.choice
+    try:
+        return bought.catalog.disks_of(offer.instance.cloud).attach(
+            offer.instance,
+            order.type,
+            disk.size_gib,
+            region,
+            iops=order.iops,
+            mib_per_second=order.mib_per_second,
+        )
+    except AdvisorError:
+        return None
+
+
+_Key = tuple[str, str, str, str, str, int]
+
+
+def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[str, Any]]:
+    """A row a spec, cheapest first: those of the answer, the front of price and lower bound
+    whatever the target and the price limit, and of each GPU the spec with the cheapest samples.
+
+    The catalogue's coarse disk orders stand beside those that were fitted to the target.
+    """
+    request, free = answer.request, _without_limits(answer.request)
+    named = _named(answer)
+    known = {_key(candidate) for candidate in named}
+    table = prepared.predicted.table
+    specs = specs_of(free, table) if table else []
+    others = [candidate for candidate in specs if _key(candidate) not in known]
+    drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
+    for candidate in _best_of_each_gpu(others):
+        drawn.setdefault(_key(candidate), candidate)
+    chosen = answer.chosen
+    rows = [
+        Drawn(candidate_block(candidate), answers=answers(request, candidate), chosen=candidate is chosen)
+        for candidate in drawn.values()
+    ]
+    return drawn_rows(rows)
+
+
+def _without_limits(request: Request) -> Request:
+    """What the reader may weigh is left to the chart: the target, the price, the run's limits."""
+    return replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
+
+
+def _named(answer: Recommendation) -> list[Candidate]:
+    """What the recommendation names; `ranked` first, so that its batch sizes are the ones shown."""
+    near = [answer.nearest, answer.beyond_price]
+    calls = [two for call in answer.close_calls for two in (call.candidate, call.instead)]
+    gives = [relaxation.gives for relaxation in answer.relaxations]
+    candidates: dict[_Key, Candidate] = {}
+    for call in (*answer.ranked, *near, *calls, *answer.pareto, *gives):
+        if call is not None:
+            candidates.setdefault(_key(call), call)
+    return list(candidates.values())
+
+
+def _best_of_each_gpu(specs: Iterable[Candidate]) -> Sequence[Candidate]:
+    best: dict[str | None, Candidate] = {}
+    for spec in specs:
+        gpu = spec.spec.offer.instance.gpu_name
+        if gpu not in best or _sample_usd(spec) < _sample_usd(best[gpu]):
+            best[gpu] = spec
+    return list(best.values())
+
+
+def _sample_usd(candidate: Candidate) -> float:
+    return candidate.spec.total_usd_per_hour / candidate.prediction.lower
+
+
+def _key(candidate: Candidate) -> _Key:
+    offer = candidate.spec.offer
+    order = str(candidate.spec.disk.choice)
+    return (
+        offer.instance.cloud,
+        offer.instance.name,
+        offer.region,
+        str(offer.market),
+        order,
+        candidate.spec.count,
+    )
+
 
 _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 

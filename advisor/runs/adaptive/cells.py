@@ -28,7 +28,7 @@ from advisor.domain import (
 from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.models.bayes import Floats
-from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 from advisor.models.performance.fit_pipeline import Trials, modelled_on_cpu
 from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
@@ -59,8 +59,6 @@ def _accelerator_rate(trial: Trial, gpu: str | None) -> float:
         return trial.samples_per_step / trial.emulated_step_seconds
     if trial.accelerator.is_cpu:
         return float("nan")
-    from advisor.models.performance import published_step_seconds
-
     workload = trial.workload
     seconds = published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu or ""

@@ -32,6 +32,7 @@ from advisor.runs.budget import Budget, expected_seconds, seconds_of
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour
 from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.quality.rates import rate_interval
 from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 BATCH = 4
@@ -230,8 +231,6 @@ def _tries(measurement: Measurement) -> int:
 
 def _noise(measurement: Measurement) -> float:
     """Variance of the log of a rate: within its runs, and what runs of a trial differ by."""
-    from advisor.sweeps.quality.rates import rate_interval
-
     interval = rate_interval(measurement)
     if interval is None:
         return USUAL_NOISE**2 / (1 + len(measurement.repeats))

@@ -20,8 +20,11 @@ from msgspec import Struct
 
 from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.engine import engine_environment, installed_engine
-from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY
+from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY, job_from_json, place_of
+from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
 
 if TYPE_CHECKING:
@@ -58,9 +61,7 @@ class Guest(Struct, frozen=True, kw_only=True):
 
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
-    from advisor.infra.aws.asking import Aws
     from advisor.infra.aws.guest.metadata import Metadata
-    from advisor.infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 
     aws, metadata = Aws(), Metadata()
 
@@ -92,9 +93,6 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
 
 
 def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
-    from advisor.infra.aws.guest.job import job_from_json, place_of
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-
     bucket, key = place_of(url)
     content = ResultBucket(guest.aws, region, bucket, "").get(key)
     if content is None:

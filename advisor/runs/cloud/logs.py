@@ -9,9 +9,11 @@ from msgspec import Struct
 
 from advisor.errors import CloudError, DataError
 from advisor.infra.aws.guest.job import STATES_FOLDER
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import checked_sweep_id
 from advisor.infra.aws.machines import console_output, instances_of
 from advisor.infra.aws.managed import enabled_regions
+from advisor.infra.aws.preflight import bucket as looked_at
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
@@ -54,9 +56,6 @@ def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBuck
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     """Every log that instances of the sweep left in the bucket, by instance, then the console of
     each that left none there (nobody was there to keep it); `DataError` where there is none."""
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.preflight import bucket as looked_at
-
     prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:

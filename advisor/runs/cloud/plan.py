@@ -15,7 +15,12 @@ from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, Inst
 from advisor.errors import LiveError, UsageError
 from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
 from advisor.infra.aws.guest.job import SWEEP_RUN
+from advisor.infra.aws.guest_rights import guest_reads
 from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
+from advisor.infra.aws.regions import InstanceRequirements
+from advisor.infra.live.asking import Deadline
+from advisor.infra.live.ec2 import on_demand
+from advisor.infra.live.quotes import Quote
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
@@ -97,9 +102,7 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
-    from advisor.infra.aws.guest_rights import guest_reads
     from advisor.infra.aws.preflight import allowed, bucket, look
-    from advisor.infra.aws.regions import InstanceRequirements
     from advisor.runs.cloud.starts import Starts
 
     catalog = load_catalog()
@@ -255,10 +258,6 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 def bounded_price(aws: Aws) -> PriceOf:
     """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
     estimate bounds nothing."""
-    from advisor.infra.live.asking import Deadline
-    from advisor.infra.live.ec2 import on_demand
-    from advisor.infra.live.quotes import Quote
-
     catalog = load_catalog()
     prices: dict[tuple[str, str], float | None] = {}
     deadline = Deadline(30.0, 12.0)

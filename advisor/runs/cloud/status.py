@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import unknown_name
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import lasts, usd_per_hour
 from advisor.records import asdict
 
@@ -127,7 +128,6 @@ def reap_cloud(
     nothing. `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region
     that is none.
     """
-    from advisor.infra.aws.asking import Aws
     from advisor.infra.aws.reap import reap
 
     for region in regions:

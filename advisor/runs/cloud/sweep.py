@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
+from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.findings import refuse_missing
+from advisor.infra.aws.guest.job import Job, job_to_json
+from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.result_bucket import ResultBucket as Box
+from advisor.infra.aws.launch_options import Slot
+from advisor.infra.aws.permissions import explained
+from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.provisioned import provision
 from advisor.infra.aws.watching import Why
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
@@ -170,10 +178,6 @@ def run_cloud(
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.launch_options import Slot
-    from advisor.infra.aws.provisioning.fallbacks import Fallbacks
-    from advisor.infra.aws.provisioning.provisioned import provision
     from advisor.runs.cloud.starts import Starts
 
     refuse_missing(plan.findings)
@@ -222,8 +226,6 @@ def run_cloud(
 
 def job_of(plan: CloudPlan) -> Job:
     """The document by which the guest knows what to do."""
-    from advisor.infra.aws.guest.job import Job
-
     options, sweep = plan.options, plan.sweep
     named = zip(sweep.devices, sweep.volumes, strict=True)
     return Job(
@@ -260,9 +262,6 @@ def _is_done(result_bucket: ResultBucket) -> bool:
 @contextmanager
 def _with_hint() -> Iterator[None]:
     """Rights to the bucket are seen when it is used, before anything is launched."""
-    from advisor.infra.aws.errors import Refused
-    from advisor.infra.aws.permissions import explained
-
     try:
         yield
     except Refused as refused:
@@ -271,8 +270,6 @@ def _with_hint() -> Iterator[None]:
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
-    from advisor.infra.aws.guest.job import job_to_json
-    from advisor.infra.aws.guest.result_bucket import ResultBucket as Box
     from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
     from advisor.infra.aws.guest.user_data import user_data
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
 from advisor.infra.live.asking import NO_CREDENTIALS, THROTTLED
+from advisor.infra.live.session import as_live_errors, client
 from advisor.runs.delivery.letter import Attachment, Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.webhook import webhook_target
@@ -183,8 +184,6 @@ class BucketTarget(Struct, frozen=True):
 
     def send(self, message: Letter) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
-        from advisor.infra.live.session import as_live_errors, client
-
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
         try:
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)

@@ -13,11 +13,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from advisor.catalog.bundle import BundleFiles
 from advisor.domain import LimitedBy
 from advisor.errors import AdvisorError, DataError, MeasuringError
 from advisor.extras import install_command
 from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
+from advisor.store import default_database_url
+from advisor.sweeps.driver.spool import unsaved_files
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
 from advisor.sweeps.trial.limits.choosing import choose_limiter
@@ -32,7 +35,6 @@ _CLOCKS_APART_SECONDS = 30.0
 
 def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     """Whether it answers, of which version it is, and who measures into it."""
-    from advisor.store import default_database_url
     from advisor.store.description import describe
 
     try:
@@ -66,8 +68,6 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
-    from advisor.sweeps.driver.spool import unsaved_files
-
     paths = [str(path) for path in unsaved_files()]
     if not paths:
         return Finding(check="unsaved measurements", state=State.OK, found="none")
@@ -82,8 +82,6 @@ def check_unsaved() -> Finding:
 
 def check_bundle(today: date | None = None) -> Finding:
     """Whether the bundled catalogue is whole, and how old its prices are."""
-    from advisor.catalog.bundle import BundleFiles
-
     today = today or date.today()
     try:
         bundle = BundleFiles(Path(str(files("advisor") / "data")))
@@ -113,8 +111,6 @@ def check_bundle(today: date | None = None) -> Finding:
 
 def dates_in_bundle() -> list[date]:
     """When the bundled prices were true; empty where it cannot be read."""
-    from advisor.catalog.bundle import BundleFiles
-
     try:
         manifest = BundleFiles(Path(str(files("advisor") / "data"))).manifest
         return [date.fromisoformat(cloud["as_of"]) for cloud in manifest["clouds"].values()]

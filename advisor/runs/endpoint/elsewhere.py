@@ -13,6 +13,7 @@ from advisor.domain.generation import LlmEngine
 from advisor.domain.serving_verification import ServingVerification
 from advisor.errors import UsageError
 from advisor.infra.aws.guest.job import MEASURE
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import sweep_id_of
 from advisor.messages import FieldName, Message
 from advisor.render.exporting.serving import engine_words, vllm_requirement
@@ -105,8 +106,6 @@ def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
 
 def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
     """The latest one that says something about the load."""
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-
     job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     told = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]

@@ -12,6 +12,9 @@ from msgspec.structs import replace
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.runs.sweeps.sweeping import only_sweep_here, probed_machine
+from advisor.sweeps.driver.spool import Spool
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.trial.trial_process import measure_trial
 
 if TYPE_CHECKING:
     from advisor.sweeps.measurement_store import MeasurementStore
@@ -27,8 +30,6 @@ def measure_runs(trial: Trial, store: MeasurementStore, most: int, within_second
     """
     from advisor.sweeps.driver.runner import current_rows
     from advisor.sweeps.executors.process import ProcessExecutor
-    from advisor.sweeps.planning.repeating import merged
-    from advisor.sweeps.trial.trial_process import measure_trial
 
     current_rows([trial], store)  # a row that cannot be read is told before, not after
     done, begun, longest = None, time.monotonic(), 0.0
@@ -51,9 +52,6 @@ def keep_run(fresh: Measurement, store: MeasurementStore) -> None:
     """One more run of a trial, wherever it was measured, joins the trial's row.
 
     `DataError`, when the store does not take it, names the file that holds it."""
-    from advisor.sweeps.driver.spool import Spool
-    from advisor.sweeps.planning.repeating import merged
-
     try:
         store.join(fresh, merged)
     except DataError as error:

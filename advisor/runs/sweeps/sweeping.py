@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
+from advisor.catalog import load_catalog
+from advisor.catalog.match import OfferQuery
 from advisor.domain import (
     ON_ANY_GPU,
     Accelerator,
@@ -27,16 +29,20 @@ from advisor.domain import (
 )
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
+from advisor.models.performance import published_step_seconds
 from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
 from advisor.sweeps.datasets.decoding import decoder
+from advisor.sweeps.executors.ray.placing import trials_at_a_time
 from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.planning.disks import parse_named_rate
 from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
+from advisor.sweeps.planning.repeating import by_turns, rounds
+from advisor.sweeps.trial.orphans.removing import owning
 
 if TYPE_CHECKING:
     from advisor.sweeps.driver.runner import Outcome, Progress
@@ -93,7 +99,6 @@ def execute_sweep(
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
     from advisor.sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
-    from advisor.sweeps.planning.repeating import by_turns, rounds
 
     if ray_address:
         trials = by_turns(trials)
@@ -120,8 +125,6 @@ def probed_machine() -> dict[str, Any]:
 
 def step_seconds(workload: Workload, gpu: str) -> float:
     """How long a GPU takes for one batch, from published measurements."""
-    from advisor.models.performance import published_step_seconds
-
     seconds: float = published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu
     )
@@ -134,8 +137,6 @@ def disk_rate(text: str) -> DiskRate:
     named = parse_named_rate(text)
     if named:
         return named
-    from advisor.catalog import load_catalog
-
     disks = load_catalog().disks
     try:
         disk_type, size_gib = disks.parse(text)
@@ -257,8 +258,6 @@ def measuring_here(
 def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Trial]) -> str:
     """Where none is named: Ray for a cluster, and where several GPUs measure side by side; else
     processes, since Ray on one machine would only take CPU time."""
-    from advisor.sweeps.executors.ray.placing import trials_at_a_time
-
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
 
@@ -312,8 +311,6 @@ def only_sweep_here(elsewhere: bool) -> Iterator[None]:
     The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
     process that holds it.
     """
-    from advisor.sweeps.trial.orphans.removing import owning
-
     if elsewhere:
         with owning():
             yield
@@ -334,9 +331,6 @@ def host_usd_per_hour(sweep: PlannedSweep) -> float | None:
     neither is given. `UsageError` for a type that is not known, or has no price."""
     if not sweep.instance:
         return sweep.usd_per_hour
-    from advisor.catalog import load_catalog
-    from advisor.catalog.match import OfferQuery
-
     catalog = load_catalog()
     instance = catalog.instance(sweep.instance[0])
     query = OfferQuery(cloud=instance.cloud, market=Market.ON_DEMAND, instances=(instance.name,))

@@ -17,6 +17,7 @@ from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
 from advisor.errors import NoOfferError, UsageError
 from advisor.infra.aws.guest.job import VERIFY
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.models.performance import PerformanceModel
 from advisor.runs.cloud.exchange import rows_sent
@@ -166,8 +167,6 @@ def volume_of(disk: Disk) -> Volume:
 def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
     """The latest good row of the verification, with all its runs; else its last one, whatever
     came of it."""
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-
     job = job_of(plan)
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:

@@ -23,6 +23,7 @@ from advisor.domain.gpu_identity import identified, is_card
 from advisor.errors import MeasuringError, UsageError
 from advisor.messages import Message
 from advisor.runs.sweeps.sweeping import accelerator_named, has_cuda
+from advisor.sweeps.machine.gpu import gpus
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.plan import Machine
 
@@ -99,8 +100,6 @@ def gpus_of_this_machine() -> tuple[str, ...]:
     """Names of the NVIDIA GPUs here, and of the slices of those that are cut; empty without any."""
     if not has_cuda():
         return ()
-    from advisor.sweeps.machine.gpu import gpus
-
     try:
         found = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
     except MeasuringError:

@@ -41,6 +41,7 @@ from advisor.runs.verification.machine import (
     sheet_named,
 )
 from advisor.runs.verification.verdict import Answers, judged
+from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.networks import SweepData, planned_network
@@ -159,8 +160,6 @@ def answers_around(
 def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
     """The model once it knows the GPU's step that was measured; itself where there was none, as
     an emulated GPU tells nothing of GPUs."""
-    from advisor.sweeps.anchors.observing import observed
-
     observation = observed(fresh, "", partial(sheet_of, sheets=catalog.gpus))
     if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):
         return model
