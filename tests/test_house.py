@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 68_000, "models": 19_700, "sweeps": 21_700, "infra": 5_850, "infra/build": 13_500}
+LINES = {"advisor": 68_000, "models": 19_700, "sweeps": 21_700, "infra": 5_850, "infra/build": 16_000}
 FILES = 903
 DOCS_KILOBYTES = 400
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 135, 17
