@@ -141,35 +141,6 @@ def test_on_the_anchors_own_gpu_its_rate_is_measured(ask, put):
     assert not any("anchor" in note for note in document["extrapolation"])
 
 
-def test_a_slower_anchor_makes_every_gpu_slower(ask, put):
-    usual = put(anchor())
-    slower = put(anchor(factor=1.25), "slower.json")
-    for instance in ("g5.8xlarge", "p3.8xlarge"):
-        before, _, _ = accelerator(ask, "my_net", instance, "--anchor", usual)
-        after, _, document = accelerator(ask, "my_net", instance, "--anchor", slower)
-        assert 1.1 * after < before < 1.25 * after
-        assert document["predicted"]["provenance"] == "modelled"
-
-
-def test_an_anchor_of_a_network_of_the_table_moves_what_was_published(ask, put):
-    slower = put(anchor("resnet50", gpu="V100-SXM2-16GB", cuda="Tesla V100-SXM2-16GB", factor=1.2))
-    before, _, published = accelerator(ask, "resnet50", "p3.2xlarge")
-    own, _, measured = accelerator(ask, "resnet50", "p3.2xlarge", "--anchor", slower)
-    assert published["predicted"]["provenance"] == "published"
-    assert measured["predicted"]["provenance"] == "measured"
-    assert before > own > before / 1.2
-
-
-def test_an_anchor_tells_of_another_input_of_its_network(ask, put):
-    """What is odd about the network goes with it; what was measured is its own input alone."""
-    slower = put(anchor("resnet50", factor=1.25))
-    at = ("--input", "384")
-    before, _, _ = accelerator(ask, "resnet50", "g4dn.8xlarge", *at)
-    after, _, document = accelerator(ask, "resnet50", "g4dn.8xlarge", *at, "--anchor", slower)
-    assert 1.1 * after < before < 1.3 * after
-    assert document["predicted"]["provenance"] != "measured"
-
-
 def test_an_own_network_is_known_at_the_input_of_its_anchor_alone(ask, put):
     code, _, err = ask("recommend", "my_net", "--anchor", put(anchor()), "--input", "3x384x384")
     assert code == 2
@@ -206,14 +177,6 @@ def test_what_nobody_told_the_operations_of_is_as_its_anchor_on_its_card(ask, pu
     measured = next(r for r in anchor(factor=6)["runs"] if r["batch_size"] == 32)
     assert rate == pytest.approx(measured["samples_per_second"], rel=0.07)
     assert document["predicted"]["provenance"] == "measured"
-
-
-def test_a_second_gpu_makes_a_third_surer(ask, put):
-    first = put(anchor())
-    second = put(anchor(gpu="L4", cuda="NVIDIA L4"), "second.json")
-    _, one, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", first)
-    _, two, _ = accelerator(ask, "my_net", "g5.8xlarge", "--anchor", first, "--anchor", second)
-    assert two < one
 
 
 def test_anchors_that_differ_a_little_meet_and_those_that_differ_much_are_named(ask, put):

@@ -7,7 +7,6 @@ import json
 import pytest
 
 from advisor.cli.main import run
-from advisor.domain import geometric_mean
 from advisor.units import format_rate, format_usd
 
 GPUS = ["compare", "--task", "training", "--model", "resnet50,vgg16", "--gpu", "T4,L4"]
@@ -137,13 +136,6 @@ def test_preprocessing_compares_instances_only(capsys) -> None:
     assert run([*arguments, "--gpu", "T4"]) == 2
     assert run([*arguments, "--instance", "c5.xlarge", "--instance", "c5.2xlarge"]) == 0
     assert "c5.2xlarge" in capsys.readouterr().out
-
-
-def test_a_mean_over_fewer_networks_is_no_mean() -> None:
-    """It would compare nothing."""
-    assert geometric_mean([1.0, 4.0]) == pytest.approx(2.0)
-    assert geometric_mean([1.0, None]) is None
-    assert geometric_mean([]) is None
 
 
 @pytest.mark.parametrize(

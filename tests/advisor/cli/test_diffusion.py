@@ -75,21 +75,6 @@ def test_training_counts_steps_as_before(ask):
     assert "steps" not in dataset
 
 
-def test_python_says_the_same(ask):
-    """With the fields of the question."""
-    fields = {
-        "task": "inference",
-        "model": "sdxl",
-        "instance": "p6-b200.48xlarge",
-        "max_gpus": 1,
-        "precision": "amp",
-    }
-    answer = advisor.predict(**fields, batch_size=2, steps=10, guidance=False)
-    told = _predicted(ask, "--steps", "10", "--no-guidance")
-    assert answer.to_dict()["predicted"] == told["predicted"]
-    assert "images/s" in str(answer)
-
-
 @pytest.mark.parametrize("given", [{"guidance": False}, {"guidance": True, "steps": 4}, {}])
 def test_a_question_is_asked_again_as_it_was(given):
     """By the words of a command, by texts and by JSON."""
@@ -99,17 +84,6 @@ def test_a_question_is_asked_again_as_it_was(given):
     words = options_of(question)
     assert ("--no-guidance" in words) == (given.get("guidance") is False)
     assert ("--guidance" in words) == (given.get("guidance") is True)
-
-
-def test_a_saved_answer_keeps_its_images(ask, tmp_path):
-    """The report of it counts the same."""
-    words = ("--task", "inference", "--model", "sdxl", "--target-throughput", "0.05", "--steps", "9")
-    saved = _asked(ask, "recommend", *words, "-o", "json")
-    (tmp_path / "saved.json").write_text(json.dumps(saved))
-    report = _asked(ask, "report", "--from", str(tmp_path / "saved.json"), "--format", "json")
-    asked = report["workloads"][0]["recommendation"]["request"]
-    assert asked["dataset"] == saved["request"]["dataset"]
-    assert asked["dataset"]["steps"] == 9
 
 
 @pytest.mark.parametrize(
@@ -158,14 +132,6 @@ def test_a_service_needs_no_disk_for_what_it_is_sent(ask, model):
         assert spec["disk"]["type"] == "instance_store" or spec["disk"]["size_gib"] <= 10
     read = _asked(ask, *words, "--dataset", "tensors")
     assert read["request"]["dataset"]["samples"] == 1_000_000
-
-
-def test_photographs_and_texts_are_read_as_they_were(ask):
-    """The articles measured reading from a disk."""
-    for model, name in (("resnet50", "imagenet"), ("bert-base-uncased", "tokens")):
-        answer = _asked(ask, "recommend", "--task", "inference", "--model", model, "-o", "json")
-        assert answer["request"]["dataset"]["name"] == name
-        assert "each sample read once, from the disk" in answer["assumptions"]
 
 
 def test_preprocessing_says_why_it_asks_for_a_network(ask):

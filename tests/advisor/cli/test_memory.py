@@ -28,14 +28,6 @@ def answer(capsys, *arguments):
     return document
 
 
-def test_the_parts_add_up_and_adam_holds_two_copies(capsys):
-    document = answer(capsys, "--model", "resnet50", "--batch-size", "64", "--optimizer", "adam")
-    parts = document["parts_mib"]
-    assert sum(parts.values()) == pytest.approx(document["peak_mib"]["median"])
-    assert parts["optimizer"] == pytest.approx(2 * parts["gradients"])
-    assert [one["change"] for one in document["what_ifs"]] == ["with --checkpointing", "with --precision amp"]
-
-
 def test_gpus_stand_in_order_and_a_larger_one_takes_no_smaller_batch(capsys):
     gpus = answer(capsys, "--model", "bert_base")["gpus"]
     assert [one["memory_mib"] for one in gpus] == sorted(one["memory_mib"] for one in gpus)
@@ -51,25 +43,6 @@ def test_named_gpus_are_the_ones_that_are_shown(capsys):
     assert {
         one["memory_mib"] >= 40_000 for one in answer(capsys, "--model", "vgg16", "--gpu", "40GiB..")["gpus"]
     } == {True}
-
-
-def test_inference_has_no_gradients_and_tells_of_no_grad(capsys):
-    document = answer(capsys, "--model", "googlenet", "--task", "inference")
-    assert document["parts_mib"]["gradients"] == 0
-    assert document["request"]["optimizer"] is None
-    assert document["request"]["no_grad"] is True
-    kept = answer(capsys, "--model", "googlenet", "--task", "inference", "--keep-graph")
-    assert kept["peak_mib"]["median"] > document["peak_mib"]["median"]
-
-
-def test_the_table_says_what_is_exact_and_what_is_not(capsys):
-    assert main.run(["memory", "--model", "resnet50", "--precision", "fp32"]) == 0
-    said = capsys.readouterr().out
-    assert "gradients" in said
-    assert "exact" in said
-    assert max(map(len, said.splitlines())) <= 100
-    assert main.run(["memory", "--model", "resnet50", "--task", "inference"]) == 0
-    assert "1.5 times as wide" in capsys.readouterr().out
 
 
 @pytest.mark.slow

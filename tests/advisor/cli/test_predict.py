@@ -9,7 +9,6 @@ import pytest
 from jsonschema import validate
 
 GPU_SCHEMA = json.loads((files("advisor.render") / "schemas/gpu-prediction.schema.json").read_text())
-SCHEMA = json.loads((files("advisor.render") / "schemas/prediction.schema.json").read_text())
 QUESTION = ("predict", "--task", "inference", "--model", "googlenet")
 
 
@@ -111,31 +110,6 @@ def test_a_card_with_a_host_of_ones_own_is_predicted_as_an_instance(ask, tmp_pat
     generation = ("predict", "--task", "generation", "--model", "llama-3.2-3b")
     assert ask(*generation, *named, "--disk", "local")[0] == 0
     assert ask("predict", "--task", "inference", "--model", "resnet50", *named)[0] == 0
-
-
-RESNET = ("predict", "--task", "inference", "--model", "resnet50")
-
-
-def test_what_compiling_brings_is_told_of_the_gpu_and_of_the_whole(ask):
-    _, out, _ = ask(*RESNET, "--instance", "g5.xlarge")
-    assert "  could try   compile: GPU " in out
-    document = json.loads(ask(*RESNET, "--instance", "g5.xlarge", "-o", "json")[1])
-    validate(document, SCHEMA)
-    before = document["predicted"]["throughput"]["median"]
-    compiled = document["other_settings"][0]
-    assert (compiled["change"], compiled["option"]) == ("compile", "--stack compile")
-    assert compiled["lower"] < compiled["gain"] < compiled["upper"]
-    # The vCPUs bind: a faster GPU brings the whole next to nothing.
-    assert compiled["throughput_gain"] < 1.1 < compiled["gain"]
-    assert compiled["throughput"]["median"] == pytest.approx(before * compiled["throughput_gain"])
-
-
-def test_a_card_by_itself_gains_what_its_steps_gain(ask):
-    document = json.loads(ask(*RESNET, "--gpu", "T4", "-o", "json")[1])
-    validate(document, GPU_SCHEMA)
-    assert {one["change"] for one in document["other_settings"]} == {"compile", "amp"}
-    for one in document["other_settings"]:
-        assert one["throughput_gain"] == pytest.approx(one["gain"])
 
 
 def test_what_runs_no_network_on_a_gpu_has_no_other_settings(ask):

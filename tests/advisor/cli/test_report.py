@@ -91,25 +91,6 @@ def test_the_command_of_a_workload_asks_it_alone(ask, plan):
         assert alone["recommendation"] == one["recommendation"]["recommendation"]
 
 
-def test_a_plan_gives_a_section_each_and_totals(ask, plan):
-    found = document(ask, "--plan", plan)
-    assert found["title"] == "Vision team"
-    assert [one["name"] for one in found["workloads"]] == ["Thumbnails", "2. resnet50 training"]
-    assert found["totals"]["answered"] == 2
-    assert found["reproducibility"]["inputs"][0]["name"] == plan
-
-
-def test_a_saved_answer_and_a_saved_report_can_be_told_again(ask, tmp_path):
-    answer, report = tmp_path / "answer.json", tmp_path / "report.json"
-    answer.write_text(ask("recommend", *QUESTION, "-o", "json")[1])
-    found = document(ask, "--from", str(answer), "--from", str(answer))
-    assert [one["complete"] for one in found["workloads"]] == [True, True]
-    report.write_text(json.dumps(found))
-    code, out, _ = ask("report", "--from", str(report), "--format", "json")
-    assert (code, json.loads(out)) == (0, found)
-    assert "*实例选型报告" in ask("report", "--from", str(report), "--language", "ZH-cn")[1]
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -1,11 +1,9 @@
 """What a run costs lies as far apart as its price does: reports say so in every form."""
 
-import io
 import json
 
 import pytest
 
-from advisor.render.sizing.formats import report_pdf
 from advisor.units import format_usd
 
 NETWORK = ("training", "--model", "resnet50", "--epochs", "10", "--gpu", "T4")
@@ -41,14 +39,3 @@ def test_a_run_at_a_recent_list_price_has_no_such_sentence(ask) -> None:
     where = ("--market", "on-demand", "--disk", "instance_store", "--date", "2026-07-21")
     assert "The run costs" in told(ask, NETWORK, "md", where=where)
     assert "which is not sure" not in told(ask, NETWORK, "md", where=where)
-
-
-@pytest.mark.usefixtures("pango")
-def test_the_pdf_says_it(ask) -> None:
-    import pypdf
-
-    document = json.loads(told(ask, NETWORK, "json"))
-    pages = pypdf.PdfReader(io.BytesIO(report_pdf(document, "en"))).pages
-    text = " ".join(" ".join(page.extract_text() for page in pages).split())
-    low, high = ends(document)
-    assert f"it costs {low} to {high} at the median rate" in text

@@ -1,51 +1,8 @@
 """How long a run is, asked on the command line."""
 
-import csv
-import io
-import json
-from importlib.resources import files
-
-import jsonschema
 import pytest
 
-SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
 QUESTION = ("recommend", "--task", "training", "--model", "resnet50")
-
-
-def test_epochs_are_samples_of_the_data_set(ask):
-    runs = [
-        json.loads(ask(*QUESTION, *length, "-o", "json")[1])
-        for length in (("--epochs", "2"), ("--samples", "2562334"))
-    ]
-    for document in runs:
-        jsonschema.validate(document, SCHEMA)
-    first, second = (document["recommendation"]["run"] for document in runs)
-    assert first == second
-    assert runs[0]["request"]["epochs"] == 2
-
-
-def test_every_format_tells_the_run(ask):
-    question = (*QUESTION, "--epochs", "90")
-    document = json.loads(ask(*question, "-o", "json")[1])
-    row = next(csv.DictReader(io.StringIO(ask(*question, "-o", "csv")[1])))
-    said = document["recommendation"]["run"]
-    assert float(row["run_hours_upper"]) == said["hours"]["upper"]
-    assert float(row["run_usd_median"]) == said["usd"]["median"]
-    assert "run_usd_median" in ask(*question, "-o", "md")[1]
-    text = ask(*question)[1]
-    assert "90 epochs" in text
-    assert len(text.splitlines()) <= 27
-    assert max(map(len, text.splitlines())) <= 100
-
-
-def test_predict_tells_the_run_of_one_instance(ask):
-    question = ("predict", "--task", "preprocessing", "--model", "resnet50", "--instance")
-    code, out, _ = ask(*question, "c7i.2xlarge", "--samples", "1000000", "-o", "json")
-    one = json.loads(out)
-    hours = one["run"]["hours"]["median"]
-    assert code == 0
-    assert hours * 3600 * one["predicted"]["throughput"]["median"] == pytest.approx(1e6)
-    assert "1 million samples" in ask(*question, "c7i.2xlarge", "--samples", "1000000")[1]
 
 
 @pytest.mark.parametrize(
