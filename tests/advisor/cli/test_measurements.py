@@ -10,7 +10,6 @@ from advisor.errors import DataError
 from advisor.render.schema_check import first_fault
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_jsonl
-from advisor.sweeps.formats.serialization import measurement_from_dict
 from tests.sweeps.builders import measurement, resources, trial
 
 
@@ -72,45 +71,12 @@ def test_the_check_says_which_rates_have_a_borrowed_spread(rows):
     assert "1 have one run" in ask("check")
 
 
-def test_the_check_tells_a_weakness_by_its_code_and_its_numbers():
-    """Stalls of a third of the time, under heat: counted in the rate, and told."""
-    steps = tuple(1.1 if n % 20 == 7 else 0.1 for n in range(60))
-    environment = {"gpu_throttle_reasons": {"sw_thermal_slowdown": 0.02}, "cpu_thermal_throttles": 3}
-    open_store().append(measurement(step_seconds=steps, environment=environment))
-    document = json.loads(ask("check", "-o", "json"))
-    (row,) = document["checked"]
-    assert row["throughput_samples_per_second"] == pytest.approx(8 * 60 / 9.0)
-    assert row["stall_share"] == pytest.approx(3.0 / 9.0)
-    assert row["lower"] < row["throughput_samples_per_second"] < row["upper"]
-    weak = {one["code"]: one["numbers"] for one in row["weak"]}
-    assert weak["stalls"] == {"stall_percent": pytest.approx(100 / 3)}
-    assert weak["throttled"] == {"causes": ["sw thermal slowdown", "3 thermal throttles of the CPU"]}
-
-
 def test_the_list_has_the_median_and_the_interval_of_the_next_run_beside_the_rate(rows):
     first, failed = json.loads(ask("list", "--spread", "-o", "json"))["measurements"]
     assert first["median_samples_per_second"] > 0
     assert first["runs"] == 1
     assert set(first["spread"]) >= {"lower", "upper", "stall_share", "median_samples_per_second"}
     assert failed["stall_share"] is failed["median_samples_per_second"] is None
-
-
-def test_the_list_has_the_rate_of_a_cold_first_minute():
-    pace = {"first_minute_samples_per_second": 95.0}
-    open_store().append(measurement(environment={"pace": pace}))
-    (row,) = json.loads(ask("list", "--spread", "-o", "json"))["measurements"]
-    assert row["spread"]["first_minute_samples_per_second"] == 95
-
-
-def test_an_export_reads_back_as_what_was_measured(rows, tmp_path):
-    ask("export", "--out", tmp_path / "all.jsonl")
-    lines = (tmp_path / "all.jsonl").read_text().splitlines()
-    assert [measurement_from_dict(json.loads(line)) for line in lines] == rows
-    assert ask("export").splitlines() == lines
-
-
-def test_csv_has_a_header_and_a_row_each(rows):
-    assert len(ask("export", "--format", "csv").splitlines()) == 3
 
 
 def test_a_place_that_cannot_be_written_is_told(rows, tmp_path):

@@ -78,13 +78,6 @@ def measured(monkeypatch):
     return fake
 
 
-def test_a_plan_has_one_trial_a_cell_and_makes_nothing(tmp_path):
-    document = json.loads(ask("plan", *GRID, "-o", "json"))
-    assert document["schema"] == "advisor.sweep-plan/1"
-    assert [one["trial"]["resources"]["vcpus"] for one in document["trials"]] in ([0.5, 1], [1, 0.5])
-    assert not list(Path(os.environ["HOME"]).rglob("*.jpg"))
-
-
 def test_a_plan_tells_of_data_that_are_not_made_yet(images):
     assert "The data set is made first" in ask("plan", *GRID)
     assert "data set" not in ask("plan", *GRID, "--data", images)
@@ -121,31 +114,6 @@ def test_a_plan_tells_of_data_that_it_brings_and_of_those_that_the_sweep_will_br
 )
 def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(asked, said):
     assert said in ask("plan", *GRID, "--usd-per-hour", "0.6", *asked)
-
-
-def test_the_settings_of_a_step_are_part_of_the_trial():
-    asked = (
-        *shlex.split("--tasks inference --memory-format contiguous,channels_last --stack"),
-        *shlex.split("eager,compile --measure-seconds 7"),
-    )
-    trials = json.loads(ask("plan", *GRID, "-o", "json", *asked))["trials"]
-    workloads = [one["trial"]["workload"] for one in trials]
-    settings = {(one.get("memory_format"), one.get("stack")) for one in workloads}
-    assert len(settings) == 4
-    assert {one["trial"]["plan"]["measure_seconds"] for one in trials} == {7}
-
-
-@pytest.mark.parametrize(
-    ("asked", "said"),
-    [
-        (("--memory-format", "channels_last"), "--memory-format: no trial"),
-        (("--stack", "eager,compile"), "--stack: no trial"),
-        (("--cudnn-benchmark",), "--cudnn-benchmark: no trial"),
-    ],
-)
-def test_a_setting_that_no_trial_can_have_is_refused(asked, said):
-    with pytest.raises(UsageError, match=said):
-        ask("plan", *GRID, "--accelerator", "emulated:T4", *asked)
 
 
 def test_the_small_preset_covers_what_a_model_needs():
