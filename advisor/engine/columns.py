@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from advisor.domain import Disk, Offer
@@ -70,6 +71,44 @@ class Option(Protocol):
     @property
     def disk(self) -> Disk:
         """What holds the data."""
+
+
+P = TypeVar("P", bound=Option)
+
+
+class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
+    """Options as columns (n,), a row each: what no kind of work tells apart."""
+
+    options: Sequence[P]
+    names: Objects
+    kind: Integers
+    disk: Objects
+    usd_each: Floats
+
+    def __len__(self) -> int:
+        return len(self.options)
+
+    @property
+    def option(self) -> Integers:
+        """What `offers` numbers: each row has its own."""
+        return np.arange(len(self))
+
+    def offers(self) -> list[Offer]:
+        """What `option` numbers."""
+        return [option.offer for option in self.options]
+
+    def offer(self, row: int) -> Offer:
+        """A row's offer."""
+        return self.options[row].offer
+
+    def columns_of(self, rows: Integers) -> dict[str, Any]:
+        """These columns of some of the rows."""
+        return {
+            "options": [self.options[row] for row in rows.tolist()],
+            "kind": self.kind[rows],
+            "disk": self.disk[rows],
+            "usd_each": self.usd_each[rows],
+        }
 
 
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:

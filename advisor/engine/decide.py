@@ -18,15 +18,15 @@ from advisor.engine.prices import Draft, rank_by_price_certainty
 from advisor.engine.task import A, C, O, R, T, Task
 
 
-def recommend(task: Task[R, O, T, C, A], request: R, *, today: date) -> A:
-    """Answer one request.
+def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool = True) -> A:
+    """Answer one request; without `whole` the ranking alone, and nothing that is told beside it.
 
     Raises `UsageError` for what the catalogue or the predictor does not know, and
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
 
     def drafted(changed: R) -> Draft[A]:
-        return _by_median_price(task, changed, today)
+        return _by_median_price(task, changed, today, whole=whole)
 
     def cost(candidate: C) -> float:
         return task.cost_of(request, candidate)
@@ -34,22 +34,22 @@ def recommend(task: Task[R, O, T, C, A], request: R, *, today: date) -> A:
     return rank_by_price_certainty(request, drafted, cost, today)
 
 
-def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date) -> Draft[A]:
+def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> Draft[A]:
     """The answer where every price were what it is at the median.
 
     Over all clouds there are thousands of types, and who names a cloud wants to know why each is
     turned down: where cheap ones fill the answer, dearer ones are not predicted.
     """
     for most_usd in task.cheap_usd_per_hour(request):
-        draft = _among(task, request, today, most_usd)
+        draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked
         if len(ranked) >= request.max_results and task.cost_of(request, ranked[-1]) <= most_usd:
             return draft
-    return _among(task, request, today)
+    return _among(task, request, today, whole=whole)
 
 
 def _among(
-    task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None
+    task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None, *, whole: bool
 ) -> Draft[A]:
     """The answer among instances that cost no more."""
     options = task.options(request, most_usd_per_hour)
@@ -87,7 +87,7 @@ def _among(
         calls = close_calls(task, request, options, table, by_rank, known)
         return {"close_calls": calls, **task.details(request, options, table, rows, chosen)}
 
-    return Draft(answer, details)
+    return Draft(answer, details) if whole else Draft(answer)
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:

@@ -63,7 +63,7 @@ class Relaxer(Generic[R, O, T, C, A]):
     def chosen(self, request: R) -> C | None:
         """What is recommended then."""
         before = self._task.rows_known(request)
-        given: C | None = recommend(self._task, request, today=self._answer.today).chosen
+        given: C | None = recommend(self._task, request, today=self._answer.today, whole=False).chosen
         self._effort.spend(self._task.rows_known(request) - before)
         return given
 
@@ -76,7 +76,7 @@ class Relaxer(Generic[R, O, T, C, A]):
                 if gives is not None:
                     changes = tuple(_change(one, request, changed) for one in constraints)
                     found.append(Relaxation(changes=changes, gives=gives))
-            found += self._task.further_relaxations(self._answer, self._effort, self.chosen)
+            found += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
         return tuple(sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint)))

@@ -234,7 +234,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return 0
 
     def further_relaxations(
-        self, answer: A, effort: Effort, chosen: Callable[[R], C | None]
+        self, answer: A, answers: Callable[[R], T | None], chosen: Callable[[R], C | None]
     ) -> Iterable[Relaxation]:
-        """Changes beside those of the constraints, tried by what is `chosen` with them."""
+        """Changes beside those of the constraints, tried by all rows that are `answers` to a
+        changed request, and by what is `chosen` then."""
         return ()

@@ -51,7 +51,7 @@ from advisor.models.zoo.networks import can_be_run
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
 
-_MOST_NODES = (2, 4, 8, 16, 32, 64)
+_MOST_NODES = 64
 # What to relax: other places and nodes are other workloads, each asked about in turn.
 _MOST_PREPARED = 2
 _MANY_ROWS = 30_000
@@ -353,22 +353,26 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         return self.preparations.of(request).counted_rows
 
     def further_relaxations(
-        self, answer: Recommendation, effort: Effort, chosen: Callable[[Request], Candidate | None]
+        self,
+        answer: Recommendation,
+        answers: Callable[[Request], Table | None],
+        chosen: Callable[[Request], Candidate | None],
     ) -> Iterator[Relaxation]:
         """What as many instances give as it takes of the nearest one, where that is a way out, and
-        what a training on several nodes gives, on twice as many again until one answers."""
+        what a training gives on the fewest nodes that answer."""
         request, nearest = answer.request, answer.nearest
         count = count_that_would_do(request, nearest) if nearest else None
         if count is not None and (gives := chosen(replace(request, max_count=count))):
             yield _more("max_count", "--max-count", request.max_count, count, gives)
         if request.task is not Work.TRAINING or nearest is None:
             return
-        wider = [replace(request, max_nodes=most) for most in _MOST_NODES if most > request.max_nodes]
-        effort.require()
-        if not wider or chosen(wider[-1]) is None:
+        if request.max_nodes >= _MOST_NODES:
             return
-        gives = next(filter(None, map(chosen, wider)))
-        yield _more("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
+        table = answers(replace(request, max_nodes=_MOST_NODES))
+        if table is not None and (
+            gives := chosen(replace(request, max_nodes=1 << (int(table.count.min()) - 1).bit_length()))
+        ):
+            yield _more("max_nodes", "--max-nodes", request.max_nodes, gives.spec.count, gives)
 
 
 def _more(name: str, option: str, before: int, after: int, gives: Candidate) -> Relaxation:

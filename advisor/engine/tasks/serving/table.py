@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import Offer, Spec
+from advisor.domain import Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest, ServingRates
-from advisor.engine.columns import Objects, option_columns
+from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.loads import ServingLoad
 from advisor.engine.tasks.serving.options import ServingOption
@@ -28,28 +27,15 @@ if TYPE_CHECKING:
 _BUSY = 0.8
 
 
-class ServingTable(Struct, frozen=True, kw_only=True):
+class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     """Options as columns (n,), solved for a request; rates of `load` are one replica's."""
 
-    options: Sequence[ServingOption]
     load: ServingLoad
-    names: Objects
-    kind: Integers
-    disk: Objects
-    usd_each: Floats
 
     @classmethod
     def of(cls, options: Sequence[ServingOption], load: ServingLoad) -> ServingTable:
         """The table of some options, one at least."""
         return cls(load=load, **option_columns(options))
-
-    def __len__(self) -> int:
-        return len(self.options)
-
-    @property
-    def option(self) -> Integers:
-        """What `offers` numbers: each row has its own."""
-        return np.arange(len(self))
 
     @property
     def count(self) -> Integers:
@@ -80,29 +66,18 @@ class ServingTable(Struct, frozen=True, kw_only=True):
             found.append(Limit("over_max_price", self.usd <= most, -self.usd))
         return found
 
-    def offers(self) -> list[Offer]:
-        """What `option` numbers."""
-        return [option.offer for option in self.options]
-
-    def offer(self, row: int) -> Offer:
-        """A row's offer."""
-        return self.options[row].offer
-
     def take(self, rows: Integers | Booleans) -> ServingTable:
         """Some of the rows."""
         some, load = np.arange(len(self))[rows], self.load
         return replace(
             self,
-            options=[self.options[row] for row in some.tolist()],
+            **self.columns_of(some),
             load=ServingLoad(
                 load.count[some],
                 load.rates.take((some,)),
                 load.most.take((some,)),
                 tuple(Limit(one.reason, one.keeps[some], one.nearness[some]) for one in load.limits),
             ),
-            kind=self.kind[some],
-            disk=self.disk[some],
-            usd_each=self.usd_each[some],
         )
 
     def candidate(self, request: GenerationRequest, row: int, predictor: ServingModel) -> GenerationCandidate:

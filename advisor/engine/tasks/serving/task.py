@@ -58,11 +58,9 @@ class ServingTask(
         return options.table(request)
 
     def limits(self, request: GenerationRequest, table: ServingTable) -> list[Limit]:
-        """The limits that are set, in the order in which a type is judged."""
         return table.limits(request)
 
     def ranks_by_price(self, request: GenerationRequest) -> bool:
-        """Whether there is a target."""
         return request.ranks_by_price
 
     def cost(self, request: GenerationRequest, table: ServingTable) -> Floats:
@@ -73,7 +71,6 @@ class ServingTask(
         return np.asarray(table.usd / (output * 3600) * 1e6)
 
     def cost_of(self, request: GenerationRequest, candidate: GenerationCandidate) -> float:
-        """The cost of a record."""
         if request.ranks_by_price:
             return candidate.spec.total_usd_per_hour
         return candidate.usd_per_million_output_tokens.median
@@ -85,17 +82,14 @@ class ServingTask(
     def candidates(
         self, request: GenerationRequest, table: ServingTable, rows: Sequence[int]
     ) -> list[GenerationCandidate]:
-        """Rows as records."""
         return [table.candidate(request, row, self.preparations.predictor) for row in rows]
 
     def shortfall(self, request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
-        """What a row misses, with the number that decided."""
         return shortfall(request, table, row, reason)
 
     def require_intervals(
         self, request: GenerationRequest, options: ServingOptions, table: ServingTable
     ) -> None:
-        """Refuse where the only answers are predictions that nothing held out backs."""
         if request.allow_extrapolation:
             return
         guessing = replace(request, allow_extrapolation=True)
@@ -116,11 +110,9 @@ class ServingTask(
     def assumptions(
         self, request: GenerationRequest, options: ServingOptions, chosen: GenerationCandidate | None
     ) -> tuple[Message, ...]:
-        """Everything the answer takes for granted, one short clause each."""
         return serving_assumptions(request, self.preparations.model, options.version, chosen)
 
     def warnings(self, chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
-        """What weakens the answer and can be checked."""
         return serving_warnings(chosen, today)
 
     def details(
@@ -170,7 +162,6 @@ class ServingTask(
         ]
 
     def constraints(self, request: GenerationRequest) -> Iterator[Constraint]:
-        """Every constraint that is set, and the place, market and confidence, which always are."""
         amounts = (
             Amount("target_output_tokens_per_second", "--target-throughput", most=False),
             Amount("target_requests_per_second", "--target-requests-per-s", most=False),
@@ -188,7 +179,6 @@ class ServingTask(
         yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
 
     def needs(self, name: str, request: GenerationRequest, table: ServingTable) -> Floats:
-        """The value of the constraint `name` with which each row just answers."""
         rates, options = table.load.rates, table.options
         values = {
             "target_output_tokens_per_second": table.most_output,

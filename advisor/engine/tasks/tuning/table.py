@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import Offer, Spec
+from advisor.domain import Spec
 from advisor.domain.generation import Link
 from advisor.domain.runs import Span
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
-from advisor.engine.columns import Objects, option_columns
+from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
 
@@ -22,15 +21,10 @@ if TYPE_CHECKING:
     from advisor.models.language.finetuning import FineTuningPredictor
 
 
-class TuningTable(Struct, frozen=True, kw_only=True):
+class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
     """Options as columns (n,); `rates` (3, n) are tokens a second: lower bound, median, upper
     bound."""
 
-    options: Sequence[TuningOption]
-    names: Objects
-    kind: Integers
-    disk: Objects
-    usd_each: Floats
     rates: Floats
     calibrated: Booleans
 
@@ -42,14 +36,6 @@ class TuningTable(Struct, frozen=True, kw_only=True):
             calibrated=np.array([option.calibrated for option in options]),
             **option_columns(options),
         )
-
-    def __len__(self) -> int:
-        return len(self.options)
-
-    @property
-    def option(self) -> Integers:
-        """What `offers` numbers: each row has its own."""
-        return np.arange(len(self))
 
     @property
     def count(self) -> Integers:
@@ -69,25 +55,11 @@ class TuningTable(Struct, frozen=True, kw_only=True):
         """Dollars of the run (3, n), likewise."""
         return np.asarray(self.hours(request) * self.usd)
 
-    def offers(self) -> list[Offer]:
-        """What `option` numbers."""
-        return [option.offer for option in self.options]
-
-    def offer(self, row: int) -> Offer:
-        """A row's offer."""
-        return self.options[row].offer
-
     def take(self, rows: Integers | Booleans) -> TuningTable:
         """Some of the rows."""
         some = np.arange(len(self))[rows]
         return replace(
-            self,
-            options=[self.options[row] for row in some.tolist()],
-            kind=self.kind[some],
-            disk=self.disk[some],
-            usd_each=self.usd_each[some],
-            rates=self.rates[:, some],
-            calibrated=self.calibrated[some],
+            self, **self.columns_of(some), rates=self.rates[:, some], calibrated=self.calibrated[some]
         )
 
     def candidate(

@@ -43,7 +43,6 @@ class TuningTask(
         return TuningTable.of(options.options) if options.options else None
 
     def limits(self, request: FineTuningRequest, table: TuningTable) -> list[Limit]:
-        """The limits that are set, in the order in which a type is judged."""
         found, target = list[Limit](), request.target_tokens_per_second
         if not request.allow_extrapolation:
             found.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
@@ -59,7 +58,6 @@ class TuningTask(
         return found
 
     def ranks_by_price(self, request: FineTuningRequest) -> bool:
-        """Whether there is a target."""
         return request.ranks_by_price
 
     def cost(self, request: FineTuningRequest, table: TuningTable) -> Floats:
@@ -67,7 +65,6 @@ class TuningTask(
         return table.usd if request.ranks_by_price else np.asarray(table.run_usd(request)[1])
 
     def cost_of(self, request: FineTuningRequest, candidate: FineTuningCandidate) -> float:
-        """The cost of a record."""
         if request.ranks_by_price:
             return candidate.spec.total_usd_per_hour
         return candidate.usd_per_run.median
@@ -79,7 +76,6 @@ class TuningTask(
     def candidates(
         self, request: FineTuningRequest, table: TuningTable, rows: Sequence[int]
     ) -> list[FineTuningCandidate]:
-        """Rows as records."""
         return [table.candidate(request, row, self.preparations.predictor) for row in rows]
 
     def nearest_row(self, request: FineTuningRequest, table: TuningTable) -> int:
@@ -87,21 +83,17 @@ class TuningTask(
         return closest(self.limits(request, table), table.usd, np.arange(len(table)))[0]
 
     def shortfall(self, request: FineTuningRequest, table: TuningTable, row: int, reason: str) -> Message:
-        """What a row misses, with the number that decided."""
         return shortfall(request, table, row, reason)
 
     def assumptions(
         self, request: FineTuningRequest, options: TuningOptions, chosen: FineTuningCandidate | None
     ) -> tuple[Message, ...]:
-        """Everything the answer takes for granted, one short clause each."""
         return tuning_assumptions(request, chosen)
 
     def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
-        """What weakens the answer and can be checked."""
         return tuning_warnings(chosen, today)
 
     def constraints(self, request: FineTuningRequest) -> Iterator[Constraint]:
-        """Every constraint that is set, and the place, market and confidence, which always are."""
         amounts = (
             Amount("target_tokens_per_second", "--target-throughput", most=False),
             Amount("max_hours", "--max-hours"),
@@ -112,7 +104,6 @@ class TuningTask(
         yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
 
     def needs(self, name: str, request: FineTuningRequest, table: TuningTable) -> Floats:
-        """The value of the constraint `name` with which each row just answers."""
         values = {
             "target_tokens_per_second": table.rates[0],
             "max_hours": table.hours(request)[0],
