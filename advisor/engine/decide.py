@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.domain import LazyRejected
 from advisor.engine.borderline import close_calls
-from advisor.engine.prices import Draft, rank_by_price_certainty
+from advisor.engine.prices import Draft, PriceDoubt
 from advisor.engine.task import A, C, O, R, T, Task
 
 
@@ -31,7 +31,7 @@ def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool
     def cost(candidate: C) -> float:
         return task.cost_of(request, candidate)
 
-    return rank_by_price_certainty(request, drafted, cost, today)
+    return PriceDoubt(request, drafted, cost, today).answer()
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> Draft[A]:

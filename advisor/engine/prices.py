@@ -40,18 +40,11 @@ class Draft(Struct, Generic[A], frozen=True):
         return replace(self.answer, **self.details(), **fields)
 
 
-def rank_by_price_certainty(
-    request: R, drafted: Callable[[R], Draft[A]], cost: Callable[[C], float], today: date
-) -> A:
-    """The answer to a request, in which prices are as sure as they are `today`.
+class PriceDoubt(Generic[R, C, A]):
+    """A request whose cheapest spec may have a price in doubt, answered as sure as prices are `today`.
 
     `drafted` decides by the median of every price; `cost` is what candidates rank by.
     """
-    return PriceDoubt(request, drafted, cost, today).answer()
-
-
-class PriceDoubt(Generic[R, C, A]):
-    """A request whose cheapest spec may have a price in doubt."""
 
     def __init__(
         self, request: R, drafted: Callable[[R], Draft[A]], cost: Callable[[C], float], today: date
@@ -205,6 +198,11 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
     price, instance = offer.price, offer.instance
     if not is_old(price, today):
         return
+    live = is_live(instance.cloud, offer.market)
+    command = refresh_command(instance.cloud, offer.region) if live else None
+    hint = Message("`advisor catalog import` takes newer prices, or ask without --strict")
+    if command is not None:
+        hint = Message("refresh it (`{command}`), or ask without --strict", command=command)
     raise StalePriceError(
         "no price that --strict takes answers: that of {name} of {cloud} is {age} days old "
         "({as_of}) and its source keeps for {most}",
@@ -214,14 +212,5 @@ def _require_fresh_price(offer: Offer, today: date) -> None:
         as_of=price.as_of.isoformat(),
         most=price.max_age_days,
         field="strict",
-        hint=_way_to_newer(offer),
+        hint=hint,
     )
-
-
-def _way_to_newer(offer: Offer) -> Message:
-    """What brings a newer price of an offer."""
-    cloud = offer.instance.cloud
-    command = refresh_command(cloud, offer.region) if is_live(cloud, offer.market) else None
-    if command is None:
-        return Message("`advisor catalog import` takes newer prices, or ask without --strict")
-    return Message("refresh it (`{command}`), or ask without --strict", command=command)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import ESTIMATED, LIST, OBSERVED
 from advisor.domain.price_age import all_listed, counts
-from advisor.engine.prices import Draft, rank_by_price_certainty
+from advisor.engine.prices import Draft, PriceDoubt
 from tests.builders import PRICED, candidate, recommendation
 
 TODAY = PRICED
@@ -35,7 +35,7 @@ def decide(candidates, request=REQUEST, today=TODAY):
         shown = tuple(found[: asked.max_results])
         return Draft(recommendation(request=asked, ranked=shown, today=today))
 
-    return rank_by_price_certainty(request, answered, hourly, today)
+    return PriceDoubt(request, answered, hourly, today).answer()
 
 
 def hourly(one):

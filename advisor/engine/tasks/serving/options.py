@@ -4,7 +4,7 @@ that memory holds, replicas on the rest, and a disk; or the reason why nothing s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from advisor.domain.language import (
     ServingPlacement,
 )
 from advisor.domain.tuning import FineTuningRequest
+from advisor.engine.columns import P
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
 from advisor.messages import Message
@@ -53,11 +54,6 @@ class ServingOption(NamedTuple):
     memory: GpuMemoryUse
     notes: tuple[Message, ...]
 
-    @property
-    def kind(self) -> tuple[str, str]:
-        """Its instance type: cloud and name."""
-        return self.offer.instance.cloud, self.offer.instance.name
-
 
 class Cards:
     """GPUs of instances as the language models' rooms know them, each made once."""
@@ -86,24 +82,22 @@ def offers_judged(
         yield offer, judged_offer(request, catalog, offer, needs_gpu=True)
 
 
-def serving_options(
-    finder: OptionFinder, request: GenerationRequest, most_usd_per_hour: float | None = None
-) -> tuple[list[ServingOption], list[Rejected], int]:
-    """All options to serve, a reason for each type that has none, and how many offers there are; of
-    instances that cost no more."""
-    found: list[ServingOption] = []
+def options_of_types(
+    judged: Iterable[tuple[Offer, tuple[Message, ...] | Rejected]],
+    found_on: Callable[[Offer, tuple[Message, ...]], Sequence[P] | Rejected],
+) -> tuple[list[P], list[Rejected]]:
+    """What is found on offers that can be had, and a reason for each type that has nothing."""
+    options: list[P] = []
     rejected: dict[tuple[str, str], Rejected] = {}
-    count = 0
-    for offer, notes in offers_judged(request, finder.catalog, most_usd_per_hour):
-        count += 1
-        options = notes if isinstance(notes, Rejected) else finder.options(offer, notes)
-        if isinstance(options, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), options)
+    for offer, notes in judged:
+        found = notes if isinstance(notes, Rejected) else found_on(offer, notes)
+        if isinstance(found, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
         else:
-            found += options
-    for option in found:
-        rejected.pop(option.kind, None)
-    return found, list(rejected.values()), count
+            options += found
+    for option in options:
+        rejected.pop((option.offer.instance.cloud, option.offer.instance.name), None)
+    return options, list(rejected.values())
 
 
 def options_on(

@@ -13,7 +13,13 @@ from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
 from advisor.engine.offers import place_query
 from advisor.engine.tasks.serving.loads import LoadSolver
-from advisor.engine.tasks.serving.options import OptionFinder, ServingOption, serving_options, splits_of
+from advisor.engine.tasks.serving.options import (
+    OptionFinder,
+    ServingOption,
+    offers_judged,
+    options_of_types,
+    splits_of,
+)
 from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.errors import UsageError
@@ -42,7 +48,9 @@ class ServingOptions:
         self._request, self._predicted = request, predicted
         self.predictor = predictor
         self.version = predictor.engine_version(request.engine)
-        self.options, rejected, self.considered = serving_options(finder, request, most_usd_per_hour)
+        judged = list(offers_judged(request, finder.catalog, most_usd_per_hour))
+        self.options, rejected = options_of_types(judged, finder.options)
+        self.considered = len(judged)
         query = place_query(request, accelerated=True)
         self.rejected = [*rejected, *finder.catalog.unpriced(query)]
 

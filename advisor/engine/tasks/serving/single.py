@@ -7,7 +7,8 @@ from datetime import date
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import FREE, InstanceType, Market, Offer, Price, Rejected
+from advisor.domain import FREE, Market, Offer, Price, Rejected
+from advisor.domain.decision import Text
 from advisor.domain.language import GenerationRequest, ServingPrediction
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningRequest
@@ -31,11 +32,7 @@ def predict_serving(
     require_possible(request, model)
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
     request = replace(request, allow_extrapolation=True, max_count=1)
-    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
-    offer, price = offer_of(request, catalog, instance, today)
-    notes = judged_offer(request, catalog, offer, needs_gpu=True)
-    if isinstance(notes, Rejected) and notes.reason == "not_offered":
-        notes = (notes.detail,)
+    offer, price, notes = offer_named(request, catalog, name, today)
     options = notes if isinstance(notes, Rejected) else options_on(request, catalog, model, offer, notes)
     if isinstance(options, Rejected):
         raise UsageError(
@@ -63,18 +60,25 @@ def predict_serving(
     )
 
 
-def offer_of(
-    request: GenerationRequest | FineTuningRequest, catalog: Catalog, instance: InstanceType, today: date
-) -> tuple[Offer, Price | None]:
-    """The instance in the region that is asked for, or in its cheapest; with a price of 0 where
-    none is known, and then None."""
+def offer_named(
+    request: GenerationRequest | FineTuningRequest, catalog: Catalog, name: str, today: date
+) -> tuple[Offer, Price | None, tuple[Text, ...] | Rejected]:
+    """A type in the region that is asked for, or in its cheapest, with what the user must mind or
+    why it cannot be had; with a price of 0 where none is known, and then None."""
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
     region = request.region if instance.cloud == request.cloud else None
-    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(instance.name,))
-    found, _ = catalog.cheapest(query, 1)
-    if found:
-        return found[0], found[0].price
-    free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
-    place = region or next(iter(catalog.regions_of(instance.name, instance.cloud)), "")
-    market = request.market or Market.ON_DEMAND
-    closed = catalog.closed(instance, market, place)
-    return Offer(instance=instance, region=place, market=market, price=free, closed=closed), None
+    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(name,))
+    known, _ = catalog.cheapest(query, 1)
+    if known:
+        offer, price = known[0], known[0].price
+    else:
+        price = None
+        free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
+        where = region or next(iter(catalog.regions_of(name, instance.cloud)), "")
+        market = request.market or Market.ON_DEMAND
+        closed = catalog.closed(instance, market, where)
+        offer = Offer(instance=instance, region=where, market=market, price=free, closed=closed)
+    notes = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(notes, Rejected) and notes.reason == "not_offered":
+        return offer, price, (notes.detail,)
+    return offer, price, notes

@@ -141,22 +141,17 @@ def serving_assumptions(
     spec = chosen.spec if chosen else None
     return (
         *(assumed_facts(request, spec.offer.instance, spec.disk) if spec else ()),
-        *_of_engine(request, version),
-        *_of_requests(request),
-        *_of_formats(request, model, chosen),
-        *_of_instances(request, chosen),
+        *_of_requests(request, version),
+        *_of_instances(request, model, chosen),
     )
 
 
-def _of_engine(request: GenerationRequest, version: str) -> Iterator[Message]:
+def _of_requests(request: GenerationRequest, version: str) -> Iterator[Message]:
     engine = request.engine.product
     if version:
         yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
     else:
         yield Message("{engine}, whose version the measured rows do not name", engine=engine)
-
-
-def _of_requests(request: GenerationRequest) -> Iterator[Message]:
     yield Message(
         "requests of {input:,.0f} tokens in and {output:,.0f} out on average",
         input=request.input_tokens,
@@ -173,7 +168,7 @@ def _of_requests(request: GenerationRequest) -> Iterator[Message]:
     yield Message("no speculative decoding")
 
 
-def _of_formats(
+def _of_instances(
     request: GenerationRequest, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
@@ -182,9 +177,6 @@ def _of_formats(
         yield Message("a checkpoint whose weights are in {format} already", format=request.precision)
     if chosen is not None and request.kv_precision in (None, model.own_kv_precision):
         yield Message("a KV cache in {precision}", precision=chosen.kv_precision)
-
-
-def _of_instances(request: GenerationRequest, chosen: GenerationCandidate | None) -> Iterator[Message]:
     yield Message("up to {most} sequences in a replica (--max-num-seqs)", most=MOST_SEQUENCES)
     if not request.targets:
         yield Message("ranked by cost per million output tokens at the median rate")

@@ -18,7 +18,7 @@ from advisor.domain import HOURS_PER_MONTH, Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
 from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.offers import place_query, rejected_offer
-from advisor.engine.tasks.serving.options import Cards, offers_judged
+from advisor.engine.tasks.serving.options import Cards, offers_judged, options_of_types
 from advisor.engine.tasks.serving.ready import disks_by_price
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
@@ -52,11 +52,6 @@ class TuningOption(NamedTuple):
     rates: Sequence[float]
     calibrated: bool
     notes: tuple[Message, ...]
-
-    @property
-    def kind(self) -> tuple[str, str]:
-        """Its instance type: cloud and name."""
-        return self.offer.instance.cloud, self.offer.instance.name
 
 
 class TuningOptions(Struct, frozen=True):
@@ -93,18 +88,9 @@ class TuningPreparations:
         finder = self.finder(request)
         judged = list(offers_judged(request, self.catalog))
         finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
-        options: list[TuningOption] = []
-        rejected: dict[tuple[str, str], Rejected] = {}
-        for offer, notes in judged:
-            found = notes if isinstance(notes, Rejected) else finder.option(offer, notes)
-            if isinstance(found, Rejected):
-                rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
-            else:
-                options.append(found)
-        for option in options:
-            rejected.pop(option.kind, None)
+        options, rejected = options_of_types(judged, finder.options)
         unpriced = self.catalog.unpriced(place_query(request, accelerated=True))
-        return TuningOptions(options, [*rejected.values(), *unpriced], len(judged))
+        return TuningOptions(options, [*rejected, *unpriced], len(judged))
 
     def finder(self, request: FineTuningRequest) -> OptionFinder:
         """Finds options for a request."""
@@ -142,14 +128,16 @@ class OptionFinder:
             columns = np.array(rates.tokens_per_second).T
             self._rates.update(zip(fitting, columns, strict=True))
 
-    def option(self, offer: Offer, notes: tuple[Message, ...]) -> TuningOption | Rejected:
-        """The fastest option to tune on an offer that was learnt, or why there is none."""
+    def options(self, offer: Offer, notes: tuple[Message, ...]) -> list[TuningOption] | Rejected:
+        """The fastest option on an offer that was learnt, or why there is none."""
         keys = self._keys(offer)
         if not keys:
-            return rejected_offer(offer, "unsupported", self._unsupported(offer))
+            return rejected_offer(
+                offer, "unsupported", unsupported_message(self._tuning(self._card(offer), 1))
+            )
         fitting = [key for key in keys if self._settled[key] is not None]
         if not fitting:
-            return rejected_offer(offer, "gpu_memory", self._misfit(keys[-1]))
+            return rejected_offer(offer, "gpu_memory", misfit_message(self._tuning(*keys[-1])))
         needed = 1024 * (_BASE_GIB + _PROCESS_GIB * keys[-1][1])
         if needed > offer.instance.memory_mib:
             return rejected_offer(
@@ -169,20 +157,18 @@ class OptionFinder:
         settled = self._settled[best]
         assert settled is not None
         rates = tuple(self._rates[best].tolist())
-        return TuningOption(offer, disks[0], settled, rates, self._calibrated, notes)
+        return [TuningOption(offer, disks[0], settled, rates, self._calibrated, notes)]
 
     def _keys(self, offer: Offer) -> list[Key]:
         """Numbers of GPUs to try, ascending; none where the card cannot tune."""
-        gpu = self._catalog.gpu_of(offer.instance)
-        assert gpu is not None  # `judged_offer` turns down what has no data sheet
-        card = self._cards.of(gpu)
-        if unsupported(self._tuning(card, 1, "none")):
+        card = self._card(offer)
+        if unsupported(self._tuning(card, 1)):
             return []
         gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
         counts = sorted({count for count in _COUNTS if count < gpus} | {gpus})
         return [(card, count, link.among(count)) for count in counts]
 
-    def _tuning(self, card: GpuFacts, gpus: int, link: str) -> FineTuning:
+    def _tuning(self, card: GpuFacts, gpus: int, link: str = "none") -> FineTuning:
         request = self._request
         return FineTuning(
             self._model, request.method, request.sequence, request.micro_batch, card, gpus, link
@@ -193,13 +179,10 @@ class OptionFinder:
         weights = weight_gib(self._model, LlmPrecision.BF16)
         return 2 * weights if self._request.method == LlmMethod.FULL else weights
 
-    def _unsupported(self, offer: Offer) -> Message:
+    def _card(self, offer: Offer) -> GpuFacts:
         gpu = self._catalog.gpu_of(offer.instance)
-        assert gpu is not None
-        return unsupported_message(self._tuning(self._cards.of(gpu), 1, "none"))
-
-    def _misfit(self, key: Key) -> Message:
-        return misfit_message(self._tuning(*key))
+        assert gpu is not None  # `judged_offer` turns down what has no data sheet
+        return self._cards.of(gpu)
 
 
 def require_sequence(request: FineTuningRequest, model: LanguageModel) -> None:

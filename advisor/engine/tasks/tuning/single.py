@@ -12,10 +12,10 @@ from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningRequest, TunedMemory, TuningMemoryAnswer, TuningPrediction
-from advisor.engine.offers import judged_offer
 from advisor.engine.tasks.serving.options import Cards
-from advisor.engine.tasks.serving.single import offer_of
+from advisor.engine.tasks.serving.single import offer_named
 from advisor.engine.tasks.tuning.options import (
+    TuningOption,
     TuningPreparations,
     misfit_message,
     require_sequence,
@@ -42,25 +42,24 @@ def predict_tuning(
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
     request = replace(request, allow_extrapolation=True)
     catalog, model = preparations.catalog, preparations.model
-    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
-    offer, price = offer_of(request, catalog, instance, today)
-    notes = judged_offer(request, catalog, offer, needs_gpu=True)
-    if isinstance(notes, Rejected) and notes.reason == "not_offered":
-        notes = (notes.detail,)
-    if not isinstance(notes, Rejected):
+    offer, price, notes = offer_named(request, catalog, name, today)
+    options: list[TuningOption] | Rejected
+    if isinstance(notes, Rejected):
+        options = notes
+    else:
         finder = preparations.finder(request)
         finder.learn([offer])
-    option = notes if isinstance(notes, Rejected) else finder.option(offer, notes)
-    if isinstance(option, Rejected):
+        options = finder.options(offer, notes)
+    if isinstance(options, Rejected):
         raise UsageError(
             "{name} cannot tune {model}: {why}",
             name=name,
             model=model.name,
-            why=option.detail,
+            why=options.detail,
             field="instance",
             code=CANNOT_RUN,
         )
-    chosen = TuningTable.of([option]).candidate(request, 0, preparations.predictor)
+    chosen = TuningTable.of(options).candidate(request, 0, preparations.predictor)
     chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
     return TuningPrediction(
         candidate=chosen,

@@ -1,0 +1,182 @@
+"""A kind of work that nobody thought of is one class: it is decided, doubted and relaxed as all are."""
+
+from datetime import date
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.catalog import load_catalog
+from advisor.domain import Rejected, Spec
+from advisor.domain.decision import Judged
+from advisor.domain.spec_request import SpecRequest
+from advisor.engine.columns import OptionTable, option_columns
+from advisor.engine.constraints import Amount
+from advisor.engine.decide import recommend
+from advisor.engine.limits import Limit
+from advisor.engine.offers import judged_offer, offers_in, place_query
+from advisor.engine.place_constraints import of_place
+from advisor.engine.relax import relaxations
+from advisor.engine.task import Contender, Task
+from advisor.engine.tasks.serving.ready import disks_by_price
+from advisor.messages import Message
+
+TODAY = date(2026, 11, 23)
+
+
+class Rendering(SpecRequest, frozen=True, kw_only=True):
+    """Frames a second are to be rendered, whose scene is 10 GiB."""
+
+    target_frames_per_second: float
+
+
+class Frames(Struct, frozen=True):
+    """An offer with a disk."""
+
+    offer: object
+    disk: object
+
+
+class Scene(Struct, frozen=True):
+    """What runs at all."""
+
+    table: object
+    rejected: list
+    considered: int
+
+
+class Rendered(Struct, frozen=True, kw_only=True):
+    """A candidate."""
+
+    spec: Spec
+    frames_per_second: float
+
+
+class Renderer(Task):
+    """Two frames a second for each GPU, half of it for sure."""
+
+    answer = Judged
+    catalog = load_catalog()
+
+    def options(self, request, most_usd_per_hour=None):
+        offers = offers_in(request, self.catalog, place_query(request, accelerated=True))
+        options, rejected = [], []
+        for offer in offers:
+            verdict = judged_offer(request, self.catalog, offer, needs_gpu=True)
+            disks = verdict
+            if not isinstance(verdict, Rejected):
+                disks = disks_by_price(request, self.catalog, offer, 10)
+            if isinstance(disks, Rejected):
+                rejected.append(disks)
+            else:
+                options.append(Frames(offer, disks[0]))
+        return Scene(Table(**option_columns(options)) if options else None, rejected, len(offers))
+
+    def predict(self, request, options):
+        return options.table
+
+    def limits(self, request, table):
+        found = [Limit("too_slow", table.sure >= request.target_frames_per_second, table.sure)]
+        if request.max_usd_per_hour is not None:
+            found.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
+        return found
+
+    def ranks_by_price(self, request):
+        return True
+
+    def cost(self, request, table):
+        return table.usd
+
+    def cost_of(self, request, candidate):
+        return candidate.spec.total_usd_per_hour
+
+    def rate(self, request, table):
+        return table.sure
+
+    def candidates(self, request, table, rows):
+        specs = [Spec(offer=table.offer(row), disk=table.disk[row], count=1) for row in rows]
+        return [Rendered(spec=spec, frames_per_second=2 * spec.offer.instance.gpu_count) for spec in specs]
+
+    def shortfall(self, request, table, row, reason):
+        return Message("{rate:g} frames/s", code=reason, rate=float(table.sure[row]))
+
+    def assumptions(self, request, options, chosen):
+        return (Message("a scene of {gib} GiB", gib=10),)
+
+    def warnings(self, chosen, today):
+        return ()
+
+    def constraints(self, request):
+        yield Amount("target_frames_per_second", "--fps", most=False)
+        if request.max_usd_per_hour is not None:
+            yield Amount("max_usd_per_hour", "--max-price")
+        yield from of_place(request)
+
+    def needs(self, name, request, table):
+        return table.usd if name == "max_usd_per_hour" else table.sure
+
+    def trials_tell(self, request):
+        return True
+
+    def contenders(self, request, options, table, limit):
+        may = (table.sure < request.target_frames_per_second) & (table.usd < limit)
+        may &= 2 * table.sure >= request.target_frames_per_second
+        return self.looked_at(request, options, [(table, row) for row in np.flatnonzero(may).tolist()])
+
+    def looked_at(self, request, options, rows):
+        sure = [table.sure[row] >= request.target_frames_per_second for table, row in rows]
+        return [
+            Contender(table, row, float(table.usd[row]), 0.99 if is_sure else 0.5)
+            for (table, row), is_sure in zip(rows, sure, strict=True)
+        ]
+
+
+class Table(OptionTable[Frames], frozen=True, kw_only=True):
+    """Offers as columns."""
+
+    @property
+    def sure(self):
+        return np.array([float(offer.instance.gpu_count) for offer in self.offers()])
+
+    @property
+    def usd(self):
+        return self.usd_each
+
+    @property
+    def count(self):
+        return np.ones(len(self), dtype=np.intp)
+
+    def take(self, rows):
+        return replace(self, **self.columns_of(np.arange(len(self))[rows]))
+
+
+def test_the_cheapest_that_is_enough_is_chosen_and_the_others_have_a_reason():
+    answer = recommend(Renderer(), Rendering(target_frames_per_second=4), today=TODAY)
+    assert answer.chosen.spec.offer.instance.gpu_count >= 4
+    costs = [one.spec.total_usd_per_hour for one in answer.ranked]
+    assert costs == sorted(costs)
+    assert {"too_slow"} <= set(answer.rejected_by_reason)
+    assert relaxations(Renderer(), answer) == ()
+
+
+def test_a_cheaper_one_that_may_do_is_worth_a_trial():
+    answer = recommend(Renderer(), Rendering(target_frames_per_second=8), today=TODAY)
+    assert answer.close_calls
+    for call in answer.close_calls:
+        assert call.candidate.spec.total_usd_per_hour < answer.chosen.spec.total_usd_per_hour
+        assert call.worth_usd > call.trial_usd
+
+
+def test_where_nothing_is_enough_the_nearest_and_the_least_change_are_told():
+    request = Rendering(target_frames_per_second=8, max_usd_per_hour=1.0)
+    answer = recommend(Renderer(), request, today=TODAY)
+    assert answer.chosen is None
+    assert answer.nearest.spec.total_usd_per_hour <= 1.0
+    assert answer.beyond_price.spec.offer.instance.gpu_count >= 8
+    changed = {way.changes[0].constraint: way for way in relaxations(Renderer(), answer)}
+    needed = float(changed["max_usd_per_hour"].changes[0].after)
+    gives = changed["max_usd_per_hour"].gives
+    assert gives.spec.total_usd_per_hour <= needed
+    less = replace(request, max_usd_per_hour=needed - 0.01)
+    assert recommend(Renderer(), less, today=TODAY).chosen is None
+    assert "target_frames_per_second" in changed
