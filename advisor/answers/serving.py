@@ -48,7 +48,7 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.exporting.serving import export_serving
 from advisor.render.language.document import generation_document
-from advisor.render.language.tables import language_csv, language_markdown
+from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.compare import (
     SERVING_COLUMNS,
     serving_comparison_document,
@@ -127,8 +127,8 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
         message_document=partial(generation_document, result, sources, every_rejected=every),
         text=lambda specs=None: generation_text(result, sources, all_rejected=every, specs=specs),
         no_offer=partial(unmet, result, described),
-        csv=language_csv,
-        markdown=language_markdown,
+        csv=recommendation_csv,
+        markdown=recommendation_markdown,
         start_file=partial(_start_file, result, question),
     )
 

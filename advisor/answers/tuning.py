@@ -34,7 +34,7 @@ from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language.document import finetuning_document
-from advisor.render.language.tables import language_csv, language_markdown
+from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.memory import tuning_memory_document, tuning_memory_text
 from advisor.render.views.tuning import finetuning_text, tuning_document, tuning_text
 
@@ -77,8 +77,8 @@ def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date 
         message_document=partial(finetuning_document, result, sources, every_rejected=every),
         text=lambda specs=None: finetuning_text(result, sources, all_rejected=every, specs=specs),
         no_offer=partial(unmet, result, described),
-        csv=language_csv,
-        markdown=language_markdown,
+        csv=recommendation_csv,
+        markdown=recommendation_markdown,
         start_file=_no_start_file,
     )
 

@@ -138,7 +138,7 @@ class Recommendation(Answer):
         file's end. HTML, PDF and XLSX need the extra `report`. Returns the file's path."""
         from advisor.answers.reporting.reports import report_of_question
         from advisor.files import require_writable, write_whole
-        from advisor.render.sizing.formats import format_of_file, report_format
+        from advisor.render.formats import format_of_file, report_format
 
         path = Path(fspath(file))
         with errors_with_fields():
@@ -151,16 +151,13 @@ class Recommendation(Answer):
 
     def _rows(self) -> list[dict[str, Any]]:
         """The spec that is recommended, and its alternatives."""
-        from advisor.render.document import is_language
-        from advisor.render.language.tables import ranked_rows as language_rows
         from advisor.render.tables import ranked_rows
 
-        rows = language_rows if is_language(self._values) else ranked_rows
-        return rows(self._values)
+        return ranked_rows(self._values)
 
     def _blocks(self) -> list[Leaf | Part]:
         from advisor.answers.reporting.sections import Named, bare_section
-        from advisor.render.sizing.page import short_parts
+        from advisor.render.views.report import short_parts
 
         section = bare_section(Named("", ""), self._values)
         return list(short_parts({**section, "complete": True}))

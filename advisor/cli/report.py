@@ -22,7 +22,7 @@ from advisor.questions.commands import RECOMMEND
 from advisor.questions.listings import Sources
 from advisor.render.difference.document import difference
 from advisor.render.difference.text import difference_markdown, difference_text
-from advisor.render.sizing.formats import LANGUAGES, REPORT_FORMATS
+from advisor.render.formats import LANGUAGES, REPORT_FORMATS
 
 _STDIN = "-"
 DIFFERENT, TROUBLE = 1, 128

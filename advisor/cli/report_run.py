@@ -38,8 +38,8 @@ from advisor.questions.listings import Sources
 from advisor.questions.models import Recommend
 from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.requests import today
-from advisor.render.sizing.facts import SCHEMA
-from advisor.render.sizing.formats import ReportFormat, format_of_file, report_format
+from advisor.render.facts import SCHEMA
+from advisor.render.formats import ReportFormat, format_of_file, report_format
 
 if TYPE_CHECKING:
     from advisor.runs.delivery.letter import Target

@@ -27,7 +27,7 @@ from advisor.cli.report_run import plan_report, planned
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
 from advisor.errors import Stopped, UsageError
 from advisor.messages import Message
-from advisor.render.sizing.formats import report_format
+from advisor.render.formats import report_format
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedule_documents import list_document, one_document, statuses

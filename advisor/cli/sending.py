@@ -33,7 +33,7 @@ def targets_of(send: Sequence[str]) -> tuple[Target, ...]:
 
 def format_of_targets(send: Sequence[str]) -> str:
     """The report's format by the end of the first file or key that is sent to; md without one."""
-    from advisor.render.sizing.formats import format_of_file
+    from advisor.render.formats import format_of_file
 
     for text in send:
         if text.startswith(("file:", "s3:")) and not text.endswith("/"):

@@ -44,9 +44,7 @@ class Look(Enum):
     RATE = "rate"
     LOWER = "lower"  # rounded down
     USD = "usd"
-    USD_MONTH = "usd_month"
     SHARE = "share"
-    PERCENT = "percent"
     MIB = "mib"
 
     @property
@@ -61,9 +59,7 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
     Look.RATE: format_rate,
     Look.LOWER: lower_rate,
     Look.USD: format_usd,
-    Look.USD_MONTH: format_usd,
     Look.SHARE: percent,
-    Look.PERCENT: plain,
     Look.MIB: format_mib,
 }
 
@@ -71,11 +67,7 @@ _WRITERS: Mapping[Look, Callable[[Any], str]] = {
 class Column(NamedTuple):
     """`of` takes the value out of a record: a path of its fields ('price.as_of'), or a function.
     What is None is `unknown`. `link` gives the address that a cell leads to, `label` what a link
-    is called where nobody sees its row.
-
-    In a workbook the value may be what a `formula` comes to: `{heading}` in it is this row's cell
-    in that column. `sums`: the last row adds the column up.
-    """
+    is called where nobody sees its row."""
 
     heading: str
     of: str | Callable[[Any], Any]
@@ -83,8 +75,6 @@ class Column(NamedTuple):
     unknown: str = ""
     link: Callable[[Any], str] | None = None
     label: Callable[[Any], str] | None = None
-    formula: str = ""
-    sums: bool = False
 
     def value(self, record: Any) -> Any:
         """Text, number, bool, a day as YYYY-MM-DD, or None for an empty cell."""

@@ -1,4 +1,4 @@
-"""Records as CSV and Markdown; among them the ranked specs of a recommendation document."""
+"""Records as CSV and Markdown; among them the ranked specs of recommendations about every task."""
 
 from __future__ import annotations
 
@@ -10,66 +10,149 @@ from advisor.render.blocks import BOUNDS
 from advisor.render.markdown import md_text
 from advisor.units import format_usd
 
+Record = Mapping[str, Any]
+
+
+def _same(*names: str, below: str = "") -> dict[str, str]:
+    return {name: f"{below}{name}" for name in names}
+
+
+def _spread(name: str, path: str) -> dict[str, str]:
+    return {f"{name}_{bound}": f"{path}.{bound}" for bound in BOUNDS}
+
+
 # The total with its 90 % interval.
-PRICE_COLUMNS = ("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour")
-RUN_COLUMNS = (
-    "run_samples",
-    *(f"run_hours_{bound}" for bound in BOUNDS),
-    *(f"run_usd_{bound}" for bound in BOUNDS),
-)
-COLUMNS = (
+_TOTALS = _same("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour", below="price.")
+_PLACE = _same("rank", "cloud", "region", "market", "instance_type", "count") | {
+    "gpu": "gpu.name",
+    "gpu_count": "gpu.count",
+}
+# What each column of a ranked spec is, by its path in a recommendation's document.
+NETWORK = {
+    **_PLACE,
+    **_same("vcpus", "physical_cores", "memory_mib"),
+    "disk_type": "disk.type",
+    "disk_size_gib": "disk.size_gib",
+    "disk_order": "disk.order",
+    "disk_read_iops": "disk.read_iops",
+    "disk_read_mib_per_second": "disk.read_mib_per_second",
+    "batch_size": "batch_size",
+    **_spread("throughput", "predicted.throughput"),
+    "latency_p50_ms": "latency.p50_ms",
+    "latency_p99_ms": "latency.p99_ms",
+    "instance_usd_per_hour": "price.usd_per_hour",
+    "disk_usd_per_hour": "price.disk_usd_per_hour",
+    **_TOTALS,
+    "usd_per_million_samples": "cost.usd_per_million_samples",
+    **_same("bottleneck", "risk"),
+    "provenance": "predicted.provenance",
+    "price_as_of": "price.as_of",
+    "price_kind": "price.kind",
+    "run_samples": "run.samples",
+    **_spread("run_hours", "run.hours"),
+    **_spread("run_usd", "run.usd"),
+    "price_source": "price.source",
+    "disk_price_kind": "disk.price_kind",
+}
+_MACHINE = {
+    **_same("vcpus", "memory_mib"),
+    "disk_order": "disk.order",
+    "disk_read_mib_per_second": "disk.read_mib_per_second",
+    **_TOTALS,
+    "price_as_of": "price.as_of",
+    "price_kind": "price.kind",
+    "risk": "risk",
+    "provenance": "predicted.provenance",
+}
+_TIMES = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
+SERVING = {
+    **_PLACE,
+    **_same("engine", "engine_version", "precision", "kv_precision", below="serving."),
+    **_same("tensor_parallel", "replicas", "link", below="serving.placement."),
+    "concurrency": "serving.rates.concurrency",
+    **_spread("throughput", "predicted.throughput"),
+    **{
+        column: path
+        for name in ("requests_per_second", *_TIMES)
+        for column, path in _spread(name, f"serving.rates.{name}").items()
+    },
+    **_spread("usd_per_million_output_tokens", "cost.usd_per_million_output_tokens"),
+    "usd_per_million_input_tokens_median": "cost.usd_per_million_input_tokens.median",
+    **_same(
+        "weights_gib",
+        "kv_gib",
+        "free_gib",
+        "largest_concurrency",
+        "longest_context",
+        below="serving.memory_per_gpu.",
+    ),
+    "ready_seconds": "serving.ready_seconds.total",
+    "bottleneck": "bottleneck",
+    **_MACHINE,
+}
+TUNING = {
+    **_PLACE,
+    **_same("method", "micro_batch", "checkpointing", below="tuning."),
+    **_spread("throughput", "predicted.throughput"),
+    **_spread("run_hours", "run.hours"),
+    **_spread("run_usd", "run.usd"),
+    **_MACHINE,
+}
+# Of a point of latency against throughput.
+FRONT = {
+    **_same("tensor_parallel", "replicas", "concurrency"),
+    **{
+        column: path
+        for name in ("output_tokens_per_second", *_TIMES)
+        for column, path in _spread(name, name).items()
+    },
+    "answers": "answers",
+}
+_SHORT_NETWORK = (
     "rank",
-    "cloud",
-    "region",
-    "market",
     "instance_type",
-    "count",
+    "gpu",
+    "disk_order",
+    "disk_read_iops",
+    "disk_read_mib_per_second",
+    "throughput_lower",
+    "throughput_median",
+    "total_usd_per_hour",
+    "usd_per_million_samples",
+    "bottleneck",
+    "risk",
+)
+_SHORT_RUN = ("run_hours_median", "run_hours_upper", "run_usd_median")
+_SHORT_SERVING = (
+    "rank",
+    "instance_type",
     "gpu",
     "gpu_count",
-    "vcpus",
-    "physical_cores",
-    "memory_mib",
-    "disk_type",
-    "disk_size_gib",
+    "replicas",
+    "tensor_parallel",
     "disk_order",
-    "disk_read_iops",
-    "disk_read_mib_per_second",
-    "batch_size",
     "throughput_lower",
     "throughput_median",
-    "throughput_upper",
-    "latency_p50_ms",
-    "latency_p99_ms",
-    "instance_usd_per_hour",
-    "disk_usd_per_hour",
+    "ttft_seconds_median",
+    "tpot_seconds_median",
     "total_usd_per_hour",
-    "total_low_usd_per_hour",
-    "total_high_usd_per_hour",
-    "usd_per_million_samples",
+    "usd_per_million_output_tokens_median",
+    "ready_seconds",
     "bottleneck",
-    "risk",
-    "provenance",
-    "price_as_of",
-    "price_kind",
-    *RUN_COLUMNS,
-    "price_source",
-    "disk_price_kind",
 )
-MARKDOWN_COLUMNS = (
+_SHORT_TUNING = (
     "rank",
     "instance_type",
     "gpu",
-    "disk_order",
-    "disk_read_iops",
-    "disk_read_mib_per_second",
+    "gpu_count",
+    "micro_batch",
     "throughput_lower",
     "throughput_median",
+    "run_hours_median",
+    "run_usd_median",
     "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
-    "risk",
 )
-FRONT_COLUMNS = (
+_SHORT_FRONT = (
     "instance_type",
     "gpu",
     "disk",
@@ -78,74 +161,101 @@ FRONT_COLUMNS = (
     "lower",
     "usd_per_million_samples",
 )
-MARKDOWN_RUN_COLUMNS = ("run_hours_median", "run_hours_upper", "run_usd_median")
 
 
-def recommendation_csv(document: Mapping[str, Any]) -> str:
+def value_at(record: Any, path: str) -> Any:
+    """What stands at 'price.as_of'; None where a part of it is null, or was not told by an earlier
+    version."""
+    for name in path.split("."):
+        if record is None:
+            return None
+        record = record.get(name)
+    return record
+
+
+def flat_rows(records: Sequence[Record], columns: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The columns of each record by their paths."""
+    return [{name: value_at(record, path) for name, path in columns.items()} for record in records]
+
+
+def columns_of_task(document: Record) -> Mapping[str, str]:
+    """The columns of a recommendation's specs."""
+    return {"generation": SERVING, "finetuning": TUNING}.get(document["request"]["task"], NETWORK)
+
+
+def ranked_rows(document: Record) -> list[dict[str, Any]]:
+    """The ranked specs as flat records, the recommended one first."""
+    first = document["recommendation"]
+    ranked = [first, *document["alternatives"]] if first else []
+    rows = flat_rows(ranked, columns_of_task(document))
+    for rank, row in enumerate(rows, start=1):
+        row |= {"rank": rank, "gpu": row["gpu"] or "", "gpu_count": row["gpu_count"] or 0}
+        for end in ("total_low_usd_per_hour", "total_high_usd_per_hour"):
+            row[end] = row["total_usd_per_hour"] if row[end] is None else row[end]
+    return rows
+
+
+def recommendation_csv(document: Record) -> str:
     """One row a ranked spec, every number unrounded."""
-    return records_csv(ranked_rows(document), COLUMNS)
+    return records_csv(ranked_rows(document), tuple(columns_of_task(document)))
 
 
-def markdown_answer(document: Mapping[str, Any], tables: str) -> str:
-    """The tables of an answer, with what is asked and what is known of its price above them, and
-    what it assumes and warns of below."""
+def recommendation_markdown(document: Record) -> str:
+    """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
+    price and rate where there is one. What is asked and what is known of its price stand above,
+    what is assumed and warned of below.
+    """
     call = document["price_call"] or {"sentences": ()}
+    head = [*filter(None, [document.get("asked")]), *call["sentences"]]
+    tables = _tables(document)
+    if document["recommendation"] is None:
+        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
     notes = [
-        f"- {title}: {md_text(str(text))}"
+        f"- {title}: {md_text(str(text))}\n"
         for title, name in (("Warning", "warnings"), ("Assumed", "assumptions"))
         for text in document[name]
     ]
-    told = [*filter(None, [document.get("asked")]), *call["sentences"]]
-    head = "".join(f"{md_text(str(sentence))}\n\n" for sentence in told)
-    if document["recommendation"] is None:
-        tables = "".join(f"{line}\n" for line in _nothing_lines(document))
-    notes += [f"- Specs: {md_text(str(document['others']))}"] if document.get("others") else []
-    foot = "".join(f"{note}\n" for note in notes)
-    return f"{head}{tables}\n{foot}" if foot else f"{head}{tables}"
+    notes += [f"- Specs: {md_text(str(document['others']))}\n"] if document.get("others") else []
+    above = "".join(f"{md_text(str(sentence))}\n\n" for sentence in head)
+    return f"{above}{tables}\n{''.join(notes)}" if notes else f"{above}{tables}"
 
 
-def _nothing_lines(document: Mapping[str, Any]) -> Iterator[str]:
+def _nothing_lines(document: Record) -> Iterator[str]:
     """Where nothing answers: the nearest spec, and what would make one answer."""
     nearest = document["nearest"]
     near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
     yield f"No offer meets this.{near}"
     if document["relax"]:
         yield ""
-    for one in document["relax"]:
-        changes = " ".join(f"{change['option']} {change['to']}" for change in one["changes"])
-        yield f"- One change would do: `{changes}` gives {_priced(one['gives'], one['gives'])}"
+    for relaxation in document["relax"]:
+        changes = " ".join(f"{change['option']} {change['to']}" for change in relaxation["changes"])
+        gives = relaxation["gives"]
+        yield f"- One change would do: `{changes}` gives {_priced(gives, gives)}"
 
 
-def _priced(spec: Mapping[str, Any], price: Mapping[str, Any]) -> str:
+def _priced(spec: Record, price: Record) -> str:
     """'g6.2xlarge of aws in us-east-1 at $0.440/h'."""
     name = md_text(f"{spec['instance_type']} of {spec['cloud']} in {spec['region']}")
     return f"{name} at {format_usd(price['total_usd_per_hour'])}/h"
 
 
-def recommendation_markdown(document: Mapping[str, Any]) -> str:
-    """Tables that paste into a pull request, rounded for reading: what is ranked, and the front of
-    price and rate where there is one.
-    """
-    return markdown_answer(document, _ranked_markdown(document))
-
-
-def _ranked_markdown(document: Mapping[str, Any]) -> str:
-    rows = ranked_rows(document)
-    has_run = any(row["run_samples"] is not None for row in rows)
-    usual = (*MARKDOWN_COLUMNS, *(MARKDOWN_RUN_COLUMNS if has_run else ()))
-    columns = with_telling(usual, rows, document["request"])
-    ranked, front = records_markdown(rows, columns), document["pareto"]
+def _tables(document: Record) -> str:
+    rows, task = ranked_rows(document), columns_of_task(document)
+    short: tuple[str, ...] = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
+    if task is NETWORK:
+        has_run = any(row["run_samples"] is not None for row in rows)
+        short = (*_SHORT_NETWORK, *(_SHORT_RUN if has_run else ()))
+    columns = _with_telling(short, rows, document["request"])
+    ranked, front = records_markdown(rows, columns), document.get("pareto", ())
     if len(front) < 2:
         return ranked
     cloud = ("cloud",) if "cloud" in columns else ()
     region = ("region",) if len({row["region"] for row in front}) > 1 else ()
-    front_table = records_markdown(front, (*FRONT_COLUMNS, *cloud, *region))
+    front_table = records_markdown(front, (*_SHORT_FRONT, *cloud, *region))
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 
-def with_telling(
-    columns: Sequence[str], rows: Sequence[Mapping[str, Any]], request: Mapping[str, Any]
-) -> list[str]:
+def _with_telling(columns: Sequence[str], rows: Sequence[Record], request: Record) -> list[str]:
     """Columns of ranked specs, the rank first, with those on how many there are, where they stand
     and how they are paid that go without saying in none."""
     several = any(row["count"] > 1 for row in rows)
@@ -161,64 +271,15 @@ def with_telling(
     return [first, *(["count"] if several else []), *others, *shown]
 
 
-def records_csv(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+def records_csv(rows: Sequence[Record], columns: Sequence[str]) -> str:
     """Flat records as CSV; null is an empty cell."""
     return csv_of(rows, columns)
 
 
-def records_markdown(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+def records_markdown(rows: Sequence[Record], columns: Sequence[str]) -> str:
     """Flat records as a Markdown table, numbers with four digits; null is a dash."""
-    lines = [_line(columns), _line(["---"] * len(columns))]
-    lines += [_line([_short(row[column]) for column in columns]) for row in rows]
-    return "\n".join(lines) + "\n"
-
-
-def ranked_rows(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The ranked specs as flat records, the recommended one first."""
-    first = document["recommendation"]
-    ranked = [first, *document["alternatives"]] if first else []
-    return [{"rank": rank, **_row(spec)} for rank, spec in enumerate(ranked, start=1)]
-
-
-def _row(record: Mapping[str, Any]) -> dict[str, Any]:
-    gpu, predicted, price = record["gpu"] or {}, record["predicted"], record["price"]
-    place = ("cloud", "region", "market", "instance_type", "count")
-    same = (*place, "vcpus", "physical_cores", "memory_mib", "batch_size", "bottleneck", "risk")
-    return {
-        **{name: record[name] for name in same},
-        "gpu": gpu.get("name", ""),
-        "gpu_count": gpu.get("count", 0),
-        "disk_type": record["disk"]["type"],
-        "disk_size_gib": record["disk"]["size_gib"],
-        "disk_order": record["disk"]["order"],
-        **{f"disk_{name}": record["disk"][name] for name in ("read_iops", "read_mib_per_second")},
-        **{f"throughput_{name}": value for name, value in predicted["throughput"].items()},
-        **{f"latency_{name}": (record["latency"] or {}).get(name) for name in ("p50_ms", "p99_ms")},
-        "instance_usd_per_hour": price["usd_per_hour"],
-        "disk_usd_per_hour": price["disk_usd_per_hour"],
-        **{name: price.get(name, price["total_usd_per_hour"]) for name in PRICE_COLUMNS},
-        "usd_per_million_samples": record["cost"]["usd_per_million_samples"],
-        "provenance": predicted["provenance"],
-        "price_as_of": price["as_of"],
-        "price_kind": price["kind"],
-        "price_source": price["source"],
-        "disk_price_kind": record["disk"]["price_kind"],
-        **_run_cells(record["run"]),
-    }
-
-
-def _run_cells(run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The cells of `RUN_COLUMNS`; empty where no run was asked for."""
-    hours, usd = ((run or {}).get(name) or {} for name in ("hours", "usd"))
-    return {
-        "run_samples": (run or {}).get("samples"),
-        **{f"run_hours_{bound}": hours.get(bound) for bound in BOUNDS},
-        **{f"run_usd_{bound}": usd.get(bound) for bound in BOUNDS},
-    }
-
-
-def _line(cells: Any) -> str:
-    return "| " + " | ".join(cells) + " |"
+    lines = [columns, ["---"] * len(columns), *([_short(row[name]) for name in columns] for row in rows)]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 def _short(value: Any) -> str:

@@ -23,7 +23,7 @@ from advisor.files import write_whole
 from advisor.places import state_folder
 from advisor.render.difference.document import difference
 from advisor.render.difference.text import difference_markdown, headline
-from advisor.render.sizing.formats import report_format
+from advisor.render.formats import report_format
 from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
 from advisor.runs.delivery.queue import RetryQueue, queue_folder
 from advisor.runs.delivery.sending import Delivery, deliver_to

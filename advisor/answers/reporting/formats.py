@@ -1,6 +1,6 @@
 """An answer as a file: one table of the formats there are, of recommendations and of reports.
 
-The formats of a sizing report (`advisor.render.sizing.formats`) stand here under their own names;
+The formats of a sizing report (`advisor.render.formats`) stand here under their own names;
 those that a recommendation has too are called `report-json` and so on.
 """
 
@@ -22,7 +22,7 @@ from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import options_of
 from advisor.questions.requests import today
-from advisor.render.sizing.formats import REPORT_FORMATS, ReportFormat
+from advisor.render.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
 _REPORT = "report-"

@@ -33,7 +33,7 @@ from advisor.questions.reading import options_of
 from advisor.questions.requests import today
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language
-from advisor.render.sizing.facts import SCHEMA, totals
+from advisor.render.facts import SCHEMA, totals
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:

@@ -20,8 +20,8 @@ from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
 from advisor.render.document import request_from
+from advisor.render.facts import SCHEMA as REPORT
 from advisor.render.schema_check import first_fault
-from advisor.render.sizing.facts import SCHEMA as REPORT
 
 _SAME = 1e-9
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]").search

@@ -22,7 +22,7 @@ from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
 from advisor.render.blocks import candidate_block, price_block
-from advisor.render.sizing.facts import (
+from advisor.render.facts import (
     Drawn,
     answer_facts,
     bottleneck_facts,

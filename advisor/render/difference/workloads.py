@@ -21,7 +21,7 @@ from advisor.render.difference.reading import (
     rejections,
     spec_document,
 )
-from advisor.render.sizing.facts import usd_per_million_samples
+from advisor.render.facts import usd_per_million_samples
 
 _BOUNDS = ("lower", "median", "upper")
 

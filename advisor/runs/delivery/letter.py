@@ -13,7 +13,7 @@ from advisor.errors import DeliveryError, one_line
 from advisor.render.difference.text import difference_text, headline
 from advisor.render.document import plain
 from advisor.render.document_names import covers_clouds, place_name
-from advisor.render.sizing.formats import ReportFormat
+from advisor.render.formats import ReportFormat
 from advisor.units import format_usd
 
 SCHEMA = "advisor.delivery/1"

@@ -18,6 +18,7 @@ from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.models import Recommend
 from advisor.render.blocks import candidate_block
+from advisor.render.charts import front_picture
 from advisor.render.content import Column, Table
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.exporting import COMPOSE
@@ -25,7 +26,8 @@ from advisor.render.exporting import FORMATS as EXPORTS
 from advisor.render.exporting.serving import FORMATS as SERVING_EXPORTS
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
-from advisor.render.language.page import (
+from advisor.render.text import lower_name
+from advisor.render.views.report import (
     MOST_REJECTED,
     answer_sentence,
     front_table,
@@ -34,11 +36,14 @@ from advisor.render.language.page import (
     spec_facts,
     steps_parts,
 )
-from advisor.render.language.picture import front_picture
-from advisor.render.price_parts import by_price, price_call_leaves
-from advisor.render.sizing.columns import alternative_columns, rejected_columns, settings_columns
-from advisor.render.sizing.sentences import borderline_sentence
-from advisor.render.text import lower_name
+from advisor.render.views.sentences import (
+    alternative_columns,
+    borderline_sentence,
+    by_price,
+    price_call_leaves,
+    rejected_columns,
+    settings_columns,
+)
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import what_if_of

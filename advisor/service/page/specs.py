@@ -8,16 +8,15 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from advisor.domain import HOURS_PER_MONTH, Stage
-from advisor.render.charts.paper import WIDTH
+from advisor.render.charts import curves_picture, price_picture
 from advisor.render.content import Chart, Column, Look, Table
 from advisor.render.document_names import spec_name
+from advisor.render.facts import Drawn, drawn_rows
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.render.price_parts import by_price
-from advisor.render.sizing.columns import rate_columns
-from advisor.render.sizing.facts import Drawn, drawn_rows
-from advisor.render.sizing.pictures import curves_picture, price_picture
+from advisor.render.paper import WIDTH
 from advisor.render.text import lower_name, upper_name
+from advisor.render.views.sentences import by_price, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 

@@ -7,11 +7,9 @@ from advisor.render.document import recommendation_document
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import generation_document
-from advisor.render.language.page import language_parts
-from advisor.render.language.tables import language_markdown
-from advisor.render.sizing.columns import alternative_columns, rejected_columns
-from advisor.render.sizing.sentences import borderline_sentence
 from advisor.render.tables import recommendation_markdown
+from advisor.render.views.report import language_parts
+from advisor.render.views.sentences import alternative_columns, borderline_sentence, rejected_columns
 from tests.advisor.render.language_answers import generation_recommendation
 from tests.advisor.render.test_price_calls import SOURCES
 from tests.builders import close_call, recommendation
@@ -43,4 +41,4 @@ def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
     answer = generation_recommendation()
     told = generation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
     assert ("aws us-east-1" in str(language_parts(told, TEXTS))) is is_named
-    assert ("| aws |" in language_markdown(told)) is is_named
+    assert ("| aws |" in recommendation_markdown(told)) is is_named

@@ -26,10 +26,10 @@ from advisor.render.document import document_yaml, plain_document
 from advisor.render.exporting.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
-from advisor.render.language.page import language_parts
-from advisor.render.language.tables import language_csv, language_markdown
 from advisor.render.phrases import risk_level, seconds_text, trial_command
+from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.text import WIDTH
+from advisor.render.views.report import language_parts
 from advisor.render.views.serving import generation_text
 from advisor.render.views.tuning import finetuning_text
 from tests.advisor.render.language_answers import (
@@ -52,9 +52,9 @@ TEXTS = {
     "nothing.txt": generation_text(nothing_found(), SOURCES) + "\n",
     "finetuning.txt": finetuning_text(finetuning_recommendation(), SOURCES) + "\n",
     "generation.json": json.dumps(DOCUMENT, indent=2) + "\n",
-    "generation.csv": language_csv(DOCUMENT),
-    "generation.md": language_markdown(DOCUMENT),
-    "finetuning.md": language_markdown(TUNING),
+    "generation.csv": recommendation_csv(DOCUMENT),
+    "generation.md": recommendation_markdown(DOCUMENT),
+    "finetuning.md": recommendation_markdown(TUNING),
 }
 
 
@@ -79,7 +79,7 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     offer = replace(chosen.spec.offer, market=Market.COMMITMENT_3Y, price=price)
     two = replace(chosen, spec=replace(chosen.spec, offer=offer, count=2))
     answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
-    lines = language_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
+    lines = recommendation_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
     header, _, row = (line.strip("| ").split(" | ") for line in lines[:3])
     told = dict(zip(header, row, strict=True))
     names = ("count", "market", "price_kind")
@@ -270,6 +270,6 @@ def test_a_model_of_a_folder_starts_where_the_folder_is():
 
 
 def test_markdown_says_what_is_nearest_where_nothing_answers():
-    text = language_markdown(NOTHING)
+    text = recommendation_markdown(NOTHING)
     assert text.startswith("No offer meets this. Nearest: g6e")
     assert "One change would do" in text

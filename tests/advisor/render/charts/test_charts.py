@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.render.charts import paper as style
-from advisor.render.i18n.catalogue import report_texts
-from advisor.render.sizing.pictures import (
+from advisor.render import paper as style
+from advisor.render.charts import (
     SHAPES,
     curves_picture,
     memory_picture,
@@ -19,6 +18,7 @@ from advisor.render.sizing.pictures import (
     stages_picture,
     totals_picture,
 )
+from advisor.render.i18n.catalogue import report_texts
 from tests.advisor.render.sizing.reports import golden_report
 
 T = report_texts("en")

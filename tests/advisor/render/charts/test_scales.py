@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.render.charts.panel import scale_of
+from advisor.render.paper import scale_of
 
 VALUES = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=20)
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from advisor.answers.reporting.sections import Named, bare_section
 from advisor.render.document import plain_document
+from advisor.render.facts import totals
 from advisor.render.language.document import finetuning_document, generation_document
-from advisor.render.sizing.facts import totals
 from tests.advisor.render.language_answers import (
     SOURCES,
     finetuning_recommendation,

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from advisor.errors import UsageError
-from advisor.render.sizing.formats import REPORT_FORMATS, format_of_file, report_format
+from advisor.render.formats import REPORT_FORMATS, format_of_file, report_format
 from tests.advisor.render.sizing.hostile import HOSTILE, renamed
 from tests.advisor.render.sizing.reports import golden_report
 

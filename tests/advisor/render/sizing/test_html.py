@@ -11,10 +11,10 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.extras import install_hint
+from advisor.render.formats import report_html
 from advisor.render.html import environment
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.render.sizing.formats import report_html
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import golden_report
 

@@ -4,9 +4,9 @@ import copy
 
 import pytest
 
+from advisor.render.formats import report_html, report_markdown
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
-from advisor.render.sizing.formats import report_html, report_markdown
-from advisor.render.sizing.sentences import answer_sentences, asked_sentence
+from advisor.render.views.sentences import answer_sentences, asked_sentence
 from tests.advisor.render.sizing.reports import golden_report, validator
 
 LIMITS = {

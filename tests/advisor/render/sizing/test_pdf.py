@@ -9,7 +9,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.render import pdf as pdf_module
-from advisor.render.sizing.formats import report_pdf
+from advisor.render.formats import report_pdf
 from tests.advisor.render.sizing.reports import golden_report
 
 

@@ -53,9 +53,9 @@ def _json(document: Document, _language: str) -> str:
 
 
 def report_markdown(document: Document, language: str) -> str:
-    """As Markdown; details stay out where it would be too long to paste."""
+    """Markdown; details stay out where it would be too long to paste."""
     from advisor.render.markdown import page_markdown
-    from advisor.render.sizing.page import COMMENT, report_page
+    from advisor.render.views.report import COMMENT, report_page
 
     whole, brief = COMMENT
     text = page_markdown(report_page(document, language, whole))
@@ -65,28 +65,28 @@ def report_markdown(document: Document, language: str) -> str:
 
 
 def _csv(document: Document, _language: str) -> str:
-    from advisor.render.sizing.flat import report_csv
+    from advisor.render.flat import report_csv
 
     return report_csv(plain(document))
 
 
 def _xlsx(document: Document, language: str) -> bytes:
-    from advisor.render.sizing.workbook import report_workbook
+    from advisor.render.xlsx import report_workbook
 
     return report_workbook(plain(document), language)
 
 
 def report_html(document: Document, language: str) -> str:
-    """As one file that needs no other."""
+    """One file that needs no other."""
     from advisor.render.html import page_html
-    from advisor.render.sizing.page import FILE, report_page
+    from advisor.render.views.report import FILE, report_page
 
     room = next(room for room in FILE if len(document["workloads"]) <= room.workloads)
     return page_html(report_page(document, language, room), language)
 
 
 def report_pdf(document: Document, language: str) -> bytes:
-    """As pages, with bookmarks."""
+    """Pages, with bookmarks."""
     from advisor.render.pdf import pdf_of
 
     return pdf_of(report_html(document, language))
@@ -113,7 +113,7 @@ REPORT_FORMATS: Mapping[str, ReportFormat] = {
     "xlsx": ReportFormat(
         "xlsx",
         "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-        "live numbers and sums, for whoever pays",
+        "a sheet for each table, sums first",
         _xlsx,
         binary=True,
         needs=("xlsxwriter",),

@@ -1,19 +1,20 @@
-"""Sentences and names of a report in its language: the question, the answer, specs, disks."""
+"""Words of reports and of the service's page in the reader's language: the question, the answer, names of
+specs and disks, and the columns of tables that both share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from advisor.render.content import translated
+from advisor.render.content import Column, Command, Look, Paragraph, translated
 from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
+from advisor.render.facts import ANSWERED
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.language.document import OUTPUT_UNIT, TUNING_UNIT
-from advisor.render.price_parts import by_price
-from advisor.render.sizing.facts import ANSWERED
-from advisor.render.text import lower_name, upper_name
+from advisor.render.price_doubt import price_sentences
+from advisor.render.text import SURE, lower_name, upper_name
 from advisor.units import ceil_significant, format_hours, format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
@@ -264,3 +265,123 @@ def _span_texts(span: Record, write: Callable[..., str]) -> dict[str, str]:
 
 def _usd(usd: float, *, up: bool = False) -> str:
     return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
+
+
+def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
+    """How far a recommendation depends on prices that are not listed, and how to learn today's.
+    Documents of earlier versions tell nothing of it, or nothing but English sentences."""
+    call = document.get("price_call")
+    if call is None:
+        return
+    told = price_sentences(call, clouds=covers_clouds(document)) if "per" in call else None
+    for sentence in call["sentences"] if told is None else told:
+        yield Paragraph(translated(sentence, t), "note")
+    command, page = call["todays_price"]["command"], call["todays_price"]["page"]
+    if command is not None:
+        yield Command(command)
+    elif page is not None:
+        yield Paragraph(t("price_call.page", page=page), "note")
+
+
+def by_price(run: Mapping[str, Any], key: str, t: Texts) -> list[str]:
+    """Between what a run costs at the median rate where its price is not sure, in the words of
+    `key`; nothing where it is sure, or not told."""
+    ends = run.get("usd_by_price")
+    if not ends or ends["high"] <= SURE * ends["low"]:
+        return []
+    return [t(key, **{end: format_usd(usd) for end, usd in ends.items()})]
+
+
+def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
+    """Columns of `(name of its heading, value, look)`; what has no price says so."""
+    looks = [rest[0] if rest else Look.TEXT for _, _, *rest in columns]
+    return [
+        Column(t(f"table.{name}"), of, look, t("unknown") if look is Look.USD else "")
+        for (name, of, *_), look in zip(columns, looks, strict=True)
+    ]
+
+
+def rate_columns(t: Texts, confidence: float | None, path: str = "") -> list[Column]:
+    """Lower bound, median and upper bound, by the percentiles that they are."""
+    lower, upper = t("table.lower"), t("table.upper")
+    if confidence is not None:
+        lower, upper = f"{lower_name(confidence)}/s", f"{upper_name(confidence)}/s"
+    return [
+        Column(lower, f"{path}lower", Look.LOWER),
+        Column(t("table.median"), f"{path}median", Look.RATE),
+        Column(upper, f"{path}upper", Look.RATE),
+    ]
+
+
+def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
+    """Instance (with its region where that is not `home`, with `clouds` always, and its cloud), GPU
+    and disk."""
+    return columns_of(
+        t,
+        (
+            "instance",
+            lambda spec: (
+                spec_name(spec)
+                if spec["region"] == home and not clouds
+                else f"{spec_name(spec)} {place_name(spec, clouds=clouds)}"
+            ),
+            Look.NAME,
+        ),
+        ("gpu", lambda spec: gpu_name(spec, t), Look.NAME),
+        (
+            "disk",
+            lambda spec: disk_name(
+                spec["disk"]["order"] if isinstance(spec["disk"], Mapping) else spec["disk"], t
+            ),
+            Look.LONG,
+        ),
+    )
+
+
+def cost_columns(t: Texts, path: str = "") -> list[Column]:
+    """The cost by samples, and what binds."""
+    return columns_of(
+        t,
+        ("per_million_samples", f"{path}usd_per_million_samples", Look.USD),
+        ("bound", lambda spec: stage_name(spec["bottleneck"], t)),
+    )
+
+
+def alternative_columns(t: Texts, home: str, confidence: float, *, clouds: bool) -> list[Column]:
+    """Of the document's specs that answer, in the region `home` where none is named."""
+    return [
+        *spec_columns(t, home, clouds=clouds),
+        *columns_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
+        *rate_columns(t, confidence, "predicted.throughput.")[:2],
+        *cost_columns(t, "cost."),
+    ]
+
+
+def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
+    """Of the document's `rejected`; the service's page has the same."""
+    return columns_of(
+        t,
+        ("instance", lambda record: type_name(record, clouds=clouds), Look.NAME),
+        ("per_hour", "usd_per_hour", Look.USD),
+        ("reason", lambda record: t.known("reason." + record["reason"], record["reason"]), Look.NAME),
+        ("detail", lambda record: translated(record["detail"], t)),
+    )
+
+
+def settings_columns(t: Texts) -> list[Column]:
+    """Of the document's `other_settings`; the service's page has the same."""
+    return [
+        Column(t("settings.change"), "change"),
+        Column(t("settings.gpu"), _gpu_gain),
+        Column(t("settings.whole"), _whole_gain),
+        Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t)),
+        Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
+    ]
+
+
+def _gpu_gain(setting: Record) -> str:
+    return f"{setting['gain']:.2f} ({setting['lower']:.2f}\u2013{setting['upper']:.2f})"
+
+
+def _whole_gain(setting: Record) -> str:
+    return f"{100 * (setting['throughput_gain'] - 1):+.0f}\u00a0%"

@@ -9,16 +9,11 @@ has an apostrophe in front.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from advisor.csv_cells import harmless
+from advisor.csv_cells import csv_of
 
-_LEADING = ("part", "workload", "item")
-_WHOLE = "report"
-_VALUE = "value"
 # Blocks of a section are parts of their own so deep; what lies deeper, or in an item of a list, is
 # told in its row.
 _PART_DEPTH = 2
@@ -36,18 +31,25 @@ class Row(NamedTuple):
 def report_csv(document: Mapping[str, Any]) -> str:
     """The whole document, a row an item; see above."""
     rows = list(report_rows(document))
-    columns = {name: at for at, name in enumerate(_columns(rows))}
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([harmless(name) for name in columns])
-    writer.writerows(_cells(row, columns) for row in rows)
-    return buffer.getvalue()
+    columns = dict.fromkeys(("part", "workload", "item"))
+    for row in rows:
+        columns |= dict.fromkeys(row.values)
+    records = [{"part": row.part, "workload": row.workload, "item": row.item, **row.values} for row in rows]
+    return csv_of(
+        [{name: _cell(value) for name, value in record.items()} for record in records], list(columns)
+    )
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else value
 
 
 def report_rows(document: Mapping[str, Any]) -> Iterator[Row]:
     """Rows in the document's order; those of the whole report have no workload."""
     whole = {name: value for name, value in document.items() if name != "workloads"}
-    yield from _item(whole, _WHOLE, "", "", "")
+    yield from _item(whole, "report", "", "", "")
     for workload in document["workloads"]:
         yield from _item(workload, "workload", "", workload["name"], "")
 
@@ -71,12 +73,12 @@ def _item(value: Mapping[str, Any], part: str, item: str, workload: str, path: s
 
 
 def _list(values: list[Any], path: str, item: str, workload: str) -> Iterator[Row]:
-    for place, value in enumerate(values):
-        at = f"{item}_{place}" if item else str(place)
+    for number, value in enumerate(values):
+        name = f"{item}_{number}" if item else str(number)
         if isinstance(value, Mapping):
-            yield from _item(value, path, at, workload, path)
+            yield from _item(value, path, name, workload, path)
         else:
-            yield Row(path, workload, at, {_VALUE: value})
+            yield Row(path, workload, name, {"value": value})
 
 
 def _flattened(value: Mapping[str, Any], *, deep: bool, before: str = "") -> Iterator[tuple[str, Any]]:
@@ -86,27 +88,3 @@ def _flattened(value: Mapping[str, Any], *, deep: bool, before: str = "") -> Ite
             yield from _flattened(inner, deep=deep, before=f"{before}{name}.")
         else:
             yield f"{before}{name}", inner
-
-
-def _columns(rows: list[Row]) -> list[str]:
-    names = dict.fromkeys(_LEADING)
-    for row in rows:
-        names.update(dict.fromkeys(row.values))
-    return list(names)
-
-
-def _cells(row: Row, columns: Mapping[str, int]) -> list[Any]:
-    """Cells of one line: most are empty."""
-    cells: list[Any] = [""] * len(columns)
-    cells[:3] = [row.part, harmless(row.workload), row.item]
-    for name, value in row.values.items():
-        cells[columns[name]] = _cell(value)
-    return cells
-
-
-def _cell(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return harmless(value)

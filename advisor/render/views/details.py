@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.domain import LIST
+from advisor.render.charts import curves_picture, how_known, memory_picture, price_picture, stages_picture
 from advisor.render.content import (
     Chart,
     Column,
@@ -21,24 +22,18 @@ from advisor.render.content import (
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import plain
-from advisor.render.sizing.columns import (
+from advisor.render.text import lower_name, upper_name
+from advisor.render.views.sentences import (
     alternative_columns,
     columns_of,
     cost_columns,
+    disk_name,
     rate_columns,
     rejected_columns,
     settings_columns,
     spec_columns,
+    stage_name,
 )
-from advisor.render.sizing.pictures import (
-    curves_picture,
-    how_known,
-    memory_picture,
-    price_picture,
-    stages_picture,
-)
-from advisor.render.sizing.sentences import disk_name, stage_name
-from advisor.render.text import lower_name, upper_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]

@@ -1,4 +1,5 @@
-"""The charts of a report as SVG, from the document alone, each with its numbers in words."""
+"""The charts of reports and of the service's page as SVG, from the document alone, each with its numbers
+in words."""
 
 from __future__ import annotations
 
@@ -6,8 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Accelerator
-from advisor.render.charts.panel import Panel, scale_of, within_reach
-from advisor.render.charts.paper import (
+from advisor.render.content import Chart, Mark
+from advisor.render.document_names import spec_name
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent
+from advisor.render.paper import (
     BLUE,
     FAINT,
     INK,
@@ -15,16 +19,16 @@ from advisor.render.charts.paper import (
     SMALL,
     VERMILION,
     WIDTH,
+    Panel,
     Paper,
     chart_of,
     no_link,
+    scale_of,
+    within_reach,
 )
-from advisor.render.content import Chart, Mark
-from advisor.render.document_names import spec_name
-from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, percent
-from advisor.render.sizing.sentences import stage_name, unit_name
+from advisor.render.phrases import count_text, seconds_text
 from advisor.render.text import shortened
+from advisor.render.views.sentences import stage_name, unit_name
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]
@@ -349,3 +353,56 @@ def _curve_alt(name: str, path: Sequence[tuple[float, Record]], rates: Sequence[
         least, most = format_rate(min(rates)), format_rate(max(rates))
         texts.append(t("curves.alt_measured", count=len(rates), least=least, most=most))
     return t("curves.alt", name=name, points=t.listed(texts)) + "."
+
+
+_FRONT_HEIGHT, _MARK_SIZE = 230.0, 6.0
+
+
+def front_picture(
+    front: Sequence[Record],
+    chosen: Record,
+    t: Texts,
+    width: float = WIDTH,
+    href: Callable[[Record], str] = no_link,
+) -> Chart:
+    """Time per output token over output tokens a second, one mark for each point of the front; a
+    point that breaks a limit is hollow, the recommended one red."""
+    points = [_point(record) for record in front]
+    mine = _point(chosen["serving"]["rates"])
+    paper = Paper(width, _FRONT_HEIGHT)
+    panel = Panel(
+        paper,
+        scale_of([rate for rate, _ in [*points, mine]], 44, width - 30),
+        scale_of([ms for _, ms in [*points, mine]], 46, _FRONT_HEIGHT - 32),
+    )
+    panel.frame(t("lm.front_x"), t("lm.front_y"), ticks=int(width / 80))
+    for answers, face in ((False, "#ffffff"), (True, BLUE)):
+        places = [one for record, one in zip(front, points, strict=True) if record["answers"] is answers]
+        if places:
+            paper.markers(panel.places(places), "s", colour=BLUE, face=face, size=_MARK_SIZE)
+    paper.markers(panel.places([mine]), "D", colour="#000000", face=VERMILION, size=_MARK_SIZE + 2)
+    (low, fast), (high, slow) = min(points), max(points)
+    alt = t(
+        "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}", high=format_rate(high)
+    )
+    marks = [
+        paper.mark(panel.x.at(x), panel.y.at(y), _point_text(record, t), href(record))
+        for record, (x, y) in zip(front, points, strict=True)
+    ]
+    return chart_of(paper, alt, marks)._replace(note=t("lm.front_note"))
+
+
+def _point_text(record: Record, t: Texts) -> str:
+    return t(
+        "lm.front_point",
+        runs=f"{record['replicas']} x TP{record['tensor_parallel']}",
+        flight=count_text(record["concurrency"]),
+        ttft=seconds_text(record["ttft_seconds"]["median"]),
+        tpot=seconds_text(record["tpot_seconds"]["median"]),
+        rate=format_rate(record["output_tokens_per_second"]["median"]),
+    )
+
+
+def _point(rates: Record) -> tuple[float, float]:
+    """Output tokens a second, and milliseconds per output token, in the median."""
+    return (rates["output_tokens_per_second"]["median"], 1000 * rates["tpot_seconds"]["median"])

@@ -1,1 +1,0 @@
-"""`advisor.report/1` as files: pure, each from the document alone."""
