@@ -27,8 +27,8 @@ from advisor.render.paper import (
     within_reach,
 )
 from advisor.render.phrases import count_text, seconds_text
+from advisor.render.sentences import stage_name, unit_name
 from advisor.render.text import shortened
-from advisor.render.views.sentences import stage_name, unit_name
 from advisor.units import format_mib, format_rate, format_target, format_usd
 
 Record = Mapping[str, Any]

@@ -22,8 +22,7 @@ from advisor.render.content import (
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import plain
-from advisor.render.text import lower_name, upper_name
-from advisor.render.views.sentences import (
+from advisor.render.sentences import (
     alternative_columns,
     columns_of,
     cost_columns,
@@ -34,6 +33,7 @@ from advisor.render.views.sentences import (
     spec_columns,
     stage_name,
 )
+from advisor.render.text import lower_name, upper_name
 from advisor.units import format_mib, format_rate, format_usd
 
 Record = Mapping[str, Any]

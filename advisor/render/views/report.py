@@ -30,9 +30,7 @@ from advisor.render.document_names import covers_clouds, place_name, spec_name, 
 from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
-from advisor.render.text import lower_name, upper_name
-from advisor.render.views.details import Room, details, notes_parts, place_parts, price_part
-from advisor.render.views.sentences import (
+from advisor.render.sentences import (
     answer_sentences,
     asked_sentence,
     borderline_sentence,
@@ -47,6 +45,8 @@ from advisor.render.views.sentences import (
     totals_sentence,
     unit_name,
 )
+from advisor.render.text import lower_name, upper_name
+from advisor.render.views.details import Room, details, notes_parts, place_parts, price_part
 from advisor.units import format_hours, format_rate, format_usd
 
 Record = Mapping[str, Any]

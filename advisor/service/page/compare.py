@@ -19,8 +19,8 @@ from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.phrases import seconds_text
+from advisor.render.sentences import columns_of, rate_columns
 from advisor.render.text import lower_name, upper_name
-from advisor.render.views.sentences import columns_of, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
     LANGUAGE_USUAL,

@@ -16,7 +16,7 @@ from advisor.questions.values import Curve
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
-from advisor.render.views.sentences import rate_columns
+from advisor.render.sentences import rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, workload_fields
 from advisor.service.page.specs import (

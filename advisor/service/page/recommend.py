@@ -26,6 +26,14 @@ from advisor.render.exporting import FORMATS as EXPORTS
 from advisor.render.exporting.serving import FORMATS as SERVING_EXPORTS
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
+from advisor.render.sentences import (
+    alternative_columns,
+    borderline_sentence,
+    by_price,
+    price_call_leaves,
+    rejected_columns,
+    settings_columns,
+)
 from advisor.render.text import lower_name
 from advisor.render.views.report import (
     MOST_REJECTED,
@@ -35,14 +43,6 @@ from advisor.render.views.report import (
     span_text,
     spec_facts,
     steps_parts,
-)
-from advisor.render.views.sentences import (
-    alternative_columns,
-    borderline_sentence,
-    by_price,
-    price_call_leaves,
-    rejected_columns,
-    settings_columns,
 )
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame

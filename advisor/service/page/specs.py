@@ -15,8 +15,8 @@ from advisor.render.facts import Drawn, drawn_rows
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.paper import WIDTH
+from advisor.render.sentences import by_price, rate_columns
 from advisor.render.text import lower_name, upper_name
-from advisor.render.views.sentences import by_price, rate_columns
 from advisor.service.page.frame import Frame
 from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 

@@ -7,9 +7,9 @@ from advisor.render.document import recommendation_document
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import generation_document
+from advisor.render.sentences import alternative_columns, borderline_sentence, rejected_columns
 from advisor.render.tables import recommendation_markdown
 from advisor.render.views.report import language_parts
-from advisor.render.views.sentences import alternative_columns, borderline_sentence, rejected_columns
 from tests.advisor.render.language_answers import generation_recommendation
 from tests.advisor.render.test_price_calls import SOURCES
 from tests.builders import close_call, recommendation

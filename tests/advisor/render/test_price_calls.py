@@ -11,8 +11,8 @@ from advisor.render.content import English
 from advisor.render.document import Sources, plain, recommendation_document
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.price_doubt import price_doubt_block, price_lines, resting_lines
+from advisor.render.sentences import price_call_leaves
 from advisor.render.views.network import LINES, recommendation_text
-from advisor.render.views.sentences import price_call_leaves
 from advisor.units import format_usd
 from tests.advisor.render import language_answers
 from tests.builders import PRICED, candidate, close_call, recommendation, rejected

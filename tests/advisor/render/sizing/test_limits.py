@@ -6,7 +6,7 @@ import pytest
 
 from advisor.render.formats import report_html, report_markdown
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
-from advisor.render.views.sentences import answer_sentences, asked_sentence
+from advisor.render.sentences import answer_sentences, asked_sentence
 from tests.advisor.render.sizing.reports import golden_report, validator
 
 LIMITS = {
