@@ -43,9 +43,13 @@ _CLOSE = 0.02
 
 def bundle(files: Sequence[Path]) -> int:
     """Make the campaigns' rows the ones in the checkout; returns how many."""
-    found = {one.trial.trial_id: one for file in files for one in measurements_from(file)}
-    kept = [_compact(one) for one in found.values() if one.status is Status.OK]
-    rows = sorted((measurement_to_dict(one) for one in kept), key=lambda row: str(row["trial_id"]))
+    by_trial = {
+        measurement.trial.trial_id: measurement for file in files for measurement in measurements_from(file)
+    }
+    kept = [_compact(measurement) for measurement in by_trial.values() if measurement.status is Status.OK]
+    rows = sorted(
+        (measurement_to_dict(measurement) for measurement in kept), key=lambda row: str(row["trial_id"])
+    )
     ROWS.write_text("".join(json.dumps(row, separators=(",", ":")) + "\n" for row in rows))
     return len(rows)
 
@@ -66,21 +70,21 @@ def cpu_rows(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """Steps that ended well, of networks whose operations are known, in fp32."""
     names = set(bundled_networks().names)
     return [
-        _row(one, mean_step_seconds(one.step_seconds))
-        for one in measurements
-        if one.status is Status.OK
-        and one.trial.workload.precision is Precision.FP32
-        and one.trial.workload.network in names
+        _row(measurement, mean_step_seconds(measurement.step_seconds))
+        for measurement in measurements
+        if measurement.status is Status.OK
+        and measurement.trial.workload.precision is Precision.FP32
+        and measurement.trial.workload.network in names
     ]
 
 
 def _of_sweep(measurements: Iterable[Measurement]) -> list[MeasuredStep]:
     """One row of trials that differ in their disk alone."""
     found: dict[tuple[object, ...], list[MeasuredStep]] = {}
-    for one in measurements:
-        rate = measured_cpu_rate(one)
-        if rate is not None and one.status is Status.OK and one.trial.resources.vcpus >= 1:
-            row = _row(one, one.trial.workload.batch_size / rate)
+    for measurement in measurements:
+        rate = measured_cpu_rate(measurement)
+        if rate is not None and measurement.status is Status.OK and measurement.trial.resources.vcpus >= 1:
+            row = _row(measurement, measurement.trial.workload.batch_size / rate)
             step = row.cell.step
             found.setdefault((row.cell.network, step.batch_size, step.conditions), []).append(row)
     return [
@@ -97,13 +101,15 @@ def _row(measurement: Measurement, seconds: float) -> MeasuredStep:
     return MeasuredStep(cell, seconds, ROW_SIGMA, "cpu_steps", facts.family, True)
 
 
-def _compact(one: Measurement) -> Measurement:
+def _compact(measurement: Measurement) -> Measurement:
     """Without places and names of hosts, and with as many steps as tell their spread."""
-    environment = {name: value for name, value in one.environment.items() if name not in _DROPPED}
-    network = one.trial.workload.network.removeprefix(_FILE_OF_CLASSIFIERS)
-    trial = replace(one.trial, workload=replace(one.trial.workload, network=network))
-    steps = tuple(round(seconds, 6) for seconds in one.step_seconds[-_MOST_STEPS:])
-    return replace(one, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment)
+    environment = {name: value for name, value in measurement.environment.items() if name not in _DROPPED}
+    network = measurement.trial.workload.network.removeprefix(_FILE_OF_CLASSIFIERS)
+    trial = replace(measurement.trial, workload=replace(measurement.trial.workload, network=network))
+    steps = tuple(round(seconds, 6) for seconds in measurement.step_seconds[-_MOST_STEPS:])
+    return replace(
+        measurement, trial=trial, step_seconds=steps, warmup_step_seconds=(), environment=environment
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -124,10 +130,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def is_same(one: CpuStepTimes, other: CpuStepTimes) -> bool:
+def is_same(first: CpuStepTimes, other: CpuStepTimes) -> bool:
     """Whether they tell the same, but for what the sums of another CPU's BLAS end a search off."""
-    means = one.posterior.mean, other.posterior.mean
-    alike = one.posterior.names == other.posterior.names and one.networks == other.networks
+    means = first.posterior.mean, other.posterior.mean
+    alike = first.posterior.names == other.posterior.names and first.networks == other.networks
     return alike and bool(np.allclose(*means, rtol=0, atol=_CLOSE))
 
 

@@ -30,7 +30,7 @@ from msgspec.structs import replace
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Market
-from benchmarks.truth.asking import Answer, Asked, RefusalError
+from benchmarks.truth.asking import Answer, RefusalError, ScoredModel
 from benchmarks.truth.refits import Without, conditioned, refits
 from benchmarks.truth.rows import Row, read_rows
 
@@ -80,7 +80,7 @@ class Question(Struct, frozen=True):
     @property
     def best(self) -> Candidate | None:
         """The cheapest that was measured to reach it."""
-        return next((one for one in self.candidates if one.measured >= self.target), None)
+        return next((candidate for candidate in self.candidates if candidate.measured >= self.target), None)
 
     def once_measured(self, tried: Candidate) -> Question:
         """The same question with what the trial told."""
@@ -106,24 +106,24 @@ def with_one_trial(question: Question) -> Choice:
     the cheapest is chosen that reaches it, of what is known now.
     """
     target = question.target
-    tried = next((one for one in question.candidates if one.chance(target) >= 0.5), None)
-    tried = tried or max(question.candidates, key=lambda one: one.chance(target))
+    tried = next((candidate for candidate in question.candidates if candidate.chance(target) >= 0.5), None)
+    tried = tried or max(question.candidates, key=lambda candidate: candidate.chance(target))
     sure = _cheapest_sure(question)
     if (tried is sure and tried.chance(target) >= _SURE) or not tried.chance(target):
         return Choice(sure)
-    for one in question.once_measured(tried).candidates:
-        reaches = one.measured >= target if one.gpu == tried.gpu else one.surely(target)
+    for candidate in question.once_measured(tried).candidates:
+        reaches = candidate.measured >= target if candidate.gpu == tried.gpu else candidate.surely(target)
         if reaches:
-            return Choice(_same(question, one), 1)
+            return Choice(_same(question, candidate), 1)
     return Choice(None, 1)
 
 
-def _same(question: Question, candidate: Candidate) -> Candidate:
-    return next(one for one in question.candidates if one.gpu == candidate.gpu)
+def _same(question: Question, wanted: Candidate) -> Candidate:
+    return next(candidate for candidate in question.candidates if candidate.gpu == wanted.gpu)
 
 
 def _cheapest_sure(question: Question) -> Candidate | None:
-    return next((one for one in question.candidates if one.surely(question.target)), None)
+    return next((candidate for candidate in question.candidates if candidate.surely(question.target)), None)
 
 
 def figures(questions: Sequence[Question], choices: Sequence[Choice]) -> dict[str, float]:
@@ -142,7 +142,7 @@ def figures(questions: Sequence[Question], choices: Sequence[Choice]) -> dict[st
         "met_percent": _percent(met),
         "overspend_percent": _percent(over),
         "nothing_chosen_percent": _percent([chosen is None for _, chosen in pairs]),
-        "trials_per_question": round(sum(one.trials for one in choices) / len(choices), 3),
+        "trials_per_question": round(sum(choice.trials for choice in choices) / len(choices), 3),
     }
 
 
@@ -150,16 +150,16 @@ def _percent(values: Sequence[float]) -> float:
     return round(100 * sum(values) / len(values), 2) if values else math.nan
 
 
-def questions_of(rows: Sequence[Row], asked: Asked) -> list[Question]:
+def questions_of(rows: Sequence[Row], scored_model: ScoredModel) -> list[Question]:
     """All questions that the rows answer, without a prediction yet."""
     prices = single_gpu_prices()
     cells: dict[tuple[str, ...], dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         try:
-            _, gpu = asked.cell(row)
+            _, gpu = scored_model.cell(row)
         except RefusalError:
             continue
-        usd = _price(asked, row.gpu, prices)
+        usd = _price(scored_model, row.gpu, prices)
         if usd:
             cells[_cell(row)][gpu.name].append(Candidate(gpu.name, usd, row.samples_per_second, None, row))
     return [question for cell in cells.values() for question in _questions(cell)]
@@ -169,14 +169,14 @@ class Predictor:
     """Answers questions by the step times that ship, or each candidate by a fit without its
     network or GPU; a trial conditions them."""
 
-    def __init__(self, asked: Asked, questions: Sequence[Question], without: str | None) -> None:
+    def __init__(self, scored_model: ScoredModel, questions: Sequence[Question], without: str | None) -> None:
         """`without`: 'network', 'gpu' or None."""
-        self._asked = asked
-        rows = list(dict.fromkeys(one.row for each in questions for one in each.candidates))
-        self._times = dict.fromkeys(rows, asked.model.step_times)
+        self._scored_model = scored_model
+        rows = list(dict.fromkeys(candidate.row for each in questions for candidate in each.candidates))
+        self._times = dict.fromkeys(rows, scored_model.model.step_times)
         if without:
-            for places, times in refits(asked, rows, Without(without)):
-                self._times.update((rows[place], times) for place in places)
+            for indices, times in refits(scored_model, rows, Without(without)):
+                self._times.update((rows[index], times) for index in indices)
         self._told: dict[tuple[Row, Row | None, float], Answer | None] = {}
 
     def answered(self, question: Question) -> Question:
@@ -187,16 +187,16 @@ class Predictor:
         )
 
     def _all(self, candidates: Sequence[Candidate], tried: Candidate | None) -> tuple[Candidate, ...]:
-        return tuple(replace(one, answer=self._answer(one, tried)) for one in candidates)
+        return tuple(replace(candidate, answer=self._answer(candidate, tried)) for candidate in candidates)
 
-    def _answer(self, one: Candidate, tried: Candidate | None) -> Answer | None:
-        key = (one.row, tried.row if tried else None, tried.measured if tried else 0.0)
+    def _answer(self, candidate: Candidate, tried: Candidate | None) -> Answer | None:
+        key = (candidate.row, tried.row if tried else None, tried.measured if tried else 0.0)
         if key not in self._told:
-            times = self._times[one.row]
+            times = self._times[candidate.row]
             if tried:
                 seconds = tried.row.batch_size / tried.measured
-                times = conditioned(self._asked, [replace(tried.row, seconds=seconds)], times)
-            (answer,) = self._asked.rates([one.row], times)
+                times = conditioned(self._scored_model, [replace(tried.row, seconds=seconds)], times)
+            (answer,) = self._scored_model.rates([candidate.row], times)
             self._told[key] = None if isinstance(answer, str) else answer
         return self._told[key]
 
@@ -217,13 +217,21 @@ def _cell(row: Row) -> tuple[str, ...]:
 def _questions(cell: Mapping[str, Sequence[Candidate]]) -> list[Question]:
     """Where a GPU was measured several times, its median counts."""
     candidates = [
-        Candidate(same[0].gpu, same[0].usd_per_hour, median(one.measured for one in same), None, same[0].row)
+        Candidate(
+            same[0].gpu,
+            same[0].usd_per_hour,
+            median(candidate.measured for candidate in same),
+            None,
+            same[0].row,
+        )
         for same in cell.values()
     ]
     if len(candidates) < 2:
         return []
-    by_price = tuple(sorted(candidates, key=lambda one: (one.usd_per_hour, one.gpu)))
-    return [Question(by_price, fraction * one.measured) for one in by_price for fraction in FRACTIONS]
+    by_price = tuple(sorted(candidates, key=lambda candidate: (candidate.usd_per_hour, candidate.gpu)))
+    return [
+        Question(by_price, fraction * candidate.measured) for candidate in by_price for fraction in FRACTIONS
+    ]
 
 
 def single_gpu_prices() -> dict[str, float]:
@@ -235,22 +243,22 @@ def single_gpu_prices() -> dict[str, float]:
     return {name: usd_per_gpu_hour(offer) for name, offer in {**every, **single}.items()}
 
 
-def _price(asked: Asked, name: str, prices: Mapping[str, float]) -> float | None:
+def _price(scored_model: ScoredModel, name: str, prices: Mapping[str, float]) -> float | None:
     """Of the very card, or else of the cheapest of its chip."""
-    sheet = asked.sheet_name(name)
+    sheet = scored_model.sheet_name(name)
     if sheet is None or sheet in prices:
         return prices.get(sheet or "")
-    alike = [usd for sold, usd in prices.items() if asked.chip(sold) == asked.chip(name)]
+    alike = [usd for sold, usd in prices.items() if scored_model.chip(sold) == scored_model.chip(name)]
     return min(alike, default=None)
 
 
 def decisions(rows: Sequence[Row], without: str | None) -> dict[str, Any]:
     """The benchmark's document."""
-    asked = Asked()
-    found = questions_of(rows, asked)
+    scored_model = ScoredModel()
+    found = questions_of(rows, scored_model)
     random.Random(_SEED).shuffle(found)
     drawn = found[:QUESTIONS]
-    predictor = Predictor(asked, drawn, without)
+    predictor = Predictor(scored_model, drawn, without)
     drawn = [predictor.answered(question) for question in drawn]
     document: dict[str, Any] = {
         "schema": SCHEMA,

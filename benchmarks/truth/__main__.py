@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.truth import gains
-from benchmarks.truth.asking import Asked, groups
+from benchmarks.truth.asking import ScoredModel, groups
 from benchmarks.truth.language.__main__ import main as language
 from benchmarks.truth.refits import KEEPS, KINDS, Without, answers_of
 from benchmarks.truth.rows import Row, read_rows
@@ -50,11 +50,11 @@ class Scores(NamedTuple):
 
 def scores(rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9) -> Scores:
     """Every row asked; what a refit leaves out does not concern peaks of memory."""
-    asked = Asked(confidence=confidence)
+    scored_model = ScoredModel(confidence=confidence)
     refused = Counter(row for row in rows if isinstance(row, str))
-    told = [row for row in rows if isinstance(row, Row)]
-    steps = [row for row in told if row.seconds is not None]
-    answers = answers_of(asked, steps, without) if without else asked.rates(steps)
+    known_rows = [row for row in rows if isinstance(row, Row)]
+    steps = [row for row in known_rows if row.seconds is not None]
+    answers = answers_of(scored_model, steps, without) if without else scored_model.rates(steps)
     scored, unknown = [], Counter[str]()
     for row, answer in zip(steps, answers, strict=True):
         if isinstance(answer, str):
@@ -62,8 +62,8 @@ def scores(rows: Sequence[Row | str], without: Without | None = None, confidence
             if "unknown" in answer:
                 unknown[f"{answer}: {_name_of(row, answer)}"] += 1
         else:
-            scored.append(Scored(groups(asked, row), row.samples_per_second, answer))
-    peaks = [] if without else _peaks(asked, [row for row in told if row.memory_mib], refused)
+            scored.append(Scored(groups(scored_model, row), row.samples_per_second, answer))
+    peaks = [] if without else _peaks(scored_model, [row for row in known_rows if row.memory_mib], refused)
     return Scores(len(rows), without, confidence, scored, peaks, refused, unknown)
 
 
@@ -88,13 +88,13 @@ def _name_of(row: Row, answer: str) -> str:
     return row.gpu if answer.startswith("GPU") else row.network
 
 
-def _peaks(asked: Asked, rows: Sequence[Row], refused: Counter[str]) -> list[Scored]:
+def _peaks(scored_model: ScoredModel, rows: Sequence[Row], refused: Counter[str]) -> list[Scored]:
     found = []
-    for row, answer in zip(rows, asked.peaks(rows), strict=True):
+    for row, answer in zip(rows, scored_model.peaks(rows), strict=True):
         if isinstance(answer, str):
             refused[answer] += 1
         else:
-            found.append(Scored(groups(asked, row), row.memory_mib or 0.0, answer))
+            found.append(Scored(groups(scored_model, row), row.memory_mib or 0.0, answer))
     return found
 
 

@@ -39,7 +39,7 @@ class RefusalError(Exception):
     """Why a row cannot be asked."""
 
 
-class Asked:
+class ScoredModel:
     """A model, asked as `advisor predict` asks it; rows it cannot answer are told in words."""
 
     def __init__(self, model: PerformanceModel | None = None, confidence: float = 0.9) -> None:
@@ -55,26 +55,26 @@ class Asked:
         found: list[Answer | str] = [""] * len(rows)
         alike: dict[tuple[str, str, str], list[int]] = defaultdict(list)
         cells: dict[int, tuple[Workload, Gpu]] = {}
-        for place, row in enumerate(rows):
+        for index, row in enumerate(rows):
             try:
-                cells[place] = self.cell(row)
-                alike[row.network, row.input, row.task].append(place)
+                cells[index] = self.cell(row)
+                alike[row.network, row.input, row.task].append(index)
             except RefusalError as refusal:
-                found[place] = str(refusal)
-        for places in alike.values():
-            told = self._told([cells[place] for place in places], times or self.model.step_times)
-            for place, answer in zip(places, told, strict=True):
-                found[place] = answer
+                found[index] = str(refusal)
+        for indices in alike.values():
+            predicted = self._answers([cells[index] for index in indices], times or self.model.step_times)
+            for index, answer in zip(indices, predicted, strict=True):
+                found[index] = answer
         return found
 
-    def _told(self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes) -> Sequence[Answer | str]:
+    def _answers(self, cells: Sequence[tuple[Workload, Gpu]], times: StepTimes) -> Sequence[Answer | str]:
         """What `PerformanceModel.predict_gpu` tells, of several GPUs in one call."""
         try:
             rates = times.rates(cells, self.model.table, self.confidence)
         except AdvisorError as error:
             return [_reason(error)] * len(cells)
-        told = [alone(rate, self.confidence) for rate in rates]
-        return [Answer(one.lower, one.median, one.upper) for one in told]
+        predicted = [alone(rate, self.confidence) for rate in rates]
+        return [Answer(one.lower, one.median, one.upper) for one in predicted]
 
     def cell(self, row: Row) -> tuple[Workload, Gpu]:
         """The row as a question. Raises `RefusalError` where it cannot be one."""
@@ -127,12 +127,12 @@ class Asked:
             conditions = Conditions(
                 task=workload.task, batch_size=workload.batch_size, precision=workload.precision
             )
-            told = gpu_peak(bundled_profile(facts.name, facts.input), conditions, self.confidence)
+            predicted = gpu_peak(bundled_profile(facts.name, facts.input), conditions, self.confidence)
         except RefusalError as refusal:
             return f"memory: {refusal}"
         except AdvisorError as error:
             return f"memory: {_reason(error)}"
-        return Answer(told.lower_mib, told.median_mib, told.upper_mib)
+        return Answer(predicted.lower_mib, predicted.median_mib, predicted.upper_mib)
 
     def gpu(self, name: str) -> Gpu:
         """The data sheet that a table's name of a GPU means; of several, the usual one."""
@@ -176,29 +176,29 @@ def _reason(error: AdvisorError) -> str:
     return re.split(r"['(;:,]", str(error))[0].strip()
 
 
-def is_gpu_bound(asked: Asked, row: Row) -> bool:
+def is_gpu_bound(scored_model: ScoredModel, row: Row) -> bool:
     """Whether a step takes longer than launching its kernels, one by one, on a slow host."""
-    facts = asked.facts(row)
+    facts = scored_model.facts(row)
     rows = facts.kernels.get(Task(row.task)) if facts else None
     if rows is None or row.seconds is None:
         return True
     return row.seconds > _LAUNCH_SECONDS * float(rows["count"].sum(dtype=float))
 
 
-def groups(asked: Asked, row: Row) -> dict[str, str]:
+def groups(scored_model: ScoredModel, row: Row) -> dict[str, str]:
     """What the row belongs to, by each kind of group. Cards of one chip are one GPU."""
-    facts = asked.facts(row)
+    facts = scored_model.facts(row)
     found = _groups(
         facts.key if facts else row.network,
         facts.family if facts else "unknown",
         row.precision,
         row.task,
-        _gpu(asked, row.gpu) or row.gpu,
+        _gpu(scored_model, row.gpu) or row.gpu,
     )
     found["cell"] += f" {facts.input_bytes:g}" if facts else f" {row.input}"
     found["batch"] = f"{found['cell']} @ {row.batch_size}"
     found["source"] = _source(row.source)
-    found["bound"] = "GPU" if is_gpu_bound(asked, row) else "host"
+    found["bound"] = "GPU" if is_gpu_bound(scored_model, row) else "host"
     return found
 
 
@@ -233,8 +233,8 @@ def _source(name: str) -> str:
     return name.partition("-v")[0] if name.startswith("mlperf") else name
 
 
-def _gpu(asked: Asked, name: str) -> Gpu | None:
+def _gpu(scored_model: ScoredModel, name: str) -> Gpu | None:
     try:
-        return asked.gpu(name)
+        return scored_model.gpu(name)
     except RefusalError:
         return None

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from advisor.models.performance.settings import gains_of
 from advisor.models.performance.step_times import StepTimes
-from benchmarks.truth.asking import Asked, RefusalError
+from benchmarks.truth.asking import RefusalError, ScoredModel
 from benchmarks.truth.refits import Without, refits
 from benchmarks.truth.rows import Row
 
@@ -57,7 +57,7 @@ class Pair(NamedTuple):
     gain: float
 
 
-class Told(NamedTuple):
+class ScoredPair(NamedTuple):
     """A pair beside the gain that was told: logs of the truth, the median and the bounds."""
 
     pair: Pair
@@ -93,44 +93,48 @@ def gains(
     rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
 ) -> dict[str, Any]:
     """`advisor.truth-gains/1`: figures by change, and by change and card."""
-    pairs, asked = pairs_of([row for row in rows if isinstance(row, Row)]), Asked()
-    told: list[Told] = []
+    pairs, scored_model = pairs_of([row for row in rows if isinstance(row, Row)]), ScoredModel()
+    scored_pairs: list[ScoredPair] = []
     if without is None:
-        told = _told(asked, pairs, asked.model.step_times, confidence)
+        scored_pairs = _scored_pairs(scored_model, pairs, scored_model.model.step_times, confidence)
     else:
-        for places, times in refits(asked, [pair.before for pair in pairs], without):
-            told += _told(asked, [pairs[place] for place in places], times, confidence)
+        for indices, times in refits(scored_model, [pair.before for pair in pairs], without):
+            scored_pairs += _scored_pairs(
+                scored_model, [pairs[index] for index in indices], times, confidence
+            )
     return {
         "schema": SCHEMA,
         "refit_without": str(without) if without else None,
         "confidence": confidence,
         "pairs": len(pairs),
-        "answered": len(told),
-        "groups": _groups(told),
+        "answered": len(scored_pairs),
+        "groups": _groups(scored_pairs),
     }
 
 
-def _told(asked: Asked, pairs: Iterable[Pair], times: StepTimes, confidence: float) -> list[Told]:
+def _scored_pairs(
+    scored_model: ScoredModel, pairs: Iterable[Pair], times: StepTimes, confidence: float
+) -> list[ScoredPair]:
     found = []
     for pair in pairs:
         try:
-            (workload, gpu), (changed, _) = asked.cell(pair.before), asked.cell(pair.after)
+            (workload, gpu), (changed, _) = scored_model.cell(pair.before), scored_model.cell(pair.after)
         except RefusalError:
             continue
-        facts = asked.facts(pair.before)
+        facts = scored_model.facts(pair.before)
         assert facts is not None
         (gain,) = gains_of(times, workload, [changed], gpu, facts, confidence)
         if gain is None:
             continue
         factor = gain.factor
         logs = (math.log(one) for one in (pair.gain, factor.median, factor.lower, factor.upper))
-        found.append(Told(pair, *logs))
+        found.append(ScoredPair(pair, *logs))
     return found
 
 
-def _groups(told: Sequence[Told]) -> list[dict[str, Any]]:
-    groups: dict[tuple[str, str], list[Told]] = defaultdict(list)
-    for one in told:
+def _groups(scored_pairs: Sequence[ScoredPair]) -> list[dict[str, Any]]:
+    groups: dict[tuple[str, str], list[ScoredPair]] = defaultdict(list)
+    for one in scored_pairs:
         task, gpu = one.pair.before.task, one.pair.before.gpu
         for group in ("all", task, f"{task} on {gpu}, {one.pair.after.precision}"):
             groups[one.pair.change, group].append(one)
@@ -140,10 +144,10 @@ def _groups(told: Sequence[Told]) -> list[dict[str, Any]]:
     ]
 
 
-def _figures(told: Sequence[Told]) -> dict[str, float | int]:
-    measured, median, lower, upper = np.array([one[1:] for one in told]).T
+def _figures(scored_pairs: Sequence[ScoredPair]) -> dict[str, float | int]:
+    measured, median, lower, upper = np.array([one[1:] for one in scored_pairs]).T
     return {
-        "n": len(told),
+        "n": len(scored_pairs),
         "median_gain_percent": _percent(np.median(measured)),
         **_errors("", median - measured),
         **_errors("always_the_median_", np.median(measured) - measured),

@@ -153,10 +153,10 @@ def _group(document: Mapping[str, Any], by: str, name: str) -> Mapping[str, Any]
 def _refused(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     document = documents.get("whole")
     if document:
-        told = ", ".join(f"{reason} {count:,}" for reason, count in document["refused"].items())
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in document["refused"].items())
         yield (
             f"Of {document['rows']:,} rows {document['answered']:,} are answered; the others, by "
-            f"reason: {told}."
+            f"reason: {reasons}."
         )
 
 
@@ -202,13 +202,13 @@ def _gains(documents: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _gain(group: Mapping[str, Any]) -> str:
-    told, same = (
+    gain, same = (
         f"{group[f'{who}mean_percent']:g} / {group[f'{who}median_percent']:g}"
         for who in ("", "always_the_median_")
     )
     return (
         f"{group['change']}, {group['group']} | {group['n']:,} | "
-        f"{group['median_gain_percent']:+g} % | {told} | {same} | "
+        f"{group['median_gain_percent']:+g} % | {gain} | {same} | "
         f"{group['lower_held_percent']:g} | {group['covered_percent']:g}"
     )
 

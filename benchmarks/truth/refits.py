@@ -21,7 +21,7 @@ from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance.step_times import StepTimes
 from advisor.models.performance.step_times_file import bundled_step_times
 from benchmarks.bundled_model import measured_steps
-from benchmarks.truth.asking import Answer, Asked, RefusalError, groups, groups_of_fit
+from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, groups, groups_of_fit
 from benchmarks.truth.rows import Row
 
 # What may be left out; `family+gpu` is both at once, `batch` one batch size of a measured cell.
@@ -94,7 +94,7 @@ def _taught() -> _Taught:
         kernels,
         keys,
         [groups_of_fit(row) for row in kernels],
-        [one for one, row in zip(keys, rows, strict=True) if row.is_pytorch],
+        [row_keys for row_keys, row in zip(keys, rows, strict=True) if row.is_pytorch],
     )
 
 
@@ -118,40 +118,40 @@ def refitted(fold: Fold, keep_kernels: bool = False) -> StepTimes:
 class Refit(NamedTuple):
     """Step times, and the places of the rows that are new to them."""
 
-    places: list[int]
+    indices: list[int]
     times: StepTimes
 
 
-def refits(asked: Asked, rows: Sequence[Row], without: Without) -> Iterator[Refit]:
+def refits(scored_model: ScoredModel, rows: Sequence[Row], without: Without) -> Iterator[Refit]:
     """Every fit that leaves out some of the rows. What no row of the fit has cannot be left out:
     the shipped step times answer."""
-    keys = [groups(asked, row) for row in rows]
-    known = {one[without.kind] for one in _taught().keys}
-    new = [place for place, one in enumerate(keys) if one[without.kind] not in known]
+    keys = [groups(scored_model, row) for row in rows]
+    known = {row_keys[without.kind] for row_keys in _taught().keys}
+    new = [index for index, row_keys in enumerate(keys) if row_keys[without.kind] not in known]
     if new and without.kind not in ("batch", "family+gpu") and not without.keep:
-        yield Refit(new, asked.model.step_times)
+        yield Refit(new, scored_model.model.step_times)
     folds = folds_of(_taught().pytorch, without)
     for number, fold in enumerate(folds, 1):
-        places = [place for place, one in enumerate(keys) if fold.scores(one)]
-        if places:
+        indices = [index for index, row_keys in enumerate(keys) if fold.scores(row_keys)]
+        if indices:
             some = {kind: sorted(values)[:3] for kind, values in fold.values.items()}
-            sys.stderr.write(f"fit {number} of {len(folds)}: {len(places)} rows without {some}\n")
-            yield Refit(places, refitted(fold, keep_kernels=without.keep == "kernels"))
+            sys.stderr.write(f"fit {number} of {len(folds)}: {len(indices)} rows without {some}\n")
+            yield Refit(indices, refitted(fold, keep_kernels=without.keep == "kernels"))
 
 
-def answers_of(asked: Asked, rows: Sequence[Row], without: Without) -> list[Answer | str]:
+def answers_of(scored_model: ScoredModel, rows: Sequence[Row], without: Without) -> list[Answer | str]:
     """Each row's answer by a fit without the row's own group, or why there is none."""
     found: list[Answer | str] = ["nothing to score it by"] * len(rows)
-    for places, times in refits(asked, rows, without):
-        test = [rows[place] for place in places]
+    for indices, times in refits(scored_model, rows, without):
+        test = [rows[index] for index in indices]
         if without.anchor:
-            told = anchored(asked, test, times)
+            answers_here = anchored(scored_model, test, times)
         elif without.keep == "probes":
-            told = probed(asked, test, times)
+            answers_here = probed(scored_model, test, times)
         else:
-            told = asked.rates(test, times)
-        for place, answer in zip(places, told, strict=True):
-            found[place] = answer
+            answers_here = scored_model.rates(test, times)
+        for index, answer in zip(indices, answers_here, strict=True):
+            found[index] = answer
     return found
 
 
@@ -160,20 +160,20 @@ def folds_of(keys: Sequence[Mapping[str, str]], without: Without) -> list[Fold]:
     if without.kind == "batch":
         return _batch_folds(keys)
     if without.kind == "family+gpu":
-        families = _values([one["family"] for one in keys], "family")
-        gpus = _values([one["gpu"] for one in keys], "gpu")
+        families = _values([row_keys["family"] for row_keys in keys], "family")
+        gpus = _values([row_keys["gpu"] for row_keys in keys], "gpu")
         return [
             Fold({"family": families[number % len(families)], "gpu": gpu}) for number, gpu in enumerate(gpus)
         ]
-    kept = [one for one in keys if _is_scored(one, without)]
-    values = _values([one[without.kind] for one in kept], without.kind)
-    return [Fold({without.kind: one}) for one in values]
+    kept = [row_keys for row_keys in keys if _is_scored(row_keys, without)]
+    values = _values([row_keys[without.kind] for row_keys in kept], without.kind)
+    return [Fold({without.kind: names}) for names in values]
 
 
 def _is_scored(keys: Mapping[str, str], without: Without) -> bool:
     """Whether the GPU has kernels, or rows in another precision, where that is the question."""
     if without.keep == "kernels":
-        return keys["gpu"] in {one["gpu"] for one in _taught().kernel_keys}
+        return keys["gpu"] in {row_keys["gpu"] for row_keys in _taught().kernel_keys}
     if without.kind == "gpu+precision":
         return keys["gpu"] in _gpus_in_both_precisions()
     return True
@@ -181,7 +181,7 @@ def _is_scored(keys: Mapping[str, str], without: Without) -> bool:
 
 @cache
 def _gpus_in_both_precisions() -> frozenset[str]:
-    found = {(one["gpu"], one["gpu+precision"]) for one in _taught().pytorch}
+    found = {(row_keys["gpu"], row_keys["gpu+precision"]) for row_keys in _taught().pytorch}
     counts = Counter(gpu for gpu, _ in found)
     return frozenset(gpu for gpu, count in counts.items() if count > 1)
 
@@ -194,50 +194,52 @@ def _values(names: Sequence[str], kind: str) -> list[frozenset[str]]:
     random.Random(_SEED).shuffle(rest)
     shares: list[list[str]] = [[] for _ in range(min(1 if alone else _FOLDS, len(rest)))]
     # The largest groups first, each to the share that has the fewest rows.
-    for name in sorted(rest, key=lambda one: -counts[one]):
-        min(shares, key=lambda share: sum(counts[one] for one in share)).append(name)
+    for name in sorted(rest, key=lambda key: -counts[key]):
+        min(shares, key=lambda share: sum(counts[key] for key in share)).append(name)
     return [frozenset([name]) for name in alone] + [frozenset(share) for share in shares]
 
 
 def _batch_folds(keys: Sequence[Mapping[str, str]]) -> list[Fold]:
     """Every cell keeps a batch size in every fit."""
     sizes: dict[str, set[str]] = defaultdict(set)
-    for one in keys:
-        sizes[one["cell"]].add(one["batch"])
+    for row_keys in keys:
+        sizes[row_keys["cell"]].add(row_keys["batch"])
     folds: list[set[str]] = [set() for _ in range(_BATCH_FOLDS)]
     for found in sizes.values():
         if len(found) > 1:
-            for place, batch in enumerate(sorted(found)):
-                folds[place % _BATCH_FOLDS].add(batch)
-    return [Fold({"batch": frozenset(one)}) for one in folds if one]
+            for index, batch in enumerate(sorted(found)):
+                folds[index % _BATCH_FOLDS].add(batch)
+    return [Fold({"batch": frozenset(names)}) for names in folds if names]
 
 
 def _six(counts: Counter[str]) -> list[str]:
     usual = [
-        min(like, key=lambda one: (len(one), one))
+        min(like, key=lambda key: (len(key), key))
         for name in _PROBES
-        if (like := [one for one in counts if one.startswith(name)])
+        if (like := [key for key in counts if key.startswith(name)])
     ]
-    most = sorted(set(counts) - set(usual), key=lambda one: (-counts[one], one))
+    most = sorted(set(counts) - set(usual), key=lambda name: (-counts[name], name))
     return [*usual, *most][: len(_PROBES)]
 
 
-def probed(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
+def probed(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
     """As `Asked.rates`, once somebody measured six networks on the GPU: each source's rows but
     those, by what the source's rows of six networks tell."""
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        alike[row.source, asked.chip(row.gpu)].append(place)
+    for index, row in enumerate(rows):
+        alike[row.source, scored_model.chip(row.gpu)].append(index)
     found: list[Answer | str] = ["one of the six networks, or no more than those"] * len(rows)
-    for places in alike.values():
-        six = _six(Counter(rows[place].network for place in places))
-        others = [place for place in places if rows[place].network not in six]
+    for indices in alike.values():
+        six = _six(Counter(rows[index].network for index in indices))
+        others = [index for index in indices if rows[index].network not in six]
         if len(six) < len(_PROBES) or not others:
             continue
-        taken = [row for name in six for row in _some([rows[p] for p in places], name)]
-        told = asked.rates([rows[place] for place in others], conditioned(asked, taken, times))
-        for place, answer in zip(others, told, strict=True):
-            found[place] = answer
+        taken = [row for name in six for row in _some([rows[p] for p in indices], name)]
+        answers_here = scored_model.rates(
+            [rows[index] for index in others], conditioned(scored_model, taken, times)
+        )
+        for index, answer in zip(others, answers_here, strict=True):
+            found[index] = answer
     return found
 
 
@@ -247,40 +249,40 @@ def _some(rows: Sequence[Row], network: str) -> list[Row]:
     return random.Random(_SEED).sample(own, min(len(own), _MOST_OF_A_PROBE))
 
 
-def anchored(asked: Asked, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
+def anchored(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -> list[Answer | str]:
     """As `Asked.rates`, once one other row is known: the same source's of the same network, input,
     task, precision and stack on another GPU, at the batch size that is nearest."""
     alike: dict[tuple[str, ...], list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         alike[
             row.source, row.network, row.input, row.task, row.precision, row.stack, row.memory_format
-        ].append(place)
+        ].append(index)
     found: list[Answer | str] = ["no row on another GPU to anchor on"] * len(rows)
-    for places in alike.values():
-        chips = {asked.chip(rows[place].gpu) for place in places}
+    for indices in alike.values():
+        chips = {scored_model.chip(rows[index].gpu) for index in indices}
         for name in sorted(chips) if len(chips) > 1 else ():
-            here = [place for place in places if asked.chip(rows[place].gpu) == name]
-            there = [rows[place] for place in places if place not in here]
-            told = _with_anchor(asked, [rows[place] for place in here], there, times)
-            for place, answer in zip(here, told, strict=True):
-                found[place] = answer
+            here = [index for index in indices if scored_model.chip(rows[index].gpu) == name]
+            there = [rows[index] for index in indices if index not in here]
+            answers_here = _with_anchor(scored_model, [rows[index] for index in here], there, times)
+            for index, answer in zip(here, answers_here, strict=True):
+                found[index] = answer
     return found
 
 
 def _with_anchor(
-    asked: Asked, rows: Sequence[Row], others: Sequence[Row], times: StepTimes
+    scored_model: ScoredModel, rows: Sequence[Row], others: Sequence[Row], times: StepTimes
 ) -> list[Answer | str]:
     middle = float(np.median([np.log(row.batch_size) for row in rows]))
     anchor = min(others, key=lambda row: (abs(np.log(row.batch_size) - middle), row.gpu))
-    return asked.rates(rows, conditioned(asked, [anchor], times))
+    return scored_model.rates(rows, conditioned(scored_model, [anchor], times))
 
 
-def conditioned(asked: Asked, rows: Sequence[Row], times: StepTimes) -> StepTimes:
+def conditioned(scored_model: ScoredModel, rows: Sequence[Row], times: StepTimes) -> StepTimes:
     """What is known once a user measured the rows, those apart that cannot be asked of."""
     found = []
     for row in rows:
         with suppress(RefusalError):
-            workload, gpu = asked.cell(row)
+            workload, gpu = scored_model.cell(row)
             if row.seconds is not None:
                 found.append(Observation(workload=workload, gpu=gpu, seconds=row.seconds))
-    return times.condition(found, asked.model.table)
+    return times.condition(found, scored_model.model.table)

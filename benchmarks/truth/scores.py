@@ -88,8 +88,8 @@ def _columns(rows: Sequence[Scored]) -> Floats:
 
 
 def _equal_weights(names: Sequence[str]) -> Floats:
-    _, places, counts = np.unique(names, return_inverse=True, return_counts=True)
-    weights: Floats = 1.0 / counts[places]
+    _, indices, counts = np.unique(names, return_inverse=True, return_counts=True)
+    weights: Floats = 1.0 / counts[indices]
     return weights
 
 

@@ -26,10 +26,10 @@ def document() -> dict[str, Any]:
         "schema": SCHEMA,
         "servers": len(servers),
         "curves": len(curves),
-        "instances_from_whole_cores_of_another_cpu": [one.as_document() for one in ours],
-        "instances_baselines_up_to_16_cores": [one.as_document() for one in baselines],
-        "thread_curves": [one.as_document() for one in score_curves(curves)],
-        "second_threads_switched_on": [one.as_document() for one in score_switched_off(servers)],
+        "instances_from_whole_cores_of_another_cpu": [figures.as_document() for figures in ours],
+        "instances_baselines_up_to_16_cores": [figures.as_document() for figures in baselines],
+        "thread_curves": [figures.as_document() for figures in score_curves(curves)],
+        "second_threads_switched_on": [figures.as_document() for figures in score_switched_off(servers)],
         "spreads": spreads(servers, curves),
     }
 

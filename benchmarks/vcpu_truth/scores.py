@@ -81,10 +81,10 @@ def figures(name: str, predicted: ArrayLike, true: ArrayLike, groups: Sequence[s
 
 def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[Figures], list[Figures]]:
     """Ours by size and architecture, and baselines on the x86 instances of up to 16 cores."""
-    scored = [one for one in servers if one.cpu != REFERENCE_CPU]
-    x86 = [one for one in scored if one.instance.cpu.architecture == "x86_64"]
-    small = [one for one in x86 if one.instance.physical_cores <= _SMALL_CORES]
-    arm = [one for one in scored if one.instance.cpu.architecture != "x86_64"]
+    scored = [server for server in servers if server.cpu != REFERENCE_CPU]
+    x86 = [server for server in scored if server.instance.cpu.architecture == "x86_64"]
+    small = [server for server in x86 if server.instance.physical_cores <= _SMALL_CORES]
+    arm = [server for server in scored if server.instance.cpu.architecture != "x86_64"]
     mixed = bundled_yields("mixed_marks_yield")
     division = bundled_yields("integer_division_yield")
 
@@ -94,7 +94,9 @@ def score_instances(servers: Sequence[MeasuredServer]) -> tuple[list[Figures], l
     ours = [
         _instance_figures("x86, up to 16 cores", servers, small, usual),
         _instance_figures("x86, all sizes", servers, x86, usual),
-        _instance_figures("Arm, up to 16 cores", servers, [one for one in arm if _is_small(one)], usual),
+        _instance_figures(
+            "Arm, up to 16 cores", servers, [server for server in arm if _is_small(server)], usual
+        ),
     ]
     baselines = [
         _instance_figures("yield of integer division", servers, small, lambda cpu: division.get(cpu, 0.0)),
@@ -110,39 +112,43 @@ def predicted_marks(
 ) -> Floats:
     """Marks (n,) of the scored servers from the reference's alone."""
     known = _reference(servers)
-    marks = np.array([one.mark for one in known])
+    marks = np.array([server.mark for server in known])
     scale = float(np.median(marks / _host_rates(known, yield_of)))
     predicted: Floats = scale * _host_rates(scored, yield_of)
     return predicted
 
 
-def _is_small(one: MeasuredServer) -> bool:
-    return one.instance.physical_cores <= _SMALL_CORES
+def _is_small(server: MeasuredServer) -> bool:
+    return server.instance.physical_cores <= _SMALL_CORES
 
 
 def _reference(servers: Sequence[MeasuredServer]) -> list[MeasuredServer]:
     return [
-        one for one in servers if one.cpu == REFERENCE_CPU and one.instance.physical_cores <= _REFERENCE_CORES
+        server
+        for server in servers
+        if server.cpu == REFERENCE_CPU and server.instance.physical_cores <= _REFERENCE_CORES
     ]
 
 
 def _host_rates(servers: Sequence[MeasuredServer], yield_of: YieldOf) -> Floats:
-    return host_rates([whole_instance(one.instance, one.single, yield_of(one.cpu)) for one in servers])
+    return host_rates(
+        [whole_instance(server.instance, server.single, yield_of(server.cpu)) for server in servers]
+    )
 
 
 def _instance_figures(
     name: str, servers: Sequence[MeasuredServer], scored: Sequence[MeasuredServer], yield_of: YieldOf
 ) -> Figures:
     predicted = predicted_marks(servers, scored, yield_of)
-    return figures(name, predicted, [one.mark for one in scored], [one.cpu for one in scored])
+    return figures(name, predicted, [server.mark for server in scored], [server.cpu for server in scored])
 
 
 def _per_vcpu(servers: Sequence[MeasuredServer], scored: Sequence[MeasuredServer]) -> Figures:
     """A vCPU as the unit: the reference's mark a vCPU, times vCPUs."""
-    each = np.median([one.mark / one.instance.vcpus for one in _reference(servers)])
-    predicted = [each * one.instance.vcpus for one in scored]
+    each = np.median([server.mark / server.instance.vcpus for server in _reference(servers)])
+    predicted = [each * server.instance.vcpus for server in scored]
     name = "a vCPU is a vCPU"
-    return figures(name, predicted, [one.mark for one in scored], [one.cpu for one in scored])
+    return figures(name, predicted, [server.mark for server in scored], [server.cpu for server in scored])
 
 
 def score_curves(curves: Sequence[ThreadCurve]) -> list[Figures]:
@@ -170,14 +176,14 @@ def _curve_points(curve: ThreadCurve, second_thread: float) -> tuple[list[Point]
     cores = curve.instance.physical_cores
     counts = [threads for threads in sorted(curve.rates) if threads > 1]
     rates = host_rates([some_threads(curve.instance, n, second_thread) for n in (1, cores, *counts)])
-    one, every = rates[0], rates[1]
+    first_thread, all_threads = rates[0], rates[1]
     first = [
-        (curve.cpu, curve.rates[1] * rate / one, curve.rates[n])
+        (curve.cpu, curve.rates[1] * rate / first_thread, curve.rates[n])
         for n, rate in zip(counts, rates[2:], strict=True)
         if n <= cores
     ]
     second = [
-        (curve.cpu, curve.rates[cores] * rate / every, curve.rates[n])
+        (curve.cpu, curve.rates[cores] * rate / all_threads, curve.rates[n])
         for n, rate in zip(counts, rates[2:], strict=True)
         if n > cores and cores in curve.rates
     ]
@@ -199,21 +205,21 @@ def score_switched_off(servers: Sequence[MeasuredServer]) -> list[Figures]:
 def _pairs(servers: Sequence[MeasuredServer], yields: dict[str, float]) -> list[Point]:
     points = []
     for off in servers:
-        on = [one for one in servers if _is_twin(one, off)]
+        on = [server for server in servers if _is_twin(server, off)]
         if off.threaded or not on:
             continue
         rates = host_rates(
-            [whole_instance(one.instance, off.single, yields[off.cpu]) for one in (off, on[0])]
+            [whole_instance(server.instance, off.single, yields[off.cpu]) for server in (off, on[0])]
         )
-        true = float(np.median([one.mark / one.single for one in on])) / (off.mark / off.single)
+        true = float(np.median([server.mark / server.single for server in on])) / (off.mark / off.single)
         points.append((off.name, float(rates[1] / rates[0]), true))
     return points
 
 
-def _is_twin(one: MeasuredServer, off: MeasuredServer) -> bool:
+def _is_twin(server: MeasuredServer, off: MeasuredServer) -> bool:
     """Same CPU and cores, with two threads each; big ones, whose cores are surely their own."""
-    cores = one.instance.physical_cores
-    return one.threaded and one.cpu == off.cpu and cores == off.instance.physical_cores > _BIG_CORES
+    cores = server.instance.physical_cores
+    return server.threaded and server.cpu == off.cpu and cores == off.instance.physical_cores > _BIG_CORES
 
 
 def _point_figures(name: str, points: Sequence[Point]) -> Figures:
@@ -233,10 +239,10 @@ def spreads(servers: Sequence[MeasuredServer], curves: Sequence[ThreadCurve]) ->
 def _cpu_speed(servers: Sequence[MeasuredServer]) -> dict[str, float]:
     """Whole cores only. Two CPUs stray, the measured one and the asked one: times sqrt(2)."""
     ratios: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for one in servers:
-        if not one.threaded and one.instance.physical_cores <= _FEW_CORES:
-            logs = np.log(one.mark / one.single / one.instance.physical_cores)
-            ratios[one.instance.cpu.architecture][one.cpu].append(float(logs))
+    for server in servers:
+        if not server.threaded and server.instance.physical_cores <= _FEW_CORES:
+            logs = np.log(server.mark / server.single / server.instance.physical_cores)
+            ratios[server.instance.cpu.architecture][server.cpu].append(float(logs))
     found = {}
     for architecture, cpus in sorted(ratios.items()):
         medians = [float(np.median(values)) for values in cpus.values()]
@@ -272,13 +278,13 @@ def _mark_slopes(servers: Sequence[MeasuredServer]) -> list[float]:
     """Per CPU against its own smallest size, so that its speed has no part in it."""
     mixed = bundled_yields("mixed_marks_yield")
     by_cpu: dict[str, list[MeasuredServer]] = defaultdict(list)
-    for one in servers:
-        by_cpu[one.cpu].append(one)
+    for server in servers:
+        by_cpu[server.cpu].append(server)
     slopes = []
     for cpu, group in by_cpu.items():
         predicted = predicted_marks(servers, group, lambda name: usual_without(mixed, name))
-        errors = np.log(predicted / [one.mark for one in group])
-        cores = np.array([one.instance.physical_cores for one in group])
+        errors = np.log(predicted / [server.mark for server in group])
+        cores = np.array([server.instance.physical_cores for server in group])
         base = float(np.median(errors[cores == cores.min()]))
         doublings = np.log2(cores / cores.min())
         far = doublings >= _FEWEST_DOUBLINGS

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.truth import gains
 from benchmarks.truth.__main__ import main, truth
-from benchmarks.truth.asking import Answer, Asked, is_gpu_bound
+from benchmarks.truth.asking import Answer, ScoredModel, is_gpu_bound
 from benchmarks.truth.page import QUOTING, in_short, page, quoted
 from benchmarks.truth.refits import Without, anchored, folds_of, probed
 from benchmarks.truth.rows import Row, read_rows, rows_of
@@ -116,8 +116,8 @@ def test_the_weighted_median_of_equal_weights_is_the_median():
 
 def test_a_step_of_many_short_kernels_tells_of_the_host():
     fast, slow = rows_of([record(batch_size="1", step_ms="5"), record(step_ms="500")])
-    assert not is_gpu_bound(Asked(), fast)
-    assert is_gpu_bound(Asked(), slow)
+    assert not is_gpu_bound(ScoredModel(), fast)
+    assert is_gpu_bound(ScoredModel(), slow)
 
 
 def keys(**changes):
@@ -141,21 +141,23 @@ def test_a_gpu_with_many_rows_is_left_out_alone():
 
 def test_six_networks_that_somebody_measured_tell_of_their_others():
     """All of them on one card that is half as fast as told."""
-    asked = Asked()
+    scored_model = ScoredModel()
     names = ("resnet50", "vgg16", "densenet121", "mobilenet_v2", "alexnet", "resnet18", "vit_b_16")
     rows = rows_of([record(network=name) for name in names])
-    plain = asked.rates(rows)
+    plain = scored_model.rates(rows)
     slow = rows_of(
         [
             record(network=name, samples_per_second=str(answer.median / 2))
             for name, answer in zip(names, plain, strict=True)
         ]
     )
-    after = probed(asked, slow, asked.model.step_times)
-    (place,) = (place for place, one in enumerate(after) if isinstance(one, Answer))
-    assert 0.4 < after[place].median / plain[place].median < 0.7
+    after = probed(scored_model, slow, scored_model.model.step_times)
+    (index,) = (index for index, one in enumerate(after) if isinstance(one, Answer))
+    assert 0.4 < after[index].median / plain[index].median < 0.7
     # Six alone leave nothing to score, and five tell nothing.
-    assert not any(isinstance(one, Answer) for one in probed(asked, slow[:6], asked.model.step_times))
+    assert not any(
+        isinstance(one, Answer) for one in probed(scored_model, slow[:6], scored_model.model.step_times)
+    )
 
 
 def test_what_is_new_in_both_ways_is_scored_and_what_is_in_one_left_out():
@@ -176,13 +178,13 @@ def test_every_cell_keeps_a_batch_size():
 
 
 def test_an_anchor_is_a_row_on_another_gpu():
-    asked = Asked()
+    scored_model = ScoredModel()
     rows = rows_of([record(), record(gpu="V100", samples_per_second="1000"), record(task="training")])
-    plain, told = asked.rates(rows), anchored(asked, rows, asked.model.step_times)
+    plain, told = scored_model.rates(rows), anchored(scored_model, rows, scored_model.model.step_times)
     assert isinstance(told[2], str)
     # The V100 was told to be slow, so the T4 is, too.
     slow = rows_of([record(), record(gpu="V100", samples_per_second="200")])
-    assert anchored(asked, slow, asked.model.step_times)[0].median < plain[0].median
+    assert anchored(scored_model, slow, scored_model.model.step_times)[0].median < plain[0].median
 
 
 def test_a_token_made_with_a_cache_is_no_pass():

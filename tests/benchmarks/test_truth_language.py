@@ -10,7 +10,7 @@ from advisor.infra.build.language_sources.rows import ServingRow, read_serving, 
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from benchmarks.truth.__main__ import main
 from benchmarks.truth.language import decisions
-from benchmarks.truth.language.__main__ import Told, document_of, truth
+from benchmarks.truth.language.__main__ import AnswersOfRows, document_of, truth
 from benchmarks.truth.language.asking import answers_of, measured_rate, scored, shipped
 from benchmarks.truth.language.page import page
 from benchmarks.truth.language.refits import answers_without, folds_of
@@ -159,7 +159,7 @@ def test_a_finished_fit_is_not_done_again(few_rows, tmp_path, capsys):
     again = {fold.fold: fold for fold in answers_without("model", few_rows, few_rows, 0.9, tmp_path)}
     assert "0 of" in capsys.readouterr().err
     assert again == first
-    every = [place for fold in first.values() for place in fold.by_trials[0]]
+    every = [index for fold in first.values() for index in fold.by_trials[0]]
     assert sorted(every) == list(range(len(few_rows)))
 
 
@@ -173,7 +173,7 @@ def test_trials_of_its_own_bring_answers_nearer(few_rows, tmp_path):
 
 def test_true_answers_choose_the_cheapest_and_hourly_prices_do_not():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H100-SXM5-80GB", 2, 15000.0), choice("L4", 1, 200.0)]
-    answers = {place: told(each.output_tokens_per_second) for place, each in enumerate(rows)}
+    answers = {index: told(each.output_tokens_per_second) for index, each in enumerate(rows)}
     found = decisions.figures_of(rows, answers, {})
     assert found["predicted"] == {"cases": 1, "within_5_percent": 100, "overspend_percent": 0}
     assert found["lowest_hourly_price"]["overspend_percent"] > 100
@@ -183,9 +183,9 @@ def test_a_trial_corrects_a_wrong_first_choice():
     rows = [choice("H100-SXM5-80GB", 1, 9000.0), choice("H200-SXM-141GB", 1, 4000.0), choice("L4", 1, 200.0)]
     answers = {0: told(9000.0), 1: told(90000.0), 2: told(200.0)}
     (case,) = decisions.cases_of(rows)
-    assert decisions.chosen(case, answers).place == 1
+    assert decisions.chosen(case, answers).index == 1
     after = {0: told(9000.0), 2: told(200.0)}
-    assert decisions.chosen_after_trial(case, answers, after).place == 0
+    assert decisions.chosen_after_trial(case, answers, after).index == 0
 
 
 def test_one_gpu_or_two_choices_are_no_decision():
@@ -199,14 +199,14 @@ def test_load_counts_rates_well_below_capacity_alone():
         for rate in (2.0, 7.0, 9.0, 40.0)
     ]
     answer = RowAnswer(tpot_seconds=Bounds(0.005, 0.009, 0.02))
-    document = document_of(rows, Told({0: dict.fromkeys(range(4), answer), 1: {}, 3: {}, 5: {}}, {}))
+    document = document_of(rows, AnswersOfRows({0: dict.fromkeys(range(4), answer), 1: {}, 3: {}, 5: {}}, {}))
     assert document["load"]["tpot"]["n"] == 2
 
 
 def test_the_page_has_a_line_for_each_document():
     rows = [row(concurrency=float(count)) for count in range(1, 30)]
     answers = dict(enumerate(answers_of(shipped(), rows, 0.9)))
-    document = document_of(rows, Told({0: answers, 1: {}, 3: {}, 5: {}}, {}))
+    document = document_of(rows, AnswersOfRows({0: answers, 1: {}, 3: {}, 5: {}}, {}))
     text = page({"shipped": document, "gpu": document, "model": document})
     assert "the GPU (all cards of its chip)" in text
     assert "## By what is left out" in text
@@ -219,7 +219,7 @@ def test_the_page_marks_a_miss_after_trials_and_of_a_choice():
         trials = {"quantity": "tpot", "trials": 3, "before": figures, "after": figures}
         rows = [row(concurrency=float(count)) for count in range(1, 30)]
         answers = dict(enumerate(answers_of(shipped(), rows, 0.9)))
-        document = document_of(rows, Told({0: answers, 1: {}, 3: {}, 5: {}}, {}))
+        document = document_of(rows, AnswersOfRows({0: answers, 1: {}, 3: {}, 5: {}}, {}))
         decided = {"with_one_trial": choice}
         return page({"gpu": document | {"after_trials": [trials], "decisions": decided}})
 

@@ -33,7 +33,7 @@ SCHEMA = "advisor.truth.language/1"
 _CAPACITY_SHARE = 0.8
 
 
-class Told(NamedTuple):
+class AnswersOfRows(NamedTuple):
     """Answers of rows by their places: by the number of trials, and after a decision's trial."""
 
     by_trials: dict[int, dict[int, RowAnswer | str]]
@@ -45,15 +45,15 @@ def truth(
 ) -> dict[str, Any]:
     """The scorer's document of `rows`; `kind` is what is left out of the fit that answers, `folder`
     keeps finished fits."""
-    told = Told({count: {} for count in (0, *TRIALS)}, {})
+    answered = AnswersOfRows({count: {} for count in (0, *TRIALS)}, {})
     if kind is None:
-        told.by_trials[0].update(enumerate(answers_of(shipped(), rows, confidence)))
+        answered.by_trials[0].update(enumerate(answers_of(shipped(), rows, confidence)))
     else:
         for fold in answers_without(kind, rows, taught_rows(), confidence, folder):
             for count, answers in fold.by_trials.items():
-                told.by_trials[count].update(answers)
-            told.after_choice.update(fold.after_choice)
-    return {"schema": SCHEMA, "refit_without": kind, "confidence": confidence} | document_of(rows, told)
+                answered.by_trials[count].update(answers)
+            answered.after_choice.update(fold.after_choice)
+    return {"schema": SCHEMA, "refit_without": kind, "confidence": confidence} | document_of(rows, answered)
 
 
 def taught_rows() -> list[ServingRow]:
@@ -61,9 +61,9 @@ def taught_rows() -> list[ServingRow]:
     return [row for row in read_serving() if row.fit]
 
 
-def document_of(rows: Sequence[ServingRow], told: Told) -> dict[str, Any]:
+def document_of(rows: Sequence[ServingRow], answered: AnswersOfRows) -> dict[str, Any]:
     """The figures of answers."""
-    answers = told.by_trials[0]
+    answers = answered.by_trials[0]
     refused = Counter(answer for answer in answers.values() if isinstance(answer, str))
     found = _scored(rows, answers)
     return {
@@ -74,25 +74,25 @@ def document_of(rows: Sequence[ServingRow], told: Told) -> dict[str, Any]:
         "after_trials": [
             {"trials": count, **after}
             for count in TRIALS
-            for after in _after_trials(rows, answers, told.by_trials[count])
+            for after in _after_trials(rows, answers, answered.by_trials[count])
         ],
         "load": _load_figures(rows, answers),
-        "decisions": decisions.figures_of(rows, answers, told.after_choice),
+        "decisions": decisions.figures_of(rows, answers, answered.after_choice),
     }
 
 
 def _scored(rows: Sequence[ServingRow], answers: Answers) -> list[Scored]:
     return [
         one
-        for place, answer in answers.items()
+        for index, answer in answers.items()
         if isinstance(answer, RowAnswer)
-        for one in scored(rows[place], answer)
+        for one in scored(rows[index], answer)
     ]
 
 
 def _after_trials(rows: Sequence[ServingRow], before: Answers, after: Answers) -> Iterator[dict[str, Any]]:
     """Of each quantity the figures of the same rows without and with trials."""
-    same = {place: before[place] for place in after}
+    same = {index: before[index] for index in after}
     pairs = {"before": _scored(rows, same), "after": _scored(rows, after)}
     for quantity in ("tpot", "ttft", "output_rate"):
         chosen = {name: [one for one in found if one.quantity == quantity] for name, found in pairs.items()}
@@ -111,10 +111,10 @@ def _load_figures(
             capacity[key] = max(capacity.get(key, 0.0), row.requests_per_second)
     found = [
         one
-        for place, row in enumerate(rows)
+        for index, row in enumerate(rows)
         if row.kind == "open"
         and row.requests_per_second_offered <= _CAPACITY_SHARE * capacity.get(_deployment(row), 0)
-        and isinstance(answer := answers.get(place), RowAnswer)
+        and isinstance(answer := answers.get(index), RowAnswer)
         for one in scored(row, answer)
     ]
     return {

@@ -53,18 +53,18 @@ def answers_of(
     """An answer for each row, or in words why it cannot be asked."""
     found: list[RowAnswer | str] = [_refusal(row) or "" for row in rows]
     by_kind: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        if not found[place]:
-            by_kind[row.kind].append(place)
-    held = _held([rows[place] for place in by_kind["static"]])
-    for place, batch in zip(by_kind["static"], held, strict=True):
-        if rows[place].concurrency > batch:
-            found[place] = "a batch that memory does not hold at once"
-    by_kind["static"] = [place for place in by_kind["static"] if not found[place]]
-    for kind, places in filter(all, by_kind.items()):
-        told = _rates(predictor, kind, [rows[place] for place in places], confidence)
-        for number, place in enumerate(places):
-            found[place] = _answer(told, number)
+    for index, row in enumerate(rows):
+        if not found[index]:
+            by_kind[row.kind].append(index)
+    held = _held([rows[index] for index in by_kind["static"]])
+    for index, batch in zip(by_kind["static"], held, strict=True):
+        if rows[index].concurrency > batch:
+            found[index] = "a batch that memory does not hold at once"
+    by_kind["static"] = [index for index in by_kind["static"] if not found[index]]
+    for kind, indices in filter(all, by_kind.items()):
+        rates = _rates(predictor, kind, [rows[index] for index in indices], confidence)
+        for number, index in enumerate(indices):
+            found[index] = _answer(rates, number)
     return found
 
 
@@ -134,14 +134,14 @@ def _traffic(row: ServingRow) -> Traffic:
     return Traffic(row.input_tokens, row.output_tokens, equal_lengths=equal_lengths)
 
 
-def _answer(rates: ServingRates, place: int) -> RowAnswer | str:
+def _answer(rates: ServingRates, index: int) -> RowAnswer | str:
     columns = (rates.tpot_seconds, rates.ttft_seconds, rates.output_tokens_per_second)
-    answer = RowAnswer(*(_bounds(column, place) for column in columns))
+    answer = RowAnswer(*(_bounds(column, index) for column in columns))
     return answer if any(answer) else "more than it is said to serve, or to fit"
 
 
-def _bounds(columns: Sequence[NDArray[np.float64]], place: int) -> Bounds | None:
-    values = [float(column[place]) for column in columns]
+def _bounds(columns: Sequence[NDArray[np.float64]], index: int) -> Bounds | None:
+    values = [float(column[index]) for column in columns]
     return Bounds(*values) if all(math.isfinite(value) and value > 0 for value in values) else None
 
 

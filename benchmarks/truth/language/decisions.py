@@ -28,7 +28,7 @@ _SECONDS_PER_HOUR = 3600.0
 class Choice(NamedTuple):
     """A measured way to serve: the row's place, and what it costs."""
 
-    place: int
+    index: int
     usd_per_hour: float
     tokens_per_second: float
 
@@ -45,23 +45,23 @@ def cases_of(rows: Sequence[ServingRow]) -> list[Case]:
     """Every case that the rows hold."""
     cases: dict[tuple[str, str, float, float], list[Choice]] = defaultdict(list)
     gpus: dict[tuple[str, str, float, float], set[str]] = defaultdict(set)
-    for place, row in enumerate(rows):
+    for index, row in enumerate(rows):
         usd = replica_usd_per_hour(row.gpu, row.gpus) if row.kind == "maximum" else None
         if usd is not None:
             key = (row.source, row.model, row.input_tokens, row.output_tokens)
-            cases[key].append(Choice(place, usd, row.output_tokens_per_second))
+            cases[key].append(Choice(index, usd, row.output_tokens_per_second))
             gpus[key].add(row.gpu)
     return [case for key, case in cases.items() if len(case) >= _LEAST_CHOICES and len(gpus[key]) > 1]
 
 
 def chosen(case: Case, answers: Mapping[int, RowAnswer | str]) -> Choice | None:
     """The cheapest a token by the predicted medians, of those with a prediction."""
-    told = {
+    tokens_per_second = {
         choice: answer.output_tokens_per_second.median
         for choice in case
-        if isinstance(answer := answers.get(choice.place), RowAnswer) and answer.output_tokens_per_second
+        if isinstance(answer := answers.get(choice.index), RowAnswer) and answer.output_tokens_per_second
     }
-    return min(told, key=lambda one: one.usd_per_hour / told[one], default=None)
+    return min(tokens_per_second, key=lambda one: one.usd_per_hour / tokens_per_second[one], default=None)
 
 
 def chosen_after_trial(
@@ -72,11 +72,11 @@ def chosen_after_trial(
     tried = chosen(case, answers)
     if tried is None:
         return None
-    rest = [choice for choice in case if choice.place != tried.place]
+    rest = [choice for choice in case if choice.index != tried.index]
     best = chosen(rest, after)
     if best is None:
         return tried
-    answer = after[best.place]
+    answer = after[best.index]
     assert isinstance(answer, RowAnswer)
     assert answer.output_tokens_per_second
     predicted = best.usd_per_hour / answer.output_tokens_per_second.median

@@ -122,8 +122,8 @@ def _left_out(documents: Mapping[str, Document]) -> Iterator[str]:
 
 
 def _group_of(document: Document, line: Line) -> Mapping[str, Any] | None:
-    place = (line.quantity, line.by, line.group)
-    groups = (row for row in document["tables"] if (row["quantity"], row["by"], row["group"]) == place)
+    index = (line.quantity, line.by, line.group)
+    groups = (row for row in document["tables"] if (row["quantity"], row["by"], row["group"]) == index)
     return next(groups, None)
 
 
@@ -156,8 +156,8 @@ def _trials(documents: Mapping[str, Document]) -> Iterator[str]:
                     for figure, most in zip(("mean", "median"), aims, strict=True)
                 )
                 held = _marked(after["held_percent"], not _HELD[0] <= after["held_percent"] <= _HELD[1])
-                told = f"{before['mean_percent']} / {before['median_percent']}"
-                yield _row(LEFT_OUT[name], words[one["quantity"]], told, errors, held, f"{after['n']:,}")
+                earlier = f"{before['mean_percent']} / {before['median_percent']}"
+                yield _row(LEFT_OUT[name], words[one["quantity"]], earlier, errors, held, f"{after['n']:,}")
 
 
 def _choices(documents: Mapping[str, Document]) -> Iterator[str]:

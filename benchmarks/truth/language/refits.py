@@ -104,21 +104,21 @@ def answers_without(
 def fold_answers(task: Task) -> FoldAnswers:
     """One fit without the fold, its answers, and those after trials of each cell."""
     predictor = refitted([row for row in task.taught if not task.fold.has(row)])
-    places = [place for place, row in enumerate(task.rows) if task.fold.has(row)]
-    rows = [task.rows[place] for place in places]
+    indices = [index for index, row in enumerate(task.rows) if task.fold.has(row)]
+    rows = [task.rows[index] for index in indices]
     by_trials: dict[int, dict[int, RowAnswer | str]] = {
-        0: dict(zip(places, answers_of(predictor, rows, task.confidence), strict=True))
+        0: dict(zip(indices, answers_of(predictor, rows, task.confidence), strict=True))
     }
     for count in TRIALS:
         by_trials[count] = {}
-        for cell in _cells(task.rows, places):
+        for cell in _cells(task.rows, indices):
             if len(cell) < count + _LEAST_REST:
                 continue
             tried = random.Random(f"{_SEED} {cell[0]}").sample(cell, count)
-            rest = [place for place in cell if place not in tried]
-            known = conditioned(predictor, [task.rows[place] for place in tried])
-            told = answers_of(known, [task.rows[place] for place in rest], task.confidence)
-            by_trials[count].update(zip(rest, told, strict=True))
+            rest = [index for index in cell if index not in tried]
+            known = conditioned(predictor, [task.rows[index] for index in tried])
+            answered = answers_of(known, [task.rows[index] for index in rest], task.confidence)
+            by_trials[count].update(zip(rest, answered, strict=True))
     return FoldAnswers(task.fold, by_trials, _after_choice(task, predictor, by_trials[0]))
 
 
@@ -127,22 +127,22 @@ def _after_choice(task: Task, predictor: ServingPredictor, answers: Answers) -> 
     found: dict[int, RowAnswer | str] = {}
     for case in decisions.cases_of(task.rows):
         tried = decisions.chosen(case, answers)
-        if tried is None or any(choice.place not in answers for choice in case):
+        if tried is None or any(choice.index not in answers for choice in case):
             continue
-        known = conditioned(predictor, [task.rows[tried.place]])
-        rest = [choice.place for choice in case if choice != tried]
-        told = answers_of(known, [task.rows[place] for place in rest], task.confidence)
-        found.update(zip(rest, told, strict=True))
+        known = conditioned(predictor, [task.rows[tried.index]])
+        rest = [choice.index for choice in case if choice != tried]
+        answered = answers_of(known, [task.rows[index] for index in rest], task.confidence)
+        found.update(zip(rest, answered, strict=True))
     return found
 
 
-def _cells(rows: Sequence[ServingRow], places: Sequence[int]) -> list[list[int]]:
+def _cells(rows: Sequence[ServingRow], indices: Sequence[int]) -> list[list[int]]:
     """Closed loops of one model on one GPU in one engine: what a user's own trials are of."""
     cells: dict[tuple[str, str, str], list[int]] = defaultdict(list)
-    for place in places:
-        row = rows[place]
+    for index in indices:
+        row = rows[index]
         if row.fit and row.kind == "closed" and row.tpot_seconds > 0:
-            cells[row.model, row.gpu, row.engine].append(place)
+            cells[row.model, row.gpu, row.engine].append(index)
     return list(cells.values())
 
 
@@ -170,7 +170,7 @@ def _read(path: Path) -> FoldAnswers:
 
 
 def _answers(kept: Mapping[str, Any]) -> Answers:
-    return {int(place): _answer(answer) for place, answer in kept.items()}
+    return {int(index): _answer(answer) for index, answer in kept.items()}
 
 
 def _answer(kept: Any) -> RowAnswer | str:

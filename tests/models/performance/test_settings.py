@@ -9,7 +9,7 @@ from advisor.domain import MemoryFormat, Precision, Stack, Task, Tf32, Workload
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.settings import MEASURED_ON
 from advisor.models.performance.step_times import cell_of
-from benchmarks.truth.asking import Asked
+from benchmarks.truth.asking import ScoredModel
 from benchmarks.truth.gains import pairs_of
 from benchmarks.truth.rows import Row, read_rows
 
@@ -27,14 +27,14 @@ def gains(workload, gpu="A100-SXM4-40GB"):
 
 
 def test_the_chips_with_rows_are_those_that_the_tables_have():
-    asked, found = Asked(), {}
+    scored_model, found = ScoredModel(), {}
     for pair in pairs_of([row for row in read_rows(ROWS) if isinstance(row, Row)]):
         row = pair.before
         # NVIDIA's containers say nothing of PyTorch's own chips; older ones have no such units.
-        if row.software.startswith("ngc") or (asked.gpu(row.gpu).capability or 0) < 7:
+        if row.software.startswith("ngc") or (scored_model.gpu(row.gpu).capability or 0) < 7:
             continue
         bits = 32 if row.precision == "fp32" else 16
-        found.setdefault((pair.change, row.task, bits), set()).add(asked.chip(row.gpu))
+        found.setdefault((pair.change, row.task, bits), set()).add(scored_model.chip(row.gpu))
     assert found == dict(MEASURED_ON)
 
 
