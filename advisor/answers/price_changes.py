@@ -151,8 +151,6 @@ def _cheapest(
 
 
 def _hours(spec: Mapping[str, Any], *, has_target: bool) -> float:
-    """What a price by the hour ranks by: the hours of a run, or of a sample where no rate is
-    asked for."""
     if run := spec.get("run"):
         return run["hours"]["median"] or 0.0
     return 1.0 if has_target else 1 / spec["predicted"]["throughput"]["median"]

@@ -37,7 +37,7 @@ Facts = Mapping[str, AssumedFact]
 
 
 def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
-    """What is assumed of each cloud, by the name of the fact; later bundles count before earlier
+    """Assumed facts of each cloud by name; later bundles count before earlier
     ones, and all but the first are what the user told."""
     found: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
     for at, files in enumerate(bundles):
@@ -83,7 +83,7 @@ def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> 
 
 
 def facts_of_disk(facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES) -> tuple[AssumedFact, ...]:
-    """What is assumed of a disk type: its rates, or other kinds of facts."""
+    """Assumed facts of a disk type: its rates, or other kinds."""
     names = (f"{disk_type}.{kind}" for kind in kinds)
     return tuple(facts[name] for name in names if name in facts)
 

@@ -46,7 +46,7 @@ class StoredPrices(Struct, frozen=True):
     basis: NDArray[np.unsignedinteger[Any]]
 
     def without(self, gone: Iterable[tuple[str, str]]) -> StoredPrices:
-        """The same with no price for these pairs of a type and a region."""
+        """A copy without prices of these pairs of a type and a region."""
         rows = {name: at for at, name in enumerate(self.types)}
         columns = {name: at for at, name in enumerate(self.regions)}
         position = self.position.copy()
@@ -58,7 +58,7 @@ class StoredPrices(Struct, frozen=True):
         )
 
     def packed(self) -> bytes:
-        """The same bytes every time, which `unpacked` reads."""
+        """The stored bytes, always the same for the same prices; `unpacked` reads them."""
         arrays = {"distinct": self.distinct, "position": self.position, "basis": self.basis}
         head = {
             "market": self.market,
@@ -92,7 +92,7 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
 
 
 def unpacked(content: bytes, path: str) -> StoredPrices:
-    """What `packed` wrote; `DataError` that names `path` for anything else."""
+    """Read the bytes of `packed`; `DataError` that names `path` for any others."""
     try:
         plain = zlib.decompress(content)
         start = plain.index(b"\n") + 1
@@ -174,7 +174,7 @@ class Table:
 
 
 class Files(Protocol):
-    """Where tables come from: the bundle that ships, or what a user imported."""
+    """A set of tables: the bundle that ships, or a user's import."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:

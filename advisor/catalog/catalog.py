@@ -126,7 +126,7 @@ class Catalog:
 
     @cached_property
     def gpus(self) -> Mapping[str, Gpu]:
-        """What a prediction needs of the data sheets, by name, with nominal memory."""
+        """Data sheets by name, as predictions need them; memory is nominal."""
         return BuiltLate(self.gpu_sheets, lambda name: self.gpu_sheets[name].gpu)
 
     @cached_property
@@ -236,7 +236,7 @@ class Catalog:
         require_gpu(name, self.gpus, [self._cloud(cloud)])
 
     def partial_type(self, name: str, cloud: str | None = None) -> PartialType:
-        """What is known of a type, however little."""
+        """The known facts of a type, however few."""
         return self._home_of(name, cloud).instances.partial(name)
 
     def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
@@ -270,11 +270,11 @@ class Catalog:
     def price(
         self, name: str, region: str, market: Market = Market.ON_DEMAND, cloud: str | None = None
     ) -> Price | None:
-        """What a type costs in a region; None where that is not known."""
+        """The price of a type in a region; None where it is not known."""
         return self._home_of(name, cloud).price(name, region, market)
 
     def newer(self, cloud: str, told: Overlay) -> Overlay:
-        """What was told of a cloud on the day of its known price, or later; of offerings likewise."""
+        """Prices of a cloud that are not older than the known ones, and offerings not older than its list."""
         return self._cloud(cloud).newer(told)
 
     def offers(self, query: OfferQuery) -> list[Offer]:
@@ -322,7 +322,7 @@ class Catalog:
         return found
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
-        """Of `offers`, for each type and market those in the regions where it could be cheapest
+        """For each type and market the offers of `offers` in regions where it could be cheapest
         with a disk (its cheapest one, where none sells it), cheapest first.
         """
         found = (place for cloud in self._asked(query) for place in cloud.unbeaten(query))

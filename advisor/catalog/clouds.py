@@ -102,7 +102,7 @@ class Cloud:
 
     @property
     def currency(self) -> str:
-        """What all its prices are in; "USD" where they differ, too."""
+        """The currency of its prices; "USD" where they differ, too."""
         return str(self._facts.get("currency", "USD"))
 
     @property
@@ -240,7 +240,6 @@ class Cloud:
                     rest = [one for one in rest if one[1] not in beaten]
 
     def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
-        """What `places` would give, by type and market, unbuilt: there are thousands."""
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
         found: dict[tuple[str, str], list[_Priced]] = {}
         for table in self._prices_in(query.region, query.market):
@@ -339,7 +338,7 @@ class Cloud:
         return region in regions if region else bool(regions)
 
     def newer(self, told: Overlay) -> Overlay:
-        """What was told on the day of the cloud's own price, or later; of offerings likewise."""
+        """Prices that are not older than the cloud's own, and offerings that are not older than its list."""
         days = {
             key: day
             for market in {market for _, _, market in told.prices}

@@ -254,7 +254,7 @@ def volume_burst(
 
 
 def burst_on(instance: InstanceType | None, volume: DiskRate, bucket: VolumeBurst | None) -> Burst | None:
-    """What the volume reads on the instance at first (alone, where there is none), if more.
+    """The faster rate of a volume at first, on its instance or alone; None where it lends nothing.
 
     A burst of one is held to what the other passes on, and ends when the first one's credits do.
     """

@@ -136,7 +136,7 @@ class DiskCatalog:
         iops: float | None = None,
         mib_per_second: float | None = None,
     ) -> DiskRate:
-        """What a volume itself sustains, whatever it is attached to."""
+        """The sustained rate of a volume, whatever it is attached to."""
         rate = self._rule(disk_type).rate(size_gib, iops, mib_per_second)
         return self._in_doubt(rate)
 
@@ -149,7 +149,7 @@ class DiskCatalog:
         iops: float | None = None,
         mib_per_second: float | None = None,
     ) -> Price:
-        """What a volume costs by the hour; `NoOfferError` where no price is known."""
+        """The price of a volume by the hour; `NoOfferError` where none is known."""
         self._rule(disk_type).rate(size_gib, iops, mib_per_second)
         choice = DiskChoice(type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second)
         return self._price(choice, region)
@@ -186,7 +186,7 @@ class DiskCatalog:
         return replace(disk, burst=self.burst_of(self.rate(disk.choice), size_gib, instance))
 
     def burst(self, choice: DiskChoice) -> Burst | None:
-        """What a volume of a known size reads at first, alone; None where it lasts."""
+        """The burst of an order of a known size alone; None where its rate lasts."""
         return self.burst_of(self.rate(choice), choice.size_gib or 0.0)
 
     def burst_of(
@@ -199,19 +199,11 @@ class DiskCatalog:
         return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
 
     def lasting(self, volume: DiskRate, instance: InstanceType | None = None) -> DiskRate:
-        """What a volume of that rate sustains on the instance."""
-        if instance is None:
-            return volume
-        mib_per_second, iops = self._limits_of(instance, volume.type)
-        own_rate, own_iops = volume.read_mib_per_second, volume.read_iops
-        return replace(
-            volume,
-            read_mib_per_second=min(filter(None, (own_rate, mib_per_second)), default=None),
-            read_iops=min(filter(None, (own_iops, iops)), default=None),
-        )
+        """The sustained rate of a volume on an instance."""
+        return volume if instance is None else _held_to(self._limits_of(instance, volume.type), volume)
 
     def regional_prices(self, choice: DiskChoice) -> dict[str, Price]:
-        """What a volume of a known size costs by region, where that is known."""
+        """Prices of an order of a known size by region."""
         regions = sorted(region for region, name in self._prices if name == choice.type)
         return {region: self._price(choice, region) for region in regions}
 
@@ -285,7 +277,6 @@ class DiskCatalog:
         return self._ladders[key]
 
     def _orders(self, dataset_gib: float, types: tuple[str, ...]) -> dict[str, list[_Ordered]]:
-        """What the ladders of all regions are made of, by type of disk."""
         key = (dataset_gib, types)
         if key not in self._ordered:
             needed = float(math.ceil(dataset_gib * HEADROOM))
@@ -322,7 +313,6 @@ class DiskCatalog:
         return math.inf if mib_per_second is None else mib_per_second, iops or math.inf
 
     def _limits_of(self, instance: InstanceType, disk_type: str) -> _Limits:
-        """What the instance passes on: as listed for the type of disk, else for all of them."""
         own = instance.ebs_baseline_mib_per_second, instance.ebs_baseline_iops
         listed = self._limits.get(instance.name, {}).get(disk_type, own)
         return own if listed == (None, None) else listed
@@ -333,7 +323,7 @@ class DiskCatalog:
         return replace(instance, ebs_baseline_mib_per_second=mib_per_second, ebs_baseline_iops=iops)
 
     def rate(self, choice: DiskChoice) -> DiskRate:
-        """What a volume of a known size sustains, whatever it is attached to."""
+        """The sustained rate of an order of a known size, whatever it is attached to."""
         assert choice.size_gib is not None
         rule = self.rules[choice.type]
         return self._in_doubt(rule.rate(choice.size_gib, choice.iops, choice.mib_per_second))
@@ -347,7 +337,7 @@ class DiskCatalog:
         return replace(rate, low=low, high=high)
 
     def assumed_of(self, disk_type: str) -> tuple[AssumedFact, ...]:
-        """What nobody tells of a type's rates and price."""
+        """Assumed facts of a type's rates and price."""
         return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
 
     def _assumed(self, choice: DiskChoice, price: Price) -> tuple[AssumedFact, ...]:
@@ -436,20 +426,25 @@ def _on_instance(
     limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price, assumed: tuple[AssumedFact, ...] = ()
 ) -> Disk:
     """A volume behind an instance that passes on so much."""
+    rate = _held_to(limits, volume)
+    return Disk(
+        rate=rate,
+        choice=choice,
+        size_gib=choice.size_gib or 0.0,
+        binding_limit="volume" if rate.read_mib_per_second == volume.read_mib_per_second else "instance",
+        price=price,
+        assumed=assumed,
+    )
+
+
+def _held_to(limits: _Limits, volume: DiskRate) -> DiskRate:
+    """A volume's rate behind an instance that passes on so much."""
     limit, limit_iops = limits
     own, own_iops = volume.read_mib_per_second, volume.read_iops
     assert own is not None
     assert own_iops is not None
     mib_per_second = own if limit is None else min(own, limit)
     iops = min(own_iops, limit_iops or own_iops)
-    rate = volume
-    if (mib_per_second, iops) != (own, own_iops):
-        rate = replace(volume, read_mib_per_second=mib_per_second, read_iops=iops)
-    return Disk(
-        rate=rate,
-        choice=choice,
-        size_gib=choice.size_gib or 0.0,
-        binding_limit="instance" if mib_per_second < own else "volume",
-        price=price,
-        assumed=assumed,
-    )
+    if (mib_per_second, iops) == (own, own_iops):
+        return volume
+    return replace(volume, read_mib_per_second=mib_per_second, read_iops=iops)

@@ -201,7 +201,7 @@ class GpuLink(NamedTuple):
     source: str
 
     def among(self, gpus: int) -> str:
-        """What so many GPUs of one model replica exchange their parts over."""
+        """The link between so many GPUs of one model replica."""
         if gpus == 1:
             return "none"
         return self.kind if gpus <= self.joined else "pcie"

@@ -129,7 +129,6 @@ def _offers_of(rows: Sequence[PriceRow], clouds: Sequence[str]) -> dict[str, int
 def _about(
     file: PriceFile, days: Sequence[date], offers: Mapping[str, int], left_out: Counter[str]
 ) -> dict[str, Any]:
-    """What the manifest of an import says of its file."""
     part = {"as_of": min(days).isoformat(), "source": file.path.name, "licence": "the user's own"}
     return {
         "parts": {f"import {file.name}": part},
@@ -140,7 +139,7 @@ def _about(
 
 
 def imports_in(folder: Path) -> list[Imported]:
-    """What has been imported."""
+    """Every stored import."""
     return [_imported(files.name, files.manifest) for files in imported_files(folder)]
 
 

@@ -141,7 +141,7 @@ class InstanceTable:
         return self._built[name]
 
     def partial(self, name: str) -> PartialType:
-        """What is known of a type, however little that is."""
+        """The known facts of a type, however few."""
         if name not in self._partials:
             self._partials[name] = self._partial(name)
         return self._partials[name]

@@ -22,7 +22,7 @@ def refresh_command(cloud: str, region: str) -> str | None:
 
 
 def cloud_title(cloud: str) -> str:
-    """What people call a cloud."""
+    """A cloud's name for people."""
     return LIVE_CLOUDS.get(cloud, cloud)
 
 

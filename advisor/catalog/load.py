@@ -50,7 +50,6 @@ def load_catalog(
 
 
 def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]) -> dict[str, Overlay]:
-    """What was told since, by cloud: a snapshot of a newer release is better than a kept answer."""
     kept = overlay_clouds(folder) if folder else []
     if not (kept or live):
         return {}

@@ -104,7 +104,7 @@ def matches_instance(instance: InstanceType, query: OfferQuery, capability: floa
 
 
 def could_match(partial: PartialType, query: OfferQuery, capability: float | None = None) -> bool:
-    """The same for a type that lacks facts: what is not known of it is not held against it, but
+    """The predicate for a type that lacks facts: unknown ones are not held against it, but
     for its GPU, where one is asked for.
     """
     return (

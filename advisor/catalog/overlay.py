@@ -96,7 +96,7 @@ class Overlay(Struct, frozen=True, dict=True):
         return [PriceTable(stored_prices(str(market), rows), bases) for market, rows in cells.items()]
 
     def source_uses(self, cloud: str) -> Iterator[SourceUse]:
-        """What the prices rest on, and how many of them."""
+        """The sources of the prices, and how many rest on each."""
         counts: dict[_BasisKey, int] = defaultdict(int)
         for (_, _, market), price in self._offered.items():
             counts[_basis_key(market, price)] += 1
@@ -120,7 +120,6 @@ class Overlay(Struct, frozen=True, dict=True):
         return f"refreshed prices of {cloud_title(cloud)}", part
 
     def _bases(self, cloud: str) -> dict[_BasisKey, str]:
-        """What prices rest on -> the id of that."""
         keys = sorted({_basis_key(key[2], price) for key, price in self._offered.items()})
         return {key: f"{cloud} refreshed {number}" for number, key in enumerate(keys)}
 
@@ -159,7 +158,7 @@ def overlay_clouds(folder: Path) -> list[str]:
 
 
 def read_overlay(folder: Path, cloud: str) -> Overlay:
-    """What was refreshed; nothing where there is no file. `DataError` where it is damaged."""
+    """The kept prices and offerings; none where there is no file. `DataError` where it is damaged."""
     path = folder / f"{cloud}{OVERLAY_SUFFIX}"
     if not path.exists():
         return NO_OVERLAY

@@ -27,7 +27,7 @@ Counts = Callable[[Price], bool]
 
 
 class Currency(NamedTuple):
-    """What a US dollar was worth, and when; `own` where the user says so. Without a rate (nan) no
+    """The worth of a US dollar, and when; `own` where the user says so. Without a rate (nan) no
     price in the currency is known."""
 
     per_usd: float
@@ -39,7 +39,7 @@ class Currency(NamedTuple):
 
 
 class Basis(Struct, frozen=True):
-    """How prices are known, their currency and origin.
+    """Kind, currency and origin of prices.
 
     The true price lies with 90 % between `low` and `high` times the one that is stored.
     """
@@ -123,7 +123,7 @@ class PriceTable:
         counts: Counts | None = None,
         limit: float = math.inf,
     ) -> dict[str, float]:
-        """Of each type of `cells`: its lowest price, where that is within the limit."""
+        """The lowest price of each type, where that is within the limit."""
         rows, columns = self._rows(names), self._columns(region)
         lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
         within = lowest <= limit  # nan is not
@@ -131,7 +131,7 @@ class PriceTable:
         return dict(zip((types[at] for at in rows[within].tolist()), lowest[within].tolist(), strict=True))
 
     def price(self, row: int, column: int) -> Price:
-        """What stands in a cell, with its date and source; equal ones are one record."""
+        """The price of a cell with its date and source; equal ones are one record."""
         at = int(self._stored.basis[row, column])
         (usd,) = self._usd(np.array([row]), np.array([column])).ravel().tolist()
         if (usd, at) not in self._prices:
@@ -214,7 +214,7 @@ class SourceUse(Struct, frozen=True, kw_only=True):
     max_age_days: int | None
 
     def age_days(self, today: date) -> int:
-        """How old it is."""
+        """Its age."""
         return (today - self.as_of).days
 
     def is_too_old(self, today: date) -> bool:

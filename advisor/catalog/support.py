@@ -178,7 +178,7 @@ def quota_name(code: str) -> str:
 
 
 def most_startable(offer: Offer, allowed: VcpuQuota) -> float:
-    """How many instances of an offer may be started; infinite where nothing known forbids it."""
+    """The number of instances of an offer that may be started; infinite where no quota is known."""
     _, vcpus = _limit(offer, allowed)
     return vcpus if math.isinf(vcpus) else vcpus // offer.instance.vcpus
 
@@ -257,7 +257,7 @@ def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
 def resources_of(
     catalog: Catalog, target: Offer | InstanceType, disk: Disk, max_gpus: int | None = None, nodes: int = 1
 ) -> Resources:
-    """What a workload on this instance and disk has: all of its vCPUs, and its GPUs, or
+    """The resources of a workload on this instance and disk: all of its vCPUs, and its GPUs, or
     `max_gpus` of them; as one of several `nodes` where those train together."""
     instance = target.instance if isinstance(target, Offer) else target
     network = instance.network if nodes > 1 else None

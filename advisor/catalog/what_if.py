@@ -33,13 +33,13 @@ class WhatIfCatalog(Catalog):
         self._changed = changed
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
-        """As of the real one, but for the type that is changed."""
+        """The facts of a type; those of the changed one are as they were changed."""
         found = super().instance(name, cloud)
         here = (found.cloud, found.name) == (self._changed.cloud, self._changed.name)
         return self._changed if here else found
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
-        """As of the real one; nothing where the changed type alone is asked for."""
+        """The cheapest offers; none where the changed type alone is asked for."""
         if query.instances == (self._changed.name,):
             return [], 0
         return super().cheapest(query, count)

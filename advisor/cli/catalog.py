@@ -1,25 +1,36 @@
-"""`advisor catalog`: what the catalogue knows of offers and of one type."""
+"""`advisor catalog`: offers and types, what prices changed, and where prices and facts come from."""
 
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections.abc import Iterator
+from datetime import date
+from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import click
 
 from advisor.answers.listing import page_of, query_of, shown_type
+from advisor.answers.price_changes import SCHEMA as DIFF_SCHEMA
+from advisor.answers.price_changes import answer_changes, catalog_in, price_changes
+from advisor.answers.reporting.reproducing import Input
+from advisor.answers.reporting.saved import read_saved
 from advisor.catalog import Catalog, OfferQuery, load_catalog
 from advisor.catalog.assumed import LOCAL_READ_IOPS, NETWORK_LIMIT, SERIES, SERIES_CORES, THREADS_PER_CORE
-from advisor.cli.catalog_diff import diff
+from advisor.catalog.prices import SourceUse
 from advisor.cli.catalog_disks import disks
-from advisor.cli.catalog_sources import sources
 from advisor.cli.catalog_updates import import_offers, refresh
-from advisor.cli.questions import SectionedCommand, cny_option, output_option, question_options
+from advisor.cli.questions import Name, SectionedCommand, Text, cny_option, output_option, question_options
+from advisor.domain import Market
+from advisor.errors import UsageError
 from advisor.questions.listings import InstanceDetails, Offers
+from advisor.questions.requests import today
 from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.offers import SHOWN_OFFERS, hourly_text, offers_text
+from advisor.render.price_changes import price_changes_text
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table
 
@@ -34,6 +45,9 @@ RESTS_ON = {
     SERIES: ("memory_mib", "physical_cores", "local_disk size_gib", "local_disk read_iops"),
     SERIES_CORES: ("physical_cores",),
 }
+SOURCES_SCHEMA = "advisor.catalog-sources/1"
+# What a licence says in brackets is for JSON and --origins.
+_REMARK = re.compile(r" \([^)]*\)")
 
 
 @click.group()
@@ -41,11 +55,147 @@ def catalog() -> None:
     """Instance types and prices: the bundled snapshot, what was imported, what was refreshed."""
 
 
-catalog.add_command(diff)
 catalog.add_command(disks)
 catalog.add_command(import_offers)
 catalog.add_command(refresh)
-catalog.add_command(sources)
+
+
+@catalog.command()
+@click.option("--origins", is_flag=True, help="Name the origin of each, too (JSON always does).")
+@output_option
+def sources(origins: bool, output: str) -> None:
+    """Show where prices and facts come from: date, age, licence, and what rests on each.
+
+    A price that is older than its limit gives a warning, and is left out by --strict. Several
+    sources of one name are a line, with the day of the oldest.
+    """
+    now, uses = today(), load_catalog().source_uses
+    if output == "json":
+        document = {"schema": SOURCES_SCHEMA, "today": now.isoformat()}
+        rows = [_source_document(use, now) for use in uses]
+        click.echo(json.dumps(document | {"sources": rows}, indent=2))
+    else:
+        click.echo("\n".join([*_source_lines(uses, now), *(_origin_lines(uses) if origins else [])]))
+
+
+def _source_document(use: SourceUse, now: date) -> dict[str, Any]:
+    return {
+        "source": use.id,
+        "part": use.part,
+        "as_of": use.as_of.isoformat(),
+        "age_days": use.age_days(now),
+        "max_age_days": use.max_age_days,
+        "too_old": use.is_too_old(now),
+        "prices": use.prices,
+        "licence": use.licence,
+        "origin": use.origin,
+        "note": use.note,
+    }
+
+
+def _source_lines(uses: list[SourceUse], now: date) -> list[str]:
+    rows = [_source_row(alike, now) for alike in _by_part(uses).values()]
+    header = ["what", "as of", "days old", "limit", "", "prices", "licence"]
+    folded = [line for note in _notes(uses) for line in _folded(note)]
+    total = f"{sum(use.prices for use in uses):,} prices of instances and disks"
+    return [*table(header, rows, right=(2, 3, 5)), total, *(["", *folded] if folded else [])]
+
+
+def _source_row(alike: list[SourceUse], now: date) -> list[str]:
+    """One line for sources of one name: as old as the oldest of them."""
+    oldest, prices = min(alike, key=attrgetter("as_of")), sum(use.prices for use in alike)
+    limits = [use.max_age_days for use in alike if use.max_age_days]
+    licences = dict.fromkeys(_REMARK.sub("", use.licence) for use in alike)
+    return [
+        oldest.part,
+        oldest.as_of.isoformat(),
+        f"{oldest.age_days(now):,}",
+        f"{min(limits):,}" if limits else "-",
+        "too old" if any(use.is_too_old(now) for use in alike) else "",
+        f"{prices:,}" if prices else "-",
+        "several" if len(licences) > 1 else "".join(licences),
+    ]
+
+
+def _notes(uses: list[SourceUse]) -> list[str]:
+    """Each note once, behind the names of all that it is about."""
+    about: dict[str, dict[str, None]] = {}
+    for use in sorted(uses, key=attrgetter("part")):
+        if use.note:
+            about.setdefault(use.note, {})[use.part] = None
+    return [f"{', '.join(parts)}: {note}" for note, parts in about.items()]
+
+
+def _origin_lines(uses: list[SourceUse]) -> list[str]:
+    named = [f"{use.part}, {use.as_of}: {use.origin} ({use.licence})" for use in uses]
+    return ["", *(line for text in named for line in _folded(text))]
+
+
+def _by_part(uses: list[SourceUse]) -> dict[str, list[SourceUse]]:
+    found: dict[str, list[SourceUse]] = {}
+    for use in uses:
+        found.setdefault(use.part, []).append(use)
+    return found
+
+
+def _folded(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+_MARKETS = {"any": None} | {str(market): market for market in Market}
+
+
+@catalog.command()
+@click.argument("old")
+@click.argument("new")
+@click.option("--cloud", type=Text("--cloud"), default="any", show_default=True)
+@click.option("--region", type=Text("--region"), help="Only this region.")
+@click.option("--market", type=Name("market", tuple(_MARKETS)), default="any", show_default=True)
+@click.option("--instance", multiple=True, metavar="TYPE", help="Only these types.")
+@click.option(
+    "--answers",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Saved answers or reports (JSON): what their specs cost then and now.",
+)
+@output_option
+def diff(
+    old: str,
+    new: str,
+    cloud: str,
+    region: str | None,
+    market: str,
+    instance: tuple[str, ...],
+    answers: tuple[Path, ...],
+    output: str,
+) -> None:
+    """Show what prices changed from OLD to NEW, and what that means for saved answers.
+
+    Each is `bundle` (the snapshot that ships), `current` (with what you imported and refreshed), a
+    folder of either, or a file of refreshed prices.
+
+    \b
+    advisor catalog diff bundle current
+    advisor catalog diff old/aws.refreshed.json current --answers answer.json
+    """
+    query = OfferQuery(cloud=cloud, region=region, market=_MARKETS[market], instances=instance)
+    saved = [(str(path), _saved(path)) for path in answers]
+    before, after = catalog_in(old), catalog_in(new)
+    document: dict[str, Any] = {"schema": DIFF_SCHEMA, "old": old, "new": new}
+    document |= price_changes(before, after, query)
+    document["answers"] = answer_changes(before, after, saved)
+    if output == "json":
+        click.echo(json.dumps(document, indent=1, allow_nan=False))
+        return
+    click.echo(price_changes_text(document), nl=False)
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    try:
+        return read_saved(Input(str(path), path.read_bytes()))
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
 
 
 @catalog.command("list", cls=SectionedCommand)
@@ -111,7 +261,6 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
 
 
 def _mark(assumed: dict[str, Any]) -> str:
-    """What stands behind a fact that no seller tells."""
     return " (imported)" if assumed["imported"] else " (assumed)"
 
 
@@ -133,7 +282,6 @@ def _price_lines(prices: dict[str, dict[str, Any]], market: str) -> list[str]:
 
 
 def _hourly(price: dict[str, Any]) -> tuple[float, str]:
-    """What an hour costs, and in which currency."""
     usd = price["usd_per_hour"]
     return (price["per_hour"], price["currency"]) if usd is None else (usd, "USD")
 

@@ -135,7 +135,6 @@ def _disk_rows(shown: list[dict[str, Any]], region: str | None) -> list[str]:
 
 
 def _star(disk: dict[str, Any], rate: str) -> str:
-    """What stands behind a rate that is assumed."""
     fact = disk["assumed"].get(f"{disk['type']}.{rate}")
     return "*" if fact and not fact["imported"] else ""
 

@@ -19,13 +19,13 @@ Place = tuple[float, str, str, str, str]
 
 
 def place_of(offer: Offer | PartialOffer) -> Place:
-    """What offers are listed by."""
+    """The key by which offers are sorted."""
     facts = offer.instance if isinstance(offer, Offer) else offer.type
     return offer.price.usd_per_hour, facts.cloud, offer.region, facts.name, str(offer.market)
 
 
 def catalog_head(known: Catalog) -> dict[str, Any]:
-    """What the list begins with; `offers` follow."""
+    """The first fields of a list of offers."""
     return {"schema": SCHEMA, "as_of": known.as_of.isoformat(), "sources": list(known.sources)}
 
 

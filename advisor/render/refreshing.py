@@ -98,7 +98,7 @@ def _named(title: str, names: Sequence[str]) -> list[str]:
 
 
 def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
-    """What earlier refreshes left of each cloud, as JSON-ready values."""
+    """The kept prices and offerings of each cloud, as JSON-ready values."""
     return {
         "schema": KEPT_SCHEMA,
         "prices": [
@@ -127,7 +127,7 @@ def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
 
 
 def kept_text(kept: Mapping[str, Overlay]) -> str:
-    """The same for a terminal."""
+    """The kept prices and offerings as a table."""
     if not any(kept.values()):
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [

@@ -140,7 +140,7 @@ _TYPES = "instance types"
 
 
 class Facts(Struct, frozen=True):
-    """What can be compared with the catalogue; `gpu_count` counts shares of a GPU, too."""
+    """Facts of a type that the catalogue has too; `gpu_count` counts shares of a GPU."""
 
     vcpus: int
     memory_mib: int
@@ -185,7 +185,6 @@ def _rows(
     operation: tuple[str, str, str],
     request: Callable[[list[str]], dict[str, Any]],
 ) -> Iterator[Any]:
-    """What an operation of EC2 tells of the types: its name, the field of its rows, and what they are."""
     method, field, what = operation
     ec2 = client("ec2", region)
     for portion in in_portions(names):

@@ -78,7 +78,7 @@ class Part(Struct, frozen=True):
 
 
 def parts(machine: InstanceType) -> tuple[Part, ...]:
-    """What a machine type is made of; nothing where that is not known."""
+    """The parts of a machine type; none where they are not known."""
     family = machine.name.split("-")[0]
     series = "-".join(machine.name.split("-")[:2])
     host = _CORES_AND_MEMORY.get(series) or _CORES_AND_MEMORY.get(family)
@@ -136,7 +136,7 @@ class GcpPrices:
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """What each type's cores, memory, GPUs and local SSD cost together, or why that is not
+        """The sum of each type's cores, memory, GPUs and local SSD, or why it is not
         told. Raises `LiveError` where the list cannot be asked at all."""
         if self._rates is None:
             self._rates = rates(self._skus(), datetime.now(UTC))

@@ -32,7 +32,7 @@ Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """How a list is reached: an address in the place of the cloud's own, and the environment
+    """The way to a list: an address in the place of the cloud's own, and the environment
     variable that holds a key; None: as the environment says. With `whole` a list may be fetched
     that has hundreds of MB."""
 
@@ -142,7 +142,6 @@ def _gcp(known: Catalog, access: Access, say: Say) -> PriceList:
 
 
 def _url(cloud: str, access: Access, usual: str) -> str:
-    """As it was given, as the environment says, else the cloud's own."""
     if access.url is not None:
         return checked_url(access.url, "--url")
     variable = URL_VARIABLES[cloud]

@@ -99,7 +99,7 @@ class WebList(Struct, frozen=True, kw_only=True):
 
 
 def download(url: str) -> bytes:
-    """What stands at an address, of up to `MOST_MIB`."""
+    """The content at an address, of up to `MOST_MIB`."""
     parts = urlsplit(url)
     source = WebList(service=str(parts.hostname), url=url)
     with _client(source) as client:
@@ -107,7 +107,7 @@ def download(url: str) -> bytes:
 
 
 def streamed(source: WebList, take: Callable[[Iterator[bytes]], Answer], most_mib: float) -> Answer:
-    """What `take` makes of a file as it arrives, of up to `most_mib`; it may be taken anew."""
+    """The result of `take` on a file as it arrives, of up to `most_mib`; it may be taken anew."""
 
     def ask() -> Answer:
         with _client(source) as client, _answered(source, client, {}) as answer:

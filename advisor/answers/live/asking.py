@@ -49,7 +49,6 @@ def ask_prices(question: PriceQuestion, market: Market) -> Iterator[PriceAnswer]
 
 
 def _judged(question: PriceQuestion, market: Market, told: Quote | NoQuote) -> PriceAnswer:
-    """What was told beside what is known: taken, or refused with both numbers."""
     name, cloud = told.instance_type, question.prices.cloud
     before = question.known.price(name, question.region, market, cloud)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
@@ -101,7 +100,7 @@ class Offerings(Struct, frozen=True):
 def ask_offerings(
     names: Sequence[str], region: str, known: Catalog, *, accept_implausible: bool = False
 ) -> Offerings:
-    """What the region says of each type. `LiveError` where it cannot be asked.
+    """Ask a region which types it offers. `LiveError` where it cannot be asked.
 
     A type is withdrawn only where two services agree on it: one lists it no longer, and the other
     does not describe it.
@@ -138,7 +137,6 @@ def without_vanished(
 
 
 def _differences(name: str, told: Facts, known: Catalog) -> list[str]:
-    """What AWS tells otherwise than the catalogue."""
     ours = known.partial_type(name, CLOUD)
     pairs = [
         ("vCPUs", told.vcpus, ours.vcpus),

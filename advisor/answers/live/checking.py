@@ -101,7 +101,7 @@ class _Asking:
         return replace(self.request, max_results=self._asked_results)
 
     def answers(self, cloud: str) -> bool:
-        """Whether prices of a cloud can still be had: else nothing more of it is worth asking."""
+        """False where a cloud was silent about prices: nothing more of it is worth asking."""
         return (cloud, "prices") not in self._silent
 
     def ask(self, offers: Sequence[Offer]) -> None:
@@ -122,7 +122,6 @@ class _Asking:
     def _told_of(
         self, cloud: str, region: str, market: Market, names: Sequence[str]
     ) -> tuple[Offerings, list[PriceAnswer]]:
-        """What is offered, where the cloud tells it, and a price or why there is none."""
         known, told = self.catalog, None
         if cloud == AWS:
             told = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
@@ -187,8 +186,6 @@ class _Asking:
 
 
 def _leading(answer: Recommendation) -> list[Offer]:
-    """What may be cheaper by its price, the chosen offer and its runners-up; where nothing answers,
-    what comes nearest."""
     nearest = (answer.beyond_price, answer.nearest)
     shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
     doubtful = answer.price_call.cheaper if answer.price_call else None
@@ -214,7 +211,6 @@ def _with_quotas(request: Request, told: dict[tuple[str, str], float | None]) ->
 
 
 def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
-    """What of the answer rests on the snapshot all the same."""
     elsewhere = [one.instance.name for one in leading if not _askable(one)]
     said = [f"{ONLY_LIVE}: {', '.join(elsewhere)} not verified"] if elsewhere else []
     for place in (_place(one) for one in leading if _askable(one)):

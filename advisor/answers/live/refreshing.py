@@ -92,7 +92,7 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
 
 
 def overlay_of(region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]) -> Overlay:
-    """What was told and is believed, as it is laid over the snapshot."""
+    """The answers that are believed, to be laid over the snapshot."""
     prices = {
         (answer.instance_type, answer.region, answer.market): answer.told for answer in answers if answer.told
     }

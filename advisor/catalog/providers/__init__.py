@@ -22,7 +22,7 @@ class Provider(Protocol):
         """Whether a file is of this source, by its columns or its JSON."""
 
     def told(self, file: PriceFile, catalog: Catalog) -> Told:
-        """What the file tells; `catalog` gives the data sheets and the known types. `UsageError` with the
+        """Read the file; `catalog` gives the data sheets and the known types. `UsageError` with the
         place and the reason for what cannot be: then nothing is imported."""
 
 

@@ -95,7 +95,6 @@ def _require_told_once(rows: Sequence[DiskPriceRow], file: PriceFile) -> None:
 
 
 def _tables(rows: Sequence[DiskPriceRow]) -> Tables:
-    """Of an import that brings no cloud of its own."""
     ids: dict[tuple[str, str], str] = {}
     for row in rows:
         ids.setdefault((row.as_of.isoformat(), row.source), f"d{len(ids) + 1}")

@@ -32,7 +32,7 @@ _SAME = 1.01
 
 
 class GpuHour(Struct, frozen=True, kw_only=True):
-    """What one GPU costs by the hour, in US dollars, and what comes with it where that is told.
+    """The price of one GPU by the hour, in US dollars, and the host that comes with it where that is told.
 
     `gpu_count` is the size that the price is of, None where any size costs as much by the GPU;
     vCPUs and memory are those of the whole size.

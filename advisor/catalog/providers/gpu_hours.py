@@ -132,7 +132,6 @@ def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
 
 
 def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
-    """Or why it is left out."""
     provider, card = _plain(row.text(_PROVIDER)), row.text(_CARD)
     tier = _tier(row)
     if not provider or not card:
@@ -176,13 +175,11 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
 def _of_size(
     row: Row, per_gpu: tuple[str, ...], of_all: tuple[str, ...], count: float | None
 ) -> float | None:
-    """What comes with all GPUs of a row; None where it tells nothing."""
     each = row.number(per_gpu)
     return row.number(of_all) if each is None else each * (count or 1)
 
 
 def _usd(row: Row) -> float | None:
-    """Of one GPU; None where the row tells no price."""
     each = row.number(_PER_GPU)
     if each is not None:
         return each
@@ -193,7 +190,6 @@ def _usd(row: Row) -> float | None:
 
 
 def _currency(row: Row) -> str:
-    """As the row or what is around it says, else as the name of its price does."""
     named = row.text(("currency", "currencycode")).upper()
     if named:
         return named

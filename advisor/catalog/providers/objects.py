@@ -67,7 +67,7 @@ class Row(NamedTuple):
         return told
 
     def bad(self, reason: str) -> BadFieldError:
-        """What refuses the file."""
+        """The error that refuses the file."""
         return BadFieldError(
             "{place} {reason}; nothing was imported", place=self.place, reason=reason, field="file"
         )

@@ -74,7 +74,7 @@ class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def document(self) -> Any:
-        """What its JSON says; `UsageError` for what is no JSON, or not to be read as one."""
+        """Its JSON, parsed; `UsageError` for any other text."""
         try:
             return json.loads(self.text, parse_constant=_no_constant) if self.is_json else None
         except (ValueError, RecursionError) as error:
@@ -173,7 +173,7 @@ def csv_lines(
 
 
 def bad(line: int, reason: str, column: str = "") -> BadRowError:
-    """What refuses a file, or leaves out a line of it."""
+    """The error that refuses a file, or leaves out a line of it."""
     error = BadRowError(f"line {line} {one_line(reason)}; nothing was imported")
     error.line, error.reason, error.column = line, one_line(reason), column
     return error

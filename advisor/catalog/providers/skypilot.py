@@ -128,7 +128,6 @@ def _of_known_types(
 
 
 def _is_no_card(row: PriceRow, sheets: Mapping[str, Gpu], found: Told) -> bool:
-    """Whether its GPU has the memory of no card of its name."""
     why = why_no_card(row.facts, sheets)
     if why:
         found.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
