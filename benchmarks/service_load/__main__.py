@@ -51,7 +51,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--only", nargs="+", choices=_MEASURED, default=list(_MEASURED), help="what to measure"
     )
     parser.add_argument("--beside", type=Path, help="another source tree, measured in turns")
-    parser.add_argument("--endless", type=int, default=0, help="questions to follow memory over")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(arguments)
     sources = [Path.cwd(), *([options.beside.resolve()] if options.beside else [])]
@@ -64,8 +63,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             document[name] = measured[0]
             if len(measured) > 1:
                 document[f"{name}_beside"] = measured[1]
-        if options.endless:
-            document["memory"] = _memory(services[0], options)
     json.dump(document, sys.stdout, indent=2)
     sys.stdout.write("\n")
 
@@ -205,17 +202,6 @@ def _strangers(port: int, kind: str) -> Iterator[None]:
 def _with_key(key: str, requests: Iterator[bytes]) -> Iterator[bytes]:
     head = f"Authorization: Bearer {key}\r\nContent-Type".encode()
     return (request.replace(b"Content-Type", head, 1) for request in requests)
-
-
-def _memory(service: Served, options: argparse.Namespace) -> list[dict[str, float]]:
-    """Memory of all processes after each tenth of the questions."""
-    requests = as_requests("/v1/recommend", recommendations(options.seed + 2))
-    measured, tenth = [], options.endless // 10
-    for number in range(1, 11):
-        asyncio.run(at_full_speed(service.port, requests, _CONNECTIONS, tenth))
-        measured.append({"questions": number * tenth, "resident_mib": service.resident_mib})
-        _say(f"{number * tenth} questions: {service.resident_mib:.0f} MiB")
-    return measured
 
 
 def _say(line: str) -> None:
