@@ -20,7 +20,7 @@ from advisor.questions.spec_requests import hardware_fields, region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
-from advisor.render.gpus import gpu_rows, gpus_document
+from advisor.render.listings import gpu_rows, gpus_document
 
 if TYPE_CHECKING:
     from advisor.models.performance import PerformanceModel

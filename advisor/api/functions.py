@@ -63,7 +63,7 @@ def gpus(asked: Asked) -> Answer:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     from advisor.answers.listing import gpus_document_of
     from advisor.catalog import load_catalog
-    from advisor.render.gpus import gpus_text
+    from advisor.render.listings import gpus_text
 
     document = gpus_document_of(load_catalog(), asked.question)
     return Listing(lambda: document, lambda: gpus_text(document["gpus"]), "gpus")
@@ -74,7 +74,7 @@ def offers(asked: Asked) -> Answer:
     """Priced offers, cheapest first; `str()` has the first 40."""
     from advisor.answers.listing import page_of, query_of
     from advisor.catalog import load_catalog
-    from advisor.render.offers import SHOWN_OFFERS, offers_text
+    from advisor.render.listings import SHOWN_OFFERS, offers_text
 
     catalog = load_catalog(cny_per_usd=asked.sources.cny_per_usd)
     page = page_of(catalog, query_of(asked.question))
@@ -91,7 +91,7 @@ def networks(search: str | None = None) -> Answer:
     """
     from advisor.answers.context import load_context
     from advisor.answers.listing import listed_networks, networks_document
-    from advisor.render.networks import families_text, networks_text
+    from advisor.render.listings import families_text, networks_text
 
     with errors_with_fields():
         model = load_context().model

@@ -29,7 +29,7 @@ from advisor.errors import UsageError
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.questions.requests import today
 from advisor.render.catalog import assumed_text, catalog_head
-from advisor.render.offers import SHOWN_OFFERS, hourly_text, offers_text
+from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.price_changes import price_changes_text
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table

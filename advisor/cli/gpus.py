@@ -10,7 +10,7 @@ from advisor.answers.listing import gpus_document_of
 from advisor.catalog import load_catalog
 from advisor.cli.questions import Name, SectionedCommand, question_options
 from advisor.questions.listings import Gpus
-from advisor.render.gpus import COLUMNS, flat_row, gpus_text
+from advisor.render.listings import GPU_COLUMNS, flat_gpu_row, gpus_text
 from advisor.render.tables import records_csv, records_markdown
 
 
@@ -39,4 +39,4 @@ def gpus(question: Gpus, output: str) -> None:
         click.echo(gpus_text(rows))
     else:
         render = records_csv if output == "csv" else records_markdown
-        click.echo(render([flat_row(row) for row in rows], COLUMNS), nl=False)
+        click.echo(render([flat_gpu_row(row) for row in rows], GPU_COLUMNS), nl=False)

@@ -12,7 +12,7 @@ from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
 from advisor.questions.other_models import language_hint
-from advisor.render.networks import families_text, networks_text
+from advisor.render.listings import families_text, networks_text
 
 if TYPE_CHECKING:
     from advisor.models.performance import PerformanceModel

@@ -20,8 +20,8 @@ from advisor.errors import UsageError
 from advisor.files import require_writable
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.listings import Sources
-from advisor.render.difference.document import difference
-from advisor.render.difference.text import difference_markdown, difference_text
+from advisor.render.diff import difference
+from advisor.render.diff_text import difference_markdown, difference_text
 from advisor.render.formats import LANGUAGES, REPORT_FORMATS
 
 _STDIN = "-"

@@ -27,8 +27,12 @@ from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.models import Verify
 from advisor.questions.requests import today
-from advisor.render.serving_verification import serving_verification_document, serving_verification_text
-from advisor.render.verification import verification_document, verification_text
+from advisor.render.verification import (
+    serving_verification_document,
+    serving_verification_text,
+    verification_document,
+    verification_text,
+)
 from advisor.runs.cloud.plan import CloudOptions, plan_cloud
 from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration

@@ -21,13 +21,13 @@ from advisor.naming import asked_of, others_text
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     candidate_block,
+    live_block,
     other_setting_blocks,
     pareto_block,
     rejected_block,
     relaxation_block,
 )
 from advisor.render.borderline import borderline_blocks
-from advisor.render.live_checks import live_block
 from advisor.render.price_doubt import price_doubt_block
 
 SCHEMA = "advisor.recommendation/1"

@@ -21,8 +21,8 @@ from advisor.answers.reporting.saved import read_saved
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.files import write_whole
 from advisor.places import state_folder
-from advisor.render.difference.document import difference
-from advisor.render.difference.text import difference_markdown, headline
+from advisor.render.diff import difference
+from advisor.render.diff_text import difference_markdown, headline
 from advisor.render.formats import report_format
 from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
 from advisor.runs.delivery.queue import RetryQueue, queue_folder

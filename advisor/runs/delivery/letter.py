@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from advisor.errors import DeliveryError, one_line
-from advisor.render.difference.text import difference_text, headline
+from advisor.render.diff_text import difference_text, headline
 from advisor.render.document import plain
 from advisor.render.document_names import covers_clouds, place_name
 from advisor.render.formats import ReportFormat

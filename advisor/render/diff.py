@@ -1,0 +1,436 @@
+"""`advisor.report-diff/1`: what changed between two saved reports or recommendations.
+
+Both are read as flat maps (a price, an interval, a reason by the spec or type that it is of), whose
+keys and values are compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from advisor.domain import HOURS_PER_MONTH
+from advisor.render.blocks import BOUNDS
+from advisor.render.document import is_language
+from advisor.render.facts import usd_per_million_samples
+
+SCHEMA = "advisor.report-diff/1"
+RECOMMENDATION, REPORT = "advisor.recommendation/1", "advisor.report/1"
+COMPARED = (REPORT, RECOMMENDATION)
+# Sums of the same prices in another order differ in the last digits.
+_SAME = 1e-9
+
+Document = Mapping[str, Any]
+K = TypeVar("K", bound=Hashable)
+
+
+class Key(NamedTuple):
+    """The offer and the disk order: what is the same thing to buy on both days."""
+
+    cloud: str
+    region: str
+    market: str
+    instance_type: str
+    machines: int
+    disk: str
+
+
+class Workload(NamedTuple):
+    """One workload of a document. `section` has what a report tells beyond its recommendation."""
+
+    name: str
+    recommendation: Document
+    section: Document
+
+    @property
+    def pick(self) -> Document | None:
+        """The recommended spec; None where nothing meets the target."""
+        spec: Document | None = self.recommendation["recommendation"]
+        return spec
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """What the pick costs, all in."""
+        return self.pick["price"]["total_usd_per_hour"] if self.pick else None
+
+    def ranked(self) -> dict[Key, int]:
+        """The places of the recommended spec and its alternatives, from 1 on."""
+        specs = [spec for spec in (self.pick, *self.recommendation["alternatives"]) if spec]
+        return {key_of(spec): place for place, spec in enumerate(specs, start=1)}
+
+    def named(self) -> Sequence[Document]:
+        """Every spec that is told whole: the ranked ones, and the nearest where none is."""
+        answer = self.recommendation
+        specs = (answer["recommendation"], *answer["alternatives"], answer["nearest"])
+        return [spec for spec in specs if spec]
+
+    def prices(self) -> dict[Key, float]:
+        """USD an hour, all in, of everything whose price is told: ranked specs, drawn ones, and the
+        recommended one on other markets and in other regions."""
+        usd_by_key: dict[Key, float] = {}
+        if self.pick:
+            key = key_of(self.pick)
+            for row in (self.section.get("costs") or {}).get("choices", ()):
+                usd_by_key[key._replace(market=row["market"])] = row["usd_per_hour"]
+            for row in self.section.get("regions") or ():
+                if row["total_usd_per_hour"] is not None:
+                    usd_by_key[key._replace(region=row["region"])] = row["total_usd_per_hour"]
+        usd_by_key |= {key_of(row): row["total_usd_per_hour"] for row in self._drawn()}
+        return usd_by_key | {key_of(spec): spec["price"]["total_usd_per_hour"] for spec in self.named()}
+
+    def rates(self) -> dict[Key, Document]:
+        """Lower bound, median and upper bound (samples per second) of every spec that is told."""
+        named = {key_of(spec): spec["predicted"]["throughput"] for spec in self.named()}
+        return {key_of(row): row for row in self._drawn()} | named
+
+    def _drawn(self) -> Sequence[Document]:
+        return self.section.get("price_throughput") or ()
+
+    def rejections(self) -> dict[str, Document]:
+        """Why each type was passed over, by its name."""
+        return {row["instance_type"]: row for row in self.recommendation["rejected"]}
+
+    def not_named(self) -> int:
+        """How many rejected types the document does not name: it may name the nearest alone."""
+        answer = self.recommendation
+        return max(0, int(answer["catalog"]["offers_rejected"]) - len(answer["rejected"]))
+
+
+class Side(NamedTuple):
+    """The old or the new document."""
+
+    document: Document
+    workloads: Mapping[str, Workload]
+
+
+def side_of(document: Document) -> Side:
+    """The workloads of a document of `COMPARED`, by name; one of the same name gets a number."""
+    if document["schema"] == REPORT:
+        sections = document["workloads"]
+        workloads = [Workload(str(row["name"]), row["recommendation"], row) for row in sections]
+    else:
+        asked = document["request"]
+        workloads = [Workload(f"{asked['model']} {asked['task']}", document, {})]
+    names: dict[str, Workload] = {}
+    for workload in workloads:
+        name, number = workload.name, 2
+        while name in names:
+            name, number = f"{workload.name} ({number})", number + 1
+        names[name] = workload
+    return Side(document, names)
+
+
+def key_of(spec: Document) -> Key:
+    """Of a candidate, or of a row of `price_throughput`."""
+    disk = spec["disk"]
+    return Key(
+        cloud=spec["cloud"],
+        region=spec["region"],
+        market=spec["market"],
+        instance_type=spec["instance_type"],
+        machines=spec["count"],
+        disk=disk["order"] if isinstance(disk, Mapping) else disk,
+    )
+
+
+def spec_document(key: Key) -> dict[str, Any]:
+    """A key as the document tells it."""
+    return {("count" if name == "machines" else name): value for name, value in key._asdict().items()}
+
+
+def differ(old: float | None, new: float | None) -> bool:
+    """Whether two numbers are not the same one, but for rounding."""
+    if old is None or new is None:
+        return old is not new
+    return not math.isclose(old, new, rel_tol=_SAME, abs_tol=1e-12)
+
+
+def percent(old: float | None, new: float | None) -> float | None:
+    """12.5 for an eighth more; None where there is nothing to divide by."""
+    return 100 * (new / old - 1) if old and new is not None else None
+
+
+def change(old: float | None, new: float | None) -> dict[str, Any]:
+    """A number on both days."""
+    return {"old": old, "new": new, "percent": percent(old, new) if differ(old, new) else 0.0}
+
+
+def _changed_numbers(
+    old: Mapping[K, float], new: Mapping[K, float], named: Callable[[K], Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """What both have under the same key, and not the same; the largest change first."""
+    keys = [key for key in old if key in new and differ(old[key], new[key])]
+    rows = [{**named(key), **change(old[key], new[key])} for key in keys]
+    return sorted(rows, key=lambda row: (-abs(row["percent"] or math.inf), str(row)))
+
+
+def _coming_and_going(old: Mapping[K, Any], new: Mapping[K, Any]) -> tuple[list[K], list[K]]:
+    """The keys that only the new one has, and those that only the old one has, in their order."""
+    return [key for key in new if key not in old], [key for key in old if key not in new]
+
+
+def difference(old: Document, new: Document) -> dict[str, Any]:
+    """The whole of it as JSON-ready values; the documents are of `COMPARED`.
+
+    Workloads are the same by name; where both documents have one only, those two are. Raises
+    `KeyError` or `TypeError` for documents that lack what their schema demands.
+    """
+    before, after = side_of(old), side_of(new)
+    pairs = _paired(before, after)
+    rows = [_workload_change(name, was, now) for name, was, now in pairs]
+    stands_on = _stands_on(old, new)
+    both = [
+        (was.usd_per_hour, now.usd_per_hour) for _, was, now in pairs if was and now and was.pick and now.pick
+    ]
+    # Of the workloads that both have a pick for: one that came or went makes nothing dearer.
+    sums = [sum(usd) for usd in zip(*both, strict=True)]
+    return {
+        "schema": SCHEMA,
+        "old": _head(before),
+        "new": _head(after),
+        "changed": any(row["status"] != "same" for row in rows)
+        or any(fact["changed"] for fact in stands_on.values()),
+        "totals": {
+            "compared": len(both),
+            "usd_per_hour": change(*sums) if both else None,
+            "usd_per_month": _per_month(change(*sums)) if both else None,
+            "all_usd_per_hour": change(_whole(before), _whole(after)),
+        },
+        "stands_on": stands_on,
+        "workloads": rows,
+    }
+
+
+def _paired(old: Side, new: Side) -> list[tuple[str, Workload | None, Workload | None]]:
+    """In the order of the new document; what it lacks comes last."""
+    if len(old.workloads) == len(new.workloads) == 1:
+        (was,), (now,) = old.workloads.values(), new.workloads.values()
+        return [(now.name, was, now)]
+    names = dict.fromkeys([*new.workloads, *old.workloads])
+    return [(name, old.workloads.get(name), new.workloads.get(name)) for name in names]
+
+
+def _head(side: Side) -> dict[str, Any]:
+    document = side.document
+    return {
+        "schema": document["schema"],
+        "title": document.get("title"),
+        "as_of": str(document["as_of"]),
+        "workloads": len(side.workloads),
+    }
+
+
+def _per_month(hourly: dict[str, Any]) -> dict[str, Any]:
+    return hourly | {name: HOURS_PER_MONTH * hourly[name] for name in ("old", "new")}
+
+
+def _whole(side: Side) -> float | None:
+    usd = [workload.usd_per_hour for workload in side.workloads.values()]
+    known = [amount for amount in usd if amount is not None]
+    return sum(known) if known else None
+
+
+def _stands_on(old: Document, new: Document) -> dict[str, Any]:
+    """Catalogue, performance model, measurements and program: which of them are others now, by the
+    facts that both tell: a recommendation tells fewer than a report."""
+    before, after = _context(old), _context(new)
+    facts = {}
+    for name, was in before.items():
+        now = after[name]
+        shared = [(was[key], now[key]) for key in was if was[key] is not None and now[key] is not None]
+        changed = any(differ(a, b) if isinstance(a, float) else a != b for a, b in shared)
+        facts[name] = {"changed": changed, "old": was, "new": now}
+    return facts
+
+
+def _context(document: Document) -> dict[str, dict[str, Any]]:
+    if document["schema"] == RECOMMENDATION:
+        facts: Mapping[str, Any] = {}
+        catalog, model = document["catalog"], document["performance_model"]
+        if is_language(document):
+            facts, model = {"language_predictors": [model]}, {}
+    else:
+        facts = document["reproducibility"]
+        catalog, model = facts["catalog"], facts["performance_model"]
+    rows, predictors = facts.get("measurements", {}), facts.get("language_predictors") or ()
+    return {
+        "catalog": {"as_of": catalog["as_of"], "sha256": catalog.get("sha256")},
+        "performance_model": {
+            name: model.get(name) for name in ("id", "trained_on", "error_percent", "sha256")
+        },
+        "language_predictors": {"ids": ", ".join(each["id"] for each in predictors) or None},
+        "measurements": {name: rows.get(name) for name in ("rows", "bundled_sha256")},
+        "advisor": {"version": facts.get("versions", {}).get("advisor")},
+    }
+
+
+def _workload_change(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
+    """Of a workload that both have: its pick, prices, predictions, alternatives, rejections,
+    measurements, warnings. Of one that came or went only that."""
+    if old is None or new is None:
+        workload = new or old
+        assert workload is not None
+        return {
+            "name": name,
+            "status": "added" if old is None else "removed",
+            "spec": spec_document(key_of(workload.pick)) if workload.pick else None,
+            "usd_per_hour": workload.usd_per_hour,
+        }
+    rows: dict[str, Any] = {
+        "request": _asked_differently(old, new),
+        "pick": _pick_change(old, new),
+        "cost": change(old.usd_per_hour, new.usd_per_hour) if old.pick and new.pick else None,
+        "prices": _changed_numbers(old.prices(), new.prices(), spec_document),
+        "predictions": _predictions(old.rates(), new.rates()),
+        "alternatives": _alternatives(old.ranked(), new.ranked()),
+        "rejected": _rejected(old, new),
+        "measured": _measured(old.section, new.section),
+        "warnings": _texts(old, new, "warnings"),
+        "assumptions": _texts(old, new, "assumptions"),
+    }
+    # Warnings and assumptions are no change by themselves: some name an age, another one each day.
+    lists = [rows[part] for part in ("request", "prices", "predictions")]
+    groups = [rows[part] for part in ("alternatives", "rejected", "measured")]
+    lists += [part for group in groups for key, part in group.items() if key != "not_named"]
+    changed = rows["pick"]["changed"] or any(lists)
+    unit = next((spec["predicted"]["unit"] for side in (new, old) for spec in side.named()), None)
+    return {"name": name, "status": "changed" if changed else "same", "unit": unit, **rows}
+
+
+def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> list[dict[str, Any]]:
+    """Specs whose interval is another one, by the change of their median (samples per second)."""
+    rows = [
+        {
+            **spec_document(key),
+            "median": change(was["median"], new[key]["median"]),
+            "old_interval": {bound: was[bound] for bound in BOUNDS},
+            "new_interval": {bound: new[key][bound] for bound in BOUNDS},
+        }
+        for key, was in old.items()
+        if key in new and any(differ(was[bound], new[key][bound]) for bound in BOUNDS)
+    ]
+    return sorted(rows, key=lambda row: -abs(row["median"]["percent"] or 0.0))
+
+
+def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
+    """Who came onto the list, who left it, and whose place is another one (1: recommended)."""
+    came, went = _coming_and_going(old, new)
+    moved = [key for key in new if key in old and old[key] != new[key]]
+    return {
+        "came": [{**spec_document(key), "place": new[key]} for key in came],
+        "went": [{**spec_document(key), "place": old[key]} for key in went],
+        "moved": [{**spec_document(key), "old_place": old[key], "new_place": new[key]} for key in moved],
+    }
+
+
+def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
+    """Which types are passed over now and were not, the reverse, and whose reason is another."""
+    before, after = ({name: row["reason"] for name, row in side.rejections().items()} for side in (old, new))
+    came, went = _coming_and_going(before, after)
+    both = [name for name in after if name in before and before[name] != after[name]]
+    # A document may name the nearest rejected types alone: what it leaves out may be rejected too.
+    came, went = [] if old.not_named() else came, [] if new.not_named() else went
+    return {
+        "came": [{"instance_type": name, "reason": after[name]} for name in came],
+        "went": [{"instance_type": name, "reason": before[name]} for name in went],
+        "reason_changed": [{"instance_type": name, "old": before[name], "new": after[name]} for name in both],
+        "not_named": {"old": old.not_named(), "new": new.not_named()},
+    }
+
+
+def _measured(old: Document, new: Document) -> dict[str, Any]:
+    """Measured samples per second of this network and task, by trial; nothing where a side did not
+    look."""
+    if not (old.get("complete") and new.get("complete")):
+        return {"came": [], "went": [], "changed": []}
+    before, after = (
+        {row["trial_id"]: row["samples_per_second"] for row in side["measured"]} for side in (old, new)
+    )
+    came, went = _coming_and_going(before, after)
+    changed = _changed_numbers(before, after, lambda name: {"trial_id": name})
+    return {"came": sorted(came), "went": sorted(went), "changed": changed}
+
+
+def _texts(old: Workload, new: Workload, name: str) -> dict[str, Any]:
+    before, after = (dict.fromkeys(side.recommendation.get(name) or ()) for side in (old, new))
+    came, went = _coming_and_going(before, after)
+    return {"came": came, "went": went}
+
+
+def _asked_differently(old: Workload, new: Workload) -> list[dict[str, Any]]:
+    """The fields of the question that have another value now."""
+    before, after = old.recommendation["request"], new.recommendation["request"]
+    return [
+        {"field": name, "old": before.get(name), "new": after.get(name)}
+        for name in dict.fromkeys([*before, *after])
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _pick_change(old: Workload, new: Workload) -> dict[str, Any]:
+    """Both picks, and the `reasons` where they differ: facts that the documents hold, never a
+    guess of which of several decided."""
+    before, after = (key_of(side.pick) if side.pick else None for side in (old, new))
+    changed = before != after
+    return {
+        "changed": changed,
+        "old": _pick_block(old.pick),
+        "new": _pick_block(new.pick),
+        "reasons": list(_reasons(old, new, before, after)) if changed else [],
+    }
+
+
+def _pick_block(pick: Document | None) -> dict[str, Any] | None:
+    """What is bought, what it costs and what it reaches."""
+    if pick is None:
+        return None
+    return {
+        **spec_document(key_of(pick)),
+        "usd_per_hour": pick["price"]["total_usd_per_hour"],
+        "usd_per_million_samples": usd_per_million_samples(pick),
+        **pick["predicted"]["throughput"],
+        "bottleneck": pick.get("bottleneck"),
+        "provenance": pick["predicted"]["provenance"],
+    }
+
+
+def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None) -> Iterator[dict[str, Any]]:
+    """The question, then what became of the old pick, and where the new one was."""
+    fields = _asked_differently(old, new)
+    if fields:
+        yield {"kind": "request", "fields": [field["field"] for field in fields]}
+    for which, key, side, when in (("old_pick", before, new, "now"), ("new_pick", after, old, "then")):
+        if key is None:
+            continue
+        disks = [spec.disk for spec in side.ranked() if spec.instance_type == key.instance_type]
+        another_disk = disks and key not in side.ranked()
+        if another_disk and when == "now":
+            told = {when: "another_disk", "disk_now": disks[0]}
+        else:
+            told = _standing(key, side, when)
+        # That only its disk is another one is told of the old pick.
+        if not (another_disk and when == "then"):
+            yield {"kind": which, **spec_document(key), **told}
+        yield from _moved(key, old, new)
+
+
+def _standing(key: Key, workload: Workload, when: str) -> dict[str, Any]:
+    """An alternative, rejected for a reason, considered (drawn, or the nearest), or absent."""
+    rejected, usd = workload.rejections().get(key.instance_type), workload.prices().get(key)
+    if key in workload.ranked():
+        return {when: "alternative", "usd_per_hour": usd}
+    if rejected is not None:
+        return {when: "rejected", "reason": rejected["reason"], "detail": rejected["detail"]}
+    return {when: "absent"} if usd is None else {when: "considered", "usd_per_hour": usd}
+
+
+def _moved(key: Key, old: Workload, new: Workload) -> Iterator[dict[str, Any]]:
+    """The price or the lower bound of that spec, where both days tell it and it is another."""
+    lowers = ({of: rate["lower"] for of, rate in side.rates().items()} for side in (old, new))
+    moved: dict[str, Any] = {}
+    for name, (was, now) in (("usd_per_hour", (old.prices(), new.prices())), ("lower", lowers)):
+        if key in was and key in now and differ(was[key], now[key]):
+            moved |= {f"{name}_then": was[key], name: now[key]}
+    if moved:
+        yield {"kind": "moved", **spec_document(key), **moved}

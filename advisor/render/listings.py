@@ -1,0 +1,277 @@
+"""Networks, offers and GPUs of the catalogue for a terminal; GPUs also as JSON and as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.catalog import PartialOffer
+from advisor.catalog.assumed import THREADS_PER_CORE
+from advisor.catalog.gpus import SORT_KEYS, GpuSheet, usd_per_gpu_hour
+from advisor.catalog.instances import PartialType
+from advisor.catalog.prices import RATE_VARIABLE
+from advisor.domain import InstanceType, Offer
+from advisor.render.blocks import price_block
+from advisor.render.text import fitting_table, table
+from advisor.units import format_mib, format_usd
+
+Record = Mapping[str, Any]
+_SHOWN_NAMES = 3
+
+
+def families_text(networks: Sequence[Record]) -> str:
+    """A line a family, and how to see more."""
+    families: dict[str, list[Record]] = {}
+    for network in networks:
+        families.setdefault(network["family"], []).append(network)
+    rows = [
+        [
+            family,
+            f"{len(members):,}",
+            f"{sum(any(member['gpus_measured'].values()) for member in members):,}",
+            ", ".join(member["name"] for member in members[:_SHOWN_NAMES])
+            + (", .." if len(members) > _SHOWN_NAMES else ""),
+        ]
+        for family, members in families.items()
+    ]
+    lines = [
+        *table(["family", "networks", "published", "names"], rows, right=(1, 2)),
+        "",
+        f"{len(networks):,} networks in {len(families):,} families; `advisor networks SEARCH` "
+        "lists some of them, --all all; published: a rate on a GPU was measured by others",
+    ]
+    return "\n".join(lines)
+
+
+def networks_text(networks: Sequence[Record]) -> str:
+    """A line a network."""
+    header = ["family", "name", "title", "tasks", "input", "unit", "parameters", "GMACs/unit"]
+    rows = list(map(_network_cells, networks))
+    return "\n".join(table([*header, "GPU rates"], rows, right=(6, 7)))
+
+
+def _network_cells(row: Record) -> list[str]:
+    told = {task: _known(row, task) for task in row["rates"]}
+    alike = len(set(told.values())) == 1
+    return [
+        row["family"],
+        row["name"],
+        row["title"] if row["title"] != row["name"] else "",
+        ", ".join(row["tasks"]),
+        row["input"] or "x".join(map(str, row["input_shape"])),
+        row["sample"],
+        f"{row['parameters'] / 1e6:.2f} M",
+        f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
+        next(iter(told.values())) if alike else "; ".join(f"{task} {known}" for task, known in told.items()),
+    ]
+
+
+def _known(row: Record, task: str) -> str:
+    """'published on 3 GPUs', 'modelled', '-'."""
+    rate, gpus = row["rates"][task], row["gpus_measured"][task]
+    if not gpus:
+        return rate or "-"
+    return f"{rate} on {gpus} GPU{'' if gpus == 1 else 's'}"
+
+
+# A terminal's worth; JSON has no limit.
+SHOWN_OFFERS = 40
+# An offer, and the currency of its price.
+Listed = tuple[Offer | PartialOffer, str]
+
+
+def offers_text(offers: Sequence[Listed], total: int) -> str:
+    """A line an offer, in their order, and how many more of the `total` there are."""
+    if not offers:
+        return "No offer in the catalogue is like this."
+    lines = _offer_table(list(map(_offer_cells, offers)))
+    if any("* " in line for line in lines):
+        lines.append("* assumed: `advisor catalog show TYPE` has range and reason")
+    if total > len(offers):
+        more = f"{total - len(offers):,}"
+        lines.append(f"... and {more} more; filter, or take all with -o json")
+    for currency in dict.fromkeys(currency for _, currency in offers if currency != "USD"):
+        lines.append(f"{currency}: {RATE_VARIABLE.format(currency)}=0.9 says what a dollar is worth")
+    return "\n".join(lines)
+
+
+def _offer_cells(listed: Listed) -> list[str]:
+    """Its cells; `?` is what a partial offer does not tell."""
+    offer, currency = listed
+    price, facts = offer.price, offer.type if isinstance(offer, PartialOffer) else offer.instance
+    cores = "?" if isinstance(offer, PartialOffer) else _cores(offer.instance)
+    return [
+        facts.cloud,
+        facts.name,
+        offer.region,
+        _gpu_name(facts),
+        str(facts.vcpus or "?"),
+        cores,
+        format_mib(facts.memory_mib) if facts.memory_mib else "?",
+        hourly_text(price.usd_per_hour, currency) if price.usd_per_hour else "free",
+        str(offer.market),
+        price.kind,
+        price.as_of.isoformat(),
+        price.terms,
+        _closed(offer),
+    ]
+
+
+def _closed(offer: Offer | PartialOffer) -> str:
+    """'retired 2025-09-30'; what can be ordered says nothing."""
+    closed = offer.closed if isinstance(offer, Offer) else None
+    return f"{closed.status.replace('_', ' ')} {closed.as_of or ''}".strip() if closed else ""
+
+
+def _gpu_name(facts: InstanceType | PartialType) -> str:
+    """'1 x T4', or what computes there and is no GPU."""
+    if facts.gpu_name:
+        return f"{facts.gpu_count or '?'} x {facts.gpu_name}"
+    return (facts.accelerator if isinstance(facts, InstanceType) else None) or "-"
+
+
+def _cores(instance: InstanceType) -> str:
+    """'6', and '6*' where nobody tells how many vCPUs a core has."""
+    assumed = any(fact.name == THREADS_PER_CORE and not fact.told for fact in instance.assumed)
+    return f"{instance.physical_cores}{'*' if assumed else ''}"
+
+
+def _offer_table(rows: list[list[str]]) -> list[str]:
+    """Without what has no room, and JSON has."""
+    header = ["cloud", "instance", "region", "gpu", "vcpus", "cores", "memory", "per hour"]
+    header += ["market", "price", "as of", "terms", "not orderable"]
+    columns = dict(zip(header, zip(*rows, strict=True), strict=True))
+    left = ("cloud", "instance", "region", "gpu", "market", "price", *header[-3:])
+    if not any(columns["not orderable"]):
+        del columns["not orderable"]
+    return fitting_table(columns, left, ("terms", "cores", "memory", "vcpus", "as of", "gpu"))
+
+
+def hourly_text(per_hour: float, currency: str) -> str:
+    """'$1.006', 'EUR 1.006'."""
+    return format_usd(per_hour).replace("$", "$" if currency == "USD" else f"{currency} ")
+
+
+GPUS_SCHEMA = "advisor.gpus/1"
+_RATES = (
+    "fp64_tflops",
+    "fp32_tflops",
+    "tf32_tflops",
+    "fp16_tflops",
+    "bf16_tflops",
+    "int8_tops",
+    "fp8_tflops",
+)
+_OFFER = ("cloud", "region", "market", "instance_type")
+GPU_COLUMNS = (
+    "name",
+    "architecture",
+    "compute_capability",
+    "memory_mib",
+    "memory_gb_per_second",
+    *_RATES,
+    "watts",
+    "link",
+    "usd_per_gpu_hour",
+    "usd_per_fp32_tflop_hour",
+    *_OFFER,
+)
+
+
+def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by: str) -> list[dict[str, Any]]:
+    """One flat record a GPU, JSON-ready; unknown values are null and sorted last."""
+    rows = [_gpu_row(sheet, cheapest.get(sheet.gpu.name)) for sheet in sheets]
+    falling = SORT_KEYS[sort_by]
+
+    def key(row: dict[str, Any]) -> tuple[bool, Any, str]:
+        value = row[sort_by]
+        if value is None:
+            return True, 0, row["name"]
+        return False, -value if falling else value, row["name"]
+
+    return sorted(rows, key=key)
+
+
+def gpus_document(rows: Sequence[Record], asked: Record) -> dict[str, Any]:
+    """The versioned JSON answer; `asked` says where prices were looked for."""
+    return {"schema": GPUS_SCHEMA, "asked": dict(asked), "gpus": list(rows)}
+
+
+def flat_gpu_row(row: Record) -> dict[str, Any]:
+    """One record without nesting, for CSV and Markdown: `GPU_COLUMNS` and more."""
+    offer = row["cheapest"] or {}
+    return {**row, **{name: offer.get(name) for name in _OFFER}}
+
+
+def gpus_text(rows: Sequence[Record]) -> str:
+    """A table of 110 columns, and what its figures are."""
+    header = ["gpu", "cc", "memory", "GB/s", "fp64", "fp32", "tf32", "fp16", "int8", "watts"]
+    header += ["link", "$/h", "$/TFLOP-h", "on"]
+    lines = table(header, [_gpu_cells(row) for row in rows], right=(*range(2, 10), 11, 12))
+    return "\n".join([*lines, "", *_GPU_REMARKS])
+
+
+_GPU_REMARKS = (
+    "TFLOPS (int8: TOPS) are dense peaks of the data sheet; tf32 and fp16 with tensor cores where "
+    "it has them.",
+    "$/h is the cheapest instance's price over its GPUs, host included; $/TFLOP-h, over its fp32.",
+    "A peak is no throughput: `advisor recommend` tells what a workload really reaches.",
+)
+
+
+def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
+    gpu = sheet.gpu
+    facts = {name: getattr(gpu, name, None) for name in _RATES}
+    facts |= {name: getattr(sheet, name) for name in ("fp64_tflops", "int8_tops", "fp8_tflops")}
+    usd = usd_per_gpu_hour(offer) if offer else None
+    return {
+        "name": gpu.name,
+        "vendor": gpu.vendor,
+        "architecture": gpu.architecture,
+        "compute_capability": gpu.compute_capability,
+        "memory_mib": gpu.memory_mib,
+        "memory_gb_per_second": gpu.memory_gb_per_second,
+        **{name: facts[name] for name in _RATES},
+        "watts": gpu.watts,
+        "link": sheet.link,
+        "usd_per_gpu_hour": usd,
+        "usd_per_fp32_tflop_hour": usd / gpu.fp32_tflops if usd else None,
+        "cheapest": _offer_block(offer) if offer else None,
+        "sources": gpu.sources,
+    }
+
+
+def _offer_block(offer: Offer) -> dict[str, Any]:
+    return {
+        "cloud": offer.instance.cloud,
+        "region": offer.region,
+        "market": str(offer.market),
+        "instance_type": offer.instance.name,
+        "gpus": offer.instance.gpu_count,
+        "price": price_block(offer.price),
+    }
+
+
+def _gpu_cells(row: Record) -> list[str]:
+    usd, per_tflop, offer = (
+        row[name] for name in ("usd_per_gpu_hour", "usd_per_fp32_tflop_hour", "cheapest")
+    )
+    rates = ("fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "int8_tops", "watts")
+    return [
+        row["name"],
+        row["compute_capability"] or "-",
+        format_mib(row["memory_mib"]),
+        f"{row['memory_gb_per_second']:g}",
+        *(_short(row[name]) for name in rates),
+        row["link"] or "-",
+        format_usd(usd) if usd else "-",
+        format_usd(per_tflop) if per_tflop else "-",
+        offer["instance_type"] if offer else "-",
+    ]
+
+
+def _short(value: float | None) -> str:
+    """Three digits: '-', '0.473', '8.14', '989', '1979'."""
+    if value is None:
+        return "-"
+    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
