@@ -102,9 +102,6 @@ class MeasurementStore(Protocol):
     def leases(self) -> LeaseBook:
         """The book of who measures which trial."""
 
-    def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
-        """Keep it; False, and nothing changed, when the trial already has a row."""
-
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         """Keep all of them, or none when anything fails.
 
@@ -126,9 +123,6 @@ class MeasurementStore(Protocol):
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         """Summaries of the trials (by default all) that have a row, by trial_id."""
-
-    def done_ids(self) -> set[str]:
-        """The trials that have a row, however they ended."""
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
         """Every row, or those of these trials; damaged ones apart."""

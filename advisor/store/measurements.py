@@ -44,22 +44,6 @@ class SqlStore(OpenTables):
         super().__init__(url, reading=reading, patience_seconds=patience_seconds)
         self.leases = Leases(self._database, lease_seconds)
 
-    def append(self, measurement: Measurement, *, replace: bool = False) -> bool:
-        """See `MeasurementStore`."""
-        row = row_of(measurement)
-
-        def work(connection: sql.Connection) -> bool:
-            if insert_if_absent(connection, ROWS, row):
-                return True
-            if replace:
-                _put(connection, row)
-                return True
-            existing = _stored_row(connection, row["trial_id"])
-            # The same to the last digit: kept by a commit whose answer was lost.
-            return existing is not None and existing.payload == row["payload"]
-
-        return self._database.write(work)
-
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
         """See `MeasurementStore`."""
         rows = [row_of(measurement) for measurement in measurements]
@@ -114,10 +98,6 @@ class SqlStore(OpenTables):
         query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
         rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
-
-    def done_ids(self) -> set[str]:
-        """See `MeasurementStore`."""
-        return {row.trial_id for row in self.rows(sql.select(ROWS.c.trial_id))}
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
         """See `MeasurementStore`."""

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore, open_store
-from advisor.sweeps.measurement_store import Summary
+from advisor.sweeps.measurement_store import Appended, Summary
 from advisor.sweeps.trial.ownership import this_process
 from tests.sweeps.builders import measurement, resources, trial
 
@@ -40,13 +40,12 @@ class StoreContract:
 
     def test_a_new_store_is_empty(self, store):
         assert store.all() == []
-        assert store.done_ids() == set()
+        assert store.statuses() == {}
         assert store.leases.held() == {}
 
     def test_rows_come_back_whole_in_the_order_of_writing(self, store):
         rows = [row(3072.0), row(1024.0, attempts=({"step_seconds": [0.1]},)), row(2048.0)]
-        for one in rows:
-            assert store.append(one)
+        assert store.append_all(rows) == Appended(3, 0)
         assert store.all() == rows
 
     def test_rows_of_some_trials_can_be_asked_for(self, store):
@@ -60,31 +59,19 @@ class StoreContract:
         long = measurement(
             trial=trial(network=f"/{'home/' * 60}net.py:build", accelerator=f"cuda:{'é' * 94}")
         )
-        store.append(long)
+        store.append_all([long])
         assert store.all() == [long]
 
-    def test_a_trial_keeps_its_first_row(self, store):
-        store.append(row(status=Status.OK))
-        assert not store.append(row(status=Status.FAILED))
+    def test_a_trial_keeps_its_first_good_row(self, store):
+        store.append_all([row(status=Status.OK)])
+        for again in (row(status=Status.FAILED), row()):
+            assert store.append_all([again]) == Appended(0, 0)
         assert [one.status for one in store.all()] == [Status.OK]
-
-    def test_the_same_row_again_is_there_already_and_no_other(self, store):
-        """So that an answer that was lost can be asked for again."""
-        assert store.append(row())
-        assert store.append(row())
-        assert len(store.all()) == 1
-
-    def test_a_row_is_replaced_only_when_asked_and_keeps_its_place(self, store):
-        store.append(row(1024.0, status=Status.FAILED))
-        store.append(row(2048.0))
-        assert store.append(row(1024.0, status=Status.OK), replace=True)
-        assert [one.trial.resources.memory_mib for one in store.all()] == [1024.0, 2048.0]
-        assert set(store.statuses().values()) == {"ok"}
 
     def test_many_rows_come_in_together_and_only_failed_ones_give_way(self, store):
         good, failed = row(1024.0), row(2048.0, status=Status.FAILED, reason="x")
-        store.append(good)
-        store.append(failed)
+        store.append_all([good])
+        store.append_all([failed])
         arrived = [row(1024.0, started_at="later"), row(2048.0), row(3072.0)]
         done = store.append_all(arrived)
         assert (done.added, done.replaced) == (1, 1)
@@ -95,7 +82,7 @@ class StoreContract:
     def test_a_row_gives_way_to_one_that_has_its_runs_and_more(self, store):
         """What was kept in a file while the database was away comes back by import."""
         first, second = row(), {"step_seconds": [0.4, 0.5]}
-        store.append(first)
+        store.append_all([first])
         both = replace(first, repeats=(second,))
         other = replace(first, step_seconds=(0.7,), repeats=(second, second))
         assert store.append_all([other]).replaced == 0
@@ -107,7 +94,7 @@ class StoreContract:
         """What was measured anew elsewhere comes in; the older row stays on record."""
         moment = datetime(2026, 11, 21, tzinfo=UTC)
         old, new = row(started_at="2026-11-20T23:00:00Z"), row(started_at="2026-11-21T00:00:00Z")
-        store.append(old)
+        store.append_all([old])
         failed = replace(new, status=Status.FAILED, step_seconds=(), reason="x")
         for one, when in ((new, None), (failed, moment), (old, moment)):
             assert store.append_all([one], since=when).replaced == 0
@@ -119,18 +106,18 @@ class StoreContract:
 
     def test_failed_trials_are_done_too(self, store):
         failed = row(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
-        store.append(failed)
+        store.append_all([failed])
         assert store.statuses() == {failed.trial.trial_id: "out_of_memory"}
 
     def test_a_summary_tells_how_and_when_without_the_step_times(self, store):
         one = row(status=Status.FAILED, reason="x", started_at="then")
-        store.append(one)
-        store.append(row(9.0))
+        store.append_all([one])
+        store.append_all([row(9.0)])
         summaries = store.summaries([one.trial.trial_id, "no such trial"])
         assert summaries == {one.trial.trial_id: Summary("failed", "then")}
 
     def test_a_run_joins_its_trials_row(self, store):
-        store.append(row(started_at="first"))
+        store.append_all([row(started_at="first")])
         seen = []
 
         def combine(known, fresh):
@@ -151,7 +138,7 @@ class StoreContract:
         assert store.earlier([failed.trial.trial_id]) == []
 
     def test_a_run_that_is_not_wanted_changes_nothing(self, store):
-        store.append(row())
+        store.append_all([row()])
         assert store.join(row(started_at="second"), lambda _row, _fresh: None) is None
         assert store.all() == [row()]
 
@@ -190,8 +177,8 @@ class StoreContract:
         assert set(store.leases.held()) == set("abcd")
 
     def test_all_summaries_are_those_of_every_row(self, store):
-        store.append(row(1.0))
-        store.append(row(2.0))
+        store.append_all([row(1.0)])
+        store.append_all([row(2.0)])
         everything = store.summaries()
         assert everything == store.summaries(everything)
         assert len(everything) == 2
@@ -280,7 +267,7 @@ class SharedContract(StoreContract):
     def test_another_connection_sees_a_row_as_soon_as_append_returns(self, store, url):
         reading = SqlStore(url, reading=True)
         assert reading.all() == []
-        store.append(row())
+        store.append_all([row()])
         assert len(reading.all()) == 1
         reading.close()
 
@@ -298,6 +285,6 @@ class TestPostgreSQL(SharedContract):
 
 
 def test_the_default_store_lies_in_the_users_data_folder(monkeypatch, tmp_path):
-    open_store().append(row())
+    open_store().append_all([row()])
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path}/other.sqlite")
     assert open_store().all() == []

@@ -57,7 +57,7 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(m
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'store.sqlite'}")
     store = open_store()
     for row in measure(trials(), true_parameters()):
-        store.append(row)
+        store.append_all([row])
     store.close()
     assert run().exit_code == 0
     assert load_model(own_model_path()).error_percent < 10

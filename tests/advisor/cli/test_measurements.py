@@ -31,7 +31,7 @@ def rows():
         ),
     ]
     for row in rows:
-        open_store().append(row)
+        open_store().append_all([row])
     return rows
 
 
@@ -67,7 +67,7 @@ def test_the_check_says_which_rates_have_a_borrowed_spread(rows):
         step_seconds=(0.1,) * 60,
         repeats=({"step_seconds": [0.1] * 60},),
     )
-    open_store().append(repeated)
+    open_store().append_all([repeated])
     assert "1 have one run" in ask("check")
 
 

@@ -47,7 +47,7 @@ def test_a_damaged_row_is_told_and_the_others_are_answered(ask, database, comman
 
 def test_a_list_with_a_damaged_row_is_still_json(ask, database):
     with closing(open_store()) as store:
-        store.append(measurement())
+        store.append_all([measurement()])
     execute(database, "UPDATE measurements SET payload = '['")
     code, out, _error = ask("measurements", "list", "-o", "json")
     assert (code, json.loads(out)["measurements"]) == (1, [])

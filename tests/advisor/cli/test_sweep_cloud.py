@@ -162,7 +162,7 @@ def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, capsy
     """As a schedule asks for it: another sweep each time, and the older row stays on record."""
     old = measurement(started_at="2026-11-01T00:00:00Z")
     with closing(open_store()) as store:
-        store.append(old)
+        store.append_all([old])
     fresh = {"started_at": "2026-11-21T12:10:00Z"}
     guest_that_measures(account, 20, sweep="nightly-20261121T1200", **fresh)
     assert run([*ON_AWS, "--fresh-since", "2026-11-21T12:00:00Z", "-o", "json"]) == 0

@@ -48,7 +48,7 @@ def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(mon
 
     monkeypatch.setattr(SqlStore, "running", looking)
     with closing(open_store()) as store:
-        store.append(measurement(trial=TRIALS[0]))
+        store.append_all([measurement(trial=TRIALS[0])])
         store.leases.take({TRIALS[1].trial_id: ""}, owner)
         store.leases.begin(TRIALS[1].trial_id, owner, "the second")
         seen = statuses(ask("status", *FAST))
@@ -165,7 +165,7 @@ def test_a_database_that_was_never_seen_is_an_error(monkeypatch):
 
 def test_without_a_terminal_a_block_is_printed_for_each_change_and_no_escape_code():
     with closing(open_store()) as store:
-        store.append(measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY))
+        store.append_all([measurement(trial=TRIALS[0], status=Status.OUT_OF_MEMORY)])
     text = ask("status", "--watch", "--every", "0.05")
     assert text == "1 trial\n     1  out of memory\n\n"
 
@@ -204,7 +204,7 @@ def test_a_wrong_question_is_one_line_that_names_the_way_out(arguments, words):
 
 def test_a_trial_without_a_log_is_told_from_its_row():
     with closing(open_store()) as store:
-        store.append(measurement(trial=TRIALS[0]))
+        store.append_all([measurement(trial=TRIALS[0])])
     text = ask("log", TRIALS[0].trial_id[:6])
     assert [words in text for words in ("planned", "status ok", "stored")] == [True] * 3
 

@@ -130,7 +130,7 @@ def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, 
 def test_a_retried_run_takes_what_the_one_before_it_had_measured(account, tmp_path):
     """A controller was killed when its guest was nearly done: nothing is launched again."""
     with closing(open_store()) as store:
-        store.append(row(DUE - WEEK))
+        store.append_all([row(DUE - WEEK)])
     measured_there(account, DUE, "i-0")
     checked = checked_command(COMMAND)
     with closing(ScheduleBook()) as book:

@@ -115,7 +115,7 @@ def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline()
         started_at=NOW,
     )
     store = open_store()
-    store.append(row)
+    store.append_all([row])
     store.close()
     report = after_sweep(DUE)
     described(report)

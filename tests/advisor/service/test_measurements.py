@@ -66,14 +66,14 @@ def test_the_same_import_again_changes_nothing(client):
     sent(client, text)
     again = sent(client, text).json()
     assert (again["added"], again["replaced"], again["known"]) == (0, 0, 2)
-    assert len(open_store().done_ids()) == 2
+    assert len(open_store().statuses()) == 2
 
 
 def test_bad_lines_are_told_by_number_and_the_good_ones_are_kept(client):
     answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
     assert answer.status_code == 207
     assert [one["line"] for one in answer.json()["refused"]] == [1, 3]
-    assert len(open_store().done_ids()) == 1
+    assert len(open_store().statuses()) == 1
 
 
 def test_nothing_is_kept_of_what_holds_no_measurement(client):
@@ -87,13 +87,13 @@ def test_thousands_of_bad_lines_are_not_collected(client):
     answer = sent(client, to_jsonl(some(1)) + "x\n" * 5000)
     assert answer.status_code == 422
     assert "nothing was kept" in answer.json()["way_out"]
-    assert not open_store().done_ids()
+    assert not open_store().statuses()
 
 
 def test_a_body_that_is_too_large_is_refused(client):
     answer = sent(client, to_jsonl(some(300)))
     assert answer.status_code == 413
-    assert not open_store().done_ids()
+    assert not open_store().statuses()
 
 
 def test_other_content_is_refused(client):

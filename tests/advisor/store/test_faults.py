@@ -92,14 +92,14 @@ def test_a_place_that_cannot_be_a_folder_is_told(tmp_path):
 def test_a_full_disk_loses_nothing_stored(url):
     """SQLite's page limit stands in for the disk's end: it raises the same error."""
     with closing(SqlStore(url)) as store:
-        store.append(row(1.0))
+        store.append_all([row(1.0)])
 
         @sqlalchemy.event.listens_for(store._database.engine, "begin")
         def _no_more_pages(connection):
             connection.exec_driver_sql("PRAGMA max_page_count=1")
 
         with pytest.raises(DataError, match="nothing stored is lost"):
-            store.append(row(2.0, step_seconds=(0.123456789,) * 5000))
+            store.append_all([row(2.0, step_seconds=(0.123456789,) * 5000)])
         assert [one.trial.resources.memory_mib for one in store.all()] == [1.0]
 
 
@@ -121,7 +121,7 @@ def test_a_locked_database_is_waited_for_and_told_about(path, url, monkeypatch, 
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url)) as store:
         with holding(path, seconds=1.0):
-            assert store.append(row())
+            assert store.append_all([row()]).added == 1
         assert "locked; waiting up to" in caplog.text
         assert "is back" in caplog.text
 
@@ -146,9 +146,9 @@ def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url, patience_seconds=0.5)) as store:
         with holding(path, seconds=3.0), pytest.raises(DataError, match="another process holds it") as told:
-            store.append(row())
+            store.append_all([row()])
         assert "\n" not in str(told.value)
-        assert store.append(row())
+        assert store.append_all([row()]).added == 1
 
 
 @contextmanager
@@ -177,7 +177,7 @@ def test_an_answer_that_was_lost_stores_nothing_twice(either, monkeypatch):
             return outcome
 
         monkeypatch.setattr(Database, "_transact", lose_first_answer)
-        assert store.append(row(1.0))
+        store.append_all([row(1.0)])
         lost.clear()
         assert store.join(row(2.0), lambda _row, fresh: fresh, owner=owner) == row(2.0)
         assert store.all() == [row(1.0), row(2.0)]
@@ -186,12 +186,12 @@ def test_an_answer_that_was_lost_stores_nothing_twice(either, monkeypatch):
 
 def test_a_server_that_restarts_is_waited_for(postgresql, caplog):
     with closing(SqlStore(postgresql.new_database())) as store:
-        store.append(row(1.0))
+        store.append_all([row(1.0)])
         postgresql.stop()
         starting = threading.Timer(2.0, postgresql.start)
         starting.start()
         try:
-            assert store.append(row(2.0))
+            assert store.append_all([row(2.0)]).added == 1
         finally:
             starting.join()
         assert store.all() == [row(1.0), row(2.0)]
@@ -200,10 +200,10 @@ def test_a_server_that_restarts_is_waited_for(postgresql, caplog):
 
 def test_a_server_that_is_killed_keeps_what_was_stored(postgresql):
     with closing(SqlStore(postgresql.new_database())) as store:
-        store.append(row(1.0))
+        store.append_all([row(1.0)])
         postgresql.kill()
         postgresql.start()
-        assert store.append(row(2.0))
+        assert store.append_all([row(2.0)]).added == 1
         assert store.all() == [row(1.0), row(2.0)]
 
 
@@ -212,22 +212,22 @@ def test_a_server_that_stays_away_is_told_in_one_line(postgresql):
         postgresql.stop()
         try:
             with pytest.raises(DataError, match=r"; start it, or set ADVISOR_DATABASE_URL") as told:
-                store.append(row())
+                store.append_all([row()])
         finally:
             postgresql.start()
         assert "\n" not in str(told.value)
-        assert store.append(row())
+        assert store.append_all([row()]).added == 1
 
 
 def test_an_ended_connection_is_made_again(postgresql):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        store.append(row(1.0))
+        store.append_all([row(1.0)])
         postgresql.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
             "AND backend_type = 'client backend'"
         )
-        assert store.append(row(2.0))
+        assert store.append_all([row(2.0)]).added == 1
 
 
 @pytest.mark.parametrize(
@@ -254,12 +254,12 @@ def test_a_user_without_rights_is_told_whom_to_ask(postgresql):
 def test_a_database_that_only_reads_is_read_and_says_so(postgresql):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        store.append(row())
+        store.append_all([row()])
     reader = postgresql.new_user("SUPERUSER", "default_transaction_read_only = on")
     with closing(open_store(url.replace("//advisor:", f"//{reader}:"))) as store:
         assert store.all() == [row()]
         with pytest.raises(DataError, match="it only reads"):
-            store.append(row(2.0))
+            store.append_all([row(2.0)])
 
 
 @pytest.mark.root
@@ -274,12 +274,12 @@ def test_a_read_only_place_is_read_and_says_so(tmp_path):
     url = f"sqlite:///{place}/m.sqlite"
     try:
         with closing(SqlStore(url)) as store:
-            store.append(row())
+            store.append_all([row()])
         run("mount", "-o", "remount,ro", place)
         with closing(open_store(url, reading=True)) as reading:
             assert reading.all() == [row()]
         with closing(open_store(url)) as store, pytest.raises(DataError, match="writable"):
-            store.append(row(2.0))
+            store.append_all([row(2.0)])
         with pytest.raises(DataError, match="ADVISOR_DATABASE_URL"):
             SqlStore(f"sqlite:///{place}/another.sqlite")
     finally:
@@ -293,5 +293,5 @@ def run(*command):
 def test_the_log_of_a_database_in_use_is_no_other_file_to_lose(path, url):
     """Once nobody has it open, everything lies in the one file."""
     with closing(SqlStore(url)) as store:
-        store.append(row())
+        store.append_all([row()])
     assert [one.name for one in Path(path).parent.iterdir()] == ["m.sqlite"]

@@ -67,7 +67,7 @@ def test_eight_writers_lose_none_of_ten_thousand(url):
 def test_a_killed_writer_leaves_whole_rows_and_holds_up_nobody(url):
     with closing(SqlStore(url)) as store:
         killed, other = started(url, 0, 100_000, 0), started(url, 1, 300, 0)
-        while len(store.done_ids()) < 50:
+        while len(store.statuses()) < 50:
             assert killed.poll() is None
             time.sleep(0.02)
         killed.send_signal(signal.SIGKILL)

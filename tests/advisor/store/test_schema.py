@@ -65,7 +65,7 @@ def test_a_database_of_the_versions_before_the_first_release_opens(tmp_path):
     with closing(SqlStore(f"sqlite:///{path}")) as store:
         kept = store.all()
         assert len(kept) == 2
-        assert store.append(NEW)
+        assert store.append_all([NEW]).added == 1
         assert store.all() == [*kept, NEW]
 
 
@@ -90,7 +90,7 @@ def test_reading_makes_no_file_and_sees_one_that_comes_later(tmp_path):
     reading = open_store(url, reading=True)
     assert reading.all() == []
     assert list(tmp_path.iterdir()) == []
-    open_store(url).append(NEW)
+    open_store(url).append_all([NEW])
     assert reading.all() == [NEW]
 
 
@@ -101,7 +101,7 @@ def test_another_programs_tables_and_alembic_do_not_matter_in_postgresql(postgre
     with closing(open_store(url, reading=True)) as reading:
         assert reading.all() == []
     store = SqlStore(url)
-    assert store.append(NEW)
+    assert store.append_all([NEW]).added == 1
     store.close()
 
 
@@ -119,7 +119,7 @@ def test_drivers_that_start_at_once_migrate_once(url):
         together.wait()
         try:
             store = SqlStore(url)
-            store.append(measurement(trial=trial(resources=resources(memory_mib=number))))
+            store.append_all([measurement(trial=trial(resources=resources(memory_mib=number)))])
             store.close()
         except Exception as error:
             failed.append(error)

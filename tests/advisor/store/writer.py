@@ -22,10 +22,10 @@ def main(url, number, own, shared):
     first = OWN_FROM * (number + 1)
     won = 0
     for step in range(max(own, shared)):
-        if step < own and not store.append(row(first + step, "own")):
+        if step < own and not store.append_all([row(first + step, "own")]).added:
             raise SystemExit(f"row {step} of writer {number} was there already")
         if step < shared:
-            won += store.append(row(1 + step, f"of writer {number}"))
+            won += store.append_all([row(1 + step, f"of writer {number}")]).added
     store.close()
     sys.stdout.write(str(won))
 

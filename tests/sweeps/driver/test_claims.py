@@ -147,7 +147,7 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
         def execute(self, trials):
             for one in super().execute(trials):
                 with closing(SqlStore(url)) as other:
-                    other.append(replace(one, started_at="other"))
+                    other.append_all([replace(one, started_at="other")])
                     other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
                 yield one
 
@@ -176,13 +176,13 @@ def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store
     found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
     assert not found.refused
     store.append_all(found.measurements)
-    assert store.done_ids() == {one.trial_id for one in executor.given}
+    assert set(store.statuses()) == {one.trial_id for one in executor.given}
 
 
 def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeypatch):
     twice = replace(TRIALS[0], plan={**TIME_BOX, "repeats": 2})
     first = measurement(trial=twice, started_at="first")
-    store.append(first)
+    store.append_all([first])
 
     def fail(*_, **__):
         raise DataError("away")
@@ -282,7 +282,7 @@ def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody
     for rank in range(4):
         driver = subprocess.Popen([sys.executable, "-c", DRIVER, url, f"killed {rank}"])
         deadline = time.monotonic() + 60
-        while len(store.done_ids()) <= len(kept) and time.monotonic() < deadline:
+        while len(store.statuses()) <= len(kept) and time.monotonic() < deadline:
             time.sleep(0.01)
         os.kill(driver.pid, signal.SIGKILL)
         driver.wait()

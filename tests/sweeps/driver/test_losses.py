@@ -127,7 +127,7 @@ def relay(postgresql):
 
 def wait_for(store, count):
     deadline = time.monotonic() + 120
-    while len(store.done_ids()) < count:
+    while len(store.statuses()) < count:
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
@@ -159,7 +159,7 @@ def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
         measured, _ = one.communicate(timeout=60)
         assert one.returncode == 0
         assert Counter(measured.split()) == Counter(entry.trial_id for entry in TRIALS)
-        assert store.done_ids() == {entry.trial_id for entry in TRIALS}
+        assert set(store.statuses()) == {entry.trial_id for entry in TRIALS}
 
 
 def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql, relay):
@@ -174,7 +174,7 @@ def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql
         kept = importing.read_file(Path(text.split()[-1]))
         assert not kept.refused
         store.append_all(kept.measurements)
-        assert store.done_ids() == set(first.split())
+        assert set(store.statuses()) == set(first.split())
         relay.restore()
         again = started(by_way_of(relay, url), patience_seconds=60)
         second, _ = again.communicate(timeout=180)

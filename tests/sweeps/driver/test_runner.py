@@ -49,7 +49,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(store):
     again = FakeExecutor()
     run_sweep(TRIALS, again, store)
     assert again.given == TRIALS[2:]
-    assert store.done_ids() == {one.trial_id for one in TRIALS}
+    assert set(store.statuses()) == {one.trial_id for one in TRIALS}
 
 
 def test_what_is_measured_is_not_measured_again(store):

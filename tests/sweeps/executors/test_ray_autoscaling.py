@@ -84,7 +84,7 @@ def most_at_once(changes):
 
 
 def wait_for(store, count):
-    while len(store.done_ids()) < count:
+    while len(store.statuses()) < count:
         time.sleep(0.1)
 
 

@@ -163,7 +163,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_
     url, count = f"sqlite:///{tmp_path}/m.sqlite", 24
     drivers = [driver(url, ray_cluster.address, count) for _ in range(2)]
     with closing(SqlStore(url)) as store:
-        while len(store.done_ids()) < 6:
+        while len(store.statuses()) < 6:
             time.sleep(0.1)
         drivers[0].send_signal(signal.SIGKILL)
         drivers[0].wait()

@@ -136,7 +136,7 @@ def test_a_full_disk_keeps_every_stored_row_and_says_how_to_go_on(tiny):
     while refused is None:
         one = trial(resources=resources(memory_mib=float(stored + 1)))
         try:
-            store.append(measurement(trial=one, step_seconds=(0.1,) * 100))
+            store.append_all([measurement(trial=one, step_seconds=(0.1,) * 100)])
             stored += 1
         except DataError as error:
             refused = str(error)

@@ -38,8 +38,8 @@ def after(*seconds):
 def test_it_tells_what_runs_what_is_submitted_what_is_done_and_what_is_left(url):
     owner = this_process()
     with closing(SqlStore(url)) as store:
-        store.append(measurement(trial=TRIALS[0]))
-        store.append(measurement(trial=TRIALS[1], status=Status.FAILED))
+        store.append_all([measurement(trial=TRIALS[0])])
+        store.append_all([measurement(trial=TRIALS[1], status=Status.FAILED)])
         store.leases.take({IDS[2]: "", IDS[3]: ""}, owner)
         store.leases.begin(IDS[2], owner, "the third")
         with closing(SqlStore(url, reading=True)) as reading:
@@ -63,7 +63,7 @@ def test_leases_on_trials_of_other_sweeps_are_none_of_a_described_one(url):
 
 def test_a_retried_trial_is_counted_once(url):
     with closing(SqlStore(url)) as store:
-        store.append(measurement(trial=TRIALS[0], status=Status.FAILED))
+        store.append_all([measurement(trial=TRIALS[0], status=Status.FAILED)])
         store.leases.take({IDS[0]: ""}, this_process())
         found = look_at(store)
     assert (found.total, found.left, found.submitted) == (1, 0, 1)

@@ -151,7 +151,7 @@ def test_the_database_is_told_and_never_changed(url, tmp_path):
     assert (empty.state, empty.facts["tables"]) == (State.OK, "nothing")
     assert not (tmp_path / "m.sqlite").exists()
     with closing(open_store()) as store:
-        store.append(measurement())
+        store.append_all([measurement()])
         store.leases.take({"a trial": ""}, this_process())
     told = machine.check_database()
     assert told.state is State.OK

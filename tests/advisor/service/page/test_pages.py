@@ -189,7 +189,7 @@ def test_measurements_show_their_spread(page, client):
 
 def test_what_is_filtered_is_exported_so(page, client):
     with closing(open_store()) as store:
-        store.append(measurement())
+        store.append_all([measurement()])
     found = page("/measurements?model=googlenet&lang=en&cursor=0")
     hrefs = [one["href"] for one in found.all("a", **{"class": "button small"})]
     assert hrefs == [f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")]
@@ -200,7 +200,7 @@ def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
     """Imports take what a client calls its network; a page of a megabyte would help nobody."""
     long = "n" * 50_000
     with closing(open_store()) as store:
-        store.append(measurement(trial=trial(network=long)))
+        store.append_all([measurement(trial=trial(network=long))])
     found = page(f"/measurements?task={trial().workload.task}")
     assert "n" * 50 in found.text
     assert "n" * 200 not in found.text
