@@ -6,11 +6,12 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from advisor.domain import LIST, DataKind, Market, Offer, Price, Rejected, Request, Spec, Task
+from advisor.domain import LIST, DataKind, Market, Offer, Price, Rejected, Spec, Task
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
-from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import SpecQuestion
 from advisor.units import format_usd
 
 _EVERY_CLOUD = "any"
@@ -20,12 +21,12 @@ _BANDS, _FRAMES_PER_SECOND, _WAVES_PER_SECOND = (80, 128, 161), 100, 16_000
 _LATENT_CHANNELS, _LATENT_PIXELS = (4, 16), 8
 
 
-def covers_clouds(request: SpecRequest) -> bool:
+def covers_clouds(request: SpecQuestion) -> bool:
     """Whether a question is about more than one cloud."""
     return request.cloud == _EVERY_CLOUD
 
 
-def asked_of(request: Request, batch: int | None = None, unit: str = "") -> Message:
+def asked_of(request: NetworkQuestion, batch: int | None = None, unit: str = "") -> Message:
     """'yolov8s inference, batch 64, fp32, images of 640 x 640 pixels, at least 500 images/s
     (yolov8: taken as yolov8s)': what is asked, for the first line of an answer."""
     size, target, names = sample_size(request), request.target_throughput, other_names(request)
@@ -42,7 +43,7 @@ def asked_of(request: Request, batch: int | None = None, unit: str = "") -> Mess
     return Message("{parts}", parts=parts)
 
 
-def other_names(request: Request) -> list[Message]:
+def other_names(request: NetworkQuestion) -> list[Message]:
     """What the name of the network was taken as, and which network it is not; empty where a name
     says it."""
     name, asked, namesake = request.network, request.model_asked, request.namesake
@@ -52,7 +53,7 @@ def other_names(request: Request) -> list[Message]:
     return [*taken, Message("{name} is another network than {other}", name=name, other=namesake)]
 
 
-def sample_size(request: Request) -> Message | None:
+def sample_size(request: NetworkQuestion) -> Message | None:
     """'images of 640 x 640 pixels', 'sequences of 128 tokens': of one sample as the network takes
     it; None where nobody told."""
     text = request.sample_input
@@ -78,7 +79,7 @@ def sample_size(request: Request) -> Message | None:
     return Message("inputs of {sizes}", sizes=text)
 
 
-def others_text(request: Request, count: int) -> Message | None:
+def others_text(request: NetworkQuestion, count: int) -> Message | None:
     """How many more answer than the recommended one, where those that are shown (`count` in all)
     are every one; None where there may be more."""
     if count == 0 or count >= request.max_results:
@@ -92,19 +93,19 @@ def others_text(request: Request, count: int) -> Message | None:
     return Message("other specs that meet the target: {count}", count=count - 1)
 
 
-def place_name(offer: Offer, request: SpecRequest) -> str:
+def place_name(offer: Offer, request: SpecQuestion) -> str:
     """'us-central1', or 'gcp us-central1' where the question covers more than one cloud."""
     return f"{offer.instance.cloud} {offer.region}" if covers_clouds(request) else offer.region
 
 
-def spec_name(spec: Spec, request: SpecRequest) -> Message | str:
+def spec_name(spec: Spec, request: SpecQuestion) -> Message | str:
     """'g2-standard-4', or 'g2-standard-4 of gcp' where the question covers more than one cloud."""
     if not covers_clouds(request):
         return spec.name
     return Message("{name} of {cloud}", name=spec.name, cloud=spec.offer.instance.cloud)
 
 
-def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date) -> list[str]:
+def place_texts(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
     """'ap-south-1, spot, estimated' for each; empty where all stand in one place, priced one way.
 
     Where the question is about any market, those stand there that are not on demand. A price that
@@ -116,7 +117,7 @@ def place_texts(shown: Sequence[AnyCandidate], request: SpecRequest, today: date
     return texts if len(set(texts)) > 1 else []
 
 
-def price_words(shown: Sequence[AnyCandidate], request: SpecRequest, today: date) -> list[str]:
+def price_words(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
     """How the prices of each total are known, as 'observed, estimated disk'; '' where they are
     listed today."""
     found = []
@@ -129,7 +130,7 @@ def price_words(shown: Sequence[AnyCandidate], request: SpecRequest, today: date
     return found
 
 
-def _price_words(offer: Offer, request: SpecRequest, today: date) -> list[str]:
+def _price_words(offer: Offer, request: SpecQuestion, today: date) -> list[str]:
     plain = request.market is not None or offer.market is Market.ON_DEMAND
     market = [] if plain else [str(offer.market)]
     if is_listed(offer.price, today):
@@ -141,7 +142,7 @@ def _kind_word(price: Price) -> str:
     return "old list" if price.kind == LIST else price.kind
 
 
-def rejection_text(rejected: Rejected, request: SpecRequest) -> str:
+def rejection_text(rejected: Rejected, request: SpecQuestion) -> str:
     """'  g4dn.xlarge $0.526/h: needs .. of GPU memory', with 'of aws' as in `spec_name`."""
     name, usd = rejected.instance_type, rejected.usd_per_hour
     if covers_clouds(request):

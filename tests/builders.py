@@ -18,14 +18,28 @@ from advisor.domain import (
     Provenance,
     Recommendation,
     Rejected,
-    Request,
     Spec,
     Stage,
     Task,
     Workload,
 )
+from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.network import NetworkQuestion
 
 PRICED = date(2026, 7, 20)
+
+
+def network_question(**fields):
+    """A question as it is once it is settled for one region of AWS."""
+    return NetworkQuestion(**{"region": "us-east-1", **fields})
+
+
+def serving_question(**fields):
+    return ServingQuestion(**{"region": "us-east-1", **fields})
+
+
+def tuning_question(**fields):
+    return TuningQuestion(**{"region": "us-east-1", **fields})
 
 
 def instance(name="g4dn.xlarge", **changes):
@@ -106,7 +120,7 @@ def rejected(instance_type="g4ad.xlarge", usd_per_hour=0.379, **changes):
 
 def recommendation(**changes):
     values = {
-        "request": Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
+        "request": network_question(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
         "ranked": (candidate(), candidate("g6.xlarge", 0.8048, notes=("mind the gap",))),
         "nearest": None,
         "rejected": (rejected(), rejected("p2.xlarge", None, reason="no_price", detail="unknown")),

@@ -12,10 +12,10 @@ from advisor.answers.listing import listed_networks, networks_document, page_of,
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.questions import commands
-from advisor.questions.by_task import Kinds
 from advisor.questions.fields import Flag
 from advisor.questions.listings import Networks, Offers
-from advisor.questions.named import Predict
+from advisor.questions.network import Predict
+from advisor.questions.question import Kinds
 from advisor.questions.reading import from_values, merged_schema_of
 
 Document = Mapping[str, Any]

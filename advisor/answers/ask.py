@@ -12,8 +12,7 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.questions.commands import AnyCompare, AnyMemory, AnyPredict, AnyRecommend
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.listings import Sources
-from advisor.questions.models import Recommend
-from advisor.questions.named import Compare, MemoryQuestion, Predict
+from advisor.questions.network import Compare, MemoryQuestion, Predict, Recommend
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -5,24 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from msgspec.structs import replace
+
 from advisor.answers.anchoring import AnchoredWorkload, anchored_model
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain import Request
+from advisor.domain import DataKind, DatasetProfile
 from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
 from advisor.places import own_model_path
 from advisor.questions.listings import Sources
-from advisor.questions.models import RunQuestion, WorkloadQuestion
-from advisor.questions.requests import request_of
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.settled import settled_network
 from advisor.render.document import Sources as SourcesDocument
 
 if TYPE_CHECKING:
     from advisor.answers.anchoring import Anchored
     from advisor.models.performance import PerformanceModel
+    from advisor.models.performance.networks import NetworkFacts
 
-W = TypeVar("W", bound=WorkloadQuestion)
+W = TypeVar("W", bound=NetworkQuestion)
 
 
 class Context(NamedTuple):
@@ -32,9 +35,9 @@ class Context(NamedTuple):
     model: PerformanceModel
     notes: tuple[Message, ...] = ()
 
-    def request(self, question: WorkloadQuestion) -> Request:
-        """The engine's request; `UsageError` names the field that is wrong and a hint."""
-        return request_of(question, self.model.table, self.catalog)
+    def request(self, question: W) -> W:
+        """The question, settled; `UsageError` names the field that is wrong and a hint."""
+        return settled_network(question, self.model.table, self.catalog, profile_of)
 
     def sources(self) -> SourcesDocument:
         """The identities of both."""
@@ -74,19 +77,30 @@ def model_in_use(file: Path | None) -> PerformanceModel:
     return load_model(file or (own if own.is_file() else None))
 
 
+def profile_of(path: Path, facts: NetworkFacts) -> DatasetProfile:
+    """The profile of a data set of the user's own, as the network takes it."""
+    if facts.data is DataKind.TOKENS:
+        from advisor.sweeps.datasets.text import profile_text
+
+        return replace(profile_text(path), sample="token")
+    from advisor.sweeps.datasets import profile_folder
+
+    return profile_folder(path)
+
+
 def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     """The context once the question's anchors were joined with its model, and the question with
     the network's name as the model then knows it."""
-    name, table = question.model, context.model.table
-    files = question.anchor if isinstance(question, RunQuestion) else ()
+    name, table = question.network, context.model.table
+    files = question.anchor
     if not files and not is_own(name):
         return context, question
     own = name if names_a_file(name) else name.lower()
-    question = question.replace(model=table.find(name).name if table.knows(name) else own)
+    question = question.replace(network=table.find(name).name if table.knows(name) else own)
     anchored = _anchored(context, question, files)
     return context._replace(model=anchored.model, notes=anchored.warnings), question
 
 
-def _anchored(context: Context, question: WorkloadQuestion, files: tuple[Path, ...]) -> Anchored:
-    asked = AnchoredWorkload(network=question.model, task=question.task, precision=question.precision)
+def _anchored(context: Context, question: NetworkQuestion, files: tuple[Path, ...]) -> Anchored:
+    asked = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
     return anchored_model(context.model, context.catalog, asked, files)

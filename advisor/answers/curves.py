@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.catalog import resources_of
 from advisor.catalog.what_if import with_host
-from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Request, Workload
+from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Workload
 from advisor.engine.candidates import disks_for
-from advisor.questions.curves import MOST_POINTS
 from advisor.questions.fields import wrong
-from advisor.questions.spec_requests import disk_fields, held_of
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.numbers import MOST_POINTS
+from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import Curve
 
 
@@ -34,7 +35,7 @@ class Curves(NamedTuple):
     disk: list[Point]
 
 
-def curves_of(context: Context, request: Request, one: InstancePrediction, asked: Curve) -> Curves:
+def curves_of(context: Context, request: NetworkQuestion, one: InstancePrediction, asked: Curve) -> Curves:
     """Predictions beside `one`, with its batch, GPUs and confidence.
 
     Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
@@ -50,7 +51,10 @@ def curves_of(context: Context, request: Request, one: InstancePrediction, asked
 
 
 def points_at(
-    context: Context, request: Request, workload: Workload, places: Sequence[tuple[InstanceType, Disk]]
+    context: Context,
+    request: NetworkQuestion,
+    workload: Workload,
+    places: Sequence[tuple[InstanceType, Disk]],
 ) -> list[Point]:
     """What the workload reaches on each instance with its disk, in one call of the model."""
     resources = [
@@ -69,7 +73,7 @@ def _hosts(prediction: InstancePrediction, asked: Curve) -> Iterator[tuple[Insta
 
 
 def _disks(
-    context: Context, request: Request, prediction: InstancePrediction, texts: Sequence[str]
+    context: Context, request: NetworkQuestion, prediction: InstancePrediction, texts: Sequence[str]
 ) -> Iterator[tuple[InstanceType, Disk]]:
     catalog, instance = context.catalog, prediction.instance
     for text in texts:

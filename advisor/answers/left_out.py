@@ -9,15 +9,15 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import Market
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.offers import offers_in, place_query
 from advisor.messages import FieldName, Message
 from advisor.naming import covers_clouds
+from advisor.questions.spec import SpecQuestion
 
 COMMITMENTS = tuple(market for market in Market if market.startswith("commitment"))
 
 
-def left_out(request: SpecRequest, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
+def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
     """Clouds without a region of the name that a question about every cloud gives, and how many
     types have no price that is not old `today`, where `strict` asks for one."""
     asked = place_query(request, accelerated=None)
@@ -43,7 +43,7 @@ def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
     ]
 
 
-def _clouds(request: SpecRequest, catalog: Catalog) -> Message | None:
+def _clouds(request: SpecQuestion, catalog: Catalog) -> Message | None:
     region = request.region
     if region is None or not covers_clouds(request):
         return None
@@ -68,7 +68,7 @@ def _without_commitments(catalog: Catalog, asked: OfferQuery) -> Message | None:
     )
 
 
-def _old(request: SpecRequest, catalog: Catalog, today: date) -> Message | None:
+def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None:
     known, fresh = (
         {
             (offer.instance.cloud, offer.instance.name)

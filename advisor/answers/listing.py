@@ -16,7 +16,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.models.performance.networks import NetworkFacts, bundled_networks
 from advisor.models.zoo.networks import NETWORKS, NetworkInfo
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
-from advisor.questions.spec_requests import hardware_fields, region_of
+from advisor.questions.settled import region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
@@ -33,7 +33,9 @@ def query_of(question: Offers) -> OfferQuery:
         cloud=question.cloud.lower(),
         region=question.region,
         market=None if market == ANY_MARKET else Market(market),
-        **hardware_fields(question),
+        **(question.gpu or GpuFilter()).attributes(),
+        vcpus=question.vcpus,
+        memory_mib=question.memory_mib,
         instances=question.instance,
         max_usd_per_hour=question.max_price,
     )

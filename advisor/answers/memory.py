@@ -32,8 +32,8 @@ from advisor.models.performance.memory import (
     profile_from,
 )
 from advisor.questions.fields import wrong
-from advisor.questions.named import MemoryQuestion
-from advisor.questions.other_models import language_hint
+from advisor.questions.network import MemoryQuestion
+from advisor.questions.settled import language_hint
 from advisor.questions.values import GpuFilter
 from advisor.render.views.memory import memory_document, memory_text
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
@@ -58,7 +58,7 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
         keeps_graph=question.keep_graph,
     )
     workload = Question(
-        reference=question.model,
+        reference=question.network,
         conditions=conditions,
         pixels=question.input_size or _side(question.input),
         confidence=question.confidence,
@@ -67,7 +67,7 @@ def memory_of_network(catalog: Catalog, question: MemoryQuestion) -> Answer:
         result = answer_memory(workload, gpus_named(catalog, gpus.names, gpus.allows))
     except UsageError as error:
         if error.code == "unknown_name" and error.field == "model":
-            error.hint = language_hint(question.model) or error.hint
+            error.hint = language_hint(question.network) or error.hint
         raise
     return Answer(
         result=result, message_document=partial(memory_document, result), text=partial(memory_text, result)

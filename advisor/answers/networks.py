@@ -16,7 +16,7 @@ from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.what_if import WhatIfCatalog, with_host
-from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation, Request
+from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, recommend, stack_assumption
 from advisor.engine.effort import Effort
 from advisor.engine.explaining import explain
@@ -29,10 +29,9 @@ from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.naming import other_names
-from advisor.questions import requests
-from advisor.questions.models import Recommend
-from advisor.questions.named import Compare, Predict
-from advisor.questions.spec_requests import instance_named
+from advisor.questions import settled
+from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
+from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import plain_document, recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
@@ -105,7 +104,7 @@ def recommended(
     `strict` `StalePriceError`.
     """
     context, question = with_anchors(context, question)
-    request, today = context.request(question), today or requests.today()
+    request, today = context.request(question), today or settled.today()
     if question.live:
         from advisor.answers.live.checking import recommend_live  # boto3 is imported only here
 
@@ -196,7 +195,7 @@ def what_if(
 ) -> tuple[Context, tuple[InstanceType, InstanceType] | None]:
     """The context on which the type `name` is as the question wants it (`vcpus`, `memory`), with the
     type as it is and as it is asked about; None, and the context itself, where these are the same."""
-    vcpus, memory_mib = question.vcpus, question.memory
+    vcpus, memory_mib = question.other_vcpus, question.other_memory_mib
     if vcpus is None and memory_mib is None:
         return context, None
     real = context.catalog.instance(name, context.catalog.cloud_of(name, question.cloud))
@@ -239,7 +238,7 @@ def predicted(context: Context, question: Predict) -> Answer:
     context, changed = what_if(context, name, question)
     catalog, model, _ = context
     request = context.request(question)
-    result = predict_instance(request, catalog, model, name, today=requests.today())
+    result = predict_instance(request, catalog, model, name, today=settled.today())
     if changed:
         result = replace(result, assumptions=(_what_if_assumption(changed[1]), *result.assumptions))
     elif result.price is None:
@@ -300,7 +299,7 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
 class _Named(NamedTuple):
     """One network's request, and the model that knows it, with what is to be said of that."""
 
-    request: Request
+    request: NetworkQuestion
     model: PerformanceModel
     notes: tuple[Message, ...]
 
@@ -308,10 +307,10 @@ class _Named(NamedTuple):
 def compared(context: Context, question: Compare) -> Answer:
     """The instances of the question, or its GPUs, beside its baseline, which counts as 1; one table
     a network."""
-    names = [name.strip() for name in question.model.split(",") if name.strip()]
+    names = [name.strip() for name in question.network.split(",") if name.strip()]
     networks = []
     for name in dict.fromkeys(names) or [""]:
-        known, named = with_anchors(context, question.replace(model=name))
+        known, named = with_anchors(context, question.replace(network=name))
         networks.append(_Named(known.request(named), known.model, known.notes))
     if question.instance:
         return _compared_instances(context, networks, question)
@@ -337,7 +336,7 @@ def _compared_instances(context: Context, networks: Sequence[_Named], question: 
         cells = [
             replace(cell, warnings=(*network.notes, *cell.notes, *cell.warnings))
             for cell in compare_instances(
-                network.request, catalog, network.model, names, today=requests.today()
+                network.request, catalog, network.model, names, today=settled.today()
             )
         ]
         tables.append((network.request, cells, cells[names.index(first)]))
@@ -358,7 +357,7 @@ def _compared_gpus(
     known = context.catalog.cards
     first = known[sheet_name(baseline, known)] if baseline else cards[0]
     shown = list(dict.fromkeys([*cards, first]))
-    tables: list[tuple[Request, list[OnGpu], OnGpu]] = []
+    tables: list[tuple[NetworkQuestion, list[OnGpu], OnGpu]] = []
     for network in networks:
         cells = [on_gpu(network.request, network.model, card) for card in shown]
         of_first = cells[shown.index(first)]

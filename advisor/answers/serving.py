@@ -19,7 +19,7 @@ from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
-from advisor.domain.language import GenerationRecommendation, GenerationRequest, ServingPrediction
+from advisor.domain.language import GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.effort import Effort
 from advisor.engine.no_offer import unmet
@@ -36,14 +36,15 @@ from advisor.messages import FieldName, Message
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.other_files import file_of
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.questions import requests
-from advisor.questions.language_requests import (
-    generation_request,
+from advisor.questions import settled
+from advisor.questions.language import ServingQuestion
+from advisor.questions.settled import (
+    instance_named,
     kv_precision_meant,
     language_model_of,
+    settled_serving,
     traffic_notes,
 )
-from advisor.questions.spec_requests import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.exporting.serving import export_serving
@@ -64,10 +65,10 @@ if TYPE_CHECKING:
     from advisor.models.language.serving import ServingPredictor
     from advisor.questions.language import (
         CompareGeneration,
-        Generation,
         MemoryGeneration,
         PredictGeneration,
         RecommendGeneration,
+        ServingQuestion,
     )
     from advisor.questions.listings import Sources as NamedSources
     from advisor.sweeps.endpoint.anchors import ServingAnchor
@@ -104,7 +105,7 @@ def serving_recommended(
     """
     context, model, request = _request(context, question)
     preparations = ServingPreparations(context.catalog, model, context.predictor)
-    today = today or requests.today()
+    today = today or settled.today()
     task = ServingTask(preparations)
     answered = partial(recommend, task, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
@@ -137,7 +138,7 @@ def _start_file(result: GenerationRecommendation, question: RecommendGeneration,
     assert result.chosen is not None
     # A start file needs the name of the checkpoint, or its configuration and the folder of that.
     config = file_of(question.config).absolute() if question.config else None
-    return export_serving(result.chosen, result.request, name, question.model or "", config=config)
+    return export_serving(result.chosen, result.request, name, question.model, config=config)
 
 
 def predicted(catalog: Catalog, question: PredictGeneration) -> Answer:
@@ -177,16 +178,14 @@ def memory(catalog: Catalog, question: MemoryGeneration) -> Answer:
     """What the model takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
     model = language_model_of(question)
-    tokens = question.max_context or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
-    request = GenerationRequest(
+    tokens = question.context_tokens or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
+    request = question.replace(
         model=model.name,
+        config=None,
         input_tokens=max(1, tokens - 1),
         output_tokens=1,
         context_tokens=tokens,
-        precision=question.precision,
         kv_precision=kv_precision_meant(question, model),
-        engine=question.engine,
-        tensor_parallel=question.tensor_parallel,
     )
     cards = cards_meant(catalog, question.gpu or GpuFilter())
     result = serving_memory_of(request, catalog, model, cards)
@@ -197,7 +196,7 @@ def memory(catalog: Catalog, question: MemoryGeneration) -> Answer:
     )
 
 
-def sources_of(context: LanguageContext, question: Generation | None = None) -> Sources:
+def sources_of(context: LanguageContext, question: ServingQuestion | None = None) -> Sources:
     """The identities of catalogue and predictor, and how many anchors a question brings."""
     catalog, predictor = context.catalog, context.predictor
     digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
@@ -213,10 +212,10 @@ def sources_of(context: LanguageContext, question: Generation | None = None) -> 
 
 
 def _predicted(
-    context: LanguageContext, model: LanguageModel, request: GenerationRequest, names: tuple[str, ...]
+    context: LanguageContext, model: LanguageModel, request: ServingQuestion, names: tuple[str, ...]
 ) -> list[ServingPrediction]:
     preparations = ServingPreparations(context.catalog, model, context.predictor)
-    today = requests.today()
+    today = settled.today()
     results = [predict_serving(request, preparations, name, today=today) for name in names]
     return [_with_notes(result, context) for result in results]
 
@@ -231,10 +230,10 @@ def _with_notes(answer: A, context: LanguageContext) -> A:
 
 def _request(
     context: LanguageContext, question: RecommendGeneration | PredictGeneration | CompareGeneration
-) -> tuple[LanguageContext, LanguageModel, GenerationRequest]:
+) -> tuple[LanguageContext, LanguageModel, ServingQuestion]:
     """The request about a model, and the context once the question's anchors are known."""
     model = language_model_of(question)
-    request = generation_request(question, model, context.catalog)
+    request = settled_serving(question, model, context.catalog)
     mean = request.input_tokens + request.output_tokens
     if request.context_tokens is not None and request.context_tokens < mean:
         raise UsageError(
@@ -254,7 +253,7 @@ def _request(
 
 
 def _anchored(
-    context: LanguageContext, question: Generation, model: LanguageModel, request: GenerationRequest
+    context: LanguageContext, question: ServingQuestion, model: LanguageModel, request: ServingQuestion
 ) -> LanguageContext:
     """The context whose predictor knows what the question's anchors measured."""
     if not question.anchor:

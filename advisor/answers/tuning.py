@@ -14,7 +14,7 @@ from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.answers.serving import LanguageContext, sources_of
 from advisor.catalog import Catalog
-from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
 from advisor.engine.effort import Effort
 from advisor.engine.no_offer import unmet
@@ -28,9 +28,8 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.language.finetuning import bundled_finetuning_predictor
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.questions import requests
-from advisor.questions.language_requests import finetuning_request, language_model_of
-from advisor.questions.spec_requests import instance_named
+from advisor.questions import settled
+from advisor.questions.settled import instance_named, language_model_of, settled_tuning
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.language.document import finetuning_document
@@ -53,8 +52,8 @@ def tuning_recommended(
     `StalePriceError`.
     """
     preparations = _preparations(context, language_model_of(question))
-    request = finetuning_request(question, preparations.model, context.catalog)
-    today = today or requests.today()
+    request = settled_tuning(question, preparations.model, context.catalog)
+    today = today or settled.today()
     task = TuningTask(preparations)
     answered = partial(recommend, task, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
@@ -97,9 +96,9 @@ def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
     """What the instance of the question does; `UsageError` where it cannot tune the model."""
     context = LanguageContext(catalog, bundled_serving_predictor())
     preparations = _preparations(context, language_model_of(question))
-    request = finetuning_request(question, preparations.model, catalog)
+    request = settled_tuning(question, preparations.model, catalog)
     name = instance_named(str(question.instance), question, catalog)
-    result = predict_tuning(request, preparations, name, today=requests.today())
+    result = predict_tuning(request, preparations, name, today=settled.today())
     written = (replace(result, warnings=(*context.notes, *result.warnings)), request, _sources(context))
     return Answer(
         result=written[0],
@@ -112,13 +111,7 @@ def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:
     """What a run takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
     model = language_model_of(question)
-    request = FineTuningRequest(
-        model=model.name,
-        tokens=1,
-        sequence=question.sequence,
-        method=question.method,
-        micro_batch=question.micro_batch,
-    )
+    request = question.replace(model=model.name, config=None)
     cards = cards_meant(catalog, question.gpu or GpuFilter())
     result = tuning_memory_of(request, catalog, model, bundled_finetuning_predictor(), cards)
     return Answer(

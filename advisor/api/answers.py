@@ -116,7 +116,7 @@ class Recommendation(Answer):
     then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
 
     def __init__(self, found: answers.Recommended, asked: Asked) -> None:
-        most = asked.question.max_results
+        most = asked.question.max_shown
         super().__init__(found.document, lambda: found.text(most))
         self._found, self._asked = found, asked
 

@@ -18,11 +18,10 @@ from advisor.api.modules import named_model, with_way_out
 from advisor.api.signatures import arguments_help, fields_of, parameter_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.questions.by_task import Kinds
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
-from advisor.questions.question import Field
+from advisor.questions.question import Field, Kinds
 from advisor.questions.reading import from_texts
 
 A = TypeVar("A")

@@ -7,12 +7,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.fields import Choice, File, Files, Flag, Kind, Parsed, Texts
-from advisor.questions.language_fields import ModelName, TensorParallel
+from advisor.questions.language import ModelName, TensorParallel
 from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
-from advisor.questions.question import Field
+from advisor.questions.question import ByTask, Field, Kinds
 
 # Options inside of a command stay as they are typed.
 _OPTION = re.compile(r"`advisor [^`]*`|--([a-z][a-z-]*)")

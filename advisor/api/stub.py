@@ -13,8 +13,7 @@ from typing import Any
 import advisor
 from advisor.api import functions
 from advisor.api.signatures import fields_of, shown_default, type_of
-from advisor.questions.by_task import kinds_of
-from advisor.questions.question import Field
+from advisor.questions.question import Field, kinds_of
 
 FILE = Path(advisor.__file__).with_suffix(".pyi")
 _HEAD = '''"""The Python API, with types.

@@ -27,7 +27,7 @@ from advisor.cli.questions import Name, SectionedCommand, Text, cny_option, outp
 from advisor.domain import Market
 from advisor.errors import UsageError
 from advisor.questions.listings import InstanceDetails, Offers
-from advisor.questions.requests import today
+from advisor.questions.settled import today
 from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
 from advisor.render.price_changes import price_changes_text

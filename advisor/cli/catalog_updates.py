@@ -25,8 +25,8 @@ from advisor.infra.live.asking import NO_CREDENTIALS
 from advisor.infra.live.lists import Access, price_list
 from advisor.messages import Message
 from advisor.questions.listings import HardwareFilter
-from advisor.questions.requests import today
-from advisor.questions.spec_requests import DEFAULT_REGION, hardware_fields
+from advisor.questions.settled import DEFAULT_REGION, today
+from advisor.questions.values import GpuFilter
 from advisor.render.refreshing import kept_document, kept_text, refresh_document, refresh_text
 from advisor.render.text import table
 
@@ -277,7 +277,9 @@ def _refresh(
     if len(markets) < len(MARKETS[market]):
         say(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
     region = _region(cloud, region)
-    query = OfferQuery(cloud=cloud, instances=names, **hardware_fields(hardware))
+    gpus = (hardware.gpu or GpuFilter()).attributes()
+    vcpus, memory_mib = hardware.vcpus, hardware.memory_mib
+    query = OfferQuery(cloud=cloud, instances=names, vcpus=vcpus, memory_mib=memory_mib, **gpus)
     # The snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
     asked = types_to_ask(known.shipped, region, query if names else replace(query, accelerated=True))
     question = PriceQuestion(

@@ -11,7 +11,7 @@ from advisor.answers.listing import listed_networks, networks_document
 from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
-from advisor.questions.other_models import language_hint
+from advisor.questions.settled import language_hint
 from advisor.render.listings import families_text, networks_text
 
 if TYPE_CHECKING:

@@ -15,12 +15,11 @@ import click
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
-from advisor.questions.by_task import ByTask, Kinds
 from advisor.questions.fields import Choice, Kind
 from advisor.questions.fields import Text as ShownText
 from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
-from advisor.questions.question import Field, Question
+from advisor.questions.question import ByTask, Field, Kinds, Question
 from advisor.questions.reading import from_fields
 
 if TYPE_CHECKING:

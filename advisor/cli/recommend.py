@@ -14,7 +14,7 @@ from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 from advisor.render.exporting import EVERY_FORMAT as EXPORTS
 
 OUTPUTS = ("table", *FORMATS)
@@ -100,4 +100,4 @@ def _written(answer: Recommended, question: AnyRecommend, output: str) -> str:
     """The whole answer in one format."""
     if output != "table":
         return answer.written(output)
-    return answer.text(question.max_results) + "\n"
+    return answer.text(question.max_shown) + "\n"

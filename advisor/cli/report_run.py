@@ -35,9 +35,9 @@ from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 from advisor.questions.reading import from_fields, from_texts, options_of
-from advisor.questions.requests import today
+from advisor.questions.settled import today
 from advisor.render.facts import SCHEMA
 from advisor.render.formats import ReportFormat, format_of_file, report_format
 

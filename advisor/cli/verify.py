@@ -17,7 +17,7 @@ from advisor.cli.questions import SectionedCommand, output_option, question_opti
 from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
 from advisor.cli.sweep_view import dataset_progress, trial_name
 from advisor.cli.verify_top import leave, verified_choice
-from advisor.domain import Request, Verdict, Verification
+from advisor.domain import Verdict, Verification
 from advisor.errors import MeasuringError, NoOfferError, UsageError
 from advisor.files import require_writable, write_whole
 from advisor.infra.aws.asking import Aws
@@ -25,8 +25,8 @@ from advisor.messages import FieldName, Message
 from advisor.models.zoo.networks import NETWORKS, can_be_run
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
-from advisor.questions.models import Verify
-from advisor.questions.requests import today
+from advisor.questions.network import NetworkQuestion, Verify
+from advisor.questions.settled import today
 from advisor.render.verification import (
     serving_verification_document,
     serving_verification_text,
@@ -92,7 +92,7 @@ def verify(
         return
     context = load_context(sources)
     if how.data is not None:
-        question = question.replace(dataset=str(how.data))
+        question = question.replace(dataset_name=str(how.data))
     context, question = with_anchors(context, question)
     request = context.request(question)
     _refuse_unmeasurable(request)
@@ -166,7 +166,7 @@ def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None
             raise wrong(name, "{field} is for trials of networks", hint="leave it out")
 
 
-def _refuse_unmeasurable(request: Request) -> None:
+def _refuse_unmeasurable(request: NetworkQuestion) -> None:
     if not can_be_run(request.network):
         raise UsageError(
             "trials run {networks}",
@@ -187,7 +187,9 @@ def _refuse_unmeasurable(request: Request) -> None:
         )
 
 
-def _verified_on_aws(request: Request, how: VerificationRun, context: Context, output: str) -> Verification:
+def _verified_on_aws(
+    request: NetworkQuestion, how: VerificationRun, context: Context, output: str
+) -> Verification:
     from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
 
     _refuse_own_data(request)
@@ -202,13 +204,15 @@ def _verified_on_aws(request: Request, how: VerificationRun, context: Context, o
     )
 
 
-def _chosen_on_aws(request: Request, how: VerificationRun, top: int, context: Context, output: str) -> None:
+def _chosen_on_aws(
+    request: NetworkQuestion, how: VerificationRun, top: int, context: Context, output: str
+) -> None:
     _refuse_own_data(request)
     launch = _launch(how, "", request.region or "us-east-1")
     leave(verified_choice(request, how, top, launch, context, output))
 
 
-def _refuse_own_data(request: Request) -> None:
+def _refuse_own_data(request: NetworkQuestion) -> None:
     if request.dataset.name != "imagenet":
         raise UsageError("--dataset lies on this machine, not on AWS", field="dataset", hint="leave it out")
 
@@ -263,7 +267,7 @@ def _rented(
     return done
 
 
-def _verified_here(request: Request, how: VerificationRun, context: Context) -> Verification:
+def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Context) -> Verification:
     from advisor.runs.verification.verify import plan_verification, verify
     from advisor.store.measurements import open_store
 

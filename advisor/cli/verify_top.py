@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.sweep_cloud import ended_on_aws, show_plans, tell
-from advisor.domain import Request, Verdict
+from advisor.domain import Verdict
 from advisor.errors import MeasuringError, NoOfferError, one_line
 from advisor.infra.aws.asking import Aws
-from advisor.questions.requests import today
-from advisor.render.document import request_document
+from advisor.questions.documents import question_document
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.settled import today
 from advisor.render.text import table
 from advisor.render.verification import verification_document
 from advisor.units import format_rate, format_usd
@@ -28,7 +29,12 @@ _COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
 
 
 def verified_choice(
-    request: Request, how: VerificationRun, top: int, launch: CloudOptions, context: Context, output: str
+    request: NetworkQuestion,
+    how: VerificationRun,
+    top: int,
+    launch: CloudOptions,
+    context: Context,
+    output: str,
 ) -> TopChoice:
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top
@@ -61,7 +67,7 @@ def choice_document(choice: TopChoice) -> dict[str, Any]:
     """As report/schemas/verified-choice.schema.json describes it."""
     return {
         "schema": SCHEMA,
-        "request": request_document(choice.request),
+        "request": question_document(choice.request),
         "chosen": choice.chosen.name if choice.chosen else None,
         "settled": choice.settled,
         "spent_usd": round(choice.spent_usd, 4),

@@ -17,7 +17,6 @@ from advisor.domain.decision import (
     PriceCall,
     Recommendation,
     Relaxation,
-    Request,
     computes_on_cpu,
 )
 from advisor.domain.machines import (
@@ -136,7 +135,6 @@ __all__ = [
     "Recommendation",
     "Rejected",
     "Relaxation",
-    "Request",
     "Resources",
     "RunTime",
     "ScalingObservation",

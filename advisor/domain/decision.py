@@ -1,4 +1,4 @@
-"""What is asked, and what is answered."""
+"""What is answered."""
 
 from __future__ import annotations
 
@@ -10,21 +10,12 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from advisor.domain.machines import InstanceType, NodeNetwork, require_positive
+from advisor.domain.machines import InstanceType, NodeNetwork
 from advisor.domain.money import Disk, Price, Spec
 from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
 from advisor.domain.runs import RunTime, Span
-from advisor.domain.spec_request import SpecRequest
-from advisor.domain.words import (
-    MEASURABLE_PRECISIONS,
-    CloseCallKind,
-    MemoryFormat,
-    Precision,
-    Stack,
-    Task,
-    Tf32,
-)
-from advisor.domain.workload import IMAGENET, DatasetProfile, Workload
+from advisor.domain.words import CloseCallKind, Task
+from advisor.domain.workload import Workload
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
@@ -34,94 +25,6 @@ if TYPE_CHECKING:
 RELAXING_STOPPED = "relaxing_stopped"
 # A `Message`, which this room does not know, or a plain text; `str` of it is English.
 Text = Any
-
-
-class Request(SpecRequest, frozen=True, kw_only=True):
-    """One question. What is None is left to the advisor; `input` None is the network's own.
-
-    `sample_input` is one sample as the network takes it ('seq:128'), `model_asked` what the
-    question called the network where that is another name, `namesake` a network of almost the same
-    name that it is not.
-    `max_latency_ms` is one batch's p99, and goes with inference. `epochs` or `samples` says how
-    long a run is, and what `max_hours` and `max_run_usd` limit, by their upper bounds.
-    `max_first_epoch_hours` goes with training, whose first epoch reads its data from the disk.
-    `max_count` is how many identical instances may share the work, each with a copy of the data on
-    a disk of its own, `max_nodes` how many may train one network together. `pareto` asks for the
-    front of price and rate with a target too.
-    `accelerated_only` keeps out instances without an accelerator; so does whatever asks for a GPU.
-    """
-
-    network: str
-    task: Task
-    target_throughput: float | None = None
-    batch_size: int | None = None
-    precision: Precision = Precision.FP32
-    dataset: DatasetProfile = IMAGENET
-    stack: Stack = Stack.EAGER
-    memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
-    tf32: Tf32 = Tf32.CONVOLUTIONS
-    input: str | None = None
-    sample_input: str | None = None
-    model_asked: str | None = None
-    namesake: str | None = None
-    max_latency_ms: float | None = None
-    epochs: float | None = None
-    samples: int | None = None
-    max_hours: float | None = None
-    max_run_usd: float | None = None
-    max_first_epoch_hours: float | None = None
-    max_count: int = 1
-    max_nodes: int = 1
-    pareto: bool = False
-    accelerated_only: bool = False
-
-    def __post_init__(self) -> None:
-        SpecRequest.__post_init__(self)
-        require_positive(
-            target_throughput=self.target_throughput,
-            batch_size=self.batch_size,
-            max_latency_ms=self.max_latency_ms,
-            run_samples=self.run_samples,
-            max_hours=self.max_hours,
-            max_run_usd=self.max_run_usd,
-            max_first_epoch_hours=self.max_first_epoch_hours,
-            max_count=self.max_count,
-            max_nodes=self.max_nodes,
-        )
-        if self.max_nodes > 1 and self.task is not Task.TRAINING:
-            raise ValueError(f"max_nodes goes with training, not with {self.task}")
-        if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
-            raise ValueError(f"max_latency_ms goes with inference, not with {self.task}")
-        if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
-            raise ValueError(f"max_first_epoch_hours goes with training, not with {self.task}")
-        if self.epochs is not None and self.samples is not None:
-            raise ValueError("epochs and samples both say how long a run is: give one of them")
-        if self.run_samples is None and (self.max_hours or self.max_run_usd):
-            raise ValueError("max_hours and max_run_usd need epochs or samples")
-
-    @property
-    def can_be_measured(self) -> bool:
-        """Whether a trial runs what is asked: eager PyTorch as it is by itself, on the network's
-        own input, in a format that trials know."""
-        return (
-            self.stack is Stack.EAGER
-            and self.memory_format is MemoryFormat.CONTIGUOUS
-            and self.tf32 is Tf32.CONVOLUTIONS
-            and self.input is None
-            and self.precision in MEASURABLE_PRECISIONS
-        )
-
-    @property
-    def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what a run, or a sample, costs."""
-        return self.target_throughput is not None and self.run_samples is None
-
-    @property
-    def run_samples(self) -> float | None:
-        """Samples of the whole run; None where none was asked for."""
-        if self.epochs is not None:
-            return self.epochs * self.dataset.samples
-        return self.samples
 
 
 def computes_on_cpu(instance: InstanceType, workload: Workload) -> bool:
@@ -162,6 +65,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
         return self.spec.total_usd_per_hour / (self.prediction.median * 3600) * 1e6
 
 
+# A settled question (`advisor.questions`), which this room does not know.
+AnyQuestion = Any
 # A `Candidate`, or that of a language model (`advisor.domain.language`).
 AnyCandidate = Any
 
@@ -285,7 +190,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
-class Recommendation(Judged[Request, Candidate], frozen=True, kw_only=True):
+class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
     """The answer about a network.
 
     `live` tells what was asked of the cloud for this answer; None where nothing was to be asked.

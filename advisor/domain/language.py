@@ -1,4 +1,4 @@
-"""What is asked of instances that serve a language model, and what is answered."""
+"""What is answered about instances that serve a language model."""
 
 from __future__ import annotations
 
@@ -6,89 +6,15 @@ import math
 
 from msgspec import Struct
 
-from advisor.domain.decision import Judged, Text
+from advisor.domain.decision import AnyQuestion, Judged, Text
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
-from advisor.domain.machines import InstanceType, require_positive
+from advisor.domain.machines import InstanceType
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
-from advisor.domain.spec_request import SpecRequest
 
 MILLION = 1e6
 # Sequences that one replica takes in at once at most: vLLM's `--max-num-seqs` of large GPUs.
 MOST_SEQUENCES = 512
-
-
-class GenerationRequest(SpecRequest, frozen=True, kw_only=True):
-    """One question about serving a language model. What is None is left to the advisor.
-
-    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
-    input whose KV cache is found ready. At most one target: output tokens or requests a second of
-    all instances together, or users, each with one request in flight. `max_tpot_ms` is the mean
-    time per output token without the first one, `max_e2e_seconds` the mean of a whole request;
-    `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
-    start of the engine to its first answer. `precision` None is the format in which the weights
-    were published.
-    """
-
-    model: str
-    input_tokens: float
-    output_tokens: float
-    prefix_share: float = 0.0
-    precision: LlmPrecision | None = None
-    kv_precision: KvPrecision | None = None
-    engine: LlmEngine = LlmEngine.VLLM
-    target_output_tokens_per_second: float | None = None
-    target_requests_per_second: float | None = None
-    users: int | None = None
-    max_ttft_ms: float | None = None
-    max_tpot_ms: float | None = None
-    max_e2e_seconds: float | None = None
-    context_tokens: int | None = None
-    max_ready_seconds: float | None = None
-    tensor_parallel: int | None = None
-    max_count: int = 1
-
-    def __post_init__(self) -> None:
-        SpecRequest.__post_init__(self)
-        require_positive(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            target_output_tokens_per_second=self.target_output_tokens_per_second,
-            target_requests_per_second=self.target_requests_per_second,
-            users=self.users,
-            max_ttft_ms=self.max_ttft_ms,
-            max_tpot_ms=self.max_tpot_ms,
-            max_e2e_seconds=self.max_e2e_seconds,
-            context_tokens=self.context_tokens,
-            max_ready_seconds=self.max_ready_seconds,
-            tensor_parallel=self.tensor_parallel,
-            max_count=self.max_count,
-        )
-        if not 0 <= self.prefix_share < 1:
-            raise ValueError(f"prefix_share must lie in 0..1, not {self.prefix_share}")
-        if len(self.targets) > 1:
-            raise ValueError(f"one target at a time, not {' and '.join(self.targets)}")
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Names of the targets that are set."""
-        names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
-        return tuple(name for name in names if getattr(self, name) is not None)
-
-    @property
-    def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what an output token costs."""
-        return bool(self.targets)
-
-    @property
-    def tpot_limit_ms(self) -> float | None:
-        """`max_tpot_ms`; None where answers have one token: none comes after the first."""
-        return self.max_tpot_ms if self.output_tokens > 1 else None
-
-    @property
-    def longest_tokens(self) -> int:
-        """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
-        return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))
 
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):
@@ -237,7 +163,7 @@ class ServingStep(Struct, frozen=True, kw_only=True):
     why_not: Text = ""
 
 
-class GenerationRecommendation(Judged[GenerationRequest, GenerationCandidate], frozen=True, kw_only=True):
+class GenerationRecommendation(Judged[AnyQuestion, GenerationCandidate], frozen=True, kw_only=True):
     """The answer about serving; without a target ranked by the cost of output tokens.
 
     `front` is of the chosen instances, the fastest answers first; `steps` are of the chosen one.

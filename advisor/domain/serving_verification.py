@@ -7,7 +7,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from advisor.domain.language import GenerationCandidate, GenerationRequest
+from advisor.domain.decision import AnyQuestion
+from advisor.domain.language import GenerationCandidate
 from advisor.domain.verification import Verdict
 
 # The 99th percentile of fewer answers is the longest of them, or nearly.
@@ -56,7 +57,7 @@ class ServingVerification(Struct, frozen=True, kw_only=True):
     spec's; else `caveats` say what the trial stands for. `answer_now` is what to take after this.
     """
 
-    request: GenerationRequest
+    request: AnyQuestion
     predicted: GenerationCandidate
     load: str
     criteria: tuple[Criterion, ...]

@@ -1,48 +1,13 @@
-"""What is asked of instances that tune a language model, and what is answered."""
+"""What is answered about instances that tune a language model."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from advisor.domain.decision import Judged, Text
+from advisor.domain.decision import AnyQuestion, Judged, Text
 from advisor.domain.generation import Link, LlmMethod
-from advisor.domain.machines import require_positive
 from advisor.domain.money import Price, Spec
 from advisor.domain.runs import Span
-from advisor.domain.spec_request import SpecRequest
-
-
-class FineTuningRequest(SpecRequest, frozen=True, kw_only=True):
-    """One question about tuning a language model on `tokens` tokens, in sequences of `sequence`.
-
-    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
-    run by its upper bounds.
-    """
-
-    model: str
-    tokens: float
-    sequence: int
-    method: LlmMethod = LlmMethod.LORA
-    micro_batch: int | None = None
-    target_tokens_per_second: float | None = None
-    max_hours: float | None = None
-    max_run_usd: float | None = None
-
-    def __post_init__(self) -> None:
-        SpecRequest.__post_init__(self)
-        require_positive(
-            tokens=self.tokens,
-            sequence=self.sequence,
-            micro_batch=self.micro_batch,
-            target_tokens_per_second=self.target_tokens_per_second,
-            max_hours=self.max_hours,
-            max_run_usd=self.max_run_usd,
-        )
-
-    @property
-    def ranks_by_price(self) -> bool:
-        """Whether the price by the hour decides; else what the run costs."""
-        return self.target_tokens_per_second is not None
 
 
 class TuningMemoryUse(Struct, frozen=True, kw_only=True):
@@ -117,5 +82,5 @@ class TuningMemoryAnswer(Struct, frozen=True, kw_only=True):
     gpus: tuple[TunedMemory, ...]
 
 
-class FineTuningRecommendation(Judged[FineTuningRequest, FineTuningCandidate], frozen=True, kw_only=True):
+class FineTuningRecommendation(Judged[AnyQuestion, FineTuningCandidate], frozen=True, kw_only=True):
     """The answer about tuning; ranked by the price by the hour for a target, else by the run's."""

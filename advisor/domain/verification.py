@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from advisor.domain.decision import Request
+from advisor.domain.decision import AnyQuestion
 from advisor.domain.machines import InstanceType
 from advisor.domain.results import Measurement, Prediction
 
@@ -29,7 +29,7 @@ class Verification(Struct, frozen=True, kw_only=True):
     take after this.
     """
 
-    request: Request
+    request: AnyQuestion
     instance: InstanceType | None
     measurement: Measurement
     prediction: Prediction | None

@@ -16,8 +16,8 @@ from advisor.catalog.assumed import (
 )
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import AssumedFact, Disk, InstanceType
-from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
+from advisor.questions.spec import SpecQuestion as SpecRequest
 
 _RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")
 _IOPS = Message("{value:,.0f} IOPS ({low:,.0f} to {high:,.0f})")

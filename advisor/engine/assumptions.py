@@ -18,7 +18,6 @@ from advisor.domain import (
     Precision,
     Prediction,
     Price,
-    Request,
     Span,
     Stack,
     Stage,
@@ -32,6 +31,7 @@ from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
 from advisor.naming import other_names, sample_size
+from advisor.questions.network import NetworkQuestion as Request
 from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.

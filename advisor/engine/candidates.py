@@ -19,7 +19,6 @@ from advisor.domain import (
     Offer,
     Precision,
     Rejected,
-    Request,
     Resources,
     Stack,
     Task,
@@ -34,6 +33,7 @@ from advisor.engine.offers import (
     rejected_offer,
 )
 from advisor.messages import Message
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

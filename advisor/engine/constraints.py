@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from msgspec.structs import replace
 
 from advisor.domain import Range
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.columns import Columns
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.patience import SpentError
+from advisor.questions.spec import SpecQuestion as SpecRequest
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:

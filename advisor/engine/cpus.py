@@ -11,10 +11,11 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
-from advisor.domain import Rejected, Request
+from advisor.domain import Rejected
 from advisor.engine.candidates import workloads_of
 from advisor.engine.limits import TOO_SLOW
 from advisor.messages import Message
+from advisor.questions.network import NetworkQuestion as Request
 from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:

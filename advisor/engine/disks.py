@@ -17,10 +17,11 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, DiskRule
-from advisor.domain import Disk, DiskChoice, Request
+from advisor.domain import Disk, DiskChoice
 from advisor.engine.least_disk import IOPS_STEP, attached, least_orders, parts_for
 from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, cost, with_runs
 from advisor.engine.table import Table, best_of_each, is_among
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

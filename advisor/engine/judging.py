@@ -17,7 +17,7 @@ import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import Rejected, Request
+from advisor.domain import Rejected
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.engine.cpus import CpuTypes, SlowCpus, ranked_by_bound
 from advisor.engine.disks import with_fitted_disks
@@ -34,6 +34,7 @@ from advisor.engine.limits import (
 from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import Predicted, Prepared
 from advisor.engine.table import Table
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

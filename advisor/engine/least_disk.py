@@ -15,10 +15,11 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.catalog import Catalog, DiskRule
-from advisor.domain import CacheState, Disk, DiskChoice, Offer, Request
+from advisor.domain import CacheState, Disk, DiskChoice, Offer
 from advisor.engine.limits import least_first_rate
 from advisor.engine.table import Table
 from advisor.models.performance.machines import DiskTable
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers

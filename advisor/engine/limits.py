@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
-from advisor.domain import Candidate, Request, Task
+from advisor.domain import Candidate, Task
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -6,14 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from advisor.domain import Candidate, Recommendation, Relaxation, Request
+from advisor.domain import Candidate, Recommendation, Relaxation
 from advisor.domain.decision import Judged
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.limits import count_that_would_do, least_first_rate_of
 from advisor.engine.shortfalls import stage_name
 from advisor.engine.task import A, C, R
 from advisor.messages import Message
 from advisor.naming import spec_name
+from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.spec import SpecQuestion as SpecRequest
 from advisor.rejections import counted_reasons
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 

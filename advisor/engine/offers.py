@@ -7,9 +7,9 @@ from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import quota_shortfall
 from advisor.domain import Disk, InstanceType, Offer, Rejected
 from advisor.domain.price_age import counts
-from advisor.domain.spec_request import SpecRequest
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import Message
+from advisor.questions.spec import SpecQuestion as SpecRequest
 
 DATA_SET = Message("the data set")
 

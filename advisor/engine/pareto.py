@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.domain import Candidate, Request
+from advisor.domain import Candidate
 from advisor.engine.limits import answering, completed, good_batches
 from advisor.engine.table import Table, best_of_each
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers

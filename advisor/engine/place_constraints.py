@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from advisor.catalog.match import ECC_SHARE
 from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.columns import Columns, cheapest
 from advisor.engine.constraints import Asker, Constraint, Limit, R, T
+from advisor.questions.spec import SpecQuestion as SpecRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats

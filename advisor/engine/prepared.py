@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected, Request
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected
 from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, on_nodes, query_of, runnable
 from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import fastest_of_each, is_plain, limits
 from advisor.engine.table import Candidates, Table
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, overload
 
 from msgspec import Struct
 
-from advisor.domain import LazyRejected, Rejected, Request, nearest_first
+from advisor.domain import LazyRejected, Rejected, nearest_first
 from advisor.engine.cpus import SlowCpus
 from advisor.engine.limits import TOO_SLOW
 from advisor.engine.shortfalls import turned_down
 from advisor.engine.table import Table
+from advisor.questions.network import NetworkQuestion as Request
 
 
 class Missed(Struct, frozen=True):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from advisor.domain import DataKind, InstanceType, Rejected, Request, Stage, Task, Workload, computes_on_cpu
+from advisor.domain import DataKind, InstanceType, Rejected, Stage, Task, Workload, computes_on_cpu
 from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.performance.pipeline import STAGES
+from advisor.questions.network import NetworkQuestion as Request
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 

@@ -22,7 +22,6 @@ from advisor.domain import (
     OnGpu,
     Precision,
     Prediction,
-    Request,
     Resources,
     RunTime,
     Span,
@@ -36,6 +35,7 @@ from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import GpuModel, PerformanceModel

@@ -23,7 +23,6 @@ from advisor.domain import (
     DiskRate,
     Latency,
     Offer,
-    Request,
     Resources,
     RunTime,
     Span,
@@ -34,6 +33,7 @@ from advisor.domain import (
 from advisor.engine.candidates import Runnable
 from advisor.engine.probability import batch_latencies
 from advisor.models.performance.machines import DiskTable
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers, PerformanceModel, PreparedRows, Rates

@@ -17,13 +17,13 @@ import numpy as np
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
 from advisor.domain.decision import Judged
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.columns import Columns
 from advisor.engine.constraints import Constraint
 from advisor.engine.effort import Effort
 from advisor.engine.limits import Limit, closest
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
+from advisor.questions.spec import SpecQuestion as SpecRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from advisor.questions.by_task import ByTask
 from advisor.questions.language import (
     CompareGeneration,
     MemoryFinetuning,
@@ -12,8 +11,8 @@ from advisor.questions.language import (
     RecommendFinetuning,
     RecommendGeneration,
 )
-from advisor.questions.models import Recommend
-from advisor.questions.named import Compare, MemoryQuestion, Predict
+from advisor.questions.network import Compare, MemoryQuestion, Predict, Recommend
+from advisor.questions.question import ByTask
 
 AnyRecommend = Recommend | RecommendGeneration | RecommendFinetuning
 AnyPredict = Predict | PredictGeneration | PredictFinetuning

@@ -60,6 +60,10 @@ class Kind:
         """As `from_text` takes it."""
         return str(value)
 
+    def held(self, value: Any) -> Any:
+        """As a question holds what was read."""
+        return value
+
     def schema(self) -> Schema:
         """JSON Schema of the value."""
         return {"type": "string", "minLength": 1, "maxLength": LONGEST_TEXT}
@@ -95,10 +99,12 @@ class Network(Text):
 
 
 class Choice(Kind):
-    """One of a closed list, in whatever case; a mistyped one gets the nearest name."""
+    """One of a closed list, in whatever case; a mistyped one gets the nearest name. A question holds
+    the name of `every` one as None."""
 
-    def __init__(self, noun: str, names: Iterable[str]) -> None:
+    def __init__(self, noun: str, names: Iterable[str], *, every: str = "") -> None:
         self.noun = noun
+        self.every = every
         self.names = tuple(str(name) for name in names)
         self._members = {str(name).lower(): name for name in names}
         self.metavar = f"[{'|'.join(self.names)}]"
@@ -109,6 +115,14 @@ class Choice(Kind):
         if member is None:
             raise unknown_name(self.noun, text, self.names, field=field)
         return member
+
+    def text_of(self, value: Any) -> str:
+        """The name."""
+        return self.every if value is None else str(value)
+
+    def held(self, value: Any) -> Any:
+        """The member, or None."""
+        return None if self.every and value == self.every else value
 
     def schema(self) -> Schema:
         """With all names."""

@@ -6,82 +6,297 @@ has the questions of each.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
+from advisor.domain import Market
 from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
+from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.fields import Choice, Files, KnownOrPath, Names, Text, wrong
-from advisor.questions.language_fields import (
-    ENGINE,
-    INSTANCE,
-    KV_PRECISION,
-    LANGUAGE,
-    MILLISECONDS,
-    MOST_USERS,
-    PRECISION,
-    RUN_TOKENS,
-    TARGET_THROUGHPUT,
-    TENSOR_PARALLEL,
-    TOKENS,
-    LanguageQuestion,
-)
+from advisor.models.performance.networks import bundled_networks
+from advisor.questions.fields import Choice, File, Files, KnownOrPath, Names, Text, wrong
 from advisor.questions.numbers import RATE, Number, Share
-from advisor.questions.placed import HardwareQuestion, PlacedQuestion
 from advisor.questions.question import ask
-from advisor.questions.shared import CONFIDENCE, GPU, HARDWARE, MAX_COST, MAX_COUNT, MAX_HOURS
+from advisor.questions.spec import (
+    GPU,
+    HARDWARE,
+    MAX_COST,
+    MAX_COUNT,
+    MAX_HOURS,
+    OF_HARDWARE,
+    OF_PLACE,
+    RANKED_MARKET,
+    SpecQuestion,
+)
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
 
+LANGUAGE = "Language models (--task generation, finetuning)"
+# No model reads more, and no request writes more.
+MOST_TOKENS = 10**8
+MOST_USERS = 10**7
+MOST_TENSOR_PARALLEL = 64
+AUTO = "auto"
 
-class ServedModel(LanguageQuestion):
-    """A language model that is served."""
+_language = partial(ask, section=LANGUAGE)
+_OF_MODEL = ("task", "model", "config")
+_OF_SERVING = (*_OF_MODEL, "precision", "kv_precision", "engine", "tensor_parallel")
+_OF_LOAD = (
+    *(*_OF_SERVING, "input_tokens", "output_tokens", "traffic", "prefix_share", "anchor", "confidence"),
+    *("target_requests_per_second", "users"),
+)
+_OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
+_OF_TUNING_RUN = (*_OF_TUNING, "tokens", "confidence")
 
-    task: LanguageTask = ask(
-        "What the GPUs do: generation.", Choice("task", (LanguageTask.GENERATION,)), section=LANGUAGE
+
+class ModelName(Text):
+    """The name of a language model; a client names no file."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME")
+
+    def from_json(self, value: Any, field: str) -> str:
+        """A name, never a file."""
+        name = str(super().from_json(value, field))
+        if name.startswith(("/", ".", "~")) or "\\" in name:
+            raise wrong(
+                field,
+                "{field} names a file, and no file is opened for a client",
+                hint="ask by `advisor` where the file is",
+            )
+        return name
+
+
+class TensorParallel(Number):
+    """How many GPUs share one copy of the model, or `auto`, which is None."""
+
+    def __init__(self) -> None:
+        super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
+
+    def from_json(self, value: Any, field: str) -> Any:
+        """A number or 'auto'."""
+        if isinstance(value, str) and value.strip().lower() != AUTO:
+            raise _no_split(value, field)
+        return None if isinstance(value, str) else super().from_json(value, field)
+
+    def from_link(self, texts: Any, field: str) -> Any:
+        """The same of a link."""
+        return None if _is_auto(texts) else super().from_link(texts, field)
+
+    def from_text(self, text: str, field: str) -> Any:
+        """'auto' -> None, '4' -> 4."""
+        if _is_auto([text]):
+            return None
+        if not text.strip().lstrip("-").replace(".", "", 1).isdigit():
+            raise _no_split(text, field)
+        return super().from_text(text, field)
+
+    def schema(self) -> dict[str, Any]:
+        """A number, or the word."""
+        number = super().schema()
+        return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
+
+
+def _no_split(text: str, field: str) -> UsageError:
+    return wrong(field, "{field} must be a number or auto, not '{text}'", text=text[:60])
+
+
+def _is_auto(texts: Any) -> bool:
+    return [text.strip().lower() for text in texts] == [AUTO]
+
+
+_TOKENS = Number(whole=True, most=MOST_TOKENS, metavar="TOKENS")
+_MILLISECONDS, _SECONDS = Number(metavar="MS"), Number(metavar="SECONDS")
+_INSTANCE: Any = ask(
+    "Instance type, as g5.xlarge.", Text("TYPE"), section=HARDWARE, default=None, required=True
+)
+_TARGET_THROUGHPUT = (
+    "Tokens per second to reach: output tokens of generation, tokens of finetuning. Without a "
+    "target, results are ranked by cost: of a million output tokens, or of the run."
+)
+_TARGET: Any = _language(_TARGET_THROUGHPUT, RATE, name="target_throughput", default=None)
+_RUN_TOKENS: Any = _language(
+    "Length of the run in tokens: those of the data set, times the epochs.",
+    Number(counted=True, metavar="TOKENS"),
+)
+
+
+def network_hint(name: str) -> Message | None:
+    """That a network is called so; None where none is."""
+    if not bundled_networks().knows(name):
+        return None
+    return Message(
+        "{name} is a network: ask for {task} training (or inference)", name=name, task=FieldName("task")
     )
-    precision: LlmPrecision | None = PRECISION
-    kv_precision: KvPrecision | None = KV_PRECISION
-    engine: LlmEngine = ENGINE
-    tensor_parallel: int | None = TENSOR_PARALLEL
 
 
-class Generation(ServedModel):
-    """A language model that is served, and the requests that come."""
+class LanguageQuestion(SpecQuestion):
+    """A language model, by its name or by its configuration."""
 
-    input_tokens: int | None = ask(
-        "Tokens of a prompt, in the mean.", TOKENS, section=LANGUAGE, default=None, usual="that of --traffic"
+    task: LanguageTask = _language(
+        "What is done with the language model: generation or finetuning.", Choice("task", LanguageTask)
     )
-    output_tokens: int | None = ask(
-        "Tokens of an answer, in the mean.", TOKENS, section=LANGUAGE, default=None, usual="that of --traffic"
+    model: str = _language(
+        "The language model: a name such as meta-llama/Llama-3.1-8B.",
+        ModelName(),
+        default=None,
+        value="",
+        required=True,
     )
-    traffic: str | None = ask(
+    config: Path | None = _language(
+        "A local config.json of the model, instead of --model; nothing is downloaded.",
+        File(),
+        default=None,
+        where="cli",
+        in_document=False,
+    )
+
+    @classmethod
+    def refuse(cls, values: Mapping[str, Any]) -> None:
+        """A network, which no length of a run makes a language model."""
+        name = values.get("model")
+        if name and (hint := network_hint(name)):
+            raise wrong("model", "unknown language model '{name}'", name=name, hint=hint)
+
+    def __post_init__(self) -> None:
+        if bool(self.model) == (self.config is not None):
+            raise wrong(
+                "model",
+                "name one language model",
+                hint=Message(
+                    "give {model} meta-llama/Llama-3.1-8B, or {config} config.json",
+                    model=FieldName("model"),
+                    config=FieldName("config"),
+                ),
+            )
+
+    @property
+    def model_text(self) -> str:
+        """The model as it was named."""
+        return str(self.model or self.config)
+
+
+class ServingQuestion(LanguageQuestion):
+    """A language model that is served, and the requests that come. What is None is left to the
+    advisor, and what was left out of `input_tokens` and `output_tokens` is 0.
+
+    `input_tokens` and `output_tokens` are means of one request, `prefix_share` is the part of the
+    input whose KV cache is found ready. At most one target: output tokens or requests a second of
+    all instances together, or users, each with one request in flight. `max_tpot_ms` is the mean
+    time per output token without the first one, `max_e2e_seconds` the mean of a whole request;
+    `context_tokens` is the longest sequence that must fit. `max_ready_seconds` counts from the
+    start of the engine to its first answer. `precision` None is the format in which the weights
+    were published.
+    """
+
+    task: LanguageTask = _language(
+        "What the GPUs do: generation.",
+        Choice("task", (LanguageTask.GENERATION,)),
+        value=LanguageTask.GENERATION,
+    )
+    input_tokens: float = _language(
+        "Tokens of a prompt, in the mean.", _TOKENS, default=None, value=0, usual="that of --traffic"
+    )
+    output_tokens: float = _language(
+        "Tokens of an answer, in the mean.", _TOKENS, default=None, value=0, usual="that of --traffic"
+    )
+    prefix_share: float = _language(
+        "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
+        Share(),
+        default=None,
+        value=0.0,
+        usual="prefix caching is not assumed",
+    )
+    precision: LlmPrecision | None = _language(
+        "Format of the weights: bf16, fp16, fp8, int4-awq, nvfp4 or mxfp4.",
+        Choice("precision", LlmPrecision),
+        default=None,
+        usual="the model's own, else bf16",
+    )
+    kv_precision: KvPrecision | None = _language(
+        "Format of the KV cache: bf16 or fp8.",
+        Choice("KV precision", KvPrecision),
+        default=None,
+        usual="bf16",
+    )
+    engine: LlmEngine = _language(
+        "Serving engine. The answer names the version that its rates are of.",
+        Choice("engine", LlmEngine),
+        default=LlmEngine.VLLM,
+    )
+    target_output_tokens_per_second: float | None = _TARGET
+    target_requests_per_second: float | None = _language(
+        "Requests a second, which come at random times (Poisson).",
+        RATE,
+        name="target_requests_per_s",
+        default=None,
+    )
+    users: int | None = _language(
+        "Users that each send their next request when the last one is answered.",
+        Number(whole=True, most=MOST_USERS),
+        default=None,
+    )
+    max_ttft_ms: float | None = _language(
+        "Longest time to the first token in ms, in the mean; must hold at the confidence.",
+        _MILLISECONDS,
+        default=None,
+    )
+    max_tpot_ms: float | None = _language(
+        "Longest time per output token in ms, without the first token, in the mean; must hold at "
+        "the confidence.",
+        _MILLISECONDS,
+        default=None,
+    )
+    max_e2e_seconds: float | None = _language(
+        "Longest time of a whole request in seconds, in the mean; must hold at the confidence.",
+        _SECONDS,
+        name="max_e2e_s",
+        default=None,
+    )
+    context_tokens: int | None = _language(
+        "Longest context, prompt and answer, that must fit.",
+        _TOKENS,
+        name="max_context",
+        default=None,
+        usual="prompt and answer of the traffic",
+    )
+    max_ready_seconds: float | None = _language(
+        "Longest time in seconds from the engine's start until it serves: reading the weights "
+        "from the disk, and its own start.",
+        _SECONDS,
+        name="max_ready_s",
+        default=None,
+    )
+    tensor_parallel: int | None = _language(
+        "GPUs that share one copy of the model; the other GPUs of an instance hold further copies.",
+        TensorParallel(),
+        default=None,
+        usual="auto: whichever is cheapest",
+    )
+    max_count: int = MAX_COUNT
+    traffic: str | None = _language(
         f"Lengths of prompts and answers: {', '.join(KNOWN_TRAFFIC)} (published traces), or a CSV "
         "or JSONL file with input_tokens and output_tokens.",
         KnownOrPath("traffic", tuple(KNOWN_TRAFFIC), "NAME|FILE"),
-        section=LANGUAGE,
         default=None,
         usual="chat",
+        in_document=False,
     )
-    prefix_share: float | None = ask(
-        "Share of the prompts' tokens that prefix caching spares, from 0 to below 1.",
-        Share(),
-        section=LANGUAGE,
-        default=None,
-        usual="prefix caching is not assumed",
-    )
-    anchor: tuple[Path, ...] = ask(
+    anchor: tuple[Path, ...] = _language(
         "Measurement of an endpoint, from `advisor measure --endpoint`. Repeatable.",
         Files(),
-        section=LANGUAGE,
         default=(),
         where="cli",
+        in_document=False,
     )
-    confidence: float = CONFIDENCE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.input_tokens is None) != (self.output_tokens is None):
-            missing = "output_tokens" if self.output_tokens is None else "input_tokens"
+        if bool(self.input_tokens) != bool(self.output_tokens):
+            missing = "input_tokens" if self.output_tokens else "output_tokens"
             raise wrong(
                 missing,
                 "{input} and {output} go together",
@@ -89,111 +304,80 @@ class Generation(ServedModel):
                 output=FieldName("output_tokens"),
                 hint=Message("give both, or {traffic}", traffic=FieldName("traffic")),
             )
-        if self.input_tokens is not None and self.traffic is not None:
+        if self.input_tokens and self.traffic is not None:
             raise wrong(
                 "traffic",
                 "{field} and {input} both say how long prompts are",
                 input=FieldName("input_tokens"),
                 hint="give one of them",
             )
-
-
-class LoadedGeneration(Generation):
-    """The same under a load."""
-
-    target_requests_per_s: float | None = ask(
-        "Requests a second, which come at random times (Poisson).", RATE, section=LANGUAGE, default=None
-    )
-    users: int | None = ask(
-        "Users that each send their next request when the last one is answered.",
-        Number(whole=True, most=MOST_USERS),
-        section=LANGUAGE,
-        default=None,
-    )
-
-    def _refuse_several(self, targets: tuple[str, ...]) -> None:
-        given = [name for name in targets if getattr(self, name) is not None]
-        if len(given) > 1:
+        if len(targets := self.targets) > 1:
             raise wrong(
-                given[1],
+                self.declared[targets[1]].name,
                 "{first} and {field} are two targets",
-                first=FieldName(given[0]),
+                first=FieldName(self.declared[targets[0]].name),
                 hint="give one of them",
             )
 
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Attributes of the targets that are set."""
+        names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
+        return tuple(name for name in names if getattr(self, name) is not None)
 
-class RecommendGeneration(LoadedGeneration, HardwareQuestion):
+    @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what an output token costs."""
+        return bool(self.targets)
+
+    @property
+    def tpot_limit_ms(self) -> float | None:
+        """`max_tpot_ms`; None where answers have one token: none comes after the first."""
+        return self.max_tpot_ms if self.output_tokens > 1 else None
+
+    @property
+    def longest_tokens(self) -> int:
+        """Tokens of the longest sequence that must fit: as asked, a whole mean request at least."""
+        return max(self.context_tokens or 0, math.ceil(self.input_tokens + self.output_tokens))
+
+
+class RecommendGeneration(ServingQuestion):
     """What `advisor recommend --task generation` is asked."""
 
-    target_throughput: float | None = TARGET_THROUGHPUT
-    max_ttft_ms: float | None = ask(
-        "Longest time to the first token in ms, in the mean; must hold at the confidence.",
-        MILLISECONDS,
-        section=LANGUAGE,
-        default=None,
+    asks = (
+        *(*_OF_LOAD, "target_output_tokens_per_second", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds"),
+        *("context_tokens", "max_ready_seconds", "max_count", *OF_PLACE, *OF_HARDWARE),
     )
-    max_tpot_ms: float | None = ask(
-        "Longest time per output token in ms, without the first token, in the mean; must hold at "
-        "the confidence.",
-        MILLISECONDS,
-        section=LANGUAGE,
-        default=None,
-    )
-    max_e2e_s: float | None = ask(
-        "Longest time of a whole request in seconds, in the mean; must hold at the confidence.",
-        Number(metavar="SECONDS"),
-        section=LANGUAGE,
-        default=None,
-    )
-    max_context: int | None = ask(
-        "Longest context, prompt and answer, that must fit.",
-        TOKENS,
-        section=LANGUAGE,
-        default=None,
-        usual="prompt and answer of the traffic",
-    )
-    max_ready_s: float | None = ask(
-        "Longest time in seconds from the engine's start until it serves: reading the weights "
-        "from the disk, and its own start.",
-        Number(metavar="SECONDS"),
-        section=LANGUAGE,
-        default=None,
-    )
-    max_count: int = MAX_COUNT
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._refuse_several(("target_throughput", "target_requests_per_s", "users"))
+    market: Market | None = RANKED_MARKET
 
 
-class PredictGeneration(LoadedGeneration, PlacedQuestion):
+class PredictGeneration(ServingQuestion):
     """What `advisor predict --task generation` is asked: of one instance, under a load or none."""
 
-    instance: str | None = INSTANCE
+    asks = (*_OF_LOAD, "instance", *OF_PLACE)
+
+    instance: str | None = _INSTANCE
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_several(("target_requests_per_s", "users"))
         _require_instance(self.instance)
 
 
-class CompareGeneration(LoadedGeneration, PlacedQuestion):
+class CompareGeneration(ServingQuestion):
     """What `advisor compare --task generation` is asked."""
+
+    asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE)
 
     instance: tuple[str, ...] = ask(
         "Instance types, two or more: a,b, or the option again.", Names("TYPE"), section=HARDWARE, default=()
     )
-    baseline: str | None = ask(
-        "What counts as 1: an instance type.",
-        Text("NAME"),
-        section=LANGUAGE,
-        default=None,
-        usual="the first one",
+    baseline: str | None = _language(
+        "What counts as 1: an instance type.", Text("NAME"), default=None, usual="the first one"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._refuse_several(("target_requests_per_s", "users"))
         if len(dict.fromkeys(self.instance)) + (self.baseline is not None) < 2:
             raise wrong(
                 "instance",
@@ -202,70 +386,86 @@ class CompareGeneration(LoadedGeneration, PlacedQuestion):
             )
 
 
-class MemoryGeneration(ServedModel):
+class MemoryGeneration(ServingQuestion):
     """What `advisor memory --task generation` is asked."""
 
-    max_context: int | None = ask(
+    asks = (*_OF_SERVING, "context_tokens", "gpu")
+
+    context_tokens: int | None = _language(
         "Context of a sequence, prompt and answer, in tokens.",
-        TOKENS,
-        section=LANGUAGE,
+        _TOKENS,
+        name="max_context",
         default=None,
         usual="8192, or the model's longest",
     )
     gpu: GpuFilter | None = GPU
 
 
-class FineTuningQuestion(LanguageQuestion):
-    """A language model that is tuned."""
+class TuningQuestion(LanguageQuestion):
+    """A language model that is tuned on `tokens` tokens, in sequences of `sequence`.
 
-    task: LanguageTask = ask(
-        "What the instance does: finetuning.", Choice("task", (LanguageTask.FINETUNING,)), section=LANGUAGE
+    `micro_batch` counts sequences on each GPU in one pass. `max_hours` and `max_run_usd` limit the
+    run by its upper bounds.
+    """
+
+    task: LanguageTask = _language(
+        "What the instance does: finetuning.",
+        Choice("task", (LanguageTask.FINETUNING,)),
+        value=LanguageTask.FINETUNING,
     )
-    method: LlmMethod = ask(
+    tokens: float = _RUN_TOKENS
+    sequence: int = _language("Tokens of a sequence.", _TOKENS, default=2048)
+    method: LlmMethod = _language(
         "What is tuned: full (all weights), lora, or qlora (lora on 4-bit weights).",
         Choice("method", LlmMethod),
-        section=LANGUAGE,
         default=LlmMethod.LORA,
     )
-    sequence: int = ask("Tokens of a sequence.", TOKENS, section=LANGUAGE, default=2048)
-    micro_batch: int | None = ask(
+    micro_batch: int | None = _language(
         "Sequences that a GPU computes at once.",
         Number(whole=True, most=MOST_USERS),
-        section=LANGUAGE,
         default=None,
         usual="the fastest that fits",
     )
+    target_tokens_per_second: float | None = _TARGET
+    max_hours: float | None = MAX_HOURS
+    max_run_usd: float | None = MAX_COST
+
+    @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what the run costs."""
+        return self.target_tokens_per_second is not None
 
 
-class TuningRun(FineTuningQuestion):
-    """A run of it, of a known length."""
-
-    tokens: float = RUN_TOKENS
-    confidence: float = CONFIDENCE
-
-
-class RecommendFinetuning(TuningRun, HardwareQuestion):
+class RecommendFinetuning(TuningQuestion):
     """What `advisor recommend --task finetuning` is asked."""
 
-    max_hours: float | None = MAX_HOURS
-    max_cost: float | None = MAX_COST
-    target_throughput: float | None = TARGET_THROUGHPUT
+    asks = (
+        *(*_OF_TUNING_RUN, "max_hours", "max_run_usd", "target_tokens_per_second"),
+        *(*OF_PLACE, *OF_HARDWARE),
+    )
+
+    market: Market | None = RANKED_MARKET
 
 
-class PredictFinetuning(TuningRun, PlacedQuestion):
+class PredictFinetuning(TuningQuestion):
     """What `advisor predict --task finetuning` is asked, of one instance."""
 
-    tokens: float = RUN_TOKENS._replace(default=1e6)
-    instance: str | None = INSTANCE
+    asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE)
+
+    tokens: float = _RUN_TOKENS._replace(default=1e6, value=1e6)
+    instance: str | None = _INSTANCE
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_instance(self.instance)
 
 
-class MemoryFinetuning(FineTuningQuestion):
+class MemoryFinetuning(TuningQuestion):
     """What `advisor memory --task finetuning` is asked."""
 
+    asks = (*_OF_TUNING, "gpu")
+
+    tokens: float = 1.0  # of a run that nobody asks about
     gpu: GpuFilter | None = GPU
 
 

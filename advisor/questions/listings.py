@@ -11,7 +11,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, File, Names, Text
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
-from advisor.questions.shared import CLOUD, CURSOR, GPU, MARKET, MEMORY, REGION, SOURCES, VCPUS
+from advisor.questions.spec import CLOUD, CURSOR, GPU, MARKET, MEMORY, REGION, SOURCES, VCPUS
 from advisor.questions.values import GpuFilter
 
 MOST_OFFERS, USUAL_OFFERS = 1000, 100
@@ -57,8 +57,8 @@ class HardwareFilter(Question):
     """Which types are meant, by what they have."""
 
     gpu: GpuFilter | None = GPU
-    vcpus: Range | None = VCPUS
-    memory: Range | None = MEMORY
+    vcpus: Range = VCPUS
+    memory_mib: Range = MEMORY
 
 
 class Offers(Question):
@@ -70,8 +70,8 @@ class Offers(Question):
         "How the instance is paid.", Choice("market", (*Market, ANY_MARKET)), default=ANY_MARKET
     )
     gpu: GpuFilter | None = GPU
-    vcpus: Range | None = VCPUS
-    memory: Range | None = MEMORY
+    vcpus: Range = VCPUS
+    memory_mib: Range = MEMORY
     instance: tuple[str, ...] = ask("Only these types.", Names("TYPE"), default=())
     max_price: float | None = ask("Highest price in USD per hour, without a disk.", Number(), default=None)
     limit: int = ask(

@@ -1,15 +1,19 @@
-"""A question: a frozen record whose fields know what they are."""
+"""A question: a frozen record whose fields know what they are; and questions by task, of which a
+command takes several, and `task` says which."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, dataclass_transform
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar, dataclass_transform
 
-from advisor.messages import option_name
-from advisor.questions.fields import Flag
+from msgspec import Struct, StructMeta, structs
 
-if TYPE_CHECKING:
-    from advisor.questions.fields import Kind
+from advisor.errors import UsageError, unknown_name
+from advisor.messages import FieldName, Message, option_name
+from advisor.questions.fields import Choice, Flag, Kind, wrong
+
+# The code of an error where each field can be read, and they do not go together.
+CONTRADICTION = "contradiction"
 
 
 class _Missing:
@@ -21,7 +25,9 @@ class Field(NamedTuple):
 
     `where` is 'both', or 'cli' or 'http' for what the other does not have; a field that is
     `required_of_clients` has another way to be said on the command line. `section` is the heading
-    that `--help` lists it under.
+    that `--help` lists it under. `name` is what users call it, `attribute` what the record does,
+    where `value` is what stands for a field that was left out. What is not `in_document` is in no answer's
+    document: what became of it is.
     """
 
     help: str
@@ -31,7 +37,10 @@ class Field(NamedTuple):
     usual: str
     where: str
     required_of_clients: bool
-    name: str = ""
+    name: str
+    value: Any
+    in_document: bool
+    attribute: str = ""
 
     @property
     def is_open(self) -> bool:
@@ -58,61 +67,152 @@ def ask(
     *,
     default: Any = _Missing,
     required: bool = False,
+    name: str = "",
+    value: Any = _Missing,
+    in_document: bool = True,
 ) -> Any:
     """Declare a field of a question; one without a default must be given."""
-    return Field(help, kind, section, default, usual, where, required)
+    value = default if value is _Missing else value
+    return Field(help, kind, section, default, usual, where, required, name, value, in_document)
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(ask,))
-class Question:
-    """What is asked, as typed values; None is left to the advisor.
+class _QuestionType(StructMeta):
+    """Takes the fields out of a question's body: the record has their values alone."""
 
-    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. Its
-    fields are those of its first parent, its own, then those of its other parents.
+    def __new__(mcls, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> Any:
+        own = {key: value for key, value in body.items() if isinstance(value, Field)}
+        for attribute, field in own.items():
+            own[attribute] = field._replace(name=field.name or attribute, attribute=attribute)
+            body[attribute] = field.value
+            if field.value is _Missing:
+                del body[attribute]
+        made: Any = super().__new__(mcls, name, bases, body, frozen=True, kw_only=True)
+        inherited: Mapping[str, Field] = getattr(bases[0], "declared", {})
+        made.declared = {**inherited, **own}
+        order = dict.fromkeys([*body.get("asks", made.asks or inherited), *own])
+        made.asks = tuple(order)
+        made.fields = {made.declared[each].name: made.declared[each] for each in order}
+        return made
+
+
+class Question(Struct, metaclass=_QuestionType):
+    """What is asked, as typed values; what is None is left to the advisor.
+
+    A question that contradicts itself cannot be made: `__post_init__` raises `UsageError`. `fields`
+    are those that users give, by the names they give them; `asks` are their attributes, in order,
+    where a question takes not all that it inherits, and its own come last.
     """
 
+    declared: ClassVar[Mapping[str, Field]] = {}
     fields: ClassVar[Mapping[str, Field]] = {}
-
-    def __init_subclass__(cls) -> None:
-        declared = {name: vars(cls)[name] for name in vars(cls).get("__annotations__", ())}
-        own = {name: field._replace(name=name) for name, field in declared.items()}
-        first, *others = (getattr(base, "fields", {}) for base in cls.__bases__)
-        fields = {**first, **own}
-        for further in others:
-            fields = {**fields, **further, **fields}
-        cls.fields = fields
-
-    def __init__(self, **values: Any) -> None:
-        fields = self.fields
-        for name in values.keys() - fields:
-            raise TypeError(f"{type(self).__name__} has no field {name}")
-        for name, field in fields.items():
-            value = values.get(name, field.default)
-            if value is _Missing:
-                raise TypeError(f"{type(self).__name__} needs {name}")
-            vars(self)[name] = value
-        self.__post_init__()
+    asks: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def refuse(cls, values: Mapping[str, Any]) -> None:
         """`UsageError` for what a field that is missing would not mend."""
 
+    @classmethod
+    def refuse_given(cls, values: Mapping[str, Any]) -> None:
+        """`UsageError` for fields that mean nothing beside others, whatever they say."""
+
     def __post_init__(self) -> None:
         """Refuse fields that do not go together."""
 
+    def differs(self, field: Field) -> bool:
+        """Whether a field is not as it would be anyway."""
+        return field.required or bool(getattr(self, field.attribute) != field.value)
+
     def replace(self, **changes: Any) -> Self:
-        """The question with some fields changed; what it refuses is refused again."""
-        return type(self)(**vars(self) | changes)
+        """The question with some attributes changed; what it refuses is refused again."""
+        return structs.replace(self, **changes)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"cannot change {name} of a question")
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and vars(self) == vars(other)
+Q = TypeVar("Q", bound=Question)
 
-    def __hash__(self) -> int:
-        return hash((type(self), *vars(self).values()))
 
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({shown})"
+class ByTask(NamedTuple, Generic[Q]):
+    """The questions that a command takes, each with a choice of its own tasks; without a task the
+    first one is meant, which may have a usual task."""
+
+    title: str
+    kinds: tuple[type[Q], ...]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The tasks of all."""
+        return tuple(task for kind in self.kinds for task in tasks_of(kind))
+
+    @property
+    def fields(self) -> Mapping[str, Field]:
+        """Every field, as the first question that has it declares it; `task` takes all tasks."""
+        fields = {name: field for kind in self.kinds[::-1] for name, field in kind.fields.items()}
+        order = dict.fromkeys(name for kind in self.kinds for name in kind.fields)
+        task = fields["task"]._replace(kind=Choice("task", self.tasks))
+        return {name: fields[name] for name in order} | {"task": task}
+
+    def declarations(self, name: str) -> list[Field]:
+        """A field in each way that the questions declare it."""
+        if name == "task":
+            return [self.fields[name]]
+        declared: list[Field] = []
+        for kind in self.kinds:
+            field = kind.fields.get(name)
+            if field is not None and field not in declared:
+                declared.append(field)
+        return declared
+
+    def kind_of(self, task: object) -> type[Q]:
+        """The question of a task in whatever case; `UsageError` for a text that is none."""
+        if not isinstance(task, str):  # the question itself says what is wrong with it
+            return self.kinds[0]
+        name = task.strip().lower()
+        for kind in self.kinds:
+            if name in tasks_of(kind):
+                return kind
+        raise unknown_name("task", task, self.tasks, field="task")
+
+    def refusal(self, name: str) -> UsageError:
+        """Of a field that belongs to other tasks than the one that is asked for."""
+        tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
+        error = wrong(
+            name,
+            "{field} goes with {task} {tasks} only",
+            task=FieldName("task"),
+            tasks=tasks,
+            hint=OWN_MACHINE if name == "gpu" else "leave it out",
+        )
+        error.code = CONTRADICTION
+        return error
+
+
+# The way to a card that no cloud sells, with a host of its own.
+OWN_MACHINE = Message(
+    "leave it out, or describe the machine: `advisor catalog import own_machines.csv` "
+    "(docs/examples has one), and name it as {instance}",
+    instance=FieldName("instance"),
+)
+Kinds = type[Q] | ByTask[Q]
+
+
+def tasks_of(kind: type[Question]) -> tuple[str, ...]:
+    """The tasks that a question can be about."""
+    choice = kind.fields["task"].kind
+    return choice.names if isinstance(choice, Choice) else ()
+
+
+def kind_for(kinds: Kinds[Q], task: object, names: Iterable[str]) -> type[Q]:
+    """The question that a task asks; `UsageError` for one of the `names` that is a field of other
+    tasks. A question that has no choice of tasks is its own."""
+    if not isinstance(kinds, ByTask):
+        return kinds
+    kind = kinds.kind_of(task)
+    for name in names:
+        if name not in kind.fields and name in kinds.fields:
+            raise kinds.refusal(name)
+    return kind
+
+
+def kinds_of(kinds: Kinds[Any]) -> tuple[type[Question], ...]:
+    """All questions that may be meant."""
+    return kinds.kinds if isinstance(kinds, ByTask) else (kinds,)

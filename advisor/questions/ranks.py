@@ -74,7 +74,7 @@ class Ranks(Question):
 
     def _refuse_without_ranks(self) -> None:
         for name, field in self.fields.items():
-            if name != "ranks" and getattr(self, name) != field.default:
+            if name != "ranks" and self.differs(field):
                 raise wrong(
                     name,
                     "{field} goes with {ranks}",

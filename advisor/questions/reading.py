@@ -8,9 +8,17 @@ from urllib.parse import parse_qsl
 
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message, option_name
-from advisor.questions.by_task import CONTRADICTION, ByTask, Kinds, kind_for, kinds_of, tasks_of
 from advisor.questions.fields import Choice, Names, Schema, wrong
-from advisor.questions.question import Field, Question
+from advisor.questions.question import (
+    CONTRADICTION,
+    ByTask,
+    Field,
+    Kinds,
+    Question,
+    kind_for,
+    kinds_of,
+    tasks_of,
+)
 
 Q = TypeVar("Q", bound=Question)
 MOST_LINK_WORDS = 200
@@ -109,7 +117,7 @@ def options_of(question: Question) -> list[str]:
     words: list[str] = []
     for name, texts in texts_of(question).items():
         option = option_name(name)
-        if isinstance(value := getattr(question, name), bool):
+        if isinstance(value := getattr(question, question.fields[name].attribute), bool):
             words.append(option if value else f"--no-{option[2:]}")
         else:
             words += [word for text in texts for word in (option, text)]
@@ -120,8 +128,8 @@ def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     """Each field that is not as it would be anyway, as `from_texts` takes it."""
     found = {}
     for field in question.fields.values():
-        value = getattr(question, field.name)
-        if field.where != "http" and value != field.default:
+        value = getattr(question, field.attribute)
+        if field.where != "http" and question.differs(field):
             values = value if field.kind.repeats else (value,)
             found[field.name] = tuple(_text(field, each) for each in values)
     return found
@@ -220,6 +228,7 @@ def _is_required(field: Field) -> bool:
 
 
 def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: bool = False) -> Q:
+    values = {name: value for name, value in values.items() if value is not None}
     for field in kind.fields.values():
         needed = field.required or (client and field.required_of_clients)
         if needed and field.name not in values:
@@ -227,8 +236,10 @@ def _made(kind: type[Q], values: Mapping[str, Any], kinds: Kinds[Q], *, client: 
             raise wrong(field.name, "{field} is missing", hint=_hint_of(field, kinds))
         if isinstance(field.kind, Names) and field.name in values:
             values = {**values, field.name: field.kind.each(values[field.name])}
+    held = {kind.fields[name].attribute: kind.fields[name].kind.held(value) for name, value in values.items()}
     try:
-        return kind(**values)
+        kind.refuse_given(values)
+        return kind(**held)
     except UsageError as error:
         error.code = error.code or CONTRADICTION
         raise

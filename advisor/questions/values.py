@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +30,8 @@ from advisor.models.performance.networks import NetworkFacts
 from advisor.quantities import parse_memory_mib, parse_positive, parse_range
 from advisor.units import format_range, gpus_text, size_text
 
+# Reads the profile of a data set that is a path, for a network.
+ProfilePath: TypeAlias = Callable[[Path, NetworkFacts], DatasetProfile]
 # How prices are known that may be ranked; what is free always is.
 RANKED_KINDS = (LIST, OBSERVED, ESTIMATED)
 _CAPABILITY = re.compile(r"[0-9]{1,2}(\.[0-9])?")
@@ -45,6 +48,15 @@ class GpuFilter(Struct, frozen=True):
     def __str__(self) -> str:
         """As `--gpu` takes it: 'A100,40GiB..,cc8.0..'."""
         return gpus_text(self.names, self.memory_mib, self.compute_capability) or ""
+
+    def attributes(self) -> dict[str, Any]:
+        """As a question and an `OfferQuery` have them."""
+        return {
+            "gpus": self.names,
+            "min_gpu_memory_mib": self.memory_mib.least,
+            "max_gpu_memory_mib": self.memory_mib.most,
+            "compute_capability": self.compute_capability,
+        }
 
     def allows(self, card: Gpu) -> bool:
         """Whether a data sheet is within the ranges; names are compared elsewhere."""
@@ -223,22 +235,24 @@ _USUAL = {DataKind.TOKENS: "tokens", DataKind.TENSOR: "tensors"}
 _WORDS = {DataKind.IMAGE: "images", DataKind.TOKENS: "text", DataKind.TENSOR: "tensors as they are stored"}
 
 
-def dataset_for(name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING) -> DatasetProfile:
+def dataset_for(
+    name: str | None, facts: NetworkFacts, task: Task = Task.TRAINING, profile: ProfilePath | None = None
+) -> DatasetProfile:
     """The data set as the network takes it: samples are the network's own.
 
-    `name` is a known one, a path of images or of text, or None: what such networks usually take
-    in the task. Nobody keeps tensors to infer from: these are requests.
+    `name` is a known one, a path of images or of text that `profile` reads, or None: what such
+    networks usually take in the task. Nobody keeps tensors to infer from: these are requests.
     Raises `UsageError` for an unknown one, and for a kind that the network cannot take.
     """
     is_served = name is None and task is Task.INFERENCE and facts.data is DataKind.TENSOR
-    profile = _REQUESTS if is_served else _named(name or _usual(facts), facts)
-    if profile.kind is not facts.data:
+    known = _REQUESTS if is_served else _named(name or _usual(facts), facts, profile)
+    if known.kind is not facts.data:
         fitting = [dataset.name for dataset in DATASETS.values() if dataset.kind is facts.data]
         own = "" if facts.data is DataKind.TENSOR else ", or a path of your own"
         raise UsageError(
             "{dataset} is {kind}, and {network} takes {wanted}",
-            dataset=profile.name,
-            kind=Message(_WORDS[profile.kind]),
+            dataset=known.name,
+            kind=Message(_WORDS[known.kind]),
             network=facts.name,
             wanted=Message(_WORDS[facts.data]),
             field="dataset",
@@ -250,14 +264,14 @@ def dataset_for(name: str | None, facts: NetworkFacts, task: Task = Task.TRAININ
             ),
         )
     if facts.data is DataKind.IMAGE:
-        return profile
+        return known
     if facts.data is DataKind.TENSOR:
-        return replace(profile, bytes_per_sample=facts.input_bytes, sample=facts.sample)
-    length = 1 if facts.sample == profile.sample else facts.input_shape[-1]
+        return replace(known, bytes_per_sample=facts.input_bytes, sample=facts.sample)
+    length = 1 if facts.sample == known.sample else facts.input_shape[-1]
     return replace(
-        profile,
-        samples=max(1, profile.samples // length),
-        bytes_per_sample=profile.bytes_per_sample * length,
+        known,
+        samples=max(1, known.samples // length),
+        bytes_per_sample=known.bytes_per_sample * length,
         sample=facts.sample,
     )
 
@@ -271,10 +285,10 @@ def _usual(facts: NetworkFacts) -> str:
     return "coco" if _DETECTORS.search(facts.family) else "imagenet"
 
 
-def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
+def _named(name: str, facts: NetworkFacts, profile: ProfilePath | None) -> DatasetProfile:
     if name.lower() in DATASETS:
         return DATASETS[name.lower()]
-    if not Path(name).exists():
+    if profile is None or not Path(name).exists():
         if "://" in name:
             raise UsageError(
                 "'{name}' is an address, and no data set is fetched",
@@ -291,10 +305,4 @@ def _named(name: str, facts: NetworkFacts) -> DatasetProfile:
                 hint=Message("name one that is here, or one of {names}", names=tuple(DATASETS)),
             )
         raise unknown_name("dataset", name, DATASETS, field="dataset")
-    if facts.data is DataKind.TOKENS:
-        from advisor.sweeps.datasets.text import profile_text
-
-        return replace(profile_text(Path(name)), sample="token")
-    from advisor.sweeps.datasets import profile_folder
-
-    return profile_folder(Path(name))
+    return profile(Path(name), facts)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, Recommendation, Request, Task
+from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, Recommendation, Task
+from advisor.questions.network import NetworkQuestion
 
 # What `advisor verify` takes for granted, by option.
 _USUAL = {
@@ -62,7 +63,7 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
     }
 
 
-def verify_command(request: Request, candidate: Candidate) -> str:
+def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
     """What to type on an instance of the candidate's type: the question, made definite."""
     spec, dataset = candidate.spec, request.dataset.name
     instance = spec.offer.instance

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
 
 from advisor.domain import Recommendation
-from advisor.domain.decision import RELAXING_STOPPED, Request
+from advisor.domain.decision import RELAXING_STOPPED
 from advisor.domain.generation import LanguageTask
-from advisor.domain.machines import ANY, Range
-from advisor.domain.money import DiskChoice
-from advisor.domain.spec_request import SpecRequest
-from advisor.domain.words import ANY_MARKET, Market, MemoryFormat, Precision, Stack, Task, Tf32
-from advisor.domain.workload import DatasetProfile
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
+from advisor.questions.documents import question_document
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     candidate_block,
@@ -72,7 +68,7 @@ def recommendation_document(
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
         "asked": asked_of(answer.request),
-        "request": request_document(answer.request),
+        "request": question_document(answer.request),
         "performance_model": sources.performance_model(),
         "catalog": {
             **sources.catalog(),
@@ -139,107 +135,3 @@ def document_yaml(document: Mapping[str, Any]) -> str:
     import yaml  # nobody else waits for it
 
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))
-
-
-class _Codec(Struct, frozen=True):
-    """How a value is written as JSON, and read back."""
-
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
-
-
-_OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread")
-
-
-def request_fields(kind: type[Any]) -> list[str]:
-    """The names of a request's fields: what is asked for first, then what the spec must be, without
-    what the decision asks itself."""
-    names = [name for name in kind.__struct_fields__ if name not in _OF_THE_DECISION]
-    return sorted(names, key=SpecRequest.__struct_fields__.__contains__)
-
-
-def request_document(request: Request) -> dict[str, Any]:
-    """JSON-ready values of all fields, defaults filled in."""
-    document = {}
-    for name in request_fields(Request):
-        value = getattr(request, name)
-        codec = _CODECS.get(name)
-        document[_KEYS.get(name, name)] = codec.write(value) if codec else value
-    return document
-
-
-def request_from(document: Mapping[str, Any]) -> Request:
-    """The request of a document; `ValueError`, `KeyError` or `TypeError` for what is none."""
-    values = {}
-    for name in request_fields(Request):
-        key = _KEYS.get(name, name)
-        if key in document:
-            codec = _CODECS.get(name)
-            values[name] = codec.read(document[key]) if codec else document[key]
-    return Request(**values)
-
-
-def market_document(market: Market | None) -> str:
-    """The market that was asked for, or "any"."""
-    return ANY_MARKET if market is None else str(market)
-
-
-def _market_from(text: str) -> Market | None:
-    return None if text == ANY_MARKET else Market(text)
-
-
-def range_document(limits: Range) -> dict[str, float | None] | None:
-    """Both ends, null where one is open; null for a range that leaves out nothing."""
-    return {"least": limits.least, "most": limits.most} if limits.limits else None
-
-
-def _range_from(document: Mapping[str, float | None] | None) -> Range:
-    return Range(document["least"], document["most"]) if document else ANY
-
-
-def _dataset_document(dataset: DatasetProfile) -> dict[str, Any]:
-    return {
-        "name": dataset.name,
-        "samples": dataset.samples,
-        "bytes_per_sample": dataset.bytes_per_sample,
-        "storage_format": dataset.storage_format,
-        "kind": str(dataset.kind),
-        "sample": dataset.sample,
-        "width": dataset.width,
-        "height": dataset.height,
-        **({"steps": dataset.steps, "guidance": dataset.guidance} if dataset.steps else {}),
-    }
-
-
-def _dataset_from(document: Mapping[str, Any]) -> DatasetProfile:
-    names = DatasetProfile.__struct_fields__
-    return DatasetProfile(**{name: document[name] for name in names if name in document})
-
-
-def _disk_from(text: str | None) -> DiskChoice | None:
-    return DiskChoice.from_text(text) if text else None
-
-
-def _maybe_text(value: object) -> str | None:
-    return None if value is None else str(value)
-
-
-_KEYS = {"network": "model"}
-_RANGE = _Codec(range_document, _range_from)
-_CODECS: Mapping[str, _Codec] = {
-    "task": _Codec(str, Task),
-    "precision": _Codec(str, Precision),
-    "stack": _Codec(str, Stack),
-    "memory_format": _Codec(str, MemoryFormat),
-    "tf32": _Codec(str, Tf32),
-    "market": _Codec(market_document, _market_from),
-    "price_kinds": _Codec(list, tuple),
-    "dataset": _Codec(_dataset_document, _dataset_from),
-    "gpus": _Codec(list, tuple),
-    "disk_types": _Codec(list, tuple),
-    "compute_capability": _RANGE,
-    "vcpus": _RANGE,
-    "memory_mib": _RANGE,
-    "vcpu_quota": _Codec(dict, lambda document: tuple(document.items())),
-    "disk": _Codec(_maybe_text, _disk_from),
-}

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from advisor.domain import FREE, LIST, Change, Disk, InstanceType, Market, Prediction, Price, Span, Spec
 from advisor.domain.decision import AnyCandidate, Judged
-from advisor.domain.spec_request import SpecRequest
 from advisor.messages import Message
 from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
+from advisor.questions.spec import SpecQuestion
 from advisor.rejections import counted_reasons
 from advisor.units import ceil_significant, floor_rate, format_mib, format_rate, format_usd
 
@@ -198,7 +198,7 @@ def hourly_lines(name: str, disk: Disk, total: str, lies: str, where: str) -> li
     return [line] if len(line) <= WIDTH else [head, f"  {lies}   {where}"]
 
 
-def spec_lines(spec: Spec, request: SpecRequest) -> list[str]:
+def spec_lines(spec: Spec, request: SpecQuestion) -> list[str]:
     """The first line of an answer: a spec, what an hour costs, and where."""
     total = f"{format_usd(spec.total_usd_per_hour)}/h"
     where = f"{place_name(spec.offer, request)}, {spec.offer.market}"

@@ -6,8 +6,8 @@ from typing import Any
 
 from advisor.domain import Prediction, Trial, Verdict, Verification
 from advisor.domain.serving_verification import Criterion, ServingVerification, p99_of
+from advisor.questions.documents import question_document
 from advisor.render.blocks import bounds, rate_unit
-from advisor.render.document import request_document
 from advisor.render.text import hanging, table, throughput_text
 from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd
 
@@ -24,7 +24,7 @@ def verification_document(verification: Verification) -> dict[str, Any]:
     trial, request = verification.measurement.trial, verification.request
     return {
         "schema": SCHEMA,
-        "request": request_document(request),
+        "request": question_document(request),
         "verdict": str(verification.verdict),
         "settles": verification.settles,
         "reason": verification.reason,

@@ -191,8 +191,8 @@ def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]
     is ever taken for an option; what is as it would be anyway is left out."""
     words: list[str] = []
     for each in question.fields.values():
-        value, kind = getattr(question, each.name), each.kind
-        if value == each.default or each.name in without:
+        value, kind = getattr(question, each.attribute), each.kind
+        if not question.differs(each) or each.name in without:
             continue
         if value is True:
             words.append(each.option)

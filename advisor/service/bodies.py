@@ -11,8 +11,7 @@ from fastapi import Request
 
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.questions.by_task import CONTRADICTION, Kinds
-from advisor.questions.question import Question
+from advisor.questions.question import CONTRADICTION, Kinds, Question
 from advisor.questions.reading import UnreadableError, from_json, from_link
 from advisor.service.problems import Problem, problem_of
 

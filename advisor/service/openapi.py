@@ -13,9 +13,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context
-from advisor.questions import commands, language, listings, models, named
-from advisor.questions.by_task import ByTask, Kinds
-from advisor.questions.question import Question
+from advisor.questions import commands, language, listings, network
+from advisor.questions.question import ByTask, Kinds, Question
 from advisor.questions.reading import schema_by_task, schema_of
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.sweep_questions import NewSweep
@@ -23,10 +22,10 @@ from advisor.service.answers import document_json
 
 # The names of the questions' schemas here.
 QUESTIONS: Mapping[type[Question], str] = {
-    models.Recommend: "RecommendNetwork",
-    named.Predict: "PredictNetwork",
-    named.Compare: "CompareNetwork",
-    named.MemoryQuestion: "MemoryOfNetwork",
+    network.Recommend: "RecommendNetwork",
+    network.Predict: "PredictNetwork",
+    network.Compare: "CompareNetwork",
+    network.MemoryQuestion: "MemoryOfNetwork",
     language.RecommendGeneration: "RecommendGeneration",
     language.PredictGeneration: "PredictGeneration",
     language.CompareGeneration: "CompareGeneration",

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from advisor.api import functions
 from advisor.api.signatures import about, fields_of, shown_default, type_of
-from advisor.questions.by_task import kinds_of, tasks_of
-from advisor.questions.question import Field
+from advisor.questions.question import Field, kinds_of, tasks_of
 
 _HEAD = "All are given by name. Not every argument goes with every task; what does not is a `UsageError`."
 # A bar inside of brackets belongs to what they hold.

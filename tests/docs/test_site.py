@@ -6,7 +6,7 @@ import pytest
 
 from advisor.api import functions
 from advisor.api.signatures import fields_of
-from advisor.questions.by_task import kinds_of
+from advisor.questions.question import kinds_of
 from docs.site.__main__ import main, pages, settings
 from docs.site.arguments import arguments_page
 from docs.site.commands import command_pages, commands

@@ -22,7 +22,7 @@ from advisor.catalog.live import LIVE_CLOUDS, cloud_title, is_live
 from advisor.catalog.overlay import Overlay
 from advisor.catalog.support import CLOUD as AWS
 from advisor.catalog.support import quota_code
-from advisor.domain import Candidate, Market, Offer, Recommendation, Request
+from advisor.domain import Candidate, Market, Offer, Recommendation
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
 from advisor.engine.prices import fresh_answer
@@ -30,6 +30,7 @@ from advisor.errors import LiveError
 from advisor.infra.live.asking import Deadline
 from advisor.infra.live.ec2 import vcpu_quota
 from advisor.infra.live.lists import PriceList, price_list
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
@@ -47,7 +48,7 @@ Told = TypeVar("Told")
 
 
 def recommend_live(
-    request: Request, model: PerformanceModel, *, today: date, strict: bool = False
+    request: NetworkQuestion, model: PerformanceModel, *, today: date, strict: bool = False
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue that it rests on.
 
@@ -82,7 +83,7 @@ Place = tuple[str, str, str, Market]
 class _Asking:
     """What has been told so far, and what of it can still be asked for."""
 
-    def __init__(self, request: Request, today: date) -> None:
+    def __init__(self, request: NetworkQuestion, today: date) -> None:
         self.request = replace(request, max_results=max(VERIFIED, request.max_results))
         self.catalog = load_catalog()
         self.checked: dict[Place, LiveChecked] = {}
@@ -96,7 +97,7 @@ class _Asking:
         self._lists: dict[str, PriceList] = {}
 
     @property
-    def told_request(self) -> Request:
+    def told_request(self) -> NetworkQuestion:
         """The question as it was asked, with the quotas that were told."""
         return replace(self.request, max_results=self._asked_results)
 
@@ -201,7 +202,7 @@ def _place(offer: Offer) -> Place:
     return offer.instance.cloud, offer.region, offer.instance.name, offer.market
 
 
-def _with_quotas(request: Request, told: dict[tuple[str, str], float | None]) -> Request:
+def _with_quotas(request: NetworkQuestion, told: dict[tuple[str, str], float | None]) -> NetworkQuestion:
     """The request with the quotas of its region; what the user said counts where it is less."""
     pairs = dict(request.vcpu_quota)
     for (code, region), vcpus in told.items():

@@ -21,7 +21,7 @@ from advisor.answers.reporting.reproducing import Origin
 from advisor.errors import unknown_name
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import options_of
-from advisor.questions.requests import today
+from advisor.questions.settled import today
 from advisor.render.formats import REPORT_FORMATS, ReportFormat
 
 _YAML, _PLAIN = "application/yaml", "text/plain; charset=utf-8"
@@ -59,7 +59,7 @@ def _report(kind: ReportFormat) -> Format:
         kind.require_packages()
         question = asked.question
         options = shlex.join(options_of(question))
-        name = f"{question.model} {question.task}"
+        name = f"{question.model_text} {question.task}"
         workload = ReportedWorkload(name, question, f"advisor recommend {options}")
         day = asked.as_of or today()
         details = Report(name, day, Origin(f"advisor report {options} --date {day}"))

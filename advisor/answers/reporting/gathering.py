@@ -30,9 +30,10 @@ from advisor.engine.prepared import Preparations, key_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
 from advisor.questions.commands import AnyRecommend
-from advisor.questions.language_requests import language_request
+from advisor.questions.language import RecommendFinetuning
 from advisor.questions.listings import Sources
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
+from advisor.questions.settled import language_model_of, settled_serving, settled_tuning
 
 
 class ReportedWorkload(NamedTuple):
@@ -61,9 +62,13 @@ def checked(context: Context, questions: Sequence[ReportedWorkload]) -> list[Gro
 def _shared(context: Context, place: int, workload: ReportedWorkload) -> Hashable:
     question = workload.question
     if not isinstance(question, Recommend):
-        language_request(question, context.catalog)
+        model, catalog = language_model_of(question), context.catalog
+        if isinstance(question, RecommendFinetuning):
+            settled_tuning(question, model, catalog)
+        else:
+            settled_serving(question, model, catalog)
         return place  # nothing is prepared for several language models
-    if question.anchor or is_own(question.model):
+    if question.anchor or is_own(question.network):
         return place  # what it stands on is known once its files were read
     return key_of(context.request(question))
 

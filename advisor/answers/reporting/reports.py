@@ -28,9 +28,8 @@ from advisor.questions.commands import AnyRecommend
 from advisor.questions.fields import File, Files
 from advisor.questions.language import RecommendGeneration
 from advisor.questions.listings import Sources
-from advisor.questions.models import Recommend
 from advisor.questions.reading import options_of
-from advisor.questions.requests import today
+from advisor.questions.settled import today
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language
 from advisor.render.facts import SCHEMA, totals
@@ -46,9 +45,8 @@ def report_of_question(question: AnyRecommend, sources: Sources, title: str = ""
 
 def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWorkload:
     """The question under the name that its section has, with the command that asks it alone."""
-    model = question.model if isinstance(question, Recommend) else question.model_text
     command = command_line("recommend", [*options_of(question), *options_of(sources)])
-    return ReportedWorkload(f"{model} {question.task}", question, command)
+    return ReportedWorkload(f"{question.model_text} {question.task}", question, command)
 
 
 def command_line(command: str, options: Sequence[str]) -> str:

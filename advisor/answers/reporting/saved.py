@@ -12,14 +12,15 @@ from typing import Any, NoReturn
 
 from advisor.answers.context import Context
 from advisor.answers.reporting.reproducing import Input
-from advisor.domain import Recommendation, Request
+from advisor.domain import Recommendation
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import Message
+from advisor.questions.documents import question_from
+from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
-from advisor.render.document import request_from
 from advisor.render.facts import SCHEMA as REPORT
 from advisor.render.schema_check import first_fault
 
@@ -114,7 +115,7 @@ def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     )
 
 
-def _request(document: Mapping[str, Any], context: Context) -> Request:
+def _request(document: Mapping[str, Any], context: Context) -> NetworkQuestion:
     """The question of a recommendation's document; `UsageError` where it cannot be known."""
     asked = document["request"]
     if "width" not in asked["dataset"]:  # an older version's
@@ -122,7 +123,7 @@ def _request(document: Mapping[str, Any], context: Context) -> Request:
     if "max_results" not in asked:
         count, pareto = 1 + len(document["alternatives"]), bool(document["pareto"])
         asked = {**asked, "max_results": count, "pareto": pareto}
-    return request_from(asked)
+    return question_from(asked)
 
 
 def _known_dataset(asked: Mapping[str, Any], context: Context) -> dict[str, Any]:

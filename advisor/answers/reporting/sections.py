@@ -16,11 +16,12 @@ from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest
 from advisor.answers.reporting.subject import Subject
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Request, Spec
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Spec
 from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
+from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import candidate_block, price_block
 from advisor.render.facts import (
     Drawn,
@@ -164,7 +165,7 @@ def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[st
     return drawn_rows(rows)
 
 
-def _without_limits(request: Request) -> Request:
+def _without_limits(request: NetworkQuestion) -> NetworkQuestion:
     """What the reader may weigh is left to the chart: the target, the price, the run's limits."""
     return replace(request, target_throughput=None, max_usd_per_hour=None, max_hours=None, max_run_usd=None)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from advisor.answers.context import Context
-from advisor.domain import Candidate, InstanceType, Request
+from advisor.domain import Candidate, InstanceType
+from advisor.questions.network import NetworkQuestion
 
 
 class Subject(NamedTuple):
     """A question, the spec that is told of (the chosen one, else the nearest), and its context."""
 
     context: Context
-    request: Request
+    request: NetworkQuestion
     candidate: Candidate
 
     @property

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation, Request
+from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation
 from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import chosen_assumptions, warnings
@@ -47,6 +47,7 @@ from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.models.zoo.networks import can_be_run
+from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -13,9 +13,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
-from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.questions.language import ServingQuestion
 from advisor.render.exporting import COMPOSE, export_start
 from advisor.render.exporting.parts import Start, header
 from advisor.render.phrases import engine_text, placement_text
@@ -50,7 +51,7 @@ _MOUNT = (
 
 def export_serving(
     candidate: GenerationCandidate,
-    request: GenerationRequest,
+    request: ServingQuestion,
     format: str,
     model: str = "",
     *,
@@ -96,13 +97,13 @@ def export_serving(
     )
 
 
-def serve_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+def serve_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """The arguments of one replica's `vllm serve`, the model first."""
     parts = str(candidate.placement.tensor_parallel)
     return [candidate.model, "--tensor-parallel-size", parts, *engine_words(candidate, request)]
 
 
-def engine_words(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """Those that say how it serves, whatever the model and the split."""
     words = [*_FLAGS.get(candidate.precision, ())]
     if candidate.kv_precision is KvPrecision.FP8:
@@ -113,7 +114,7 @@ def engine_words(candidate: GenerationCandidate, request: GenerationRequest) -> 
     return words if request.prefix_share else [*words, "--no-enable-prefix-caching"]
 
 
-def _longest_tokens(candidate: GenerationCandidate, request: GenerationRequest) -> int:
+def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
     """Of a request: as asked; else as long as the KV cache and the model allow, within reason."""
     if request.context_tokens is not None:
         return request.longest_tokens
@@ -122,7 +123,7 @@ def _longest_tokens(candidate: GenerationCandidate, request: GenerationRequest) 
 
 
 def _about(
-    candidate: GenerationCandidate, request: GenerationRequest, config: Path | None = None
+    candidate: GenerationCandidate, request: ServingQuestion, config: Path | None = None
 ) -> tuple[str, ...]:
     rate, confidence = candidate.rates.output_tokens_per_second, request.confidence
     lines = [
@@ -150,7 +151,7 @@ def _gpus_of(candidate: GenerationCandidate) -> list[str]:
     return [",".join(str(at * width + one) for one in range(width)) for at in range(replicas)]
 
 
-def _shell_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """Where a container or an image with Python runs already."""
     words = shlex.join(serve_words(candidate, request))
     served = [
@@ -160,7 +161,7 @@ def _shell_lines(candidate: GenerationCandidate, request: GenerationRequest) -> 
     return [f"pip install {shlex.quote(vllm_requirement(candidate))}", *served, "wait"]
 
 
-def _docker_lines(candidate: GenerationCandidate, request: GenerationRequest) -> list[str]:
+def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
     """Where nothing but the driver and Docker is installed: the Deep Learning AMI, which mounts an
     instance's own disk itself."""
     words = shlex.join(serve_words(candidate, request))
@@ -194,7 +195,7 @@ def _minor(version: str) -> str:
     return ".".join(parts) if len(parts) == 2 and all(map(str.isdigit, parts)) else ""
 
 
-def _compose(candidate: GenerationCandidate, request: GenerationRequest, config: Path | None) -> str:
+def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: Path | None) -> str:
     """A Docker Compose file (the Compose Specification's `deploy.resources`), for each instance."""
     import yaml
 

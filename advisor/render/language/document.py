@@ -7,22 +7,21 @@ whole answer. Times are seconds, rates are of all instances together, numbers ar
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Any
 
-from advisor.domain import DiskChoice, Range, Relaxation, Span
+from advisor.domain import Relaxation, Span
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
-    GenerationRequest,
     GpuMemoryUse,
     ServingPlacement,
     ServingRates,
     ServingStep,
 )
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
 from advisor.domain.words import Provenance
+from advisor.questions.documents import question_document
 from advisor.render.blocks import (
     NEAREST_REJECTED,
     bounds,
@@ -34,14 +33,7 @@ from advisor.render.blocks import (
     spec_block,
 )
 from advisor.render.borderline import borderline_block
-from advisor.render.document import (
-    SCHEMA,
-    Sources,
-    market_document,
-    range_document,
-    relax_stopped,
-    request_fields,
-)
+from advisor.render.document import SCHEMA, Sources, relax_stopped
 from advisor.render.phrases import risk_level, trial_command
 from advisor.render.price_doubt import price_doubt_block
 
@@ -50,7 +42,6 @@ OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 _BOUNDS_MEANING = "; the bounds are those of this mean, no percentiles of requests"
 TTFT_MEANING = "seconds from a request's arrival to its first output token, in the mean" + _BOUNDS_MEANING
 TPOT_MEANING = "seconds for each output token after the first one, in the mean of a request" + _BOUNDS_MEANING
-_RANGES = ("compute_capability", "vcpus", "memory_mib")
 
 
 def generation_document(
@@ -62,7 +53,7 @@ def generation_document(
     nearest = answer.nearest
     return {
         **_shared(answer, sources, specs, every_rejected),
-        "request": request_block(answer.request, "generation"),
+        "request": question_document(answer.request),
         "nearest": generation_block(nearest, confidence, sources) if nearest else None,
         "close_calls": [
             borderline_block(call, answer.request.horizon_hours, trial_command(call.candidate))
@@ -87,7 +78,7 @@ def finetuning_document(
     nearest = answer.nearest
     return {
         **_shared(answer, sources, specs, every_rejected),
-        "request": request_block(answer.request, "finetuning"),
+        "request": question_document(answer.request),
         "nearest": finetuning_block(nearest, confidence) if nearest else None,
         "relax": [_relaxation(one, "tokens_per_second") for one in answer.relaxations],
     }
@@ -128,26 +119,6 @@ def _shared(
         "warnings": list(answer.warnings),
         "explanation": None,
     }
-
-
-def request_block(request: GenerationRequest | FineTuningRequest, task: str) -> dict[str, Any]:
-    """JSON-ready values of all fields, defaults filled in."""
-    document: dict[str, Any] = {"task": task}
-    for name in request_fields(type(request)):
-        document[name] = _plain(name, getattr(request, name))
-    return document
-
-
-def _plain(name: str, value: Any) -> Any:
-    if name in _RANGES and isinstance(value, Range):
-        return range_document(value)
-    if name == "market":
-        return market_document(value)
-    if name == "vcpu_quota":
-        return dict(value)
-    if isinstance(value, (Enum, DiskChoice)):
-        return str(value)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def generation_block(candidate: GenerationCandidate, confidence: float, sources: Sources) -> dict[str, Any]:

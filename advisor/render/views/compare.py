@@ -6,10 +6,13 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import LIST, InstancePrediction, OnGpu, Request, geometric_mean, relative
+from advisor.domain import LIST, InstancePrediction, OnGpu, geometric_mean, relative
 from advisor.domain.decision import Text
-from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.domain.language import ServingPrediction
 from advisor.naming import asked_of
+from advisor.questions.documents import question_document
+from advisor.questions.language import ServingQuestion
+from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import (
     BOUNDS,
     bounds,
@@ -19,8 +22,7 @@ from advisor.render.blocks import (
     prediction_block,
     price_block,
 )
-from advisor.render.document import Sources, request_document
-from advisor.render.language.document import request_block
+from advisor.render.document import Sources
 from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.text import (
@@ -87,13 +89,13 @@ AnyPrediction = InstancePrediction | ServingPrediction
 
 
 def comparison_document(
-    requests: Sequence[Request], baseline: str, rows: Sequence[Mapping[str, Any]], sources: Sources
+    requests: Sequence[NetworkQuestion], baseline: str, rows: Sequence[Mapping[str, Any]], sources: Sources
 ) -> dict[str, Any]:
     """The versioned JSON answer; `relative` is the median over the baseline's."""
     return {
         "schema": SCHEMA,
         "asked": [asked_of(request) for request in requests],
-        "requests": [request_document(request) for request in requests],
+        "requests": [question_document(request) for request in requests],
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         "baseline": baseline,
@@ -162,7 +164,7 @@ def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def instances_text(
-    request: Request, answers: Sequence[InstancePrediction], baseline: InstancePrediction
+    request: NetworkQuestion, answers: Sequence[InstancePrediction], baseline: InstancePrediction
 ) -> str:
     """A table of one network, instances in the order asked."""
     title = f"{asked_of(request)}; {baseline.instance.name} is 1"
@@ -231,7 +233,9 @@ def _price_text(answer: AnyPrediction) -> str | None:
 
 
 def gpus_text(
-    by_network: Sequence[tuple[Request, Sequence[OnGpu], OnGpu]], baseline: str, usd: Mapping[str, float]
+    by_network: Sequence[tuple[NetworkQuestion, Sequence[OnGpu], OnGpu]],
+    baseline: str,
+    usd: Mapping[str, float],
 ) -> str:
     """A table a network: the rates of each GPU, times the baseline's median, and what an hour of it
     costs; for several networks the mean of those times."""
@@ -276,7 +280,7 @@ def _times(ratio: float | None) -> str:
 def serving_comparison_document(
     predictions: Sequence[ServingPrediction],
     baseline: ServingPrediction,
-    request: GenerationRequest,
+    request: ServingQuestion,
     sources: Sources,
 ) -> dict[str, Any]:
     """Instances that serve beside each other; `relative` is the median over the baseline's."""
@@ -291,7 +295,7 @@ def serving_comparison_document(
     ]
     return {
         "schema": SERVING_SCHEMA,
-        "request": request_block(request, "generation"),
+        "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         "baseline": baseline.candidate.spec.offer.instance.name,
@@ -336,7 +340,7 @@ def _serving_row(prediction: ServingPrediction, baseline: ServingPrediction) -> 
 
 
 def serving_comparison_text(
-    predictions: Sequence[ServingPrediction], baseline: ServingPrediction, request: GenerationRequest
+    predictions: Sequence[ServingPrediction], baseline: ServingPrediction, request: ServingQuestion
 ) -> str:
     """A table for a terminal."""
     rows, first = serving_comparison_rows(predictions, baseline), baseline.candidate

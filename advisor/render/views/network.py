@@ -21,7 +21,6 @@ from advisor.domain import (
     Prediction,
     Price,
     Recommendation,
-    Request,
     RunTime,
     Span,
     Stage,
@@ -30,6 +29,8 @@ from advisor.domain import (
 )
 from advisor.messages import Message
 from advisor.naming import asked_of, covers_clouds, others_text, place_texts, spec_name
+from advisor.questions.documents import question_document
+from advisor.questions.network import NetworkQuestion
 from advisor.render.blocks import (
     RISKS,
     batch_point_block,
@@ -46,7 +47,7 @@ from advisor.render.blocks import (
     run_block,
 )
 from advisor.render.borderline import verify_command
-from advisor.render.document import Sources, request_document
+from advisor.render.document import Sources
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
@@ -188,7 +189,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
     return lines
 
 
-def _asked_lines(request: Request, workload: Workload | None) -> list[str]:
+def _asked_lines(request: NetworkQuestion, workload: Workload | None) -> list[str]:
     """'  for         resnet50 inference, batch 64, amp, images of 224 x 224 pixels'."""
     batch = workload.batch_size if workload else None
     text = str(asked_of(request, batch, rate_unit(request.dataset)))
@@ -229,7 +230,11 @@ def _first_epoch_lines(first: Span | None, run: RunTime | None, confidence: floa
 
 
 def _run_lines(
-    request: Request, run: RunTime | None, usd: Span | None, confidence: float, prices: Sequence[Price]
+    request: NetworkQuestion,
+    run: RunTime | None,
+    usd: Span | None,
+    confidence: float,
+    prices: Sequence[Price],
 ) -> list[str]:
     """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
     if run is None:
@@ -390,7 +395,7 @@ def _borderline_lines(answer: Recommendation) -> list[str]:
     return borderline_lines(text, call.trial_usd, f"{call.trial_minutes:g}", "", command)
 
 
-def _borderline_text(request: Request, call: CloseCall) -> str:
+def _borderline_text(request: NetworkQuestion, call: CloseCall) -> str:
     spec, target = call.candidate.spec, format_target(request.target_throughput or 0.0)
     name = f"{spec_name(spec, request)} at {format_usd(spec.total_usd_per_hour)}/h"
     chance, miss = f"{100 * call.probability:.0f} %", f"{100 * (1 - call.probability):.0f} %"
@@ -430,7 +435,7 @@ def _live_text(checked: LiveChecked) -> str:
 
 
 def prediction_document(
-    request: Request,
+    request: NetworkQuestion,
     answer: InstancePrediction,
     sources: Sources,
     explanation: Mapping[str, Any] | None = None,
@@ -444,7 +449,7 @@ def prediction_document(
     return {
         "schema": SCHEMA,
         "asked": asked_of(request),
-        "request": request_document(request),
+        "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         **instance_block(answer.instance),
@@ -465,7 +470,7 @@ def prediction_document(
     }
 
 
-def prediction_text(request: Request, answer: InstancePrediction, sources: Sources) -> str:
+def prediction_text(request: NetworkQuestion, answer: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, price, usd = answer.prediction, answer.price, answer.total_usd_per_hour
     prices = tuple(filter(None, (price, answer.disk.price))) if price else ()
@@ -518,13 +523,13 @@ def _point_cells(point: BatchPoint) -> list[str]:
 
 
 def gpu_prediction_document(
-    request: Request, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
+    request: NetworkQuestion, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
 ) -> dict[str, Any]:
     """Of a GPU with the samples on the device; `predicted` is null where no batch fits."""
     return {
         "schema": GPU_SCHEMA,
         "asked": asked_of(request),
-        "request": request_document(request),
+        "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         "gpu": {"name": answer.gpu.name, "memory_mib": answer.gpu.memory_mib, "sources": answer.gpu.sources},
@@ -536,7 +541,7 @@ def gpu_prediction_document(
 
 
 def gpu_prediction_text(
-    request: Request, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
+    request: NetworkQuestion, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
 ) -> str:
     """A few lines for a terminal."""
     title = f"{answer.gpu.name}, {format_mib(answer.gpu.memory_mib)}   samples on the device"

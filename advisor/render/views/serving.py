@@ -13,14 +13,15 @@ from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
-    GenerationRequest,
     ServingPrediction,
     ServingStep,
 )
 from advisor.naming import spec_name
+from advisor.questions.documents import question_document
+from advisor.questions.language import ServingQuestion
 from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
-from advisor.render.language.document import front_block, generation_block, request_block, step_block
+from advisor.render.language.document import front_block, generation_block, step_block
 from advisor.render.phrases import (
     BINDS,
     count_text,
@@ -105,9 +106,7 @@ def generation_text(
     return "\n".join(lines + notes_of(answer.assumptions, answer.warnings))
 
 
-def serving_prediction_text(
-    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
-) -> str:
+def serving_prediction_text(prediction: ServingPrediction, request: ServingQuestion, sources: Sources) -> str:
     """What one instance does, for a terminal."""
     candidate = prediction.candidate
     lines = [
@@ -120,12 +119,12 @@ def serving_prediction_text(
 
 
 def serving_prediction_document(
-    prediction: ServingPrediction, request: GenerationRequest, sources: Sources
+    prediction: ServingPrediction, request: ServingQuestion, sources: Sources
 ) -> dict[str, Any]:
     """What one instance does; price and cost are null where no price is known."""
     return {
         "schema": SCHEMA,
-        "request": request_block(request, "generation"),
+        "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         **serving_block(prediction, request.confidence, sources),
@@ -142,7 +141,7 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
     return block if prediction.price else block | {"price": None, "cost": None}
 
 
-def _chosen_lines(candidate: GenerationCandidate, request: GenerationRequest, sources: Sources) -> list[str]:
+def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sources: Sources) -> list[str]:
     """What the rates stand on, the spec and its price, what is asked, and what the spec does."""
     rates, confidence, ready = candidate.rates, request.confidence, candidate.ready
     level, spec, memory = risk_level(candidate), candidate.spec, candidate.memory
@@ -198,7 +197,7 @@ def _chosen_lines(candidate: GenerationCandidate, request: GenerationRequest, so
     ]
 
 
-def _asked_text(request: GenerationRequest, candidate: GenerationCandidate) -> str:
+def _asked_text(request: ServingQuestion, candidate: GenerationCandidate) -> str:
     lengths = f"{request.input_tokens:,.0f} tokens in, {request.output_tokens:,.0f} out"
     parts = [f"{candidate.model} generation, {lengths} (up to {request.longest_tokens:,} together)"]
     if request.target_output_tokens_per_second is not None:

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain.generation import Link
-from advisor.domain.tuning import (
-    FineTuningCandidate,
-    FineTuningRecommendation,
-    FineTuningRequest,
-    TuningPrediction,
-)
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
+from advisor.questions.documents import question_document
+from advisor.questions.language import TuningQuestion
 from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
-from advisor.render.language.document import finetuning_block, request_block
+from advisor.render.language.document import finetuning_block
 from advisor.render.phrases import gib_text, gpus_text, risk_level
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.text import (
@@ -80,14 +77,14 @@ def finetuning_text(
     return "\n".join(lines + notes_of(answer.assumptions, answer.warnings))
 
 
-def tuning_text(prediction: TuningPrediction, request: FineTuningRequest, sources: Sources) -> str:
+def tuning_text(prediction: TuningPrediction, request: TuningQuestion, sources: Sources) -> str:
     """What one instance does, for a terminal."""
     lines = _chosen_lines(prediction.candidate, request, sources)
     return "\n".join(lines + notes_of(prediction.assumptions, prediction.warnings))
 
 
 def tuning_document(
-    prediction: TuningPrediction, request: FineTuningRequest, sources: Sources
+    prediction: TuningPrediction, request: TuningQuestion, sources: Sources
 ) -> dict[str, Any]:
     """What one instance does; price and cost are null where no price is known."""
     block = finetuning_block(prediction.candidate, request.confidence)
@@ -95,7 +92,7 @@ def tuning_document(
         block |= {"price": None, "run": block["run"] | {"usd": None}}
     return {
         "schema": SCHEMA,
-        "request": request_block(request, "finetuning"),
+        "request": question_document(request),
         "performance_model": sources.performance_model(),
         "catalog": sources.catalog(),
         **block,
@@ -104,7 +101,7 @@ def tuning_document(
     }
 
 
-def _chosen_lines(candidate: FineTuningCandidate, request: FineTuningRequest, sources: Sources) -> list[str]:
+def _chosen_lines(candidate: FineTuningCandidate, request: TuningQuestion, sources: Sources) -> list[str]:
     """What the rates stand on, the spec, and what it does."""
     spec, confidence, memory, level = (
         candidate.spec,
@@ -132,7 +129,7 @@ def _chosen_lines(candidate: FineTuningCandidate, request: FineTuningRequest, so
     ]
 
 
-def _asked_text(request: FineTuningRequest, candidate: FineTuningCandidate) -> str:
+def _asked_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
     parts = [
         f"{candidate.model} finetuning ({candidate.method}), {format_count(request.tokens)} tokens "
         f"in sequences of {request.sequence:,}"

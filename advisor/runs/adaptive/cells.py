@@ -17,7 +17,6 @@ from advisor.domain import (
     LimitedBy,
     Measurement,
     Observation,
-    Request,
     Resources,
     Spec,
     Status,
@@ -34,6 +33,8 @@ from advisor.models.performance.memory.steps import host_memory_mib
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.pipeline import PipelineRequest, pipeline_columns
 from advisor.models.performance.surface import Question, Surface
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.settled import DEFAULT_CLOUD, DEFAULT_REGION
 from advisor.runs.fitting import reference_cpu
 from advisor.sweeps.anchors.observing import observed
 
@@ -183,7 +184,7 @@ def _sold(
     workload: Workload, gpu: str | None, target: float, *, on_cpu: bool
 ) -> Iterable[tuple[Resources, float]]:
     catalog, model = load_catalog(), load_model()
-    request = Request(
+    request = NetworkQuestion(
         network=workload.network,
         task=workload.task,
         target_throughput=target,
@@ -191,6 +192,7 @@ def _sold(
         precision=workload.precision,
         dataset=workload.dataset,
         gpus=(gpu,) if gpu else (),
+        region=DEFAULT_REGION[DEFAULT_CLOUD],
         max_gpus=1,  # as the trials use
     )
     try:

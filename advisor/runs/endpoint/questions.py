@@ -7,12 +7,11 @@ from pathlib import Path
 
 from advisor.domain.generation import KvPrecision, LlmEngine
 from advisor.messages import FieldName, Message
-from advisor.questions.by_task import ByTask
 from advisor.questions.fields import Choice, File, Text, wrong
 from advisor.questions.language import RecommendGeneration
-from advisor.questions.models import Verify
+from advisor.questions.network import Verify
 from advisor.questions.numbers import Number
-from advisor.questions.question import Question, ask
+from advisor.questions.question import ByTask, Question, ask
 from advisor.runs.fields import Amount, Items
 from advisor.sweeps.endpoint.engines.commands import StartedEngine
 
@@ -124,7 +123,7 @@ class ServedModel(Question):
     @property
     def given(self) -> list[str]:
         """Fields that differ from their defaults."""
-        return [name for name, one in self.fields.items() if getattr(self, name) != one.default]
+        return [name for name, one in self.fields.items() if self.differs(one)]
 
 
 _verified = partial(ask, section="The endpoint that is verified")
@@ -156,8 +155,7 @@ class VerifyGeneration(RecommendGeneration):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        targets = (self.target_throughput, self.target_requests_per_s, self.users)
-        if all(target is None for target in targets):
+        if not self.targets:
             raise wrong(
                 "target_throughput",
                 "there is no target to verify",

@@ -15,15 +15,15 @@ from msgspec.structs import replace
 
 from advisor.answers.serving import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.domain.serving_verification import Criterion, ServingVerification
 from advisor.domain.verification import Verdict
 from advisor.engine.tasks.serving.prepared import ServingPreparations
 from advisor.engine.tasks.serving.single import predict_serving
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.language_requests import generation_request, language_model_of
-from advisor.questions.spec_requests import instance_named
+from advisor.questions.language import ServingQuestion
+from advisor.questions.settled import instance_named, language_model_of, settled_serving
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.questions import AUTO
 from advisor.sweeps.endpoint.address import Address, address_of, api_key
@@ -44,7 +44,7 @@ _CHANCE = 3.0
 Figures = Mapping[str, Any]
 
 
-def load_of(request: GenerationRequest, candidate: GenerationCandidate) -> Load:
+def load_of(request: ServingQuestion, candidate: GenerationCandidate) -> Load:
     """What one of the candidate's instances has to bear."""
     count = candidate.spec.count
     if request.users is not None:
@@ -55,7 +55,7 @@ def load_of(request: GenerationRequest, candidate: GenerationCandidate) -> Load:
 
 
 def criteria_of(
-    request: GenerationRequest, candidate: GenerationCandidate, figures: Figures
+    request: ServingQuestion, candidate: GenerationCandidate, figures: Figures
 ) -> tuple[Criterion, ...]:
     """The target first, then each limit, then that requests are answered at all."""
     found = []
@@ -131,7 +131,7 @@ class ServingTrial(NamedTuple):
     the answer without the measurement."""
 
     question: VerifyGeneration
-    request: GenerationRequest
+    request: ServingQuestion
     candidate: GenerationCandidate
     before: GenerationRecommendation
     today: date
@@ -154,7 +154,7 @@ def serving_trial(
     """The trial of an instance type, or of the recommended spec (`auto`); `NoOfferError` where
     nothing is recommended."""
     before = serving_recommended(context, question, today=today, relax=False)
-    request = generation_request(question, language_model_of(question), context.catalog)
+    request = settled_serving(question, language_model_of(question), context.catalog)
     candidate = _candidate(context, question, request, before, instance, today)
     return ServingTrial(question, request, candidate, before, today)
 
@@ -204,7 +204,7 @@ def judged_serving(
 def _candidate(
     context: LanguageContext,
     question: VerifyGeneration,
-    request: GenerationRequest,
+    request: ServingQuestion,
     before: GenerationRecommendation,
     instance: str,
     today: date,

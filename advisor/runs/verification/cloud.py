@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import ON_CPU, Disk, InstancePrediction, Measurement, Request, Status, Verification
+from advisor.domain import ON_CPU, Disk, InstancePrediction, Measurement, Status, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
@@ -20,6 +20,7 @@ from advisor.infra.aws.guest.job import VERIFY
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.models.performance import PerformanceModel
+from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
@@ -37,12 +38,12 @@ _WITH_IOPS = ("io1", "io2")
 class CloudVerification(Struct, frozen=True, kw_only=True):
     """A question about one spec, ready to be measured on it: `named` is what is predicted."""
 
-    request: Request
+    request: NetworkQuestion
     named: InstancePrediction
 
 
 def plan_elsewhere(
-    request: Request, instance: str, catalog: Catalog, model: PerformanceModel, today: date
+    request: NetworkQuestion, instance: str, catalog: Catalog, model: PerformanceModel, today: date
 ) -> CloudVerification:
     """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
 
@@ -118,8 +119,8 @@ def verdict_on(
 
 
 def _recommended(
-    request: Request, catalog: Catalog, model: PerformanceModel, today: date
-) -> tuple[Request, str]:
+    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, today: date
+) -> tuple[NetworkQuestion, str]:
     answer = recommend(request, Preparations(catalog, model), today=today)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
@@ -133,7 +134,7 @@ def _recommended(
 
 
 def _arguments(
-    request: Request, named: InstancePrediction, minutes: float, samples: int | None
+    request: NetworkQuestion, named: InstancePrediction, minutes: float, samples: int | None
 ) -> tuple[str, ...]:
     """Of `advisor verify` there; nothing is left to be chosen by a model that it may not have."""
     given: dict[str, object] = {

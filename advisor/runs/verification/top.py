@@ -11,11 +11,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog
-from advisor.domain import Request, Spec, Verdict, Verification
+from advisor.domain import Spec, Verdict, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.models.performance import PerformanceModel
+from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
 from advisor.runs.cloud.plan import accelerator_of
 from advisor.runs.cloud.sweep import Say
@@ -55,7 +56,7 @@ class TopChoice(Struct, frozen=True, kw_only=True):
     """The candidates, cheapest first, and the cheapest one that passed (None: none did). `settled`:
     all that are cheaper missed, or, without a choice, all missed."""
 
-    request: Request
+    request: NetworkQuestion
     tried: tuple[TriedCandidate, ...]
     spent_usd: float
 
@@ -72,7 +73,7 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 
 
 def best_candidates(
-    request: Request,
+    request: NetworkQuestion,
     top: int,
     catalog: Catalog,
     model: PerformanceModel,
@@ -142,7 +143,7 @@ def plan_top(
 
 
 def verify_top(
-    request: Request,
+    request: NetworkQuestion,
     candidates: Sequence[TriedCandidate],
     plans: Sequence[CloudPlan],
     aws: Aws,

@@ -11,7 +11,6 @@ from advisor.domain import (
     Measurement,
     Prediction,
     Recommendation,
-    Request,
     Status,
     Task,
     Trial,
@@ -19,6 +18,7 @@ from advisor.domain import (
     Verification,
 )
 from advisor.errors import MeasuringError
+from advisor.questions.network import NetworkQuestion
 from advisor.runs.verification.machine import VerifiedMachine
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.quality.issues import quality_issues
@@ -39,7 +39,7 @@ class Answers(NamedTuple):
 
 
 def judged(
-    request: Request,
+    request: NetworkQuestion,
     machine: VerifiedMachine,
     measurement: Measurement,
     named: InstancePrediction | None,
@@ -73,7 +73,7 @@ def judged(
 
 
 def verdict_of(
-    request: Request, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
+    request: NetworkQuestion, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
 ) -> tuple[Verdict, str]:
     """The verdict and the one fact that decided it.
 
@@ -106,13 +106,13 @@ def verdict_of(
     return Verdict.MISSED, f"it reaches {reached}/s, not {wanted}"
 
 
-def _reads_more(request: Request, trial: Trial) -> bool:
+def _reads_more(request: NetworkQuestion, trial: Trial) -> bool:
     """Whether training read from the disk what a later epoch partly finds in memory."""
     return request.task is Task.TRAINING and trial.cache is CacheState.COLD
 
 
 def _caveats(
-    request: Request, machine: VerifiedMachine, measurement: Measurement, pessimistic: bool
+    request: NetworkQuestion, machine: VerifiedMachine, measurement: Measurement, pessimistic: bool
 ) -> tuple[str, ...]:
     environment, instance, gpu = measurement.environment, machine.instance, machine.emulated_gpu
     caveats = []

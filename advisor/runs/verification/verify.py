@@ -19,7 +19,6 @@ from advisor.domain import (
     Measurement,
     Observation,
     Prediction,
-    Request,
     Task,
     Trial,
     Verification,
@@ -29,6 +28,7 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.models.performance import PerformanceModel
+from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
 from advisor.runs.sweeps.further_runs import measure_runs
@@ -76,7 +76,11 @@ class VerificationTrial(Struct, frozen=True):
 
 
 def plan_verification(
-    request: Request, options: VerificationRun, catalog: Catalog, model: PerformanceModel, making: Making
+    request: NetworkQuestion,
+    options: VerificationRun,
+    catalog: Catalog,
+    model: PerformanceModel,
+    making: Making,
 ) -> VerificationTrial:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
@@ -116,7 +120,7 @@ def plan_verification(
 
 
 def verify(
-    request: Request,
+    request: NetworkQuestion,
     trying: VerificationTrial,
     store: MeasurementStore,
     catalog: Catalog,
@@ -134,7 +138,7 @@ def verify(
 
 
 def concluded(
-    request: Request,
+    request: NetworkQuestion,
     trying: VerificationTrial,
     fresh: Measurement,
     catalog: Catalog,
@@ -148,7 +152,7 @@ def concluded(
 
 
 def answers_around(
-    request: Request, catalog: Catalog, model: PerformanceModel, fresh: Measurement, today: date
+    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, fresh: Measurement, today: date
 ) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
     before = recommend(request, Preparations(catalog, model), today=today)
@@ -166,7 +170,7 @@ def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> Pe
     return replace(model, step_times=model.step_times.condition([observation], model.table))
 
 
-def _workload(request: Request, named: InstancePrediction | None) -> Workload:
+def _workload(request: NetworkQuestion, named: InstancePrediction | None) -> Workload:
     if named is not None:
         return named.workload
     return Workload(
@@ -210,7 +214,7 @@ def _refuse_slow_pace(
         )
 
 
-def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
+def _cache(request: NetworkQuestion, options: VerificationRun, machine: VerifiedMachine) -> CacheState:
     """As `recommend` takes it: training reads again, the rest once. Made data are fewer than the
     real ones: where those do not fit in the memory, these must not either."""
     small = request.dataset.total_mib <= machine.memory_mib
@@ -219,7 +223,11 @@ def _cache(request: Request, options: VerificationRun, machine: VerifiedMachine)
 
 
 def _data(
-    request: Request, options: VerificationRun, machine: VerifiedMachine, batch_size: int, making: Making
+    request: NetworkQuestion,
+    options: VerificationRun,
+    machine: VerifiedMachine,
+    batch_size: int,
+    making: Making,
 ) -> SweepData:
     target = request.target_throughput or 0.0
     samples = options.samples or samples_for(target, batch_size, machine.vcpus)
@@ -234,13 +242,17 @@ def samples_for(target: float, batch_size: int, vcpus: float) -> int:
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])
 
 
-def _disk(request: Request) -> DiskRate:
+def _disk(request: NetworkQuestion) -> DiskRate:
     """Of a machine that is no known instance: a disk of the type that was asked for, or its own."""
     return disk_rate(str(request.disk)) if request.disk else UNLIMITED
 
 
 def _of_machine(
-    request: Request, machine: VerifiedMachine, trial: Trial, catalog: Catalog, model: PerformanceModel
+    request: NetworkQuestion,
+    machine: VerifiedMachine,
+    trial: Trial,
+    catalog: Catalog,
+    model: PerformanceModel,
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None

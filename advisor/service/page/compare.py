@@ -13,7 +13,7 @@ from advisor.answers.context import Context
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration
-from advisor.questions.named import Compare, Predict
+from advisor.questions.network import Compare, Predict
 from advisor.render.content import Column, Look, Table
 from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import Texts

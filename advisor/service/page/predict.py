@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from advisor.answers.context import Context
 from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError
-from advisor.questions.named import Predict
+from advisor.questions.network import Predict
 from advisor.questions.values import Curve
 from advisor.render.content import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
@@ -91,7 +91,7 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.texts, target_of(words)
     question = question_of(Predict, words)
-    base = predicted(context, question.replace(vcpus=None, memory=None)).document()
+    base = predicted(context, question.replace(other_vcpus=None, other_memory_mib=None)).document()
     steps = {
         "vcpus": _vcpu_steps(base["vcpus"], t),
         "memory": _memory_steps(base["memory_mib"], t),

@@ -18,11 +18,10 @@ from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.zoo.networks import NETWORKS
-from advisor.questions.by_task import Kinds
 from advisor.questions.numbers import RATE
-from advisor.questions.question import Question
+from advisor.questions.question import Kinds, Question
 from advisor.questions.reading import from_pairs
-from advisor.questions.spec_requests import DEFAULT_REGION
+from advisor.questions.settled import DEFAULT_REGION
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts

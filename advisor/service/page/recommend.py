@@ -16,7 +16,7 @@ from advisor.domain.generation import LanguageTask
 from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 from advisor.render.blocks import candidate_block
 from advisor.render.charts import front_picture
 from advisor.render.content import Column, Table

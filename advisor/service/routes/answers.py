@@ -16,12 +16,11 @@ from advisor.answers.networks import NetworkRecommended, recommended
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.questions import commands
-from advisor.questions.by_task import Kinds
 from advisor.questions.commands import AnyRecommend
-from advisor.questions.models import Recommend
-from advisor.questions.question import Question
+from advisor.questions.network import Recommend
+from advisor.questions.question import Kinds, Question
 from advisor.questions.reading import from_values, parameters_of
-from advisor.questions.requests import today
+from advisor.questions.settled import today
 from advisor.service.answers import (
     Answered,
     Document,

@@ -155,7 +155,7 @@ def _day(text: str | None) -> date | None:
 async def _file(request: Request, name: str, kind: Format, asked: ExportRequest) -> Response:
     content = await threads_of(request).run(kind.write, asked, slow=True)
     question = asked.question
-    stem = f"{_plain(str(question.model))}-{_plain(question.task)}"
+    stem = f"{_plain(question.model_text)}-{_plain(question.task)}"
     return Response(
         content,
         media_type=kind.media_type,

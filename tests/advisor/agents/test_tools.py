@@ -13,7 +13,7 @@ from advisor.agents.trimming import trimmed
 from advisor.answers.context import load_context
 from advisor.cli.main import run
 from advisor.errors import UsageError
-from advisor.questions.by_task import kinds_of
+from advisor.questions.question import kinds_of
 from advisor.questions.reading import schema_of
 
 ASKED = {"task": "inference", "model": "googlenet", "target_throughput": 500}

@@ -12,10 +12,11 @@ from functools import cache
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import IMAGENET, Candidate, Market, Precision, Range, Request, Task
+from advisor.domain import IMAGENET, Candidate, Market, Precision, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import AdvisorError
 from advisor.models.performance import load_model
+from tests.builders import network_question
 
 TODAY = date(2026, 11, 27)
 ASKED = {"network": "resnet50", "dataset": IMAGENET, "market": Market.ON_DEMAND, "region": None}
@@ -49,7 +50,7 @@ def answers_of_others(cloud: str, asked) -> Iterator[Candidate]:
     """What each other cloud answers alone, where it answers."""
     for other in preparations().catalog.clouds:
         try:
-            found = recommend(Request(**asked, cloud=other), preparations(), today=TODAY)
+            found = recommend(network_question(**asked, cloud=other), preparations(), today=TODAY)
         except AdvisorError:  # it has no such region
             continue
         if other != cloud and found.chosen is not None:
@@ -61,7 +62,7 @@ def answers_of_others(cloud: str, asked) -> Iterator[Candidate]:
 def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
     """Chosen among all clouds, and cheaper than what each other one answers alone."""
     asked = ASKED | WON[cloud]
-    request = Request(**asked, cloud="any")
+    request = network_question(**asked, cloud="any")
     found = recommend(request, preparations(), today=TODAY)
     chosen = found.chosen
     assert chosen.spec.offer.instance.cloud == cloud
@@ -76,7 +77,7 @@ def test_a_neo_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud):
 def test_azure_wins_where_it_is_cheapest(asked):
     """Chosen among all clouds, with a disk, and cheaper than each other one alone answers."""
     asked = ASKED | asked
-    chosen = recommend(Request(**asked, cloud="any"), preparations(), today=TODAY).chosen
+    chosen = recommend(network_question(**asked, cloud="any"), preparations(), today=TODAY).chosen
     assert chosen.spec.offer.instance.cloud == "azure"
     assert chosen.spec.disk.choice.type in ("premium-ssd-v2", "instance_store")
     for theirs in answers_of_others("azure", asked):
@@ -85,7 +86,7 @@ def test_azure_wins_where_it_is_cheapest(asked):
 
 def test_where_nothing_answers_the_nearest_tells_what_its_price_and_disk_rest_on():
     """An old price and an assumed disk are no surer for having missed the target."""
-    asked = Request(
+    asked = network_question(
         **ASKED, task=Task.INFERENCE, cloud="lambda", target_throughput=800.0, precision=Precision.AMP
     )
     answer = recommend(asked, preparations(), today=date(2026, 11, 27))

@@ -61,7 +61,7 @@ def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it()
 
 def test_nothing_that_answers_says_what_to_relax() -> None:
     """Eight users a GPU of 24 GB do not get a token each millisecond."""
-    asked = recommend(users=8, max_tpot_ms=1.0, gpu=GpuFilter(names=("L4",)))
+    asked = recommend(users=8, max_tpot_ms=1.0, gpu_filter=GpuFilter(names=("L4",)))
     found = serving_recommended(context(), asked)
     assert found.chosen is None
     assert any(change.option == "--max-tpot-ms" for one in found.relaxations for change in one.changes)
@@ -172,9 +172,9 @@ def test_questions_about_networks_do_not_load_what_knows_language_models() -> No
     code = (
         "import sys; from advisor.answers.context import load_context; "
         "from advisor.answers.networks import recommended; "
-        "from advisor.questions.models import Recommend; "
+        "from advisor.questions.network import Recommend; "
         "from advisor.domain import Task; "
-        "recommended(load_context(), Recommend(task=Task.INFERENCE, model='googlenet')); "
+        "recommended(load_context(), Recommend(task=Task.INFERENCE, network='googlenet')); "
         "sys.exit(any('models.language' in name for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -9,7 +9,7 @@ from advisor.answers.left_out import left_out
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.cli.main import run
 from advisor.domain import Market
-from advisor.domain.spec_request import SpecRequest
+from advisor.questions.spec import SpecQuestion
 
 DAY = date(2026, 11, 23)
 
@@ -20,7 +20,7 @@ def catalog():
 
 
 def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
-    request = SpecRequest(cloud="any", region="eu-west-1")
+    request = SpecQuestion(cloud="any", region="eu-west-1")
     (note,) = left_out(request, catalog, DAY, strict=False)
     named = set(note.parameters["clouds"])
     assert named == {name for name in catalog.clouds if "eu-west-1" not in catalog.regions(name)}
@@ -31,7 +31,7 @@ def test_a_region_of_one_cloud_leaves_out_the_others(catalog):
 
 @pytest.mark.parametrize(("cloud", "region"), [("any", None), ("aws", "eu-west-1")])
 def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, region):
-    notes = left_out(SpecRequest(cloud=cloud, region=region), catalog, DAY, strict=False)
+    notes = left_out(SpecQuestion(cloud=cloud, region=region), catalog, DAY, strict=False)
     assert not [note for note in notes if "leaves out" in str(note)]
 
 
@@ -40,7 +40,7 @@ def test_who_names_no_region_of_all_clouds_leaves_none_out(catalog, cloud, regio
 )
 def test_commitments_that_nobody_lists_are_left_out_by_cloud(catalog, cloud, clouds):
     """Azure's reservations are in no source; AWS's and GCP's commitments are known."""
-    request = SpecRequest(cloud=cloud, region=None, market=Market.COMMITMENT_1Y)
+    request = SpecQuestion(cloud=cloud, region=None, market=Market.COMMITMENT_1Y)
     notes = left_out(request, catalog, DAY, strict=False)
     named = [one.parameters["clouds"] for one in notes if "commitment prices" in str(one)]
     assert set(clouds) <= set(*named)
@@ -49,19 +49,19 @@ def test_commitments_that_nobody_lists_are_left_out_by_cloud(catalog, cloud, clo
 
 def test_prices_in_a_currency_without_a_rate_are_left_out_by_name(catalog, monkeypatch):
     """Leafcloud sells in euros alone, OVH some types; with a rate they are ranked as others are."""
-    (note,) = left_out(SpecRequest(cloud="any", region=None), catalog, DAY, strict=False)
+    (note,) = left_out(SpecQuestion(cloud="any", region=None), catalog, DAY, strict=False)
     assert {"leafcloud", "ovh"} <= set(note.parameters["clouds"])
     assert "ADVISOR_EUR_PER_USD" in str(note)
-    assert left_out(SpecRequest(cloud="aws", region=None), catalog, DAY, strict=False) == ()
+    assert left_out(SpecQuestion(cloud="aws", region=None), catalog, DAY, strict=False) == ()
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
     known = load_catalog()
-    assert left_out(SpecRequest(cloud="any", region=None), known, DAY, strict=False) == ()
+    assert left_out(SpecQuestion(cloud="any", region=None), known, DAY, strict=False) == ()
 
 
 def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     """What the neo-clouds charged months ago no longer counts; on the day of a list all of it
     does."""
-    request = SpecRequest(cloud="verda", region=None)
+    request = SpecQuestion(cloud="verda", region=None)
     offers = catalog.offers(OfferQuery(cloud="verda"))
     (note,) = left_out(request, catalog, DAY, strict=True)
     types = {offer.instance.name for offer in offers if offer.market is request.market}

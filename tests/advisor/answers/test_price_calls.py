@@ -13,7 +13,7 @@ from advisor.domain.price_age import is_listed
 from advisor.domain.words import ANY_MARKET
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 
 TODAY = date(2026, 11, 22)
 NETWORKS = ("googlenet", "resnet50", "vit_b_16", "bert-base-uncased", "efficientnet_b0", "swin_t")

@@ -7,10 +7,11 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.catalog.importing import import_file, imports_in
-from advisor.domain import DiskChoice, Request, Task
+from advisor.domain import DiskChoice, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import UsageError
 from tests.advisor.engine.plain_model import PlainModel
+from tests.builders import network_question
 
 HEADER = "cloud,region,disk_type,price_per_gib_month,currency,as_of"
 GOOD = "alibaba,cn-hangzhou,cloud_essd_pl1,0.707,CNY,2026-11-01"
@@ -26,7 +27,7 @@ def take(folder: Path, *lines: str, name: str = "mine", header: str = HEADER):
 
 
 def ask(catalog):
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.INFERENCE,
         target_throughput=100.0,
@@ -90,7 +91,7 @@ def test_the_example_is_taken(tmp_path):
 
 
 def test_azure_is_ranked_but_for_sizes_whose_facts_are_not_known():
-    request = Request(network="googlenet", task=Task.INFERENCE, cloud="azure", region="eastus")
+    request = network_question(network="googlenet", task=Task.INFERENCE, cloud="azure", region="eastus")
     answer = recommend(request, Preparations(load_catalog(), PlainModel()), today=TODAY)
     assert answer.ranked
     assert answer.rejected_by_reason["facts_missing"] > 20

@@ -7,7 +7,7 @@ import pytest
 
 import advisor
 from advisor.errors import UsageError
-from advisor.questions.named import Predict
+from advisor.questions.network import Predict
 from advisor.questions.reading import from_texts, from_values, options_of, texts_of
 
 ON = (*shlex.split("--instance p6-b200.48xlarge --max-gpus 1 --precision amp --batch-size 2 -o"), "json")

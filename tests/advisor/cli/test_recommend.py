@@ -15,12 +15,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, check, load_catalog, resources_of
-from advisor.domain import Precision, Request, Task, Workload
+from advisor.domain import Precision, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
 from advisor.engine.limits import answering
 from advisor.engine.table import Candidates
 from advisor.models.performance import load_model
+from advisor.questions.network import NetworkQuestion
 from tests.popular import POPULAR
 
 pytestmark = pytest.mark.vector
@@ -52,7 +53,7 @@ def test_the_answer_meets_its_target_and_can_be_bought_and_run(ask):
 
 
 requests = st.builds(
-    Request,
+    NetworkQuestion,
     network=st.sampled_from(POPULAR),
     task=st.sampled_from(Task),
     precision=st.sampled_from(Precision),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.questions.shared import CLOUD
+from advisor.questions.spec import CLOUD
 
 GOOGLENET = ("recommend", "--task", "inference", "--model", "googlenet")
 

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Rejected, Spec
 from advisor.domain.decision import Judged
-from advisor.domain.spec_request import SpecRequest
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.constraints import Amount
 from advisor.engine.decide import recommend
@@ -20,11 +19,12 @@ from advisor.engine.relax import relaxations
 from advisor.engine.task import Contender, Task
 from advisor.engine.tasks.serving.ready import disks_by_price
 from advisor.messages import Message
+from advisor.questions.spec import SpecQuestion as SpecRequest
 
 TODAY = date(2026, 11, 23)
 
 
-class Rendering(SpecRequest, frozen=True, kw_only=True):
+class Rendering(SpecRequest):
     """Frames a second are to be rendered, whose scene is 10 GiB."""
 
     target_frames_per_second: float

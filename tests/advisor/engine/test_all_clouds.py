@@ -7,12 +7,15 @@ from msgspec.structs import replace
 
 from advisor.answers.context import model_in_use
 from advisor.catalog import load_catalog
-from advisor.domain import Precision, Request, Task
+from advisor.domain import Precision, Task
 from advisor.engine import Preparations, recommend
+from tests.builders import network_question
 
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 8, 30)
-SMALL = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300, region=None, max_results=4)
+SMALL = network_question(
+    network="googlenet", task=Task.INFERENCE, target_throughput=300, region=None, max_results=4
+)
 LARGE = replace(SMALL, network="resnet50", precision=Precision.AMP, target_throughput=3000)
 # In the middle of CPUs and cards, and beyond all but a few cards.
 BOTH = pytest.mark.parametrize("request_", [SMALL, LARGE], ids=["small", "large"])

@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import CloseCallKind, Request, Task
+from advisor.domain import CloseCallKind, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.borderline import BILLING_MINIMUM_MINUTES, trial_cost_usd, worth_of_trials
 from advisor.engine.probability import chance_of_reaching
-from tests.builders import prediction
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import network_question, prediction
 
 from .plain_model import PlainModel
 
@@ -105,7 +106,9 @@ def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request,
 
 
 def ask(**changes):
-    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes})
+    request = network_question(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
     return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 

@@ -9,9 +9,11 @@ from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
 from advisor.catalog.support import quota_code
-from advisor.domain import ANY, IMAGENET, Range, Request, Task
+from advisor.domain import ANY, IMAGENET, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import network_question
 
 from .plain_model import PlainModel
 
@@ -147,7 +149,7 @@ def test_a_quota_rejects_only_what_it_does_not_hold(request):
     ],
 )
 def test_a_card_counts_as_it_is_sold(changes, kept):
-    request = Request(network="googlenet", task=Task.INFERENCE, max_results=500, **changes)
+    request = network_question(network="googlenet", task=Task.INFERENCE, max_results=500, **changes)
     answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
     assert kept in [one.spec.offer.instance.name for one in answer.ranked]
 
@@ -162,7 +164,7 @@ def test_a_share_of_a_gpu_and_a_chip_of_a_card_count_as_what_they_are():
 
 def test_a_disk_type_that_no_instance_has_says_so():
     answer = recommend(
-        Request(network="googlenet", task=Task.INFERENCE, disk_types=("instance_store",)),
+        network_question(network="googlenet", task=Task.INFERENCE, disk_types=("instance_store",)),
         Preparations(CATALOG, PlainModel()),
         today=TODAY,
     )

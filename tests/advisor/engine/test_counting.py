@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
 from advisor.catalog.support import quota_code
-from advisor.domain import IMAGENET, DiskChoice, Market, Request, Task
+from advisor.domain import IMAGENET, DiskChoice, Market, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.assumptions import warnings
 from advisor.engine.candidates import Runnable, disks_for, query_of, runnable
@@ -21,7 +21,8 @@ from advisor.engine.relax import relaxations
 from advisor.engine.single import predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
-from tests.builders import candidate
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import candidate, network_question
 
 from .plain_model import PlainModel
 
@@ -111,7 +112,7 @@ def test_where_one_instance_is_asked_for_one_is_given(request):
 
 def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     """Four g4dn.xlarge would do; vCPUs for three of them are left."""
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.INFERENCE,
         target_throughput=1500,
@@ -145,7 +146,7 @@ def test_all_instances_together_have_the_bottleneck_and_the_risk_of_one():
 
 def test_a_deadline_takes_several_instances_and_the_run_is_shared():
     run = {"samples": 100_000_000, "max_hours": 5.0, "max_count": 50}
-    answer = ask(Request(network="googlenet", task=Task.INFERENCE, **run))
+    answer = ask(network_question(network="googlenet", task=Task.INFERENCE, **run))
     chosen = answer.chosen
     assert chosen.spec.count > 1
     assert chosen.run.hours.upper <= 5
@@ -155,14 +156,14 @@ def test_a_deadline_takes_several_instances_and_the_run_is_shared():
 
 
 def test_training_over_several_instances_is_refused_with_the_reason():
-    request = Request(network="googlenet", task=Task.TRAINING, max_count=2)
+    request = network_question(network="googlenet", task=Task.TRAINING, max_count=2)
     with pytest.raises(UsageError, match="--max-nodes 2"):
         ask(request)
 
 
 def test_the_latency_of_several_instances_and_gpus_is_that_of_one():
     limit = {"max_latency_ms": 300.0, "batch_size": 16, "target_throughput": 20_000.0}
-    request = Request(network="googlenet", task=Task.INFERENCE, max_count=40, **limit)
+    request = network_question(network="googlenet", task=Task.INFERENCE, max_count=40, **limit)
     chosen = ask(request).chosen
     assert chosen.spec.count > 1
     name = chosen.spec.offer.instance.name
@@ -172,7 +173,7 @@ def test_the_latency_of_several_instances_and_gpus_is_that_of_one():
 
 
 def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
-    question = Request(network="googlenet", task=Task.INFERENCE)
+    question = network_question(network="googlenet", task=Task.INFERENCE)
     found = [
         predict_instance(one, CATALOG, PlainModel(), "g4dn.12xlarge").prediction
         for one in (question, replace(question, max_gpus=1), replace(question, max_gpus=9))
@@ -195,7 +196,7 @@ def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
 
 @pytest.mark.slow
 def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e5)
+    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=1e5)
     message = str(no_offer(ask(request)))
     count = int(message.split("--max-count to ")[1].split()[0])
     assert ask(replace(request, max_count=count)).chosen is not None
@@ -209,7 +210,7 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
 
 @pytest.mark.parametrize("quota", [(), ((quota_code("g6.xlarge", Market.ON_DEMAND), 400.0),)])
 def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
-    request = Request(
+    request = network_question(
         network="googlenet", task=Task.INFERENCE, target_throughput=1e6, max_count=4, vcpu_quota=quota
     )
     ways = relaxations(NetworkTask(Preparations(CATALOG, PlainModel())), ask(request))
@@ -220,6 +221,6 @@ def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
 
 
 def test_a_target_beyond_all_counting_is_answered_at_once():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1e308)
+    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=1e308)
     assert "--max-count" not in str(no_offer(ask(request)))
     assert ask(replace(request, max_count=1000)).chosen is None

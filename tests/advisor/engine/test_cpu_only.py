@@ -10,19 +10,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, Rejection, check, load_catalog, resources_of
-from advisor.domain import IMAGENET, CacheState, Precision, Request, Task
+from advisor.domain import IMAGENET, CacheState, Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import network_question
 
 from .plain_model import PlainModel
 
 TODAY = date(2026, 7, 21)
 CATALOG = load_catalog()
 MODEL = PlainModel(cpu_rate=30.0)
-REQUEST = Request(network="resnet50", task=Task.INFERENCE)
+REQUEST = network_question(network="resnet50", task=Task.INFERENCE)
 SMALL = replace(IMAGENET, name="small", samples=50_000)
 
 requests = st.builds(
@@ -188,6 +190,6 @@ class Unbounded(PlainModel):
 
 
 def test_a_model_that_bounds_no_cpu_is_asked_about_each():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
+    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
     answer = recommend(request, Preparations(CATALOG, Unbounded()), today=TODAY)
     assert answer.chosen == recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).chosen

@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import Rejection, check, load_catalog, resources_of
-from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Task
+from advisor.domain import IMAGENET, CacheState, DiskChoice, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.engine.no_offer import no_offer
 from advisor.errors import NoIntervalError, NoOfferError, UsageError
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import network_question
 
 from .plain_model import PlainModel
 
@@ -36,7 +38,9 @@ requests = st.builds(
 
 
 def ask(**changes):
-    request = Request(**{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes})
+    request = network_question(
+        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
+    )
     return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
 
 
@@ -137,7 +141,9 @@ def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True)
+    request = network_question(
+        network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True
+    )
     guessing = PlainModel(calibrated=False)
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
         recommend(request, Preparations(CATALOG, guessing), today=TODAY)

@@ -9,21 +9,12 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.domain import (
-    IMAGENET,
-    DiskChoice,
-    Prediction,
-    Provenance,
-    Rejected,
-    Request,
-    Stage,
-    Task,
-    Workload,
-)
+from advisor.domain import IMAGENET, DiskChoice, Prediction, Provenance, Rejected, Stage, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import query_of, runnable
 from advisor.render.blocks import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
+from tests.builders import network_question
 
 CATALOG = load_catalog()
 TODAY = date(2026, 7, 21)
@@ -69,7 +60,7 @@ MODEL = DiskBound()
 
 def ask(**changes):
     wanted = {"network": "googlenet", "task": Task.INFERENCE, "batch_size": 32, "gpus": ("L4",)}
-    return recommend(Request(**(wanted | changes)), Preparations(CATALOG, MODEL), today=TODAY)
+    return recommend(network_question(**(wanted | changes)), Preparations(CATALOG, MODEL), today=TODAY)
 
 
 def grid(size):
@@ -109,7 +100,9 @@ def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
 @given(st.one_of(st.none(), st.floats(20, 9000)), st.sampled_from(list(Task)))
 def test_the_answer_is_never_dearer_than_the_best_coarse_step(target, task):
     """What the catalogue's own steps would have answered, over all instances."""
-    request = Request(network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",))
+    request = network_question(
+        network="googlenet", task=task, target_throughput=target, batch_size=32, gpus=("L4",)
+    )
     answer = recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen
     offers = CATALOG.offers(query_of(request))
     for option in runnable(request, CATALOG, MODEL, offers):

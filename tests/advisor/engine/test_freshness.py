@@ -6,12 +6,13 @@ from functools import partial
 import pytest
 
 from advisor.catalog import load_catalog
-from advisor.domain import Market, Request, Task
+from advisor.domain import Market, Task
 from advisor.domain.price_age import is_old
 from advisor.engine import Preparations, recommend
 from advisor.engine.prices import fresh_answer
 from advisor.errors import StalePriceError
 from tests.advisor.engine.plain_model import PlainModel
+from tests.builders import network_question
 
 TODAY = date(2026, 11, 23)
 answered = partial(recommend, preparations=Preparations(load_catalog(), PlainModel()), today=TODAY)
@@ -19,7 +20,7 @@ answered = partial(recommend, preparations=Preparations(load_catalog(), PlainMod
 
 def asked(**changes):
     same = {"network": "resnet50", "task": Task.TRAINING, "target_throughput": 100.0}
-    return Request(**{**same, "region": None, **changes})
+    return network_question(**{**same, "region": None, **changes})
 
 
 def test_the_cheapest_whose_price_is_not_old_is_the_answer():

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.domain import CacheState, DatasetProfile, Precision, Request, Task
+from advisor.domain import CacheState, DatasetProfile, Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
+from advisor.questions.network import NetworkQuestion as Request
+from tests.builders import network_question
 
 CATALOG, MODEL = load_catalog(), load_model()
 PREPARED = Preparations(CATALOG, MODEL)
@@ -92,7 +94,7 @@ def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyon
 
 
 def test_more_nodes_to_choose_from_are_never_dearer():
-    request = Request(
+    request = network_question(
         network="resnet50",
         task=Task.TRAINING,
         precision=Precision.AMP,
@@ -108,7 +110,7 @@ def test_more_nodes_to_choose_from_are_never_dearer():
 
 
 def test_no_more_nodes_are_taken_than_the_quota_lets_start():
-    request = Request(
+    request = network_question(
         network="resnet50",
         task=Task.TRAINING,
         precision=Precision.AMP,
@@ -125,7 +127,7 @@ def test_no_more_nodes_are_taken_than_the_quota_lets_start():
 
 
 def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
-    request = Request(
+    request = network_question(
         network="resnet50",
         task=Task.TRAINING,
         precision=Precision.AMP,
@@ -144,7 +146,7 @@ def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
 
 def test_as_many_nodes_as_are_asked_for_are_tried():
     """A user who owns nine is not left with eight."""
-    request = Request(
+    request = network_question(
         network="resnet50",
         task=Task.TRAINING,
         precision=Precision.AMP,
@@ -160,7 +162,7 @@ def test_as_many_nodes_as_are_asked_for_are_tried():
 
 @pytest.mark.slow
 def test_a_training_that_is_too_much_for_one_node_is_offered_several():
-    request = Request(
+    request = network_question(
         network="resnet50",
         task=Task.TRAINING,
         precision=Precision.AMP,
@@ -175,7 +177,7 @@ def test_a_training_that_is_too_much_for_one_node_is_offered_several():
 
 @pytest.mark.parametrize(("gpu", "takes"), [("A100", True), ("A10G", False)])
 def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
-    request = Request(
+    request = network_question(
         network="vgg16",
         task=Task.TRAINING,
         precision=Precision.AMP,

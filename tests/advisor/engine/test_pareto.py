@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import Request, Task
+from advisor.domain import Task
 from advisor.engine import Preparations, answers, recommend
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
 from advisor.engine.tasks.network import NetworkTask
 from advisor.render.views.network import thinned
-from tests.builders import candidate, prediction
+from tests.builders import candidate, network_question, prediction
 
 from .plain_model import PlainModel
 from .test_decision import by_brute_force
@@ -70,7 +70,7 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
 
 
 def test_the_cheapest_that_answers_begins_the_front():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
+    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
     assert recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).pareto == ()
     request = replace(request, pareto=True)
     answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)

@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from advisor.answers.context import Context, model_in_use
 from advisor.catalog import load_catalog
-from advisor.domain import Precision, Request, Task
+from advisor.domain import Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
+from advisor.questions.network import NetworkQuestion as Request
 from advisor.render.document import recommendation_document
 from tests.alike import alike
+from tests.builders import network_question
 
 CATALOG, MODEL = load_catalog(), model_in_use(None)
 TODAY = date(2026, 7, 21)
@@ -67,7 +69,7 @@ def test_an_answer_is_the_same_whatever_was_asked_before(request):
 
 def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_before():
     """Small targets make types without a GPU known, which large ones are not about."""
-    first = Request(network="alexnet", task=Task.TRAINING)
+    first = network_question(network="alexnet", task=Task.TRAINING)
     for target in (5.0, 20.0, 60.0, 150.0):
         ask(replace(first, target_throughput=target))
     for target, usd in ((60.0, 0.12), (80.0, 0.15), (100.0, 0.18), (120.0, 0.2)):
@@ -77,7 +79,7 @@ def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_bef
 
 
 def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
-    first = Request(network="googlenet", task=Task.INFERENCE)
+    first = network_question(network="googlenet", task=Task.INFERENCE)
     asked = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
     with ThreadPoolExecutor(4) as pool:
         assert alike(list(pool.map(ask, asked)), [ask_alone(one) for one in asked])
@@ -86,7 +88,7 @@ def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
 def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
     few = Preparations(CATALOG, MODEL, most=2)
     one, two, three = (
-        Request(network=name, task=Task.INFERENCE) for name in ("alexnet", "resnet50", "vgg16")
+        network_question(network=name, task=Task.INFERENCE) for name in ("alexnet", "resnet50", "vgg16")
     )
     kept, forgotten = few.of(one), few.of(two)
     assert few.of(replace(one, target_throughput=5.0, max_results=3)) is kept
@@ -97,7 +99,7 @@ def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
 
 def test_a_question_is_quick_once_another_of_its_workload_was_answered():
     known = Preparations(CATALOG, MODEL)
-    request = Request(network="alexnet", task=Task.PREPROCESSING, target_throughput=100.0)
+    request = network_question(network="alexnet", task=Task.PREPROCESSING, target_throughput=100.0)
     assert not known.is_quick(request)
     recommend(request, known, today=TODAY)
     assert known.is_quick(replace(request, target_throughput=250.0))
@@ -105,7 +107,7 @@ def test_a_question_is_quick_once_another_of_its_workload_was_answered():
 
 
 def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
-    request = Request(network="alexnet", task=Task.INFERENCE)
+    request = network_question(network="alexnet", task=Task.INFERENCE)
     for change in (
         {"max_latency_ms": 5.0},
         {"confidence": 0.8},

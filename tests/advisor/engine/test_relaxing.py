@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.catalog.support import parse_quota
-from advisor.domain import IMAGENET, DiskChoice, Market, Range, Request, Task
+from advisor.domain import IMAGENET, DiskChoice, Market, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
-from advisor.questions.listings import HardwareFilter
-from advisor.questions.spec_requests import disk_fields, hardware_fields, held_of
+from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
+from tests.builders import network_question
 
 from .plain_model import PlainModel
 
@@ -90,8 +91,7 @@ def typed(request, change):
     """The request with a change, read from what a user would type."""
     text, option = change.after, change.option
     if option == "--gpu":
-        fields = hardware_fields(HardwareFilter(gpu=parse_gpus(text)))
-        return replace(request, **{k: fields[k] for k in fields if k not in ("vcpus", "memory_mib")})
+        return replace(request, **parse_gpus(text).attributes())
     parsers = {
         "--vcpus": lambda: {"vcpus": parse_vcpus(text)},
         "--memory": lambda: {"memory_mib": parse_ram(text)},
@@ -171,7 +171,7 @@ def test_what_is_not_named_would_not_be_enough(request):
 def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_together():
     """Found at random: the cheapest run within the price needs an order of 216 MiB/s, between the
     steps, and the search had stopped before it."""
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.INFERENCE,
         target_throughput=1500.0,
@@ -192,7 +192,9 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
 
 
 def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300.0, gpus=("P100",))
+    request = network_question(
+        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, gpus=("P100",)
+    )
     (one,) = [one for one in relaxed(request) if one.changes[0].constraint == "gpus"]
     others = (ask(replace(request, gpus=("P100", name))).chosen for name in CATALOG.gpus)
     least = min(each.spec.total_usd_per_hour for each in others if each)
@@ -201,7 +203,7 @@ def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
 
 
 def test_two_changes_are_told_where_no_single_one_is_enough():
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.INFERENCE,
         target_throughput=1e6,
@@ -219,7 +221,7 @@ def test_two_changes_are_told_where_no_single_one_is_enough():
 
 
 def test_as_many_changes_as_it_takes_are_told_together():
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.INFERENCE,
         target_throughput=1e6,
@@ -236,7 +238,9 @@ def test_what_runs_nowhere_has_no_way_out():
         def gpu_memory_mib(self, workload):
             return 1e9
 
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True)
+    request = network_question(
+        network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True
+    )
     answer = recommend(request, Preparations(CATALOG, TooLarge()), today=TODAY)
     assert relaxations(task(TooLarge()), answer) == ()
     assert "--explain-rejected" in str(no_offer(answer))
@@ -245,7 +249,9 @@ def test_what_runs_nowhere_has_no_way_out():
 @pytest.mark.parametrize("usd", [0.52, 0.6])
 def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     """Between the coarse disk steps too: a cent less, and nothing answers."""
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300.0, max_usd_per_hour=usd)
+    request = network_question(
+        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, max_usd_per_hour=usd
+    )
     found = {one.changes[0].constraint: one for one in relaxed(request)}
     needed = float(found["max_usd_per_hour"].changes[0].after)
     assert ask(replace(request, max_usd_per_hour=needed)).chosen is not None
@@ -253,7 +259,7 @@ def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
 
 
 def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
-    request = Request(
+    request = network_question(
         network="alexnet", task=Task.PREPROCESSING, target_throughput=1e6, min_gpu_memory_mib=24576
     )
     for one in relaxations(task(PlainModel()), ask(request)):
@@ -261,14 +267,14 @@ def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
 
 
 def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
-    request = Request(network="alexnet", task=Task.PREPROCESSING, accelerated_only=True)
+    request = network_question(network="alexnet", task=Task.PREPROCESSING, accelerated_only=True)
     chosen = ask(request).chosen
     assert chosen is not None
     assert chosen.spec.offer.instance.gpu_name
 
 
 def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
-    request = Request(
+    request = network_question(
         network="alexnet",
         task=Task.PREPROCESSING,
         target_throughput=20,
@@ -282,7 +288,7 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
 
 
 def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
-    request = Request(
+    request = network_question(
         network="alexnet",
         task=Task.PREPROCESSING,
         target_throughput=0.01,
@@ -298,7 +304,7 @@ def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
 
 @pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
-    request = Request(
+    request = network_question(
         network="alexnet",
         task=Task.PREPROCESSING,
         target_throughput=20,

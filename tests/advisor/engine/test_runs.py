@@ -8,18 +8,21 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import IMAGENET, CacheState, DiskChoice, Request, Span, Task, Workload
+from advisor.domain import IMAGENET, CacheState, DiskChoice, Span, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import first_epoch_of, predict_instance, run_of
 from advisor.models.performance import load_model
+from tests.builders import network_question
 from tests.models.performance.test_prediction import machine
 
 from .plain_model import PlainModel
 
 CATALOG, MODEL = load_catalog(), load_model()
 SMALL = replace(IMAGENET, name="small", samples=50_000)
-QUESTION = Request(network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True)
+QUESTION = network_question(
+    network="googlenet", task=Task.TRAINING, dataset=SMALL, epochs=10, accelerated_only=True
+)
 
 spans = st.builds(
     lambda values: Span(**dict(zip(("lower", "median", "upper"), sorted(values), strict=True))),
@@ -36,7 +39,7 @@ def ask(**changes):
 def run_on(resources, task=Task.TRAINING, **length):
     """The real model's time of a run, with the predictions for a cold and the usual cache."""
     workload = Workload(network="resnet50", task=task, batch_size=32, dataset=SMALL)
-    request = Request(network="resnet50", task=task, dataset=SMALL, **length)
+    request = network_question(network="resnet50", task=task, dataset=SMALL, **length)
     pair = (workload, resources)
     (usual,), (cold,) = MODEL.predict([pair]), MODEL.predict([pair], cache=CacheState.COLD)
     time = run_of(request, usual, first_epoch_of(request, MODEL, *pair))
@@ -151,17 +154,3 @@ def test_one_instance_tells_its_run_like_the_ranking_does():
     assert (
         predict_instance(replace(request, epochs=None), CATALOG, PlainModel(), one.instance.name).run is None
     )
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"samples": 5.0}, "one of them"),
-        ({"epochs": None, "max_hours": 1.0}, "need epochs or samples"),
-        ({"epochs": float("inf")}, "run_samples"),
-        ({"max_run_usd": 0.0}, "max_run_usd"),
-    ],
-)
-def test_a_run_that_makes_no_sense_is_refused(changes, said):
-    with pytest.raises(ValueError, match=said):
-        replace(QUESTION, **changes)

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import Catalog, Rejection, check, resources_of
-from advisor.domain import CacheState, DiskChoice, Prediction, Request, Resources, Task, Workload
+from advisor.domain import CacheState, DiskChoice, Prediction, Resources, Task, Workload
 from advisor.domain.live import Refresh
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
+from advisor.questions.network import NetworkQuestion
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
+from tests.builders import network_question
 from tests.infra.live.conftest import point_at
 from tests.infra.live.recorded import Recorded, serving
 
@@ -37,7 +39,7 @@ with HISTORY.open() as _file:
     ROWS = sorted(csv.DictReader(_file), key=lambda row: row["first_seen_commit_date"])
 NAMES = sorted({row["instance_type"] for row in ROWS})
 QUESTIONS = [
-    Request(
+    network_question(
         network="googlenet",
         task=Task.TRAINING,
         target_throughput=target,
@@ -55,7 +57,7 @@ QUESTIONS = [
 ]
 
 
-def sold(request: Request, prices: dict[str, float]) -> Iterator[tuple[float, str]]:
+def sold(request: NetworkQuestion, prices: dict[str, float]) -> Iterator[tuple[float, str]]:
     """What it costs to ask for, and the type, of every spec that meets a request, by force."""
     for offer in BUNDLED.offers(query_of(request)):
         instance = offer.instance
@@ -78,7 +80,7 @@ def sold(request: Request, prices: dict[str, float]) -> Iterator[tuple[float, st
                         yield usd, instance.name
 
 
-def _first_epoch(workload: Workload, resources: Resources, request: Request) -> Prediction | None:
+def _first_epoch(workload: Workload, resources: Resources, request: NetworkQuestion) -> Prediction | None:
     """The rate at which a training reads its data from the disk; None for other tasks."""
     if request.task is not Task.TRAINING:
         return None
@@ -86,12 +88,12 @@ def _first_epoch(workload: Workload, resources: Resources, request: Request) -> 
     return cold
 
 
-def answer(request: Request, catalog: Catalog) -> str | None:
+def answer(request: NetworkQuestion, catalog: Catalog) -> str | None:
     chosen = recommend(request, Preparations(catalog, MODEL), today=TODAY).chosen
     return chosen.spec.offer.instance.name if chosen else None
 
 
-def by_force(request: Request, prices: dict[str, float]) -> set[str | None]:
+def by_force(request: NetworkQuestion, prices: dict[str, float]) -> set[str | None]:
     """The types that may be answered: several only where they cost the same."""
     specs = list(sold(request, prices))
     least = min(specs)[0] if specs else None

@@ -13,8 +13,7 @@ from advisor.cli.recommend import recommend
 from advisor.errors import UsageError
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, RECOMMEND
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
-from advisor.questions.models import Recommend
-from advisor.questions.named import MemoryQuestion
+from advisor.questions.network import MemoryQuestion, Recommend
 from advisor.questions.reading import from_json, from_link, from_texts, from_values, options_of, schema_of
 
 MODEL = {"model": "meta-llama/Llama-3.1-8B"}

@@ -6,9 +6,8 @@ import pytest
 
 from advisor.domain import Task
 from advisor.errors import UsageError
-from advisor.questions.models import Recommend
-from advisor.questions.named import Compare, MemoryQuestion, Predict
-from advisor.questions.reading import from_values
+from advisor.questions.network import Compare, MemoryQuestion, Predict, Recommend
+from advisor.questions.reading import from_fields, from_values
 
 TRAINING = {"task": "training", "model": "resnet50"}
 INFERENCE = {"task": "inference", "model": "resnet50"}
@@ -50,5 +49,5 @@ def test_an_option_that_another_one_makes_meaningless_is_refused(kind, values, f
 def test_a_gpu_by_itself_has_no_host():
     for field, value in (("vcpus", 8), ("explain", True), ("epochs", 3.0), ("instance", "g5.xlarge")):
         with pytest.raises(UsageError, match="GPU without a host") as refused:
-            Predict(task=Task.INFERENCE, model="resnet50", gpu="T4", **{field: value})
+            from_fields(Predict, {"task": Task.INFERENCE, "model": "resnet50", "gpu": "T4", field: value})
         assert refused.value.field == field

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from advisor.cli.main import cli, run
 from advisor.cli.questions import TaskFieldType, options_of_kind
 from advisor.errors import UsageError
-from advisor.questions import listings, models, named
-from advisor.questions.models import Recommend
+from advisor.questions import listings, network
+from advisor.questions.network import Recommend
 from advisor.questions.numbers import Number, Share
 from advisor.questions.reading import (
     from_json,
@@ -29,10 +29,10 @@ from advisor.questions.reading import (
 )
 
 KINDS = [
-    models.Recommend,
-    named.Predict,
-    named.Compare,
-    named.MemoryQuestion,
+    network.Recommend,
+    network.Predict,
+    network.Compare,
+    network.MemoryQuestion,
     listings.Gpus,
     listings.Offers,
     listings.InstanceDetails,

@@ -7,17 +7,16 @@ import json
 import pytest
 from msgspec.structs import replace
 
-from advisor.answers.context import Context
+from advisor.answers.context import Context, profile_of
 from advisor.answers.networks import predicted
 from advisor.catalog import load_catalog
 from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
 from advisor.models.performance.own_networks import OwnTable
-from advisor.questions.models import Recommend
-from advisor.questions.named import Predict
+from advisor.questions.network import Predict, Recommend
 from advisor.questions.reading import from_values
-from advisor.questions.requests import parse_input, request_of
+from advisor.questions.settled import parse_input, settled_network
 from advisor.questions.values import DATASETS, dataset_for
 
 MODEL, CATALOG = load_model(), load_catalog()
@@ -35,7 +34,7 @@ ASKED = {"model": "resnet50", "task": "training", "batch_size": 32}
 def asked(facts=PHOTOS, **more):
     table = MODEL.table if facts is PHOTOS else OwnTable(MODEL.table, facts)
     question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
-    return request_of(question, table, CATALOG)
+    return settled_network(question, table, CATALOG)
 
 
 def test_without_a_word_it_is_pytorch_as_it_is():
@@ -53,7 +52,7 @@ def test_without_a_word_it_is_pytorch_as_it_is():
 @pytest.mark.parametrize("name", ["ResNet50", "torchvision/resnet50", "resnet50"])
 def test_a_network_answers_to_all_its_names(name):
     question = from_values(Recommend, {**ASKED, "model": name})
-    assert request_of(question, MODEL.table, CATALOG).network == "resnet50"
+    assert settled_network(question, MODEL.table, CATALOG).network == "resnet50"
 
 
 @pytest.mark.parametrize(
@@ -137,7 +136,7 @@ def test_tensors_are_as_large_as_what_the_network_takes():
 def test_a_text_of_ones_own_is_counted(tmp_path):
     file = tmp_path / "mine.txt"
     file.write_text("one two three four five six seven\n" * 64)
-    assert dataset_for(str(file), TEXT).samples == 64 * 8 // 128
+    assert dataset_for(str(file), TEXT, profile=profile_of).samples == 64 * 8 // 128
 
 
 def predicted_of(facts, **more):

@@ -18,23 +18,17 @@ from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
-    GenerationRequest,
     GpuMemoryUse,
     ReadyTime,
     ServingPlacement,
     ServingRates,
     ServingStep,
 )
-from advisor.domain.tuning import (
-    FineTuningCandidate,
-    FineTuningRecommendation,
-    FineTuningRequest,
-    TuningMemoryUse,
-)
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningMemoryUse
 from advisor.engine.tasks.serving.front import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources
-from tests.builders import instance, price
+from tests.builders import instance, price, serving_question, tuning_question
 
 MODEL = "meta-llama/Llama-3.1-8B"
 SOURCES = Sources(
@@ -146,7 +140,7 @@ def steps():
 def generation_recommendation(**changes):
     chosen = generation_candidate()
     values = {
-        "request": GenerationRequest(
+        "request": serving_question(
             model=MODEL,
             input_tokens=1154.7,
             output_tokens=211.13,
@@ -224,7 +218,7 @@ def finetuning_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
 def finetuning_recommendation(**changes):
     whole = generation_recommendation()
     values = {
-        "request": FineTuningRequest(model=MODEL, tokens=1e9, sequence=2048, max_hours=72.0),
+        "request": tuning_question(model=MODEL, tokens=1e9, sequence=2048, max_hours=72.0),
         "ranked": (finetuning_candidate(), finetuning_candidate("p4d.24xlarge", 21.96)),
         "nearest": None,
         "rejected": whole.rejected,

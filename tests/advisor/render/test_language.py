@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
-from advisor.domain.language import GenerationRequest, ServingPlacement
+from advisor.domain.language import ServingPlacement
 from advisor.engine.tasks.serving.prepared import ServingPreparations
 from advisor.engine.tasks.serving.single import predict_serving
 from advisor.errors import UsageError
@@ -42,6 +42,7 @@ from tests.advisor.render.language_answers import (
     with_engine,
 )
 from tests.alike import assert_golden_text
+from tests.builders import serving_question
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "language"
 ANSWER = generation_recommendation()
@@ -236,7 +237,7 @@ def test_arrivals_are_no_surer_than_as_many_users() -> None:
     prepared = ServingPreparations(load_catalog(), model, bundled_serving_predictor())
 
     def served(**load):
-        asked = GenerationRequest(model=MODEL, input_tokens=1155, output_tokens=211, **load)
+        asked = serving_question(model=MODEL, input_tokens=1155, output_tokens=211, **load)
         return predict_serving(asked, prepared, "p5.4xlarge", today=date(2026, 11, 23)).candidate
 
     for arrivals in (1.0, 8.0):

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from advisor.domain import ESTIMATED, OBSERVED, Change, Market, PriceCall, Relaxation, Request, Task
+from advisor.domain import ESTIMATED, OBSERVED, Change, Market, PriceCall, Relaxation, Task
 from advisor.naming import place_texts
 from advisor.render.content import English
 from advisor.render.document import Sources, plain, recommendation_document
@@ -15,7 +15,7 @@ from advisor.render.sentences import price_call_leaves
 from advisor.render.views.network import LINES, recommendation_text
 from advisor.units import format_usd
 from tests.advisor.render import language_answers
-from tests.builders import PRICED, candidate, close_call, recommendation, rejected
+from tests.builders import PRICED, candidate, close_call, network_question, recommendation, rejected
 
 SOURCES = Sources(
     model_id="9f2c4e1b77aa0c3d",
@@ -93,7 +93,7 @@ RANKED_BY = pytest.mark.parametrize(
     ("whole", "cost_of", "per"),
     [
         (
-            recommendation(request=Request(network="googlenet", task=Task.INFERENCE)),
+            recommendation(request=network_question(network="googlenet", task=Task.INFERENCE)),
             lambda one: one.usd_per_million_samples,
             "per million samples",
         ),

@@ -23,7 +23,6 @@ from advisor.domain import (
     OtherSetting,
     Precision,
     Relaxation,
-    Request,
     RunTime,
     Span,
     Stack,
@@ -37,7 +36,7 @@ from advisor.render.document import Sources, plain_document, recommendation_docu
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
 from advisor.render.views.network import recommendation_text
 from tests.alike import assert_golden_text
-from tests.builders import candidate, close_call, prediction, recommendation, rejected
+from tests.builders import candidate, close_call, network_question, prediction, recommendation, rejected
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.json").read_text())
@@ -52,7 +51,10 @@ HOURS = Span(lower=43.2, median=52.31, upper=63.42)
 UNSURE = replace(HOURS, upper=float("inf"))
 RUN_TIME = RunTime(samples=115_305_030.0, hours=HOURS, first_epoch=Span(lower=0.9, median=1.2, upper=1.5))
 FASTER = candidate("g5.xlarge", 1.006, prediction=prediction(900.0, 1000.0, 1200.0))
-FRONT = {"request": Request(network="googlenet", task=Task.INFERENCE), "pareto": (candidate(), FASTER)}
+FRONT = {
+    "request": network_question(network="googlenet", task=Task.INFERENCE),
+    "pareto": (candidate(), FASTER),
+}
 NOTHING = {
     "ranked": (),
     "relaxations": (
@@ -71,7 +73,7 @@ NOTHING = {
     ),
 }
 RUN = {
-    "request": Request(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
+    "request": network_question(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
     "ranked": (candidate(run=RUN_TIME), candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE))),
 }
 
@@ -227,7 +229,7 @@ def test_all_rejected_are_counted_by_reason():
 
 
 def test_a_trial_is_asked_with_all_that_the_question_says():
-    request = Request(
+    request = network_question(
         network="googlenet",
         task=Task.TRAINING,
         target_throughput=500.0,
@@ -259,7 +261,7 @@ def test_a_trial_is_asked_where_the_offer_is():
     one = candidate()
     offer = replace(one.spec.offer, region="eu-west-1")
     elsewhere = replace(one, spec=replace(one.spec, offer=offer))
-    request = Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0)
+    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=500.0)
     assert "--region eu-west-1" in verify_command(request, elsewhere)
     assert "--region" not in verify_command(request, one)
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.domain import Request, Status, Task, Verdict, Verification
+from advisor.domain import Status, Task, Verdict, Verification
 from advisor.render.verification import verification_document, verification_text
 from tests.alike import assert_golden_text
-from tests.builders import instance, prediction
+from tests.builders import instance, network_question, prediction
 from tests.sweeps.builders import measurement
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -22,7 +22,7 @@ SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json
 
 def verification(**changes):
     values = {
-        "request": Request(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
+        "request": network_question(network="googlenet", task=Task.INFERENCE, target_throughput=500.0),
         "instance": instance(),
         "measurement": measurement(),
         "prediction": prediction(),

@@ -8,13 +8,16 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import ON_ANY_GPU, Accelerator, Request, Task, Workload
+from advisor.domain import ON_ANY_GPU, Accelerator, Task, Workload
 from advisor.models.performance import load_model
 from advisor.runs.verification.verify import answers_around, knowing
+from tests.builders import network_question
 from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), load_model()
-ASKED = Request(network="resnet50", task=Task.TRAINING, target_throughput=150.0, batch_size=32, region=None)
+ASKED = network_question(
+    network="resnet50", task=Task.TRAINING, target_throughput=150.0, batch_size=32, region=None
+)
 WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=32)
 
 

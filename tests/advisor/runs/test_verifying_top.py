@@ -11,14 +11,15 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.cli.verify_top import choice_lines, leave
-from advisor.domain import Request, Task, Verdict
+from advisor.domain import Task, Verdict
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.runs.verification.top import TopChoice, best_candidates
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.render.test_verification import verification
+from tests.builders import network_question
 
 CATALOG, MODEL, TODAY = load_catalog(), PlainModel(), date(2026, 11, 23)
-ASK = Request(network="googlenet", task=Task.INFERENCE, target_throughput=300.0)
+ASK = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=300.0)
 THREE = best_candidates(ASK, 3, CATALOG, MODEL, TODAY)
 VERDICTS = st.sampled_from([*Verdict, None])
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import ON_ANY_GPU, Accelerator, CacheState, LimitedBy, Request, Status, Task, Verdict
+from advisor.domain import ON_ANY_GPU, Accelerator, CacheState, LimitedBy, Status, Task, Verdict
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError
@@ -16,6 +16,7 @@ from advisor.runs.verification.machine import VerifiedMachine
 from advisor.runs.verification.verdict import Answers, judged, verdict_of
 from advisor.sweeps.quality.rates import rate_interval
 from tests.advisor.engine.plain_model import PlainModel
+from tests.builders import network_question
 from tests.sweeps.builders import measurement, trial
 
 CATALOG, MODEL = load_catalog(), PlainModel()
@@ -31,7 +32,7 @@ def run(seconds=0.1, steps=60, **changes):
 
 
 def ask(target, task=Task.INFERENCE):
-    return Request(network="googlenet", task=task, target_throughput=target)
+    return network_question(network="googlenet", task=task, target_throughput=target)
 
 
 def verdict(target, one, pessimistic=False):

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from advisor.domain.generation import LanguageTask
 from advisor.questions import commands
-from advisor.questions.by_task import ByTask
-from advisor.questions.question import Field
+from advisor.questions.question import ByTask, Field
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement
 

@@ -4,7 +4,7 @@ and those whose search ends early."""
 import pytest
 
 from advisor.patience import STILL_WANTED, SpentError
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 from advisor.questions.reading import from_values
 from advisor.service.answers import Answered, KeptAnswers
 from advisor.service.routes import answers as routes

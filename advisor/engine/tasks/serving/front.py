@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain import Span
-from advisor.domain.language import FrontPoint, GenerationCandidate, GenerationRequest
+from advisor.domain.language import FrontPoint, GenerationCandidate
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.prepared import ServingOptions
 from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
 from advisor.engine.tasks.serving.table import ServingTable, rates_record
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 
 class _Point(NamedTuple):

@@ -14,10 +14,10 @@ import numpy as np
 from msgspec import Struct
 
 from advisor.catalog.support import most_startable
-from advisor.domain.language import GenerationRequest
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from advisor.catalog import Catalog
 from advisor.domain import Gpu
-from advisor.domain.language import GenerationRequest, GpuMemoryUse, ServingMemoryAnswer, SplitMemory
+from advisor.domain.language import GpuMemoryUse, ServingMemoryAnswer, SplitMemory
 from advisor.engine.tasks.serving.options import Cards, OptionFinder, kv_precision_of
 from advisor.engine.tasks.serving.prepared import require_possible
 from advisor.messages import Message
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.models.language.gpus import GpuFacts

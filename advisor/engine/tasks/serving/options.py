@@ -14,14 +14,7 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
 from advisor.domain import Disk, Gpu, InstanceType, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
-from advisor.domain.language import (
-    MOST_SEQUENCES,
-    GenerationRequest,
-    GpuMemoryUse,
-    ReadyTime,
-    ServingPlacement,
-)
-from advisor.domain.tuning import FineTuningRequest
+from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement
 from advisor.engine.columns import P
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
@@ -30,6 +23,8 @@ from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts, gpu_facts
 from advisor.models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
 from advisor.models.language.support import AMPERE, supported
+from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog
-from advisor.domain.language import GenerationRequest
 from advisor.domain.money import HOURS_PER_MONTH
 from advisor.engine.offers import place_query
 from advisor.engine.tasks.serving.loads import LoadSolver
@@ -25,6 +24,7 @@ from advisor.engine.tasks.serving.table import ServingTable
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.memory import can_split
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.engine.tasks.serving.model import ServingModel

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.domain.language import MOST_SEQUENCES, GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES
 from advisor.domain.runs import Span
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.serving import BINDS
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, Offer, Rejected
-from advisor.domain.language import GenerationRequest, ReadyTime
-from advisor.domain.tuning import FineTuningRequest
+from advisor.domain.language import ReadyTime
 from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.models.language.support import START, load_seconds
+from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 from advisor.units import ceil_significant
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.

@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import FREE, Market, Offer, Price, Rejected
 from advisor.domain.decision import Text
-from advisor.domain.language import GenerationRequest, ServingPrediction
+from advisor.domain.language import ServingPrediction
 from advisor.domain.price_age import aged, aged_spec
-from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.offers import judged_offer
 from advisor.engine.tasks.serving.front import latency_front, with_chosen
 from advisor.engine.tasks.serving.options import options_on
@@ -21,6 +20,8 @@ from advisor.engine.tasks.serving.steps import steps_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings
 from advisor.errors import CANNOT_RUN, UsageError
+from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 
 def predict_serving(

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
-from advisor.domain.language import GenerationCandidate, GenerationRequest, ServingRates, ServingStep
+from advisor.domain.language import GenerationCandidate, ServingRates, ServingStep
 from advisor.engine.limits import closest
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT, ServingOption, options_on, splits_of
 from advisor.engine.tasks.serving.prepared import ServingPreparations, solved_table
@@ -19,6 +19,7 @@ from advisor.engine.tasks.serving.rates import Replicas
 from advisor.engine.tasks.serving.words import shortfall
 from advisor.messages import Message
 from advisor.models.language.memory import can_split
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel

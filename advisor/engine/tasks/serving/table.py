@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from advisor.domain import Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
-from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest, ServingRates
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.loads import ServingLoad
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, rate_span, time_span
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

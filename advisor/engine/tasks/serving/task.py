@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation, GenerationRequest
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.engine.constraints import Amount, Constraint, Whole
 from advisor.engine.limits import Limit
 from advisor.engine.place_constraints import Choice, of_place
@@ -25,6 +25,7 @@ from advisor.engine.tasks.serving.table import ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
+from advisor.questions.language import ServingQuestion as GenerationRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers

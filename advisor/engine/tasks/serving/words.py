@@ -7,7 +7,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from advisor.catalog.support import UNLIMITED_NOTE
-from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, GenerationRequest
+from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT, link_notes
@@ -15,6 +15,7 @@ from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.messages import Message
 from advisor.naming import spec_name
+from advisor.questions.language import ServingQuestion as GenerationRequest
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
 from advisor.domain import HOURS_PER_MONTH, Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
-from advisor.domain.tuning import FineTuningRequest
 from advisor.engine.offers import place_query, rejected_offer
 from advisor.engine.tasks.serving.options import Cards, offers_judged, options_of_types
 from advisor.engine.tasks.serving.ready import disks_by_price
@@ -24,6 +23,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
 from advisor.models.language.memory import weight_gib
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog
 from advisor.domain import Gpu, Rejected
 from advisor.domain.price_age import aged, aged_spec
-from advisor.domain.tuning import FineTuningRequest, TunedMemory, TuningMemoryAnswer, TuningPrediction
+from advisor.domain.tuning import TunedMemory, TuningMemoryAnswer, TuningPrediction
 from advisor.engine.tasks.serving.options import Cards
 from advisor.engine.tasks.serving.single import offer_named
 from advisor.engine.tasks.tuning.options import (
@@ -25,6 +25,7 @@ from advisor.engine.tasks.tuning.table import TuningTable, memory_use
 from advisor.engine.tasks.tuning.words import tuning_assumptions, tuning_warnings
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.models.language.finetuning import FineTuning, unsupported
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 if TYPE_CHECKING:
     from advisor.models.language.finetuning import FineTuningPredictor

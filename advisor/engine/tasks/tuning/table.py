@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from advisor.domain import Spec
 from advisor.domain.generation import Link
 from advisor.domain.runs import Span
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest, TuningMemoryUse
+from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
 from advisor.engine.constraints import Amount, Constraint
 from advisor.engine.limits import Limit, closest
 from advisor.engine.place_constraints import Choice, of_place
@@ -19,6 +19,7 @@ from advisor.engine.tasks.tuning.options import TuningOptions, TuningPreparation
 from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.engine.tasks.tuning.words import shortfall, tuning_assumptions, tuning_warnings
 from advisor.messages import Message
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats

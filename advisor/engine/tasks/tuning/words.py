@@ -7,7 +7,7 @@ from datetime import date
 
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.generation import LlmMethod
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRequest
+from advisor.domain.tuning import FineTuningCandidate
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.assumptions import price_warnings
 from advisor.engine.tasks.serving.options import link_notes
@@ -15,6 +15,7 @@ from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.messages import Message
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
 from advisor.naming import spec_name
+from advisor.questions.language import TuningQuestion as FineTuningRequest
 from advisor.units import ceil_significant, floor_rate
 
 

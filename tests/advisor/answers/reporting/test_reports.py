@@ -21,7 +21,7 @@ from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
 from advisor.errors import UsageError
-from advisor.questions.models import Recommend
+from advisor.questions.network import Recommend
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
 from advisor.store.measurements import open_store

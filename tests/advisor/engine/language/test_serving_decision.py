@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision, ServingBind, StepKind
-from advisor.domain.language import GenerationRecommendation, GenerationRequest
+from advisor.domain.language import GenerationRecommendation
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxations
@@ -24,7 +24,9 @@ from advisor.engine.tasks.serving.words import described
 from advisor.errors import NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import card_gib
+from advisor.questions.language import ServingQuestion as GenerationRequest
 from tests.advisor.engine.language.physical import Physical
+from tests.builders import serving_question
 
 TODAY = date(2026, 11, 23)
 EIGHT_B = "Meta-Llama-3.1-8B"
@@ -40,7 +42,7 @@ def prepared(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> Servin
 def request(**fields: Any) -> GenerationRequest:
     """Chat with a model on AWS, with some fields changed."""
     usual = {"model": EIGHT_B, "input_tokens": 1020, "output_tokens": 240}
-    return GenerationRequest(**{**usual, **fields})
+    return serving_question(**{**usual, **fields})
 
 
 def answer(**fields: Any) -> GenerationRecommendation:

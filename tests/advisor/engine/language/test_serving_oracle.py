@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain.language import GenerationRequest
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.prepared import ServingPreparations
@@ -24,7 +23,9 @@ from advisor.engine.tasks.serving.task import ServingTask
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
+from advisor.questions.language import ServingQuestion as GenerationRequest
 from tests.advisor.engine.language.physical import Physical
+from tests.builders import serving_question
 
 TODAY = date(2026, 11, 23)
 MODELS = ("Meta-Llama-3.1-8B", "Qwen3-30B-A3B", "Qwen2.5-72B")
@@ -149,7 +150,7 @@ def requests(draw: st.DrawFn) -> GenerationRequest:
         st.sampled_from((("aws", "us-east-1"), ("gcp", "us-central1"), ("aws", "eu-west-1")))
     )
     maybe = lambda low, high: st.none() | st.floats(low, high)  # noqa: E731
-    return GenerationRequest(
+    return serving_question(
         model=draw(st.sampled_from(MODELS)),
         input_tokens=draw(st.sampled_from((100.0, 1020.0, 4000.0))),
         output_tokens=draw(st.sampled_from((16.0, 240.0, 1000.0))),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.answers import tuning
 from advisor.answers.serving import LanguageContext, load_language_context
 from advisor.domain.generation import LanguageTask, LlmMethod
-from advisor.domain.tuning import FineTuningRecommendation, FineTuningRequest
+from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.tuning.options import TuningPreparations
 from advisor.engine.tasks.tuning.task import TuningTask
@@ -22,6 +22,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.finetuning import bundled_finetuning_predictor
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning, RecommendFinetuning
 from advisor.questions.values import GpuFilter
+from tests.builders import tuning_question
 
 TODAY = date(2026, 11, 23)
 EIGHT_B = "meta-llama/Llama-3.1-8B"
@@ -37,7 +38,7 @@ def context() -> LanguageContext:
 def answer(**fields: Any) -> FineTuningRecommendation:
     """LoRA of an 8B model on a hundred million tokens on AWS, with some fields changed."""
     usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
-    asked = FineTuningRequest(**{**usual, **fields})
+    asked = tuning_question(**{**usual, **fields})
     model = bundled_language_models().find(asked.model)
     prepared = TuningPreparations(context().catalog, model, bundled_finetuning_predictor())
     return recommend(TuningTask(prepared), asked, today=TODAY)

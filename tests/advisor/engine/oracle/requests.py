@@ -3,7 +3,8 @@
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import ANY, IMAGENET, Market, Precision, Range, Request, Task
+from advisor.domain import ANY, IMAGENET, Market, Precision, Range, Task
+from tests.builders import network_question
 
 from .constraints import LIMITS
 from .world import world
@@ -20,7 +21,7 @@ def drawn_request(random, place, networks=("googlenet",)):
     """One question; every limit of the table may be in it."""
     cloud = random.choice([*place.clouds, "aws", "any", "any"])
     regions = [] if cloud == "any" else place.regions[cloud]
-    request = Request(
+    request = network_question(
         network=random.choice(networks),
         task=random.choice([Task.TRAINING, Task.INFERENCE, Task.INFERENCE, Task.PREPROCESSING]),
         precision=random.choice(list(Precision)),

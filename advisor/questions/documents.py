@@ -1,0 +1,74 @@
+"""A settled question as a part of an answer's document, and back: JSON-ready values, defaults filled
+in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from advisor.domain import ANY, DiskChoice, Range
+from advisor.domain.words import ANY_MARKET
+from advisor.domain.workload import DatasetProfile
+from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import SpecQuestion
+
+_OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread")
+_OF_DATASETS = ("name", "samples", "bytes_per_sample", "storage_format", "kind", "sample", "width", "height")
+_RANGES = ("compute_capability", "vcpus", "memory_mib")
+
+
+def question_document(question: SpecQuestion) -> dict[str, Any]:
+    """What is asked for first, then what the spec must be, without what the decision asks itself."""
+    return {
+        "model" if name == "network" else name: _plain(name, getattr(question, name))
+        for name in _names(question)
+    }
+
+
+def question_from(document: Mapping[str, Any]) -> NetworkQuestion:
+    """The question of a document about a network; `ValueError` or `KeyError` for what is none."""
+    values = dict(document, network=document["model"])
+    for name in _RANGES:
+        values[name] = values.get(name) or ANY
+    values["market"] = None if values.get("market") == ANY_MARKET else values.get("market")
+    values["vcpu_quota"] = tuple(dict(values.get("vcpu_quota", {})).items())
+    values["disk"] = DiskChoice.from_text(values["disk"]) if values.get("disk") else None
+    try:
+        return msgspec.convert(values, NetworkQuestion, from_attributes=True)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from None
+
+
+def _names(question: SpecQuestion) -> list[str]:
+    kinds = (NetworkQuestion, ServingQuestion, TuningQuestion)
+    kind = next(kind for kind in kinds if isinstance(question, kind))
+    names = [
+        name
+        for name in kind.__struct_fields__
+        if name not in _OF_THE_DECISION and (name not in kind.declared or kind.declared[name].in_document)
+    ]
+    return sorted(names, key=SpecQuestion.__struct_fields__.__contains__)
+
+
+def range_document(limits: Range) -> dict[str, float | None] | None:
+    """Both ends, null where one is open; null for a range that leaves out nothing."""
+    return {"least": limits.least, "most": limits.most} if limits.limits else None
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, Range):
+        return range_document(value)
+    if isinstance(value, DatasetProfile):
+        names = (*_OF_DATASETS, "steps", "guidance") if value.steps else _OF_DATASETS
+        return {part: str(value.kind) if part == "kind" else getattr(value, part) for part in names}
+    if name == "market":
+        return ANY_MARKET if value is None else str(value)
+    if name == "vcpu_quota":
+        return dict(value)
+    if isinstance(value, Enum | DiskChoice):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value

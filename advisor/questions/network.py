@@ -1,0 +1,501 @@
+"""The questions about networks. A field is declared once, here or where several questions share it.
+
+From it follow the options of the command line (`advisor.cli.questions`), the fields over HTTP with
+their schemas, the text that asks the question again (`advisor.questions.reading`) and its place in
+an answer's document (`advisor.questions.documents`); the engine takes the record as it is. A
+question that contradicts itself cannot be made: `UsageError` names the field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    MEASURABLE_PRECISIONS,
+    DatasetProfile,
+    Market,
+    MemoryFormat,
+    Precision,
+    Stack,
+    Task,
+    Tf32,
+)
+from advisor.messages import FieldName, Message
+from advisor.quantities import parse_memory_mib
+from advisor.questions.fields import Choice, Files, Flag, KnownOrPath, Names, Network, Parsed, Text, wrong
+from advisor.questions.numbers import RATE, CurveOf, Number, Probability
+from advisor.questions.question import Question, ask
+from advisor.questions.spec import (
+    ANSWER,
+    EXPLAIN,
+    GPUS,
+    HARDWARE,
+    MAX_COST,
+    MAX_COUNT,
+    MAX_HOURS,
+    OF_HARDWARE,
+    OF_PLACE,
+    RANKED_MARKET,
+    RUN,
+    TARGET,
+    WORKLOAD,
+    SpecQuestion,
+)
+from advisor.questions.values import DATASETS, Curve, GpuFilter
+from advisor.units import size_text
+
+# No GPU holds more samples; what comes near the end of floats overflows on the way.
+LARGEST_BATCH = 10**9
+MOST_NODES = 64
+# More than any machine has; a model's curve says nothing out there.
+MOST_VCPUS = 1024
+OPTIMIZERS = ("sgd", "momentum", "adam")
+USUAL_STEPS = 30
+
+_workload, _run = partial(ask, section=WORKLOAD), partial(ask, section=RUN)
+_target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, HARDWARE, ANSWER))
+# How PyTorch runs a network: preprocessing runs none.
+_OF_NETWORKS = ("stack", "memory_format", "tf32")
+_OF_WORKLOAD: tuple[str, ...] = (
+    *("task", "network", "batch_size", "precision", "input", *_OF_NETWORKS, "dataset_name", "steps"),
+    *("guidance", "confidence", "max_gpus", *OF_PLACE),
+)
+_OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples")
+
+
+class NetworkQuestion(SpecQuestion):
+    """A network, what it does with which data, and on what spec. What is None is left to the
+    advisor; `input` None is the network's own.
+
+    `network`, `dataset` and `input` are what the network says once they are settled
+    (`advisor.questions.settled`); then `sample_input` is one sample as the network takes it
+    ('seq:128'), `model_asked` what the question called the network where that is another name,
+    `namesake` a network of almost the same name that it is not.
+    """
+
+    network: str = _workload(
+        "The network, which says what a sample is, also of preprocessing: a name from `advisor "
+        "networks`, or your own file.py:build.",
+        Network(),
+        name="model",
+    )
+    task: Task = _workload("What the instance does.", Choice("task", Task))
+    target_throughput: float | None = _target(
+        "Samples per second to reach (images, sequences or tokens). Without it, results are "
+        "ranked by cost: of the run, or of a million samples.",
+        RATE,
+        default=None,
+    )
+    batch_size: int | None = _workload(
+        "Samples in a batch, on each GPU.",
+        Number(whole=True, most=LARGEST_BATCH),
+        default=None,
+        usual="chosen by the advisor",
+    )
+    precision: Precision = _workload(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+        Choice("precision", Precision),
+        default=Precision.FP32,
+    )
+    dataset_name: str | None = _workload(
+        f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
+        KnownOrPath("dataset", tuple(DATASETS), "NAME|PATH"),
+        name="dataset",
+        default=None,
+        usual="what such a network usually reads: imagenet, tokens, ..",
+        in_document=False,
+    )
+    dataset: DatasetProfile = IMAGENET
+    stack: Stack = _workload(
+        "How PyTorch runs the network: eager or torch.compile.",
+        Choice("stack", Stack),
+        default=None,
+        value=Stack.EAGER,
+        usual="eager",
+    )
+    memory_format: MemoryFormat = _workload(
+        "Memory layout of images.",
+        Choice("memory format", MemoryFormat),
+        default=None,
+        value=MemoryFormat.CONTIGUOUS,
+        usual="contiguous",
+    )
+    tf32: Tf32 = _workload(
+        "Which fp32 arithmetic may round to TF32.",
+        Choice("use of TF32", Tf32),
+        default=None,
+        value=Tf32.CONVOLUTIONS,
+        usual="convolutions",
+    )
+    input: str | None = _workload(
+        "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
+        Text("SIZE"),
+        default=None,
+        usual="the network's own",
+    )
+    sample_input: str | None = None
+    model_asked: str | None = None
+    namesake: str | None = None
+    steps: int | None = _workload(
+        "Denoising steps of an image that a diffusion network makes. Inference only.",
+        Number(whole=True, most=1000),
+        default=None,
+        usual=str(USUAL_STEPS),
+        in_document=False,
+    )
+    guidance: bool | None = _workload(
+        "Whether a denoising step follows the text by two passes through the network.",
+        Flag(),
+        default=None,
+        usual="two passes; flux.1-dev takes one",
+        in_document=False,
+    )
+    anchor: tuple[Path, ...] = _workload(
+        "Measurement of your network on one GPU, from `advisor measure`, `measurements "
+        "export` or a campaign. Repeatable. --model may then be any name.",
+        Files(),
+        default=(),
+        where="cli",
+        in_document=False,
+    )
+    max_latency_ms: float | None = _target(
+        "Upper limit for the p99 latency in ms of one batch alone, with decoding and copying: what "
+        "waits in a queue before it is not counted. Inference only.",
+        Number(metavar="MS"),
+        default=None,
+    )
+    epochs: float | None = _run(
+        "Length of the run in passes over the data set; adds its hours and cost.", Number(), default=None
+    )
+    samples: int | None = _run(
+        "Length of the run in samples, whatever the size of the data set; adds its hours and cost.",
+        Number(whole=True),
+        default=None,
+    )
+    max_hours: float | None = MAX_HOURS
+    max_run_usd: float | None = MAX_COST
+    max_first_epoch_hours: float | None = _run(
+        "Longest first pass over the data in hours: it reads from the disk, where later ones "
+        "may read from RAM. Training only.",
+        Number(metavar="HOURS"),
+        default=None,
+        usual="with a target and no --epochs: twice a pass at the target",
+    )
+    max_count: int = MAX_COUNT
+    max_nodes: int = _hardware(
+        "Most identical instances that train one network together, each with its own disk. Training only.",
+        Number(whole=True, most=MOST_NODES),
+        default=1,
+    )
+    pareto: bool = _answer(
+        "Show the Pareto front of price and rate, with a target too.", Flag(), default=False
+    )
+    accelerated_only: bool = _hardware("Consider only instances with a GPU.", Flag(), default=False)
+    explain: bool = EXPLAIN
+    live: bool = _answer(
+        "Ask clouds for the price of the top three, AWS also for offer and quota (about 30 s).",
+        Flag(),
+        default=False,
+        where="cli",
+        in_document=False,
+    )
+
+    @classmethod
+    def refuse_given(cls, values: Mapping[str, Any]) -> None:
+        """What no network of the task has."""
+        if values.get("task") is Task.PREPROCESSING:
+            for field in _OF_NETWORKS:
+                if field in values:
+                    raise wrong(
+                        field, "{field} is of networks, and preprocessing runs none", hint="leave it out"
+                    )
+        precision = values.get("precision", Precision.FP32)
+        if "tf32" in values and precision is not Precision.FP32:
+            raise wrong(
+                "tf32",
+                "{field} is of fp32 arithmetic, and {precision} has little of it",
+                precision=str(precision),
+                hint=Message("leave it out, or ask for {precision} fp32", precision=FieldName("precision")),
+            )
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None and self.samples is not None:
+            raise wrong(
+                "samples",
+                "{epochs} and {field} both say how long a run is",
+                epochs=FieldName("epochs"),
+                hint="give one of them",
+            )
+
+    @property
+    def model_text(self) -> str:
+        """The network as it was named."""
+        return self.network
+
+    @property
+    def can_be_measured(self) -> bool:
+        """Whether a trial runs what is asked: eager PyTorch as it is by itself, on the network's
+        own input, in a format that trials know."""
+        return (
+            self.stack is Stack.EAGER
+            and self.memory_format is MemoryFormat.CONTIGUOUS
+            and self.tf32 is Tf32.CONVOLUTIONS
+            and self.input is None
+            and self.precision in MEASURABLE_PRECISIONS
+        )
+
+    @property
+    def ranks_by_price(self) -> bool:
+        """Whether the price by the hour decides; else what a run, or a sample, costs."""
+        return self.target_throughput is not None and self.run_samples is None
+
+    @property
+    def run_samples(self) -> float | None:
+        """Samples of the whole run; None where none was asked for."""
+        if self.epochs is not None:
+            return self.epochs * self.dataset.samples
+        return self.samples
+
+
+class Recommend(NetworkQuestion):
+    """What `advisor recommend` is asked."""
+
+    asks = (
+        *(*_OF_RUN, "target_throughput", "max_latency_ms", "max_hours", "max_run_usd"),
+        *("max_first_epoch_hours", "accelerated_only", "max_count", "max_nodes", "explain", "pareto", "live"),
+        *OF_HARDWARE,
+    )
+
+    market: Market | None = RANKED_MARKET
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_latency_ms is not None and self.task is not Task.INFERENCE:
+            raise wrong("max_latency_ms", "{field} goes with {task} inference only", task=FieldName("task"))
+        if self.max_first_epoch_hours is not None and self.task is not Task.TRAINING:
+            raise wrong(
+                "max_first_epoch_hours", "{field} goes with {task} training only", task=FieldName("task")
+            )
+        if self.max_nodes > 1 and self.task is not Task.TRAINING:
+            raise wrong(
+                "max_nodes",
+                "{field} goes with {task} training only",
+                task=FieldName("task"),
+                hint=Message("instances share other work with {count}", count=FieldName("max_count")),
+            )
+        if self.max_gpus is not None and self.task is Task.PREPROCESSING:
+            raise wrong(
+                "max_gpus", "{field} is of networks, and preprocessing runs none", hint="leave it out"
+            )
+        if self.horizon_hours != HOURS_PER_MONTH and self.target_throughput is None:
+            raise wrong(
+                "horizon_hours",
+                "{field} is of borderline candidates, which only a target has",
+                hint=Message("give a {target}, or leave it out", target=FieldName("target_throughput")),
+            )
+        limits = {"max_hours": self.max_hours, "max_cost": self.max_run_usd}
+        for field in limits if self.epochs is None and self.samples is None else ():
+            if limits[field] is not None:
+                raise wrong(
+                    field,
+                    "{field} limits a run",
+                    hint=Message(
+                        "say how long it is with {epochs} or {samples}",
+                        epochs=FieldName("epochs"),
+                        samples=FieldName("samples"),
+                    ),
+                )
+
+
+class Verify(NetworkQuestion):
+    """What `advisor verify` is asked of its workload."""
+
+    asks = _OF_WORKLOAD
+
+    target_throughput: float | None = _target("Samples per second to reach.", RATE)
+
+
+# What a GPU without a host has none of.
+_OF_HOSTS = frozenset({"vcpus", "memory", "disk"})
+
+
+class _Named(NetworkQuestion):
+    """A question about instances that are named, or about GPUs by themselves: these have no field
+    of a host, a disk or a price (`not_of_gpus`)."""
+
+    asks = _OF_WORKLOAD
+    not_of_gpus: ClassVar[tuple[str, ...]] = ("disk", "max_gpus", "cloud", "region", "market")
+    without_gpu: ClassVar[Message]
+
+    @classmethod
+    def refuse_given(cls, values: Mapping[str, Any]) -> None:
+        """What no network of the task has, and what no GPU by itself has."""
+        super().refuse_given(values)
+        if not values.get("gpu"):
+            return
+        usual = (None, False, ())
+        others = [
+            FieldName(name)
+            for name in cls.not_of_gpus
+            if values.get(name) not in (*usual, cls.fields[name].default)
+        ]
+        if others:
+            raise wrong(
+                str(others[0]),
+                "{gpu} is a GPU without a host",
+                gpu=FieldName("gpu"),
+                hint=Message(
+                    "leave out {others}, or describe the machine: `advisor catalog import "
+                    "own_machines.csv` (docs/examples has one), and name it as {instance}",
+                    others=others,
+                    instance=FieldName("instance"),
+                )
+                if _OF_HOSTS.intersection(map(str, others))
+                else Message("leave out {others}", others=others),
+            )
+        if values.get("task") is Task.PREPROCESSING:
+            raise wrong("gpu", "preprocessing uses no GPU", hint=cls.without_gpu)
+
+
+class Predict(_Named):
+    """What `advisor predict` is asked: of one instance, or of a GPU by itself. `other_vcpus` and
+    `other_memory_mib` are what the instance does not have."""
+
+    asks = _OF_RUN
+    not_of_gpus = ("instance", "vcpus", "memory", "explain", "epochs", "samples", *_Named.not_of_gpus)
+    without_gpu = Message("name an {instance}", instance=FieldName("instance"))
+
+    instance: str | None = _hardware(
+        "Instance type, as g4dn.xlarge.", Text("TYPE"), default=None, required=True
+    )
+    gpu: str | None = _hardware(
+        "A GPU by itself, without a host: 'RTX 5090'. Instead of an instance.",
+        Text("GPU"),
+        default=None,
+        where="cli",
+    )
+    other_vcpus: int | None = _hardware(
+        "What if the instance had this many vCPUs.",
+        Number(whole=True, most=MOST_VCPUS),
+        name="vcpus",
+        default=None,
+    )
+    other_memory_mib: float | None = _hardware(
+        "What if the instance had this much RAM: 24GiB.",
+        Parsed(parse_memory_mib, size_text, "SIZE"),
+        name="memory",
+        default=None,
+    )
+    curve: Curve | None = ask(
+        "How the rate moves with vCPUs, RAM and disk.", CurveOf(), default=None, where="http"
+    )
+    explain: bool = EXPLAIN
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gpu is None and self.instance is None:
+            raise wrong(
+                "instance",
+                "name an {field} (g4dn.xlarge)",
+                hint=Message("or a {gpu} ('RTX 5090') by itself", gpu=FieldName("gpu")),
+            )
+
+
+class Compare(_Named):
+    """What `advisor compare` is asked; `network` may be several of them, divided by commas."""
+
+    without_gpu = Message("compare instances: {instance}, two or more", instance=FieldName("instance"))
+
+    instance: tuple[str, ...] = _hardware(
+        "Instance types, two or more: a,b, or the option again.", Names("TYPE"), default=()
+    )
+    gpu: GpuFilter | None = _hardware(
+        "Instead of instances: GPUs by themselves, as T4,V100,L4, 24GiB.. or cc8.0...", GPUS, default=None
+    )
+    baseline: str | None = _answer(
+        "What counts as 1: an instance type, or a GPU where GPUs are compared.",
+        Text("NAME"),
+        default=None,
+        usual="the first one",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if bool(self.instance) == bool(self.gpu):
+            raise wrong(
+                "gpu" if self.instance else "instance",
+                "name what to compare",
+                hint=Message(
+                    "give {instance} two or more types, or {gpu} as T4,L4",
+                    instance=FieldName("instance"),
+                    gpu=FieldName("gpu"),
+                ),
+            )
+
+
+class MemoryQuestion(Question):
+    """What `advisor memory` is asked."""
+
+    network: str = ask(
+        "The network: a name from `advisor networks`, or your own file.py:build.", Network(), name="model"
+    )
+    task: Task = ask(
+        "What the network does: training or inference.",
+        Choice("task", (Task.TRAINING, Task.INFERENCE)),
+        default=Task.TRAINING,
+    )
+    batch_size: int = ask("Samples in a batch.", Number(whole=True, most=LARGEST_BATCH), default=32)
+    precision: Precision = ask(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
+        Choice("precision", Precision),
+        default=Precision.FP32,
+    )
+    optimizer: str | None = ask(
+        "Optimizer; decides how many values are kept per weight. Training only.",
+        Choice("optimizer", OPTIMIZERS),
+        default=None,
+        usual="momentum",
+    )
+    checkpointing: bool = ask(
+        "Recompute blocks in the backward pass (activation checkpointing).", Flag(), default=False
+    )
+    keep_graph: bool = ask("Inference without torch.no_grad().", Flag(), default=False)
+    input_size: int | None = ask(
+        "Side of square images in pixels.",
+        Number(whole=True, metavar="PIXELS"),
+        default=None,
+        where="cli",
+        usual="the network's own",
+    )
+    input: str | None = ask("The same, as 3x384x384.", Text("SIZE"), default=None, where="cli")
+    gpu: GpuFilter | None = ask(
+        "Only these GPUs: names (T4,L4), or memory of one (24GiB..).",
+        GPUS,
+        default=None,
+        usual="those for rent",
+    )
+    confidence: float = ask("Probability with which each bound holds.", Probability(), default=0.95)
+
+    def __post_init__(self) -> None:
+        if self.task is Task.INFERENCE and self.optimizer is not None:
+            raise wrong("optimizer", "{field} belongs to training", hint="leave it out")
+        if self.task is Task.INFERENCE and self.checkpointing:
+            raise wrong("checkpointing", "{field} is of use in training only", hint="leave it out")
+        if self.task is Task.TRAINING and self.keep_graph:
+            raise wrong(
+                "keep_graph",
+                "{field} belongs to inference: training keeps its graph anyway",
+                hint="leave it out",
+            )
+        if self.input is not None and self.input_size is not None:
+            raise wrong(
+                "input",
+                "{field} and {size} say the same",
+                size=FieldName("input_size"),
+                hint="give one of them",
+            )

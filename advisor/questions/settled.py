@@ -1,0 +1,449 @@
+"""Questions once they are settled: what was left open, or said in words of the catalogue, is filled
+in by what the network is and by the catalogue.
+
+The data set, the region of the cloud, the disk, the quotas. Whatever contradicts those is a
+`UsageError` with its field. A settled question is the same record, which the engine decides on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from msgspec import structs
+
+from advisor.catalog import Catalog
+from advisor.catalog.disk_orders import LOCAL, unknown_disk
+from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
+from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Task
+from advisor.domain.generation import KvPrecision, LlmEngine
+from advisor.domain.workload import is_own
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
+from advisor.models.performance.networks import NetworkFacts, NetworkTable
+from advisor.questions.fields import wrong
+from advisor.questions.language import LanguageQuestion, ServingQuestion, TuningQuestion, network_hint
+from advisor.questions.network import USUAL_STEPS, NetworkQuestion
+from advisor.questions.spec import USUAL_RESULTS, SpecQuestion
+from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
+from advisor.questions.values import GpuFilter, ProfilePath, dataset_for
+
+if TYPE_CHECKING:
+    from advisor.models.language.configs import LanguageModel
+
+DEFAULT_CLOUD = "aws"
+DEFAULT_REGION = {DEFAULT_CLOUD: "us-east-1"}
+# The instance's own disk, whatever a cloud calls it.
+OWN_DISK = "local"
+_TOKENS = re.compile(r"(?:seq|tokens?)?[ :]*([0-9]{1,7})")
+_SHAPE = re.compile(r"[0-9]{1,7}(?:x[0-9]{1,7})*")
+_MOST_VALUES = 10**9
+# Distilled: how closely to follow a text is one of its inputs, and a step takes one pass.
+_GUIDED_BY_INPUT = ("flux.1-dev",)
+
+N = TypeVar("N", bound=NetworkQuestion)
+S = TypeVar("S", bound=ServingQuestion)
+T = TypeVar("T", bound=TuningQuestion)
+
+
+class Held(NamedTuple):
+    """What a disk must have room for: its name and size."""
+
+    name: str
+    gib: float
+
+
+def today() -> date:
+    """The current date in UTC; ADVISOR_TODAY (as 2026-07-20) replays another day."""
+    replayed = os.environ.get("ADVISOR_TODAY")
+    if not replayed:
+        return datetime.now(UTC).date()
+    try:
+        return date.fromisoformat(replayed)
+    except ValueError:
+        raise UsageError(
+            "ADVISOR_TODAY must be a date like 2026-07-20, not '{text}'", text=replayed
+        ) from None
+
+
+def settled_network(
+    question: N, networks: NetworkTable, catalog: Catalog, profile: ProfilePath | None = None
+) -> N:
+    """The question about a network, settled; `profile` reads a data set that is a path.
+
+    `UsageError` names the field and a hint."""
+    facts, sample_input = network_of(question, networks)
+    dataset = dataset_for(question.dataset_name, facts, question.task, profile)
+    dataset = _made_in_steps(question, facts, dataset)
+    taken_as, namesake = networks.other_names(question.network)
+    if question.task is Task.TRAINING and not facts.trains:
+        raise wrong(
+            "task",
+            "{network} has no training step",
+            network=facts.name,
+            hint=Message("ask for {task} inference", task=FieldName("task")),
+        )
+    if question.memory_format is MemoryFormat.CHANNELS_LAST and not facts.has_channels:
+        raise wrong(
+            "memory_format",
+            "{field} is of images and feature maps, and {network} takes {input}",
+            network=facts.name,
+            input=facts.input,
+            hint="leave it out",
+        )
+    spec = _settled_spec(question, catalog, held_of(dataset))
+    _refuse_length(question.epochs, dataset)
+    return structs.replace(
+        question,
+        network=facts.name,
+        dataset=dataset,
+        input=sample_input,
+        sample_input=facts.input,
+        model_asked=question.network if taken_as else None,
+        namesake=namesake,
+        **spec,
+    )
+
+
+def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
+    """The question about serving `model`, settled."""
+    from advisor.models.language.memory import weight_gib  # of language models alone
+
+    tokens: dict[str, Any] = {}
+    if not question.input_tokens:
+        traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+        longest = min(traffic.longest_tokens, model.max_context or traffic.longest_tokens)
+        tokens = {
+            "input_tokens": traffic.input_tokens.mean,
+            "output_tokens": traffic.output_tokens.mean,
+            "context_tokens": question.context_tokens or longest,
+            "traffic": None,
+        }
+    settled = structs.replace(question, model=model.name, config=None, **tokens)
+    asked, mean = question.context_tokens, math.ceil(settled.input_tokens + settled.output_tokens)
+    if asked is not None and asked < mean:
+        raise wrong(
+            "max_context",
+            "{field} {asked:,} is below a mean request of {mean:,} tokens",
+            asked=asked,
+            mean=mean,
+            hint="ask for more, or for shorter requests",
+        )
+    held = Held(model.name, weight_gib(model, question.precision or model.own_precision))
+    return structs.replace(
+        settled, kv_precision=kv_precision_meant(question, model), **_settled_spec(question, catalog, held)
+    )
+
+
+def settled_tuning(question: T, model: LanguageModel, catalog: Catalog) -> T:
+    """The question about tuning `model`, settled."""
+    from advisor.models.language.memory import weight_gib  # of language models alone
+
+    held = Held(model.name, weight_gib(model, model.own_precision))
+    return structs.replace(question, model=model.name, config=None, **_settled_spec(question, catalog, held))
+
+
+def language_model_of(question: LanguageQuestion) -> LanguageModel:
+    """The model by its name, or by its configuration; `UsageError` names the field."""
+    from advisor.models.language.configs import bundled_language_models, language_model_of_config
+
+    if question.config is not None:
+        return language_model_of_config(question.config)
+    name = question.model
+    try:
+        return bundled_language_models().find(name)
+    except UsageError as error:
+        error.hint = network_hint(name) or error.hint
+        raise
+
+
+def language_hint(name: str) -> Message | None:
+    """That a language model is called so, or several are; None where none is."""
+    from advisor.models.language.configs import bundled_language_models
+
+    try:
+        bundled_language_models().find(name)
+    except UsageError as error:
+        part = name.rpartition("/")[2].casefold()
+        names = [known for known in error.suggestions if part in known.casefold()]
+        if not names:
+            return None
+        return Message(
+            "{names} and others are language models: ask for {task} generation (or finetuning)",
+            names=names[:3],
+            task=FieldName("task"),
+        )
+    return Message(
+        "{network} is a language model: ask for {task} generation (or finetuning)",
+        network=name,
+        task=FieldName("task"),
+    )
+
+
+def kv_precision_meant(question: ServingQuestion, model: LanguageModel) -> KvPrecision | None:
+    """The format of keys and values that is asked for, else what the checkpoint asks of an engine
+    that reads it as it is; None where neither does."""
+    is_own = question.precision in (None, model.own_precision)
+    reads = question.engine is not LlmEngine.LLAMA_CPP  # which has files of its own
+    return question.kv_precision or (model.own_kv_precision if is_own and reads else None)
+
+
+def traffic_notes(question: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
+    """What weakens an answer about the requests of a trace or a file."""
+    if not question.input_tokens:
+        traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
+        yield from traffic.notes(question.context_tokens or model.max_context)
+
+
+def region_of(cloud: str, region: str | None) -> str | None:
+    """The region that is asked for, or the cloud's usual one; None is every region."""
+    return region or DEFAULT_REGION.get(cloud)
+
+
+def instance_named(text: str, question: SpecQuestion, catalog: Catalog) -> str:
+    """A type as the catalogue writes it. `UsageError` for one of another cloud than the one that
+    is named, or whose region is (the default cloud alone says nothing), and of several clouds."""
+    catalog.require_cloud(question.cloud)
+    if "," in text:
+        raise wrong(
+            "instance",
+            "{field} is one type here, not {text}",
+            text=text,
+            hint="`advisor compare` takes several",
+        )
+    name = catalog.name_of(text)
+    home = catalog.cloud_of(name, question.cloud)
+    if question.cloud in ("any", home):
+        return name
+    if question.cloud != DEFAULT_CLOUD or question.region is not None:
+        field = "region" if question.cloud == DEFAULT_CLOUD else "cloud"
+        raise wrong(
+            field,
+            "{name} is a type of {home}, not of {cloud}",
+            name=name,
+            home=home,
+            cloud=question.cloud,
+            hint=Message("give {cloud} {home}", cloud=FieldName("cloud"), home=home),
+        )
+    return name
+
+
+def held_of(dataset: DatasetProfile) -> Held:
+    """A data set."""
+    return Held(dataset.name, dataset.total_mib / 1024)
+
+
+def disk_fields(catalog: Catalog, cloud: str, text: str | None, held: Held) -> dict[str, Any]:
+    """The attributes `disk` or `disk_types` of a question; none where no disk is named."""
+    if not text:
+        return {}
+    if "," in text or text.lower() == OWN_DISK:
+        return {"disk_types": _disk_types(catalog, cloud, text)}
+    return {"disk": _disk_choice(catalog, cloud, text, held)}
+
+
+def _settled_spec(question: SpecQuestion, catalog: Catalog, held: Held) -> dict[str, Any]:
+    catalog.require_cloud(question.cloud)
+    return {
+        "region": region_of(question.cloud, question.region),
+        **disk_fields(catalog, question.cloud, question.disk_text, held),
+        **(question.gpu_filter or GpuFilter()).attributes(),
+        "vcpu_quota": _quota_of(question.quota, question.cloud, question.market),
+        "max_results": question.max_shown or USUAL_RESULTS,
+    }
+
+
+def _quota_of(text: str | None, cloud: str, market: Market | None) -> VcpuQuota:
+    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota. On any
+    market a family means its quota on demand and its quota of spot instances."""
+    if text is None:
+        return ()
+    if cloud not in (CLOUD, "any"):
+        raise wrong("quota", "{field} knows the quotas of {aws}, not of {cloud}", aws=CLOUD, cloud=cloud)
+    try:
+        markets = (market,) if market else (Market.ON_DEMAND, Market.SPOT)
+        return tuple(dict(pair for each in markets for pair in parse_quota(text, each)).items())
+    except UsageError as error:
+        error.field = "quota"
+        raise
+
+
+def _disk_types(catalog: Catalog, cloud: str, text: str) -> tuple[str, ...]:
+    known = {name for home in _disk_clouds(catalog, cloud) for name in catalog.disks_of(home).types}
+    names = [part.strip().lower() for part in text.split(",") if part.strip()]
+    for name in names:
+        if ":" in name:
+            raise wrong(
+                "disk",
+                "{field} {text}: among several types the advisor chooses the order",
+                text=text,
+                hint="name types alone (gp3,io2), or one disk",
+            )
+        if name not in known and name != OWN_DISK:
+            raise unknown_disk(name, {*known, OWN_DISK})
+    if not names:
+        raise wrong("disk", "{field} takes a disk (gp3:500GiB) or types to choose among (gp3,io2)")
+    return tuple(dict.fromkeys(LOCAL if name == OWN_DISK else name for name in names))
+
+
+def _disk_choice(catalog: Catalog, cloud: str, text: str, held: Held) -> DiskChoice:
+    name = text.partition(":")[0].strip().lower()
+    clouds = _disk_clouds(catalog, cloud)
+    homes = [home for home in clouds if name in catalog.disks_of(home).types] or [*clouds, "aws"]
+    try:
+        choice = catalog.disks_of(homes[0]).parse_choice(text)
+    except UsageError as error:
+        error.field = "disk"
+        raise
+    if choice.size_gib is not None and choice.size_gib < held.gib:
+        raise wrong(
+            "disk",
+            "{field} {text} cannot hold {dataset}, which has {needed:.3g}GiB",
+            text=text,
+            dataset=held.name,
+            needed=held.gib,
+            hint="name a larger size, or none",
+        )
+    return choice
+
+
+def _disk_clouds(catalog: Catalog, cloud: str) -> list[str]:
+    """The clouds asked about whose disks are known."""
+    return [name for name in catalog.disk_clouds if cloud in ("any", name)]
+
+
+def _made_in_steps(question: NetworkQuestion, facts: NetworkFacts, dataset: DatasetProfile) -> DatasetProfile:
+    """The data set, its samples the images that a diffusion network makes in so many steps."""
+    denoises = facts.library == "diffusers" and facts.sample == "step"
+    if denoises and question.task is Task.INFERENCE:
+        guidance = question.guidance
+        return structs.replace(
+            dataset,
+            sample="image",
+            steps=question.steps or USUAL_STEPS,
+            guidance=facts.name not in _GUIDED_BY_INPUT if guidance is None else guidance,
+        )
+    for field in ("steps", "guidance"):
+        if getattr(question, field) is not None:
+            raise wrong(
+                field,
+                "{field} is of inference with diffusion networks, as sdxl; {network} in "
+                "{task} makes no image in steps",
+                network=facts.name,
+                task=Message(str(question.task)),
+                hint="leave it out",
+            )
+    return dataset
+
+
+def network_of(question: NetworkQuestion, networks: NetworkTable) -> tuple[NetworkFacts, str | None]:
+    """Facts of the network at the input that is asked for; and that input, None where it is the
+    network's own. `UsageError` for an unknown network, and for an input it cannot take."""
+    try:
+        facts = networks.find(question.network)
+    except UsageError as error:
+        error.field = "model"
+        if hint := language_hint(question.network):
+            error.hint = hint
+            raise
+        known = error.hint or "see `advisor networks`"
+        own = Message(
+            "for a network of your own give {anchor} FILE that was measured, or {model} file.py:build",
+            anchor=FieldName("anchor"),
+            model=FieldName("model"),
+        )
+        # "did you mean googlenet?" ends its sentence.
+        error.hint = (
+            Message("{known} Otherwise, {own}", known=known, own=own)
+            if error.suggestions
+            else Message("{known}; {own}", known=known, own=own)
+        )
+        raise
+    sample_input = parse_input(question.input, facts) if question.input else None
+    if sample_input in (None, facts.input):
+        return facts, None
+    if is_own(question.network):
+        raise wrong(
+            "input",
+            "{network} says itself what it takes ({own})",
+            network=question.network,
+            own=facts.input,
+            hint=Message("leave out {field}", field=FieldName("input")),
+        )
+    return networks.find(question.network, sample_input), sample_input
+
+
+def parse_input(text: str, facts: NetworkFacts) -> str:
+    """'384' -> '3x384x384' or 'seq:384', as the network takes; '3x384x384' stays as it is.
+
+    Raises `UsageError` for what the network cannot take.
+    """
+    wanted = text.strip().lower().removesuffix("px")
+    if facts.data is DataKind.TOKENS:
+        match = _TOKENS.fullmatch(wanted)
+        if not match or not int(match.group(1)):
+            raise wrong(
+                "input",
+                "{network} takes tokens: {field} seq:384, not '{text}'",
+                network=facts.name,
+                text=text,
+            )
+        return f"seq:{int(match.group(1))}"
+    sizes = [int(size) for size in wanted.split("x")] if _SHAPE.fullmatch(wanted) else []
+    if not sizes or min(sizes) < 1:
+        raise wrong(
+            "input",
+            "'{text}' is no input of {network}",
+            text=text,
+            network=facts.name,
+            hint=Message("write it like its own, {own}", own=facts.input),
+        )
+    own = facts.input_shape
+    if facts.data is DataKind.IMAGE and len(sizes) < len(own):  # square, or height x width
+        sizes = [own[0], *(2 * sizes if len(sizes) == 1 else sizes)]
+    if len(sizes) != len(own) or (len(own) > 1 and sizes[0] != own[0]):
+        raise wrong(
+            "input",
+            "{network} takes {own}, and '{text}' has another number of sizes, or of channels",
+            network=facts.name,
+            own=facts.input,
+            text=text,
+        )
+    if math.prod(sizes) > _MOST_VALUES:
+        raise wrong("input", "{field} {text} is more than a GPU can hold", text=text, hint="ask for less")
+    return "x".join(map(str, sizes))
+
+
+def _refuse_length(epochs: float | None, dataset: DatasetProfile) -> None:
+    if epochs is None:
+        return
+    if not dataset.is_read:
+        raise wrong(
+            "epochs",
+            "{field} goes through a data set, and requests are none",
+            hint=Message(
+                "say how many with {samples}, or name a {dataset}",
+                samples=FieldName("samples"),
+                dataset=FieldName("dataset"),
+            ),
+        )
+    if not math.isfinite(epochs * dataset.samples):
+        raise wrong(
+            "epochs",
+            "{field} {epochs:g} of {dataset} is more than can be counted",
+            epochs=epochs,
+            dataset=dataset.name,
+        )
+    if epochs * dataset.samples < 1:
+        raise wrong(
+            "epochs",
+            "{field} {epochs:g} of {dataset} is less than one of its {samples:,} samples",
+            epochs=epochs,
+            dataset=dataset.name,
+            samples=dataset.samples,
+            hint="run at least one",
+        )

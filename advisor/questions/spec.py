@@ -1,0 +1,220 @@
+"""What every question says of the spec: where it is rented, what it has, and what it may cost."""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import partial
+from typing import Any
+
+from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
+from advisor.domain.price_age import PriceSpread
+from advisor.domain.words import ANY_MARKET
+from advisor.questions.fields import Choice, Flag, Parsed, Text
+from advisor.questions.numbers import Number, Probability
+from advisor.questions.question import Question, ask
+from advisor.questions.values import (
+    GpuFilter,
+    format_ram,
+    format_vcpus,
+    parse_gpus,
+    parse_price_kinds,
+    parse_ram,
+    parse_vcpus,
+)
+
+MOST_COUNT = 1000
+MOST_RESULTS = 1000
+USUAL_RESULTS = 10
+
+# The headings that `--help` lists fields under.
+WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
+TARGET, HARDWARE = "Targets and limits", "Hardware"
+ANSWER, SOURCES = "Answer", "Predictor and prices"
+_place, _hardware = partial(ask, section=PLACE), partial(ask, section=HARDWARE)
+
+# What several questions have that share nothing else.
+GPUS = Parsed(parse_gpus, str, "NAMES|SIZE..|ccX.Y..", joins=True)
+CLOUD: Any = _place(
+    "Cloud to search: aws, gcp, azure, alibaba, oci, lambda, runpod, nebius, verda, hyperstack, "
+    "jarvislabs, digitalocean, vultr, vast, ovh, scaleway, civo, paperspace, leafcloud and "
+    "infomaniak (in EUR), the name of an import, or any.",
+    Text("CLOUD"),
+    default="aws",
+)
+REGION: Any = _place(
+    "Region to search.", Text("REGION"), default=None, usual="us-east-1 for aws, else all regions"
+)
+MARKET: Any = _place(
+    "How you pay: on demand, spot, or a 1- or 3-year commitment.",
+    Choice("market", Market),
+    default=Market.ON_DEMAND,
+)
+RANKED_MARKET: Any = _place(
+    "How you pay: on demand, spot, a 1- or 3-year commitment, or any of them.",
+    Choice("market", (*Market, ANY_MARKET), every=ANY_MARKET),
+    default=Market.ON_DEMAND,
+)
+GPU: Any = _hardware(
+    "GPUs to consider: names (T4,L4), memory (24GiB..) or compute capability (cc8.0..).",
+    GPUS,
+    default=None,
+    usual="any",
+)
+VCPUS: Any = _hardware(
+    "vCPUs of the instance: 4..16, 8 or 8.. (at least 8).",
+    Parsed(parse_vcpus, format_vcpus, "LEAST..MOST", or_number=True),
+    default=None,
+    value=ANY,
+    usual="any",
+)
+MEMORY: Any = _hardware(
+    "RAM of the instance: 32GiB..64GiB or 32GiB.. (at least 32 GiB).",
+    Parsed(parse_ram, format_ram, "LEAST..MOST"),
+    name="memory",
+    default=None,
+    value=ANY,
+    usual="any",
+)
+EXPLAIN: Any = ask(
+    "Show what limits the rate, what more of each resource adds, and how far this is from anything measured.",
+    Flag(),
+    section=ANSWER,
+    default=False,
+    in_document=False,
+)
+CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), default=None, where="http")
+MAX_HOURS: Any = ask(
+    "Longest run in hours; must hold at the confidence.", Number(metavar="HOURS"), section=RUN, default=None
+)
+MAX_COST: Any = ask(
+    "Most that the run may cost in USD, disk included; must hold at the confidence.",
+    Number(metavar="USD"),
+    section=RUN,
+    name="max_cost",
+    default=None,
+)
+MAX_COUNT: Any = _hardware(
+    "Most identical instances that share the work, each with its own disk.",
+    Number(whole=True, most=MOST_COUNT),
+    default=1,
+)
+
+# Attributes of the fields of a place, and of those of a recommendation.
+OF_PLACE = ("disk_text", "cloud", "region", "market")
+OF_HARDWARE = (
+    *("price_kinds", "gpu_filter", "vcpus", "memory_mib", "max_usd_per_hour", "quota", "max_gpus"),
+    *("max_shown", "horizon_hours", "explain_rejected", "strict", "allow_extrapolation"),
+)
+
+
+class SpecQuestion(Question):
+    """The part of a question that is the same for every task.
+
+    What users write in words of the catalogue stands in an attribute of its own, and what it comes
+    to (`advisor.questions.settled`) beside it: `disk_text` and `disk` or `disk_types`, `gpu_filter`
+    and the four after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`.
+
+    `confidence` is the probability with which bounds must hold. `region` None is every region, once
+    the usual one of the cloud is filled in: each type is then taken where it is cheapest; `market`
+    None is every market. Instances count whose price is of `price_kinds` (empty: all), and with
+    `listed_on` only what is listed and not old on that day, disks too, and with `price_spread` only
+    what is so sure, which the decision asks itself; with `fresh_on` only those whose price is not
+    old then. `disk` without a size is sized for what it must hold; `disk_types` leaves these to
+    choose among. `max_gpus` is how many GPUs of an instance are used at most (None: all of them).
+    `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still
+    be used; what it does not name is not limited. `horizon_hours` is how long the spec is to be
+    paid for: it decides whether a verifying trial pays, and never what is recommended.
+    """
+
+    confidence: float = ask(
+        "Probability with which the lower bound must hold: at 0.9 it is the p10.",
+        Probability(),
+        section=TARGET,
+        default=0.9,
+    )
+    cloud: str = CLOUD
+    region: str | None = REGION
+    market: Market | None = MARKET
+    price_kinds: tuple[str, ...] = _place(
+        "Prices of instances to rank by: list (what the seller lists), observed (seen on the market), "
+        "estimated.",
+        Parsed(parse_price_kinds, ",".join, "KIND[,KIND]"),
+        name="price_kind",
+        default=None,
+        value=(),
+        usual="all of them, where no estimate wins by its error",
+    )
+    listed_on: date | None = None
+    fresh_on: date | None = None
+    price_spread: PriceSpread | None = None
+    gpu_filter: GpuFilter | None = GPU._replace(name="gpu", in_document=False)
+    gpus: tuple[str, ...] = ()
+    min_gpu_memory_mib: float | None = None
+    max_gpu_memory_mib: float | None = None
+    compute_capability: Range = ANY
+    vcpus: Range = VCPUS
+    memory_mib: Range = MEMORY
+    max_usd_per_hour: float | None = ask(
+        "Highest price in USD per hour, disk included.",
+        Number(metavar="USD"),
+        section=TARGET,
+        name="max_price",
+        default=None,
+    )
+    quota: str | None = _hardware(
+        "vCPUs that your AWS quotas still allow, by family: G=8,P=0, or by code: L-DB2E81BA=8.",
+        Text("FAMILY=VCPUS,.."),
+        default=None,
+        usual="no limit",
+        in_document=False,
+    )
+    vcpu_quota: tuple[tuple[str, float], ...] = ()
+    disk_text: str | None = _hardware(
+        "The disk: one order such as gp3:500GiB:6000iops:250MiB/s, or types to choose from: gp3,io2 or "
+        "local.",
+        Text("TYPE[:SIZE..]|TYPE,TYPE.."),
+        name="disk",
+        default=None,
+        usual="chosen by the advisor",
+        in_document=False,
+    )
+    disk: DiskChoice | None = None
+    disk_types: tuple[str, ...] = ()
+    max_gpus: int | None = _hardware(
+        "Most GPUs of one instance to use.", Number(whole=True), default=None, usual="all"
+    )
+    horizon_hours: float = ask(
+        "Hours you will use the instance; decides whether a verifying trial pays for itself.",
+        Number(metavar="HOURS"),
+        section=ANSWER,
+        default=HOURS_PER_MONTH,
+    )
+    max_shown: int | None = ask(
+        "Number of specs to list, the recommended one among them.",
+        Number(whole=True, client_most=MOST_RESULTS),
+        "10; a table on a terminal shows 4",
+        section=ANSWER,
+        name="max_results",
+        default=None,
+        in_document=False,
+    )
+    max_results: int = USUAL_RESULTS
+    allow_extrapolation: bool = ask(
+        "Answer even where no calibrated interval exists.", Flag(), section=ANSWER, default=False
+    )
+    explain_rejected: bool = ask(
+        "List every rejected type with its reason, not the nearest ten alone.",
+        Flag(),
+        section=ANSWER,
+        default=False,
+        in_document=False,
+    )
+    strict: bool = ask(
+        "Leave out instances whose price is older than its source keeps (`advisor catalog sources`: "
+        "lists of AWS 730 days, of other large clouds 365, of neo-clouds 30; spot 90); exit 5 if "
+        "only such answer.",
+        Flag(),
+        section=ANSWER,
+        default=False,
+        in_document=False,
+    )
