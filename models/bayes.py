@@ -147,7 +147,7 @@ class Gaussian(Struct, frozen=True):
         close: float | None = None,
         most_updates: int = 3,
     ) -> Gaussian:
-        """As `updated`, in rounds that each weigh rows by how far the last one left them off.
+        """Updated in rounds that each weigh rows by how far the last one left them off.
 
         With `close`, a round starts at the one before, and the last is the one that moves no parameter
         further.

@@ -102,7 +102,7 @@ def _text_of(whole: ConfigValues) -> tuple[ConfigValues, str]:
 
 
 def _name(whole: ConfigValues, file: Path) -> str:
-    """As its checkpoint is called, without the folders of whoever saved it."""
+    """The name of its checkpoint, without the folders of whoever saved it."""
     folder = str(file.absolute().parent if file.name == "config.json" else file.with_suffix(""))
     for text in (whole.text("_name_or_path"), folder):
         parts = [part for part in text.replace("\\", "/").split("/") if part.strip(".")]

@@ -281,7 +281,7 @@ def _joined(
 
 
 def _stacked(pairs: Sequence[tuple[Shift, Shift]], count: int) -> Floats:
-    """As `Spread.shifts` has them."""
+    """Moves in the layout of `Spread.shifts`."""
     many = len(pairs)
     shifts = np.zeros((len(STAGES), 1 + 2 * many, count))
     for at, (down, up) in enumerate(pairs, 1):

@@ -43,29 +43,6 @@ def p90_percent(log_residuals: Floats) -> float:
     return float(np.quantile(percent_errors(log_residuals), 0.9))
 
 
-def summary(groups: Mapping[str, Floats]) -> dict[str, float]:
-    """Mean and median percentage error with every group (GPU, family) counting alike."""
-    means = [mean_percent(values) for values in groups.values()]
-    rows = np.concatenate(list(groups.values()))
-    return {
-        "groups": len(means),
-        "rows": len(rows),
-        "mean_percent": round(float(np.mean(means)), 1),
-        "median_percent": round(median_percent(rows), 1),
-        "worst_group_percent": round(max(means), 1),
-    }
-
-
-def summary_of(log_residuals: Floats) -> dict[str, float]:
-    """How many rows there are, and their mean, median and ninth decile of errors in per cent."""
-    return {
-        "rows": len(log_residuals),
-        "mean_percent": round(mean_percent(log_residuals), 1),
-        "median_percent": round(median_percent(log_residuals), 1),
-        "p90_percent": round(p90_percent(log_residuals), 1),
-    }
-
-
 class TakenSteps(Struct, frozen=True, kw_only=True):
     """What a fit took of GPUs: how far each step's rate was off what was predicted without it (log
     measured over predicted, shape (n,)), and which contradict the others, or the model.

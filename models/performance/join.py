@@ -44,7 +44,7 @@ def logs_by_stage(rates: Floats) -> Floats:
 
 
 def smooth_log_minimum(logs: Floats, gamma: float | Floats) -> tuple[Floats, Floats]:
-    """The same of logarithms (stages, ...), as a logarithm; weights (stages, ...)."""
+    """The smooth minimum of logarithms (stages, ...), as a logarithm; weights (stages, ...)."""
     # In logarithms: NumPy's power takes several times as long as exp and log together.
     lowest = logs.min(axis=0)
     powers = np.exp(gamma * (lowest - logs))

@@ -146,7 +146,7 @@ class ResourceTable(Struct, frozen=True):
 
     @classmethod
     def of(cls, resources: Sequence[Resources]) -> ResourceTable:
-        """The same machines in columns, in their order."""
+        """Machines in columns, in their order."""
         # Each machine stands there once for every batch size: the same record.
         each = {id(resource): resource for resource in resources}
         place = {key: at for at, key in enumerate(each)}
@@ -195,7 +195,7 @@ class DiskTable(Columns, frozen=True):
 
     @classmethod
     def of(cls, disks: Sequence[DiskRate]) -> DiskTable:
-        """The same disks in columns, in their order."""
+        """Disks in columns, in their order."""
         numbers = np.array([_disk_numbers(entry) for entry in disks], dtype=float)
         return cls(*numbers.reshape(-1, len(cls.__struct_fields__)).T)
 

@@ -13,7 +13,7 @@ from advisor.domain import CacheState, Gpu, Prediction, Resources, ScalingObserv
 from advisor.errors import UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance import memory
-from advisor.models.performance.estimates import Estimates, StageErrors, spread_of
+from advisor.models.performance.estimates import StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
 from advisor.models.performance.networks import NetworkTable
@@ -69,38 +69,11 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
         Raises as `predict` does.
         """
-        loads, which = _loads(requests, cache)
-        machines = [resources for _, resources in requests]
-        return self._prepared(loads, which, ResourceTable.of(machines), confidence, machines)
-
-    def prepare_each(self, requests: Sequence[Request], *, confidences: Sequence[float]) -> PreparedRows:
-        """n requests at each of several confidences, bounds alone: row k * n + i is the i-th
-        request at the k-th confidence."""
-        return stacked([self.prepare(requests, confidence=each) for each in confidences])
-
-    def predict_columns(
-        self, workload: Workload, machines: ResourceTable, *, confidence: float = 0.9
-    ) -> Estimates:
-        """What `predict` tells of one workload on each machine, as columns: fast, in NumPy alone.
-
-        Raises as `predict` does.
-        """
-        loads = [_load(workload, on_gpu) for on_gpu in (False, True)]
-        which = (machines.gpu >= 0).astype(np.intp)
-        return self._prepared(loads, which, machines, confidence).estimates()
-
-    def _prepared(
-        self,
-        loads: Sequence[Load],
-        which: Integers,
-        machines: ResourceTable,
-        confidence: float,
-        resources: Sequence[Resources] = (),
-    ) -> PreparedRows:
-        """`machines` under `loads[which]`; `resources` are the same machines where words about them
-        will be asked for."""
         if not 0.5 <= confidence < 1:
             raise UsageError("confidence must lie between 0.5 and 1, not {confidence}", confidence=confidence)
+        loads, which = _loads(requests, cache)
+        resources = [machine for _, machine in requests]
+        machines = ResourceTable.of(resources)
         columns = columns_of(loads, which, machines, self.table)
         if self.pipeline.other_cpus:
             columns = replace(columns, cpu=self.pipeline.other_cpu(machines))
@@ -136,6 +109,11 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
                 Wording(self.pipeline),
             ),
         )
+
+    def prepare_each(self, requests: Sequence[Request], *, confidences: Sequence[float]) -> PreparedRows:
+        """n requests at each of several confidences, bounds alone: row k * n + i is the i-th
+        request at the k-th confidence."""
+        return stacked([self.prepare(requests, confidence=each) for each in confidences])
 
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9

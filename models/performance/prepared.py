@@ -92,7 +92,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return estimates(self.columns, self.rates, self.spread, self.pipeline)
 
     def predictions(self) -> list[Prediction]:
-        """The same as records, with their words."""
+        """Each row's prediction as a record, with its words."""
         return self._worded(range(len(self.rates)), self.estimates())
 
     def beside(self, other: PreparedRows) -> PreparedRows:

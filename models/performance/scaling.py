@@ -77,7 +77,7 @@ class Scaling(Struct, frozen=True):
         law: NodeLaw,
         confidence: float,
     ) -> Scaling:
-        """The same on each of several nodes, whose GPUs alone take `step_seconds` a step."""
+        """The scaling on each of several nodes, whose GPUs alone take `step_seconds` a step."""
         kept = law.efficiency(step_seconds, gradient_bytes, nodes * self.gpus, gbit_per_second, confidence)
         own = self.widths
         return replace(
@@ -106,7 +106,7 @@ class Scaling(Struct, frozen=True):
         return replace(self, efficiency=efficiency, beyond_pace=True)
 
     def given(self, rows: Sequence[ScalingObservation], gpu: Gpu, confidence: float) -> Scaling:
-        """The same with what was measured of such GPUs of one node: a Gaussian over the logarithm
+        """The scaling with what was measured of such GPUs of one node: a Gaussian over the logarithm
         of the efficiency, which the bounds describe before."""
         z = max(gaussian_multiplier(confidence), _LEAST_Z)
         weight = (max(self.widths.lower, STEP_SIGMA * z) / z) ** -2

@@ -69,7 +69,7 @@ def read_step_times(path: Path) -> StepTimes:
 
 
 def read_cpu_step_times(path: Path) -> CpuStepTimes:
-    """The same of CPUs."""
+    """The CPU step times of a file; raises as `read_step_times` does."""
     return _decoded(_loaded(path), path, CPU_SCHEMA, _cpu_step_times)
 
 

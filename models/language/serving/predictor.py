@@ -195,7 +195,7 @@ class ServingPredictor(Gaussian, frozen=True):
         return self._conditioned(values, np.array(sigmas))
 
     def conditioned_on(self, values: Sequence[MeasuredValue]) -> ServingPredictor:
-        """The same for values of rows, as if one user had measured them."""
+        """The predictor once values of rows are known, as if one user had measured them."""
         own = [
             value._replace(
                 setting=value.setting._replace(

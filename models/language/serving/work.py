@@ -148,7 +148,7 @@ def work_of(deployments: Sequence[Deployment]) -> Work:
 
 
 def _kv_bytes(deployment: Deployment) -> float:
-    """Of one token, in the cache of one GPU."""
+    """Bytes of one token in the cache of one GPU."""
     return kv_bytes_per_token(
         deployment.model, KvPrecision(deployment.kv_precision), deployment.tensor_parallel
     )

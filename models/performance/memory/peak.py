@@ -78,7 +78,7 @@ class PeakModel(Struct, frozen=True, kw_only=True):
         return float(np.interp(margin, self.errors, ranks, left=least, right=1 - least))
 
     def widened(self, factor: float) -> PeakModel:
-        """The same with errors `factor` times as large: for what it was not calibrated on."""
+        """The model with errors `factor` times as large: for what it was not calibrated on."""
         return replace(self, errors=tuple(factor * entry for entry in self.errors))
 
 
@@ -146,7 +146,7 @@ class OnGpu(Struct, frozen=True, kw_only=True):
 
 
 class WhatIf(Struct, frozen=True, kw_only=True):
-    """The same step with one thing changed."""
+    """The step that was asked for, with one thing changed."""
 
     change: str
     peak: GpuPeak
@@ -189,7 +189,7 @@ def gpu_peak(profile: MemoryProfile, conditions: Conditions, confidence: float =
 
 
 def _training_peak(profile: MemoryProfile, conditions: Conditions, confidence: float) -> GpuPeak | None:
-    """Of a whole training step, which is known better: what keeps less needs no more. None for
+    """The peak of a whole training step, which is known better: what keeps less needs no more. None for
     such a step itself, and where it is not known."""
     training = conditions.task is Task.TRAINING
     plain = replace(

@@ -163,7 +163,7 @@ def has_memory(name: str) -> bool:
 
 @lru_cache(maxsize=256)
 def bundled_profile(name: str, size: str | None = None) -> MemoryProfile:
-    """Of a network of the table at its usual input, or at another such as `3x384x384`.
+    """The profile of a network of the table at its usual input, or at another such as `3x384x384`.
 
     At an input that was not replayed a row takes what so many more rows of the nearest one do.
     Raises `UsageError` for an unknown name, and for an input that the network does not take.

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from advisor.domain import Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import load_model, paced_gpu
-from advisor.models.performance.machines import DiskTable, ResourceTable
+from advisor.models.performance.machines import DiskTable
 
 pytestmark = pytest.mark.vector
 
@@ -57,9 +57,9 @@ ANY = Resources(vcpus=8, physical_cores=4, memory_mib=32768, disk=DiskRate(type=
 
 @given(workloads, st.lists(machines, min_size=1, max_size=6), st.sampled_from((0.5, 0.9, 0.95)))
 def test_columns_and_single_predictions_agree(workload, asked, confidence):
-    """Every number of `predict_columns` is the one that `predict` tells of that machine alone."""
+    """Every number of a machine among others is the one that `predict` tells of it alone."""
     model = load_model()
-    found = model.predict_columns(workload, ResourceTable.of(asked), confidence=confidence)
+    found = model.prepare([(workload, one) for one in asked], confidence=confidence).estimates()
     for place, one in enumerate(asked):
         alone = model.predict([(workload, one)], confidence=confidence)[0]
         numbers = (found.lower[place], found.median[place], found.upper[place])
@@ -83,11 +83,6 @@ def test_mixed_workloads_come_back_in_their_order():
     assert together == pytest.approx([model.predict([one])[0].median for one in requests])
 
 
-def test_no_machines_give_empty_columns():
-    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=8)
-    assert len(load_model().predict_columns(workload, ResourceTable.of([])).median) == 0
-
-
 def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
     """A data sheet of an unheard-of vendor gets a wide interval and says so, not a refusal."""
     strange = Gpu(
@@ -105,7 +100,7 @@ def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
         for gpu in (strange, paced_gpu("A100-SXM4-40GB"))
     ]
     model = load_model()
-    found = model.predict_columns(workload, ResourceTable.of(table))
+    found = model.prepare([(workload, machine) for machine in table]).estimates()
     widths = np.log(found.upper / found.lower)
     assert widths[0] > widths[1]
     (rate,) = model.predict([(workload, table[0])])
@@ -144,11 +139,10 @@ def test_predicting_in_columns_imports_no_scikit_learn_scipy_or_pandas():
         "import sys, numpy as np\n"
         "from advisor.domain import *\n"
         "from advisor.models.performance import load_model, paced_gpu\n"
-        "from advisor.models.performance.machines import ResourceTable\n"
         "one = Resources(vcpus=8, physical_cores=4, memory_mib=32768,\n"
         "                disk=DiskRate(type='any'), gpu=paced_gpu('T4'))\n"
         "work = Workload(network='resnet50', task=Task.TRAINING, batch_size=32)\n"
-        "load_model().predict_columns(work, ResourceTable.of([one] * 3))\n"
+        "load_model().prepare([(work, one)] * 3).estimates()\n"
         "print([m for m in ('sklearn', 'scipy', 'pandas', 'torch') if m in sys.modules])\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -16,8 +16,8 @@ from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.budget import parse_budget
 from advisor.store.measurements import open_store
 from advisor.sweeps.planning.repeating import merged
-from tests.models.performance.surface.test_surface import grid
 from tests.models.performance.synthetic import measure, measurement, true_parameters
+from tests.models.performance.test_surface import grid
 
 # Trials of one batch do not know each other's endings.
 _ONE_BATCH = 8
