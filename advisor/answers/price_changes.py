@@ -158,12 +158,12 @@ def _cost(catalog: Catalog, key: Key, spec: Mapping[str, Any], day: date) -> _Co
             prices.append(disks.regional_prices(order).get(key.region))
     except UsageError:  # a cloud, a type or a disk that this state does not know
         return None
-    known = [one for one in prices if one is not None]
+    known = [cost for cost in prices if cost is not None]
     if price is None or len(known) < len(prices):
         return None
     return _Cost(
-        key.machines * sum(one.usd_per_hour for one in known),
-        key.machines * sum(aged(one, day).high_usd_per_hour for one in known),
+        key.machines * sum(cost.usd_per_hour for cost in known),
+        key.machines * sum(aged(cost, day).high_usd_per_hour for cost in known),
         price,
     )
 

@@ -40,7 +40,7 @@ def why_not_believed(usd: float, known: Catalog, cloud: str, name: str, region: 
     price = _listed(known, cloud, name, region, market)
     first = _listed(known.shipped, cloud, name, region, market)
     if price and first and 1 / FACTOR <= price.usd_per_hour / first.usd_per_hour <= FACTOR:
-        price = max(price, first, key=lambda one: abs(math.log(usd / one.usd_per_hour)))
+        price = max(price, first, key=lambda known_price: abs(math.log(usd / known_price.usd_per_hour)))
     least, most, allowed = 1 / FACTOR, FACTOR, f"more than a factor of {FACTOR:g}"
     if price is None and market is not Market.ON_DEMAND:
         least, most = _SHARES.get(market, _COMMITTED)
@@ -72,8 +72,8 @@ def _nearest(known: Catalog, cloud: str, name: str, region: str) -> Price | None
     return priced[alike] if alike else None
 
 
-def _same_start(one: str, other: str) -> int:
-    return next((at for at, (x, y) in enumerate(zip(one, other, strict=False)) if x != y), len(one))
+def _same_start(first: str, other: str) -> int:
+    return next((at for at, (x, y) in enumerate(zip(first, other, strict=False)) if x != y), len(first))
 
 
 def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:

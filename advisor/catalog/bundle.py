@@ -47,8 +47,8 @@ class StoredPrices(Struct, frozen=True):
 
     def without(self, gone: Iterable[tuple[str, str]]) -> StoredPrices:
         """A copy without prices of these pairs of a type and a region."""
-        rows = {name: at for at, name in enumerate(self.types)}
-        columns = {name: at for at, name in enumerate(self.regions)}
+        rows = {name: row for row, name in enumerate(self.types)}
+        columns = {name: column for column, name in enumerate(self.regions)}
         position = self.position.copy()
         for name, region in gone:
             if name in rows and region in columns:
@@ -70,7 +70,7 @@ class StoredPrices(Struct, frozen=True):
         }
         line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
         line = line.rjust(-(-len(line) // _ALIGNMENT) * _ALIGNMENT)
-        return zlib.compress(line + b"".join(one.tobytes() for one in arrays.values()), 9)
+        return zlib.compress(line + b"".join(array.tobytes() for array in arrays.values()), 9)
 
 
 def stored_prices(market: str, cells: Cells) -> StoredPrices:
@@ -79,9 +79,9 @@ def stored_prices(market: str, cells: Cells) -> StoredPrices:
     regions = sorted({region for row in cells.values() for region in row})
     bases = sorted({basis for row in cells.values() for _, basis in row.values()})
     distinct = sorted({price for row in cells.values() for price, _ in row.values()})
-    price_at = {price: at for at, price in enumerate(distinct, 1)}
-    basis_at = {basis: at for at, basis in enumerate(bases)}
-    column_of = {region: at for at, region in enumerate(regions)}
+    price_at = {price: index for index, price in enumerate(distinct, 1)}
+    basis_at = {basis: index for index, basis in enumerate(bases)}
+    column_of = {region: column for column, region in enumerate(regions)}
     position = np.zeros((len(types), len(regions)), _smallest(len(distinct) + 1))
     basis = np.zeros((len(types), len(regions)), _smallest(len(bases)))
     for row, name in enumerate(types):

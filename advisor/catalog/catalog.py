@@ -317,7 +317,7 @@ class Catalog:
                 for name, rate in self.currencies.items()
             }
             twin = Catalog(self.bundles, unit, self.overlays)
-            places = [one for name in clouds for one in twin._clouds[name].matching(query)]
+            places = [place for name in clouds for place in twin._clouds[name].matching(query)]
             found[currency] = [place.offer() for place in sorted(places, key=by_price)]
         return found
 
@@ -374,7 +374,7 @@ class Catalog:
             origins = read_origins(bundle)
             # The same for all clouds of a bundle, and read when the first price is.
             bases = cache(partial(read_bases, bundle, origins, self.currencies))
-            for name in sorted(bundle.manifest["clouds"], key=lambda one: one != DEFAULT_CLOUD):
+            for name in sorted(bundle.manifest["clouds"], key=lambda cloud: cloud != DEFAULT_CLOUD):
                 clouds[name] = Cloud(
                     *(name, bundle, origins, self.currencies, self.capability_of),
                     *(self._assumed.get(name, {}), bases, self.overlays.get(name, NO_OVERLAY)),
@@ -436,7 +436,9 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
     """Without a price (`no_price`) where the region (or any) offers them, without facts
     (`facts_missing`), or closed to orders (`not_offered`)."""
     lacking = {
-        (cloud.name, name): one.missing for cloud in clouds for name, one in cloud.incomplete(query).items()
+        (cloud.name, name): partial.missing
+        for cloud in clouds
+        for name, partial in cloud.incomplete(query).items()
     }
     rejected = [
         Rejected(
@@ -452,7 +454,7 @@ def unpriced(clouds: Sequence[Cloud], query: OfferQuery) -> list[Rejected]:
         for cloud in clouds
         for name, closed in cloud.unpriced_closed(query)
     ]
-    named = {(one.cloud, one.instance_type) for one in rejected}
+    named = {(known.cloud, known.instance_type) for known in rejected}
     market = str(query.market or "instance")
     detail = Message("no {market} price anywhere is known", market=market)
     if query.region:

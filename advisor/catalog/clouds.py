@@ -231,13 +231,13 @@ class Cloud:
             if name in lacking or not (plain or self._fits(name, query)):
                 continue
             cells.sort(key=_by_price_and_region)
-            rest = [one for one in cells if self.closed(name, one[1], market) is None] or cells[:1]
+            rest = [cell for cell in cells if self.closed(name, cell[1], market) is None] or cells[:1]
             while rest:
                 (usd, region, table, row, column), *rest = rest
                 yield Place(usd, self.name, region, name, market, self, table, row, column)
                 if rest:
                     beaten = self.with_dearer_disks(region)
-                    rest = [one for one in rest if one[1] not in beaten]
+                    rest = [cell for cell in rest if cell[1] not in beaten]
 
     def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
@@ -255,7 +255,7 @@ class Cloud:
     def lacking(self, query: OfferQuery) -> Iterator[tuple[Place, PartialType]]:
         """Of `places`, those of types that lack facts and may be what the query looks for."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
-        asked = {name: one for name, one in partial.items() if self._may_fit(one, query)}
+        asked = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
         if asked:
             for place in self.places(replace(query, instances=tuple(asked))):
                 yield place, asked[place.instance_type]
@@ -264,7 +264,7 @@ class Cloud:
         """Priced types that lack facts and may be what the query looks for, by name."""
         priced = self.lowest_prices(query, self._lacking)
         partial = {name: self.instances.partial(name) for name in priced}
-        return {name: one for name, one in partial.items() if self._may_fit(one, query)}
+        return {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
 
     def unpriced(self, query: OfferQuery) -> list[str]:
         """Types that match, are offered where it is asked, and have no price there."""
@@ -293,9 +293,9 @@ class Cloud:
 
     def closed(self, name: str, region: str, market: str) -> NotOrderable | None:
         """Why a type cannot be ordered in a region and on a market; None where it can."""
-        for one in self.closures(name):
-            if one.holds(region, market) and not self._told_since(one, name, region):
-                return one
+        for closure in self.closures(name):
+            if closure.holds(region, market) and not self._told_since(closure, name, region):
+                return closure
         if region in self.instances.regions_of(name):
             return None
         return NotOrderable(cloud=self.name, status="elsewhere")
@@ -309,11 +309,12 @@ class Cloud:
         """Types that match, cannot be ordered where it is asked, and have no price there."""
         market = str(query.market or Market.ON_DEMAND)
         found = [
-            (name, one)
+            (name, closure)
             for name, told in self._closed.items()
             if name in self.instances and self._fits(name, query)
-            for one in told
-            if one.holds(query.region or "", market) and (one.region or self._offers(name, query.region))
+            for closure in told
+            if closure.holds(query.region or "", market)
+            and (closure.region or self._offers(name, query.region))
         ]
         priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in found])
         return [pair for pair in dict(found).items() if pair[0] not in priced]
@@ -364,8 +365,10 @@ class Cloud:
                 continue
             if path not in self._tables:
                 stored = self._files.prices(path)
-                self._tables[path] = [PriceTable(self._overlay.beneath(one), self._bases()) for one in stored]
-            yield from (one for one in self._tables[path] if market in (None, one.market))
+                self._tables[path] = [
+                    PriceTable(self._overlay.beneath(table), self._bases()) for table in stored
+                ]
+            yield from (table for table in self._tables[path] if market in (None, table.market))
 
 
 class CpuOnly(NamedTuple):
@@ -423,7 +426,7 @@ def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
     """The error of a cloud that is not known: the one that is called so, too, or is written near,
     else all of them."""
     plain = _WRITING.sub("", name.lower())
-    near = [one for one in clouds if plain in (one, *_ALSO_CALLED.get(one, "").split())]
+    near = [cloud for cloud in clouds if plain in (cloud, *_ALSO_CALLED.get(cloud, "").split())]
     error = unknown_name("cloud", name, clouds, field="cloud")
     error.suggestions = tuple(near) or error.suggestions
     hint = Message("it has: {clouds}; any means all of them", clouds=tuple(clouds))
@@ -441,7 +444,7 @@ def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -
     if any(is_gpu(sheet, name) for sheet in sheets):
         return
     sold = frozenset().union(*(cloud.instances.gpu_names for cloud in clouds))
-    if not any(is_gpu(one, name) for one in sold):
+    if not any(is_gpu(gpu, name) for gpu in sold):
         raise unknown_name("GPU", name, {*sold, *sheets}, field="gpu")
 
 

@@ -231,7 +231,7 @@ def undominated(disks: Iterable[Disk]) -> list[Disk]:
     """
     kept: list[Disk] = []
     may_end: set[str] = set()
-    for disk in sorted(disks, key=lambda one: (one.usd_per_hour, one.rate.type)):
+    for disk in sorted(disks, key=lambda offered: (offered.usd_per_hour, offered.rate.type)):
         equalled = any(_at_least(other.rate, disk.rate) for other in kept)
         if not equalled or (_grows(disk) and disk.rate.type in may_end):
             kept.append(disk)

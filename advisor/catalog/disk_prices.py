@@ -111,7 +111,7 @@ class RegionsByPrice:
                 if (kind, parts.tiers) not in places:
                     places[kind, parts.tiers] = slice(width, width + len(parts.usd))
                     width += len(parts.usd)
-        self._row = {region: at for at, region in enumerate(prices)}
+        self._row = {region: row for row, region in enumerate(prices)}
         # The last row is of a region that sells none.
         self._usd = np.full((len(prices) + 1, width), np.inf)
         self._listed = np.zeros((len(prices) + 1, width), dtype=bool)

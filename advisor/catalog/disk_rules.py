@@ -201,8 +201,8 @@ def rule_from(row: Mapping[str, str], sizes: Sequence[Mapping[str, str]] = ()) -
         for name in DiskRule.__struct_fields__
         if name != "sizes"
     }
-    sold = (DiskSize(**{n: _number(one[n]) for n in DiskSize.__struct_fields__}) for one in sizes)  # type: ignore[arg-type]
-    return DiskRule(**values, sizes=tuple(sorted(sold, key=lambda one: one.gib)))  # type: ignore[arg-type]
+    sold = (DiskSize(**{n: _number(size[n]) for n in DiskSize.__struct_fields__}) for size in sizes)  # type: ignore[arg-type]
+    return DiskRule(**values, sizes=tuple(sorted(sold, key=lambda size: size.gib)))  # type: ignore[arg-type]
 
 
 def _number(text: str) -> float | None:
@@ -318,8 +318,8 @@ def _passed_on(instance: InstanceType | None) -> tuple[tuple[float, float], tupl
     )
 
 
-def _lower(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), min(one[1], other[1])
+def _lower(first: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(first[0], other[0]), min(first[1], other[1])
 
 
 def _lasting(credits: float, used: float, earned: float) -> float:

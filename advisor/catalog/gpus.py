@@ -50,7 +50,7 @@ def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
     if size is None:
         return not profile
     cards = gpus_named(name.removesuffix(f"-{profile}"), sheets)
-    return any(1024 * int(size[1]) >= WHOLE_SHARE * sheets[one].memory_mib for one in cards)
+    return any(1024 * int(size[1]) >= WHOLE_SHARE * sheets[card].memory_mib for card in cards)
 
 
 def sheet_name(asked: str, known: Iterable[str]) -> str:
@@ -232,4 +232,4 @@ def _links() -> dict[str, tuple[tuple[str, GpuLink], ...]]:
     for line in lines:
         cloud, start, kind, joined, source = line.split(",")
         found.setdefault(cloud, []).append((start, GpuLink(kind, int(joined), source)))
-    return {cloud: tuple(sorted(links, key=lambda one: -len(one[0]))) for cloud, links in found.items()}
+    return {cloud: tuple(sorted(links, key=lambda entry: -len(entry[0]))) for cloud, links in found.items()}

@@ -375,10 +375,10 @@ def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, li
         if row["cloud"] != cloud:
             continue
         told = {name: row[name] for name in ("status", "market", "region", "source")}
-        one = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **told)
+        closed = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **told)
         start, star, _ = row["types"].partition("*")
         for name in [name for name in names if name.startswith(start)] if star else [start]:
-            found.setdefault(name, []).append(one)
+            found.setdefault(name, []).append(closed)
     return found
 
 

@@ -122,20 +122,20 @@ def has_memory(mib: float | None, least: float | None, most: float | None) -> bo
     return most is None or (mib is not None and mib <= most)
 
 
-def _is_named(one: InstanceType | PartialType, query: OfferQuery, accelerated: bool) -> bool:
-    if query.cloud not in (None, "any", one.cloud):
+def _is_named(known: InstanceType | PartialType, query: OfferQuery, accelerated: bool) -> bool:
+    if query.cloud not in (None, "any", known.cloud):
         return False
-    if query.instances and one.name not in query.instances:
+    if query.instances and known.name not in query.instances:
         return False
     return query.accelerated in (None, accelerated)
 
 
-def _has_gpu(one: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
-    if query.gpus and not any(is_gpu(one.gpu_name, name) for name in query.gpus):
+def _has_gpu(known: InstanceType | PartialType, query: OfferQuery, capability: float | None) -> bool:
+    if query.gpus and not any(is_gpu(known.gpu_name, name) for name in query.gpus):
         return False
     if capability not in query.compute_capability:
         return False
-    return has_memory(one.gpu_memory_mib, query.min_gpu_memory_mib, query.max_gpu_memory_mib)
+    return has_memory(known.gpu_memory_mib, query.min_gpu_memory_mib, query.max_gpu_memory_mib)
 
 
 def is_accelerated(instance: InstanceType) -> bool:

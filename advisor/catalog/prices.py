@@ -100,10 +100,10 @@ class PriceTable:
         self.regions = stored.regions
         self._stored = stored
         self._bases = [bases[key] for key in stored.bases]
-        self._per_usd = np.array([one.rate.per_usd for one in self._bases])
+        self._per_usd = np.array([basis.rate.per_usd for basis in self._bases])
         self._in_dollars = bool((self._per_usd == 1).all())
         self._prices: dict[tuple[float, int], Price] = {}
-        if (stored.distinct == 0).any() and any(one.kind != FREE for one in self._bases):
+        if (stored.distinct == 0).any() and any(basis.kind != FREE for basis in self._bases):
             self._require_free_ones_free()
 
     def cells(
@@ -148,7 +148,7 @@ class PriceTable:
     @property
     def unconverted(self) -> frozenset[str]:
         """Currencies of its prices of which no rate is known."""
-        return frozenset(one.currency for one in self._bases if math.isnan(one.rate.per_usd))
+        return frozenset(basis.currency for basis in self._bases if math.isnan(basis.rate.per_usd))
 
     def _counted(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], counts: Counts | None
@@ -157,7 +157,7 @@ class PriceTable:
         found = self._usd(rows, columns)
         if counts is None:
             return found
-        kept = [counts(one.price(0.0 if one.kind == FREE else 1.0)) for one in self._bases]
+        kept = [counts(basis.price(0.0 if basis.kind == FREE else 1.0)) for basis in self._bases]
         return np.where(np.array(kept)[self._stored.basis[rows[:, None], columns]], found, np.nan)
 
     def _usd(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float64]:
@@ -175,11 +175,11 @@ class PriceTable:
 
     @cached_property
     def _row_of(self) -> dict[str, int]:
-        return {name: at for at, name in enumerate(self.types)}
+        return {name: row for row, name in enumerate(self.types)}
 
     @cached_property
     def _column_of(self) -> dict[str, int]:
-        return {name: at for at, name in enumerate(self.regions)}
+        return {name: column for column, name in enumerate(self.regions)}
 
     def _columns(self, region: str | None) -> NDArray[np.intp]:
         if region is None:
@@ -188,7 +188,7 @@ class PriceTable:
 
     def _require_free_ones_free(self) -> None:
         """`DataError` where something that is not free costs 0."""
-        stored, free = self._stored, np.array([one.kind == FREE for one in self._bases])
+        stored, free = self._stored, np.array([basis.kind == FREE for basis in self._bases])
         wrong = (stored.distinct[stored.position] == 0) & ~free[stored.basis]
         for row in np.flatnonzero(wrong.any(axis=1)).tolist():
             raise DataError(f"what {self.types[row]} costs is no price")
@@ -244,7 +244,7 @@ def _prices_by_source(files: Files, left: Callable[[str, StoredPrices], StoredPr
     if files.has(BASES_FILE):
         source_of = {row["basis"]: row["source"] for row in files.table(BASES_FILE).records()}
         for cloud, facts in files.manifest["clouds"].items():
-            for stored in (left(cloud, one) for path in facts["prices"] for one in files.prices(path)):
+            for stored in (left(cloud, table) for path in facts["prices"] for table in files.prices(path)):
                 priced = stored.basis[stored.position > 0]
                 for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
                     counts[source_of[basis]] += count

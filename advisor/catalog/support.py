@@ -154,8 +154,8 @@ _KINDS = (
     _Kind("X", ("x",), "L-7295265B", "L-E3A00192"),
     _Kind("Standard", tuple("acdhimrtz"), "L-1216C47A", "L-34B43A08"),
 )
-_NAMES = {one.on_demand: f"Running On-Demand {one.name}" for one in _KINDS} | {
-    one.spot: f"All {one.spot_name or one.name} Spot Instance Requests" for one in _KINDS
+_NAMES = {kind.on_demand: f"Running On-Demand {kind.name}" for kind in _KINDS} | {
+    kind.spot: f"All {kind.spot_name or kind.name} Spot Instance Requests" for kind in _KINDS
 }
 # The spot quota above is of P4, P3 and P2 only.
 _OWN_SPOT_QUOTA = re.compile(r"p[5-9]")
@@ -236,7 +236,7 @@ def _vcpus(text: str) -> float:
 
 
 def _kind(letters: str) -> _Kind | None:
-    return next((one for one in _KINDS if letters in one.families), None)
+    return next((kind for kind in _KINDS if letters in kind.families), None)
 
 
 def _code(kind: _Kind, market: Market) -> str:

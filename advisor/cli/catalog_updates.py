@@ -126,8 +126,8 @@ def _import_lines(imports: list[Imported], *, added: bool) -> list[str]:
         ]
         lines += [f"{entry.name}: {n:,} read: {what}" for what, n in entry.read_as.items()]
     if added:
-        (one,) = imports
-        clouds = dict.fromkeys((*one.offers, *one.disk_prices, *one.facts, *one.refreshed))
+        (entry,) = imports
+        clouds = dict.fromkeys((*entry.offers, *entry.disk_prices, *entry.facts, *entry.refreshed))
         lines.append(f"Ask with {', '.join(f'--cloud {cloud}' for cloud in clouds)} or any.")
     return lines
 
@@ -265,7 +265,7 @@ def _refresh(
     known = load_catalog()
     access = Access(url=url, key_variable=key_variable, whole=True)
     prices = price_list(cloud, known, access, say)
-    markets = tuple(one for one in MARKETS[market] if one in prices.sources)
+    markets = tuple(each for each in MARKETS[market] if each in prices.sources)
     if not markets:
         raise LiveError(
             "{cloud} tells {market} prices to those with credentials alone",

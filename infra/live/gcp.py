@@ -226,7 +226,7 @@ def _price(sku: Mapping[str, Any], now: datetime) -> tuple[str, float | None]:
     than one price above 0 depends on how much is used.
     """
     try:
-        info = [one for one in sku["pricingInfo"] if _since(one) <= now][-1]
+        info = [entry for entry in sku["pricingInfo"] if _since(entry) <= now][-1]
         expression = info["pricingExpression"]
         unit, hours = _UNITS[expression["usageUnit"]]
         tiers = [_usd(tier["unitPrice"]) for tier in expression["tieredRates"]]

@@ -58,9 +58,9 @@ def recommend_live(
     asking = _Asking(request, today)
     for _ in range(ROUNDS):
         answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
-        leading = [one for one in _leading(answer) if _askable(one)]
-        offers = [one for one in leading if _place(one) not in asking.checked]
-        offers = [one for one in offers if asking.answers(one.instance.cloud)]
+        leading = [offer for offer in _leading(answer) if _askable(offer)]
+        offers = [offer for offer in leading if _place(offer) not in asking.checked]
+        offers = [offer for offer in offers if asking.answers(offer.instance.cloud)]
         if not offers:
             break
         asking.ask(offers)
@@ -181,7 +181,7 @@ class _Asking:
             self._silent.add((cloud, what))
             warning = f"not verified live ({what}): {error}"
             # Missing credentials are told once, not once a service.
-            if not any(one.endswith(str(error)) for one in self.warnings):
+            if not any(told.endswith(str(error)) for told in self.warnings):
                 self.warnings.append(warning)
             return None
 
@@ -190,7 +190,7 @@ def _leading(answer: Recommendation) -> list[Offer]:
     nearest = (answer.beyond_price, answer.nearest)
     shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
     doubtful = answer.price_call.cheaper if answer.price_call else None
-    offers = [one.spec.offer for one in (doubtful, *shown) if one is not None]
+    offers = [candidate.spec.offer for candidate in (doubtful, *shown) if candidate is not None]
     return list({_place(offer): offer for offer in offers}.values())
 
 
@@ -212,15 +212,15 @@ def _with_quotas(request: NetworkQuestion, told: dict[tuple[str, str], float | N
 
 
 def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
-    elsewhere = [one.instance.name for one in leading if not _askable(one)]
+    elsewhere = [offer.instance.name for offer in leading if not _askable(offer)]
     said = [f"{ONLY_LIVE}: {', '.join(elsewhere)} not verified"] if elsewhere else []
-    for place in (_place(one) for one in leading if _askable(one)):
+    for place in (_place(offer) for offer in leading if _askable(offer)):
         cloud, _, name, _ = place
-        one = asking.checked.get(place)
+        checked = asking.checked.get(place)
         if not asking.answers(cloud):
             continue  # a warning says why already
-        if one is None:
+        if checked is None:
             said.append(f"{name} was not asked for any more: {ROUNDS} rounds are over")
-        elif one.answer.told is None:
-            said.append(f"the price of {name} is not verified: {one.answer.why}")
+        elif checked.answer.told is None:
+            said.append(f"the price of {name} is not verified: {checked.answer.why}")
     return said

@@ -43,7 +43,7 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
     for gpu in query.gpus:
         bundled.require_gpu(gpu, cloud)
     if query.instances:
-        named = tuple(dict.fromkeys(bundled.name_of(one, cloud) for one in query.instances))
+        named = tuple(dict.fromkeys(bundled.name_of(name, cloud) for name in query.instances))
         query = replace(query, instances=named)
     names = [
         instance.name
@@ -53,7 +53,7 @@ def types_to_ask(bundled: Catalog, region: str, query: OfferQuery) -> tuple[str,
     ]
     if region in bundled.regions(cloud):  # types that lack facts are listed with their prices
         partial = bundled.partial_offers(replace(query, region=region))
-        names += dict.fromkeys(one.type.name for one in partial)
+        names += dict.fromkeys(offer.type.name for offer in partial)
     if not names:
         raise UsageError(f"no type of {cloud} in {region} is what is asked for; nothing to refresh")
     return tuple(names)
@@ -67,7 +67,9 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
     cloud, region, known = question.prices.cloud, question.region, question.known
     offerings = _offerings(question, say)
     names = [name for name in question.names if offerings.offered.get(name, True)]
-    answers = [one for market in markets for one in _prices(replace(question, names=names), market, say)]
+    answers = [
+        answer for market in markets for answer in _prices(replace(question, names=names), market, say)
+    ]
     if question.prices.by_type and not question.prices.has_account:
         offerings = _gone_from_list(question, answers)
     newer = overlay_of(region, question.today, offerings.offered, answers)
@@ -116,11 +118,11 @@ def _offerings(question: PriceQuestion, say: Say) -> Offerings:
 def _gone_from_list(question: PriceQuestion, answers: Sequence[PriceAnswer]) -> Offerings:
     """Types whose on-demand price was known, and that a whole list has on none of the markets that
     were asked for: who lists a type no longer does not sell it."""
-    listed = {one.instance_type for one in answers if not one.unlisted}
+    listed = {answer.instance_type for answer in answers if not answer.unlisted}
     gone = {
-        one.instance_type: False
-        for one in answers
-        if one.market is Market.ON_DEMAND and one.before and one.instance_type not in listed
+        answer.instance_type: False
+        for answer in answers
+        if answer.market is Market.ON_DEMAND and answer.before and answer.instance_type not in listed
     }
     every = dict.fromkeys(question.names, True) | gone
     cloud, accept = question.prices.cloud, question.accept_implausible

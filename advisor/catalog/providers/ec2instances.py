@@ -47,7 +47,7 @@ def reads(file: PriceFile) -> bool:
 def told(file: PriceFile, catalog: Catalog) -> Told:
     """Prices of the known types."""
     as_of = file.required_date("ec2instances.info's file")
-    known = {one.name: one for one in catalog.instances(CLOUD)}
+    known = {instance.name: instance for instance in catalog.instances(CLOUD)}
     found, overlay = Told(), Overlay()
     for position, entry in enumerate(file.document):
         name = entry.get("instance_type")

@@ -84,13 +84,13 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
         return "the cloud lists prices of types, not of GPUs"
     if hour.market is not Market.ON_DEMAND:
         return "no spot prices of the cloud are known"
-    named = [one for one in offers if _tier(one) == hour.tier and _is_card(one, hour)]
+    named = [offer for offer in offers if _tier(offer) == hour.tier and _is_card(offer, hour)]
     if not named:
         return "no known type of the cloud is sold by this GPU"
-    named = [one for one in named if _is_size(one, hour)]
+    named = [offer for offer in named if _is_size(offer, hour)]
     if not named:
         return "the cloud sells no type with this many of the GPU by the GPU"
-    if not any(_is_plausible(one, hour, factor) for one in named):
+    if not any(_is_plausible(offer, hour, factor) for offer in named):
         return TOO_FAR
     return SECOND_PRICE
 
@@ -98,15 +98,19 @@ def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
 def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
     """Offers on demand that cost the least a GPU of their card and tier."""
     offers = [
-        one
-        for one in catalog.offers(OfferQuery(cloud=cloud, market=Market.ON_DEMAND))
-        if one.instance.gpu_count and one.price.max_age_days <= _MOST_DAYS and one.price.kind != ESTIMATED
+        offer
+        for offer in catalog.offers(OfferQuery(cloud=cloud, market=Market.ON_DEMAND))
+        if offer.instance.gpu_count
+        and offer.price.max_age_days <= _MOST_DAYS
+        and offer.price.kind != ESTIMATED
     ]
     least: dict[tuple[str | None, str], float] = {}
-    for one in offers:
-        key = one.instance.gpu_name, _tier(one)
-        least[key] = min(_per_gpu(one), least.get(key, _per_gpu(one)))
-    return [one for one in offers if _per_gpu(one) <= _SAME * least[one.instance.gpu_name, _tier(one)]]
+    for offer in offers:
+        key = offer.instance.gpu_name, _tier(offer)
+        least[key] = min(_per_gpu(offer), least.get(key, _per_gpu(offer)))
+    return [
+        offer for offer in offers if _per_gpu(offer) <= _SAME * least[offer.instance.gpu_name, _tier(offer)]
+    ]
 
 
 def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:

@@ -215,7 +215,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
     """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
     is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
-    for hour in sorted(hours, key=lambda one: (one.as_of, -one.usd)):
+    for hour in sorted(hours, key=lambda told: (told.as_of, -told.usd)):
         best[hour.cloud, _type_name(hour), hour.market] = hour
     left_out = Counter({SECOND_PRICE: len(hours) - len(best)})
     facts: dict[tuple[str, str], dict[str, float | str]] = {}

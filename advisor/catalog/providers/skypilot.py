@@ -62,7 +62,9 @@ def told(file: PriceFile, catalog: Catalog) -> Told:
     """Prices of the types of a known cloud, else offers of a new one. What cannot be true is left out."""
     as_of = file.required_date("a SkyPilot catalogue")
     is_known, found = file.name in file.bundled, Told()
-    known = {one.name: one for one in catalog.instances(file.name if is_known else HOSTS_APART)}
+    known = {
+        instance.name: instance for instance in catalog.instances(file.name if is_known else HOSTS_APART)
+    }
     rows = _one_a_region(_rows(file, as_of, known, found), found)
     if is_known:
         return replace(found, overlays={file.name: _of_known_types(rows, known, catalog.gpus, found)})
@@ -172,8 +174,8 @@ def _without_family(card: str, known: InstanceType) -> str:
     return head if head and f"-{last.lower()}gpu" in known.name else card
 
 
-def _sum(one: str, other: str) -> str:
-    total = _number(one) + _number(other)
+def _sum(host: str, other: str) -> str:
+    total = _number(host) + _number(other)
     return f"{total:.10g}" if total > 0 else ""
 
 
@@ -190,7 +192,7 @@ def _offers(
     prices = ((Market.ON_DEMAND, LIST, "Price"), (Market.SPOT, OBSERVED, "SpotPrice"))
     facts = _facts(line, cells, read_as)
     # Most clouds have no spot market: only a line without any price lacks one.
-    given = [one for one in prices if cells[one[2]]] or prices[:1]
+    given = [price for price in prices if cells[price[2]]] or prices[:1]
     return [
         PriceRow(
             line=line,

@@ -56,9 +56,9 @@ def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     not keep.
     """
     named, memory_gib = _named(name, memory_gib, sheets)
-    fitting = [one for one in named if _same_size(memory_gib, one.memory_mib / 1024)]
-    exact = [one for one in fitting if one.name.casefold() == name.casefold()]
-    slow_first = sorted(exact or fitting, key=lambda one: (one.memory_gb_per_second, one.fp32_tflops))
+    fitting = [sheet for sheet in named if _same_size(memory_gib, sheet.memory_mib / 1024)]
+    exact = [sheet for sheet in fitting if sheet.name.casefold() == name.casefold()]
+    slow_first = sorted(exact or fitting, key=lambda sheet: (sheet.memory_gb_per_second, sheet.fp32_tflops))
     return slow_first[0].name if fitting else name
 
 
@@ -66,9 +66,9 @@ def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
     """Why no whole card is what a row tells by its name and memory; "" where one may be."""
     told, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
     named, gib = _named(name, float(told) if told else None, sheets)
-    if not named or any(_same_size(gib, one.memory_mib / 1024) for one in named):
+    if not named or any(_same_size(gib, sheet.memory_mib / 1024) for sheet in named):
         return ""
-    sizes = ", ".join(f"{gib:g}" for gib in sorted({one.memory_mib / 1024 for one in named}))
+    sizes = ", ".join(f"{gib:g}" for gib in sorted({sheet.memory_mib / 1024 for sheet in named}))
     return f"{gib:.4g} GiB is the memory of no whole {name} ({sizes} GiB)"
 
 
@@ -80,7 +80,7 @@ def _named(name: str, memory_gib: float | None, sheets: Sheets) -> tuple[list[Gp
     if bare != name and memory_gib is None:
         memory_gib = float(tail.removesuffix("GB"))
     whole = is_whole(name, sheets)
-    return [one for one in sheets.values() if whole and is_gpu(one.name, bare)], memory_gib
+    return [sheet for sheet in sheets.values() if whole and is_gpu(sheet.name, bare)], memory_gib
 
 
 def _lacks_facts(row: PriceRow) -> bool:
