@@ -190,17 +190,6 @@ def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, r
     assert result.left_out == ({} if taken else {TOO_FAR: 1})
 
 
-@pytest.mark.parametrize(("usd", "taken"), [(0.3, False), (3.1, True), (30.0, False)])
-def test_a_tracker_is_held_to_the_same_bound_unless_more_is_accepted(tmp_path, usd, taken):
-    """Both ways; 24 dollars of eight GPUs are 3 of one."""
-    rows = [{"provider": "verda", "gpu": "h100-sxm", "usd_per_gpu_hour": usd, "date": "2026-11-20"}]
-    if not taken:
-        with pytest.raises(UsageError, match=TOO_FAR):
-            take(tmp_path, json.dumps(rows), "tracker")
-    _, catalog = take(tmp_path, json.dumps(rows), "tracker", accept_implausible=True)
-    assert catalog.price("1H100.80S.30V", "FIN-01", cloud="verda").usd_per_hour == usd
-
-
 def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
     """A spot price above it, or below a twelfth of it, is none; nor is one of a reservation."""
 

@@ -303,25 +303,6 @@ def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
     assert catalog.disks_of("verda").volume_rate("volume", 500).read_mib_per_second == 200
 
 
-def test_a_disk_price_that_a_user_imports_is_assumed_no_longer(tmp_path):
-    """The estimate gives way, and the answer says no more that it is one."""
-    file = tmp_path / "prices.csv"
-    file.write_text(
-        "cloud,region,disk_type,price_per_gib_month,currency,as_of\n"
-        "lambda,us-east-1,volume,0.20,USD,2026-11-01\n"
-    )
-    _, catalog = take(tmp_path, file)
-    instance = catalog.instance("gpu_1x_a10")
-    told, assumed = (
-        catalog.disks_of("lambda").attach(instance, "volume", 100, region)
-        for region in ("us-east-1", "us-west-1")
-    )
-    assert told.usd_per_hour == pytest.approx(2 * assumed.usd_per_hour)
-    assert {fact.name for fact in assumed.assumed} - {fact.name for fact in told.assumed} == {
-        "volume.usd_per_gib_month"
-    }
-
-
 def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
     _, catalog = take(
         tmp_path,

@@ -97,20 +97,6 @@ def test_bad_questions_ask_nobody(ask, aws, arguments, told):
     assert aws.operations == []
 
 
-def test_a_damaged_file_is_one_line_and_the_snapshot_answers(ask, aws):
-    refresh(ask)
-    file = json.loads(refresh(ask, "-o", "json")[1])["file"]
-    with open(file, "a") as damaged:  # noqa: PTH123
-        damaged.write("x")
-    code, out, _ = ask("catalog", "show", "g4dn.xlarge")
-    assert code == 0
-    assert "2026-07-20" in out
-    code, _, err = ask("catalog", "refresh", "--show")
-    assert code == 1
-    assert "damaged" in err
-    assert ask("catalog", "refresh", "--forget")[0] == 0
-
-
 def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
     """A proxy for AWS's public list, here one that is never asked, has no spot prices."""
     monkeypatch.setenv("ADVISOR_AWS_URL", "http://127.0.0.1:9/")

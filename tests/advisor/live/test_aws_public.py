@@ -85,16 +85,6 @@ def test_a_type_that_the_list_no_longer_has_is_not_offered_from_that_day(bulk, a
     assert why["not_orderable"] == {"status": "withdrawn", "as_of": "2026-11-21"}
 
 
-def test_a_price_three_times_off_is_refused_with_both_numbers(bulk, ask) -> None:
-    bulk.prices["g6.xlarge"] *= 4
-    code, out, _ = ask(*COMMAND)
-    assert code == 0
-    (price,) = (one for one in json.loads(out)["prices"] if one["instance_type"] == "g6.xlarge")
-    assert price["told"] is None
-    assert "times the known" in price["why"]
-    assert shown(ask, "g6.xlarge")["as_of"] == "2026-07-20"
-
-
 def endless():
     while True:
         yield b"x" * 2**16

@@ -1,15 +1,26 @@
-"""GPU names as people, drivers and public tables write them."""
+"""GPU names as people and clouds write them, what an hour of each costs, and how they reach each other."""
 
 from __future__ import annotations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.catalog.gpus import sheet_name, sheet_names, usual_sheet_name
+from advisor.catalog.gpus import (
+    UNKNOWN,
+    cheapest_by_gpu,
+    gpu_link,
+    sheet_name,
+    sheet_names,
+    usd_per_gpu_hour,
+    usual_sheet_name,
+)
 from advisor.domain.gpu_names import gpus_named
+from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError
+from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
 from tests.advisor.catalog.public_gpu_names import DRIVERS, OTHERS, PEOPLES, PUBLIC
 from tests.rows import assert_each
 
@@ -182,3 +193,85 @@ def test_what_no_card_is_called_is_refused(asked: str, near: str) -> None:
     """With names that are near, or known."""
     with pytest.raises(UsageError, match=f"unknown GPU.*{near}"):
         sheet_name(asked, KNOWN)
+
+
+RETIRED = NotOrderable(cloud="aws", status="retired")
+
+
+def test_an_instance_of_many_gpus_is_divided_by_them() -> None:
+    """Eight cheap ones together are dearer than one, and each costs less."""
+    one = make_offer(make_instance(name="g9.one"), 1.0)
+    eight = make_offer(make_instance(name="g9.eight", gpu_count=8), 6.4)
+    assert cheapest_by_gpu([one, eight])["T4"] is eight
+
+
+def test_shares_retired_types_and_cpus_are_no_price_of_a_gpu() -> None:
+    """An eighth of a GPU would look eight times too cheap."""
+    offers = [
+        make_offer(make_instance(gpu_fraction=0.125), 0.1),
+        replace(make_offer(make_instance(), 0.2), closed=RETIRED),
+        make_offer(make_cpu_instance(), 0.01),
+    ]
+    assert cheapest_by_gpu(offers) == {}
+
+
+@given(st.permutations(range(5)), st.lists(st.floats(0.01, 99), min_size=5, max_size=5))
+def test_the_order_of_offers_does_not_matter(order: list[int], prices: list[float]) -> None:
+    """The cheapest is the cheapest; names break ties."""
+    offers = [make_offer(make_instance(name=f"g{i}.x"), usd) for i, usd in enumerate(prices)]
+    best = cheapest_by_gpu([offers[i] for i in order])["T4"]
+    assert usd_per_gpu_hour(best) == min(map(usd_per_gpu_hour, offers))
+    assert best == cheapest_by_gpu(offers)["T4"]
+
+
+@pytest.mark.parametrize(
+    ("name", "gpus", "link"),
+    [
+        ("p4d.24xlarge", 8, "nvlink"),
+        ("p5.48xlarge", 2, "nvlink"),
+        ("p6-b200.48xlarge", 8, "nvlink"),
+        ("g5.48xlarge", 8, "pcie"),
+        ("g6e.12xlarge", 4, "pcie"),
+        ("g7e.48xlarge", 8, "pcie"),
+        ("a2-megagpu-16g", 16, "nvlink"),
+        ("g2-standard-24", 2, "pcie"),
+        ("g5.xlarge", 1, "none"),
+    ],
+)
+def test_known_types(name: str, gpus: int, link: str) -> None:
+    """NVSwitch boards and cards without NVLink, and one GPU, which is joined to none."""
+    assert gpu_link(load_catalog().instance(name)).among(gpus) == link
+
+
+def test_bridges_join_pairs_alone() -> None:
+    """Four GPUs of an NC A100 are two pairs: what crosses them goes over PCIe."""
+    of_aws = load_catalog().instance("p5.48xlarge")
+    four = replace(of_aws, cloud="azure", name="Standard_NC96ads_A100_v4")
+    assert gpu_link(four).among(2) == "nvlink"
+    assert gpu_link(four).among(4) == "pcie"
+
+
+def test_an_unknown_type_counts_as_pcie_and_has_no_source() -> None:
+    """The slower link, so that nothing is promised."""
+    unknown = replace(load_catalog().instance("p5.48xlarge"), name="x9.48xlarge")
+    assert gpu_link(unknown) == UNKNOWN
+    assert gpu_link(unknown).among(2) == "pcie"
+
+
+def test_where_no_table_names_a_cloud_the_card_tells_the_link() -> None:
+    """Lambda's SXM boards have NVLink; of its PCIe cards nobody says it."""
+    catalog = load_catalog()
+    assert gpu_link(catalog.instance("gpu_8x_h100_sxm5", "lambda")).among(8) == "nvlink"
+    assert gpu_link(catalog.instance("gpu_4x_a6000", "lambda")) == UNKNOWN
+
+
+def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
+    """A new family of a cloud that the table names is noticed here, not by a wrong answer."""
+    catalog = load_catalog()
+    several = [
+        one
+        for cloud in ("aws", "gcp", "azure", "alibaba")
+        for one in catalog.instances(cloud)
+        if one.gpu_vendor == "NVIDIA" and one.gpu_count > 1 and one.current and catalog.gpu_of(one)
+    ]
+    assert [one.name for one in several if not gpu_link(one).source] == []
