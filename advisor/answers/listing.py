@@ -19,7 +19,7 @@ from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.settled import region_of
 from advisor.questions.values import GpuFilter
 from advisor.render.blocks import price_block
-from advisor.render.catalog import catalog_head, offer_document, place_of, type_document
+from advisor.render.catalog import catalog_head, offer_document, offer_order, type_document
 from advisor.render.listings import gpu_rows, gpus_document
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None
         whole, total = known.cheapest(query, end)
         partial = known.partial_offers(query)
         rising, total = [*whole, *partial], total + len(partial)
-    found = [ListedOffer(offer) for offer in sorted(rising, key=place_of)[:end]]
+    found = [ListedOffer(offer) for offer in sorted(rising, key=offer_order)[:end]]
     for currency, offers in known.unconverted_offers(query).items():
         found += [ListedOffer(offer, currency) for offer in offers[: max(0, end - total)]]
         total += len(offers)

@@ -130,12 +130,12 @@ def _workload_change(old: Catalog, new: Catalog, workload: Workload) -> dict[str
 def _cheapest(
     workload: Workload, specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]
 ) -> int | None:
-    """Place of the spec that ranks first; the recommended one is before its equals."""
+    """Index of the spec that ranks first; the recommended one is before its equals."""
     asked = workload.recommendation["request"]
     has_target = any(asked.get(name) is not None for name in _TARGETS)
     ranks = [
-        (cost.upper_usd * _hours(spec, has_target=has_target), place)
-        for place, (spec, cost) in enumerate(zip(specs, costs, strict=True))
+        (cost.upper_usd * _hours(spec, has_target=has_target), index)
+        for index, (spec, cost) in enumerate(zip(specs, costs, strict=True))
         if cost is not None
     ]
     return min(ranks)[1] if ranks else None
@@ -174,8 +174,8 @@ _OfferKey = tuple[str, str, str, str]
 def _prices(catalog: Catalog, query: OfferQuery) -> dict[_OfferKey, Price]:
     """By cloud, type, region and market."""
     return {
-        (place.cloud_name, place.instance_type, place.region, place.market): place.price
-        for place in catalog.places(query)
+        (cell.cloud_name, cell.instance_type, cell.region, cell.market): cell.price
+        for cell in catalog.price_cells(query)
     }
 
 

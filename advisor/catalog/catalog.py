@@ -17,7 +17,7 @@ from advisor.catalog.bundle import Files, StoredPrices
 from advisor.catalog.clouds import (
     Cloud,
     CpuOnly,
-    Place,
+    PriceCell,
     by_price,
     cpu_only,
     require_gpu,
@@ -251,8 +251,8 @@ class Catalog:
         """Why a type cannot be ordered in a region (any that offers it, where none is named); None
         where it can."""
         home = self._cloud(instance.cloud)
-        place = region or min(home.instances.regions_of(instance.name), default="")
-        return home.closed(instance.name, place, str(market or Market.ON_DEMAND))
+        asked = region or min(home.instances.regions_of(instance.name), default="")
+        return home.closed(instance.name, asked, str(market or Market.ON_DEMAND))
 
     def closures(self, name: str, cloud: str | None = None) -> Sequence[NotOrderable]:
         """All that is known against ordering a type, wherever and on whichever market."""
@@ -284,12 +284,12 @@ class Catalog:
         by name (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a
         region without prices.
         """
-        return [place.offer() for place in self._places(query)]
+        return [cell.offer() for cell in self._matching(query)]
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
         """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
-        found = list(self._places(query))
-        return [place.offer() for place in sorted(found, key=by_price)[:count]], len(found)
+        found = list(self._matching(query))
+        return [cell.offer() for cell in sorted(found, key=by_price)[:count]], len(found)
 
     def unconverted(self, query: OfferQuery) -> dict[str, list[str]]:
         """Clouds with prices in a currency of which no rate is known, by that currency."""
@@ -317,16 +317,16 @@ class Catalog:
                 for name, rate in self.currencies.items()
             }
             twin = Catalog(self.bundles, unit, self.overlays)
-            places = [place for name in clouds for place in twin._clouds[name].matching(query)]
-            found[currency] = [place.offer() for place in sorted(places, key=by_price)]
+            cells = [cell for name in clouds for cell in twin._clouds[name].matching(query)]
+            found[currency] = [cell.offer() for cell in sorted(cells, key=by_price)]
         return found
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """For each type and market the offers of `offers` in regions where it could be cheapest
         with a disk (its cheapest one, where none sells it), cheapest first.
         """
-        found = (place for cloud in self._asked(query) for place in cloud.unbeaten(query))
-        return [place.offer() for place in sorted(found, key=by_price)]
+        found = (cell for cloud in self._asked(query) for cell in cloud.unbeaten(query))
+        return [cell.offer() for cell in sorted(found, key=by_price)]
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
         """Types that the query may look for where it asks for them, unbuilt, the cheapest first:
@@ -344,9 +344,9 @@ class Catalog:
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""
         return [
-            PartialOffer(type=incomplete, region=place.region, market=Market(place.market), price=place.price)
+            PartialOffer(type=incomplete, region=cell.region, market=Market(cell.market), price=cell.price)
             for cloud in self._asked(query)
-            for place, incomplete in cloud.lacking(query)
+            for cell, incomplete in cloud.lacking(query)
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
@@ -355,13 +355,13 @@ class Catalog:
         """
         return unpriced(self._asked(query), query)
 
-    def places(self, query: OfferQuery) -> Iterator[Place]:
+    def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Every price in the region, on the market and of the types that are asked for, whatever is
         known of those."""
-        return (place for cloud in self._of_query(query) for place in cloud.places(query))
+        return (cell for cloud in self._of_query(query) for cell in cloud.price_cells(query))
 
-    def _places(self, query: OfferQuery) -> Iterator[Place]:
-        return (place for cloud in self._asked(query) for place in cloud.matching(query))
+    def _matching(self, query: OfferQuery) -> Iterator[PriceCell]:
+        return (cell for cloud in self._asked(query) for cell in cloud.matching(query))
 
     @cached_property
     def _assumed(self) -> dict[str, dict[str, AssumedFact]]:

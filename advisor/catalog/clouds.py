@@ -31,8 +31,8 @@ from advisor.errors import NoOfferError, UsageError, unknown_name
 from advisor.messages import Message
 
 
-class Place(NamedTuple):
-    """Where a price stands. The first five fields order places as no two offers share them."""
+class PriceCell(NamedTuple):
+    """A cell of a table of prices. The first five fields order cells as no two offers share them."""
 
     usd_per_hour: float
     cloud_name: str
@@ -163,7 +163,7 @@ class Cloud:
             self._dearer[region] = frozenset(dearer)
         return self._dearer[region]
 
-    def places(self, query: OfferQuery) -> Iterator[Place]:
+    def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Prices in the regions, on the markets and of the types that are asked for, and not above
         the limit, in the bundle's order."""
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
@@ -172,7 +172,7 @@ class Cloud:
             for row, column, usd in table.cells(names, query.region, query.counts):
                 if usd <= limit:
                     name, region = table.types[row], table.regions[column]
-                    yield Place(usd, self.name, region, name, market, self, table, row, column)
+                    yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
 
     def lowest_prices(self, query: OfferQuery, names: Collection[str]) -> dict[str, float]:
         """Type -> USD per hour in its cheapest region, of `names` within the price that is asked
@@ -210,18 +210,18 @@ class Cloud:
             return self.instances.accelerated
         return None
 
-    def matching(self, query: OfferQuery) -> Iterator[Place]:
-        """Of `places`, those of types with known facts that are what the query looks for."""
+    def matching(self, query: OfferQuery) -> Iterator[PriceCell]:
+        """Of `price_cells`, those of types with known facts that are what the query looks for."""
         verdicts = dict.fromkeys(self._lacking, False)
         plain = not query.asks_for_facts
-        for place in self.places(query):
-            name = place.instance_type
+        for cell in self.price_cells(query):
+            name = cell.instance_type
             if name not in verdicts:
                 verdicts[name] = plain or self._fits(name, query)
             if verdicts[name]:
-                yield place
+                yield cell
 
-    def unbeaten(self, query: OfferQuery) -> Iterator[Place]:
+    def unbeaten(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Of `matching`, for each type and market the regions that no other one beats in both the
         price of the instance and of every disk. Where none sells a priced type any more, its
         cheapest region, so that it can be rejected by name.
@@ -234,7 +234,7 @@ class Cloud:
             rest = [cell for cell in cells if self.closed(name, cell[1], market) is None] or cells[:1]
             while rest:
                 (usd, region, table, row, column), *rest = rest
-                yield Place(usd, self.name, region, name, market, self, table, row, column)
+                yield PriceCell(usd, self.name, region, name, market, self, table, row, column)
                 if rest:
                     beaten = self.with_dearer_disks(region)
                     rest = [cell for cell in rest if cell[1] not in beaten]
@@ -252,13 +252,13 @@ class Cloud:
                     cells.append((usd, regions[column], table, row, column))
         return found
 
-    def lacking(self, query: OfferQuery) -> Iterator[tuple[Place, PartialType]]:
-        """Of `places`, those of types that lack facts and may be what the query looks for."""
+    def lacking(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
+        """Of `price_cells`, those of types that lack facts and may be what the query looks for."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
         asked = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
         if asked:
-            for place in self.places(replace(query, instances=tuple(asked))):
-                yield place, asked[place.instance_type]
+            for cell in self.price_cells(replace(query, instances=tuple(asked))):
+                yield cell, asked[cell.instance_type]
 
     def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
         """Priced types that lack facts and may be what the query looks for, by name."""

@@ -104,12 +104,12 @@ class RegionsByPrice:
         self, prices: Mapping[str, Mapping[str, PriceParts]], listed: Collection[tuple[str, str]]
     ) -> None:
         # Prices whose tiers begin elsewhere cannot be compared: they are of two columns.
-        places: dict[tuple[str, tuple[float, ...]], slice] = {}
+        columns_of: dict[tuple[str, tuple[float, ...]], slice] = {}
         width = 0
         for of_region in prices.values():
             for kind, parts in of_region.items():
-                if (kind, parts.tiers) not in places:
-                    places[kind, parts.tiers] = slice(width, width + len(parts.usd))
+                if (kind, parts.tiers) not in columns_of:
+                    columns_of[kind, parts.tiers] = slice(width, width + len(parts.usd))
                     width += len(parts.usd)
         self._row = {region: row for row, region in enumerate(prices)}
         # The last row is of a region that sells none.
@@ -117,9 +117,9 @@ class RegionsByPrice:
         self._listed = np.zeros((len(prices) + 1, width), dtype=bool)
         for region, row in self._row.items():
             for kind, parts in prices[region].items():
-                place = places[kind, parts.tiers]
-                self._usd[row, place] = parts.usd
-                self._listed[row, place] = (region, kind) in listed
+                columns = columns_of[kind, parts.tiers]
+                self._usd[row, columns] = parts.usd
+                self._listed[row, columns] = (region, kind) in listed
 
     def no_dearer_than(self, region: str, others: Iterable[str]) -> list[str]:
         """Of the other regions those where every disk is sold in `region` too, for no more; no

@@ -15,10 +15,10 @@ SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"
 
 # Cheapest first, ties in an order that no two offers share.
-Place = tuple[float, str, str, str, str]
+OfferOrder = tuple[float, str, str, str, str]
 
 
-def place_of(offer: Offer | PartialOffer) -> Place:
+def offer_order(offer: Offer | PartialOffer) -> OfferOrder:
     """The key by which offers are sorted."""
     facts = offer.instance if isinstance(offer, Offer) else offer.type
     return offer.price.usd_per_hour, facts.cloud, offer.region, facts.name, str(offer.market)

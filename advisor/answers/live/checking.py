@@ -59,7 +59,7 @@ def recommend_live(
     for _ in range(ROUNDS):
         answer = recommend(asking.request, Preparations(asking.catalog, model), today=today)
         leading = [offer for offer in _leading(answer) if _askable(offer)]
-        offers = [offer for offer in leading if _place(offer) not in asking.checked]
+        offers = [offer for offer in leading if _key_of(offer) not in asking.checked]
         offers = [offer for offer in offers if asking.answers(offer.instance.cloud)]
         if not offers:
             break
@@ -77,7 +77,7 @@ def recommend_live(
 
 
 # Cloud, region, type, market.
-Place = tuple[str, str, str, Market]
+OfferKey = tuple[str, str, str, Market]
 
 
 class _Asking:
@@ -86,7 +86,7 @@ class _Asking:
     def __init__(self, request: NetworkQuestion, today: date) -> None:
         self.request = replace(request, max_results=max(VERIFIED, request.max_results))
         self.catalog = load_catalog()
-        self.checked: dict[Place, LiveChecked] = {}
+        self.checked: dict[OfferKey, LiveChecked] = {}
         self.warnings: list[str] = []
         self._asked_results = request.max_results
         self._told: dict[str, Overlay] = {}
@@ -191,14 +191,14 @@ def _leading(answer: Recommendation) -> list[Offer]:
     shown: Iterable[Candidate | None] = answer.ranked[:VERIFIED] or nearest
     doubtful = answer.price_call.cheaper if answer.price_call else None
     offers = [candidate.spec.offer for candidate in (doubtful, *shown) if candidate is not None]
-    return list({_place(offer): offer for offer in offers}.values())
+    return list({_key_of(offer): offer for offer in offers}.values())
 
 
 def _askable(offer: Offer) -> bool:
     return is_live(offer.instance.cloud, offer.market)
 
 
-def _place(offer: Offer) -> Place:
+def _key_of(offer: Offer) -> OfferKey:
     return offer.instance.cloud, offer.region, offer.instance.name, offer.market
 
 
@@ -214,9 +214,9 @@ def _with_quotas(request: NetworkQuestion, told: dict[tuple[str, str], float | N
 def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
     elsewhere = [offer.instance.name for offer in leading if not _askable(offer)]
     said = [f"{ONLY_LIVE}: {', '.join(elsewhere)} not verified"] if elsewhere else []
-    for place in (_place(offer) for offer in leading if _askable(offer)):
-        cloud, _, name, _ = place
-        checked = asking.checked.get(place)
+    for key in (_key_of(offer) for offer in leading if _askable(offer)):
+        cloud, _, name, _ = key
+        checked = asking.checked.get(key)
         if not asking.answers(cloud):
             continue  # a warning says why already
         if checked is None:
