@@ -10,8 +10,7 @@ from advisor.render.language.document import generation_document
 from advisor.render.sentences import alternative_columns, borderline_sentence, rejected_columns
 from advisor.render.tables import recommendation_markdown
 from advisor.render.views.report import language_parts
-from tests.advisor.render.language_answers import generation_recommendation
-from tests.advisor.render.test_price_calls import SOURCES
+from tests.advisor.render.language_answers import SOURCES, generation_recommendation
 from tests.builders import close_call, recommendation
 
 TEXTS = report_texts("en")

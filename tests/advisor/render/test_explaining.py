@@ -3,17 +3,12 @@
 import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from advisor.domain import Stage
 from advisor.domain.explanation import Distance, Explanation, Gain
-from advisor.render.document import plain_document, recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
 from tests.alike import assert_golden_text
-from tests.builders import recommendation
-
-from .test_renderers import SCHEMA, SOURCES
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -55,12 +50,6 @@ EXPLANATION = Explanation(
 )
 def test_a_format_changes_only_when_we_mean_it(name, content):
     assert_golden_text(GOLDEN / name, content)
-
-
-def test_the_document_with_an_explanation_keeps_its_schema():
-    explanation = explanation_document("g4dn.xlarge", EXPLANATION)
-    document = recommendation_document(recommendation(), SOURCES, explanation)
-    jsonschema.validate(plain_document(document), SCHEMA)
 
 
 def test_a_single_stage_has_no_next_one_and_long_facts_are_wrapped():

@@ -4,7 +4,6 @@ import json
 from datetime import date
 from pathlib import Path
 
-import hcl2
 import pytest
 import yaml
 from hypothesis import given
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
-from advisor.domain import OBSERVED, CloseCall, CloseCallKind, Market
+from advisor.domain import OBSERVED, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
 from advisor.engine.tasks.serving.prepared import ServingPreparations
@@ -26,9 +25,8 @@ from advisor.render.document import document_yaml, plain_document
 from advisor.render.exporting.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
-from advisor.render.phrases import risk_level, seconds_text, trial_command
+from advisor.render.phrases import risk_level
 from advisor.render.tables import recommendation_csv, recommendation_markdown
-from advisor.render.text import WIDTH
 from advisor.render.views.report import language_parts
 from advisor.render.views.serving import generation_text
 from advisor.render.views.tuning import finetuning_text
@@ -87,49 +85,6 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     assert [told[name] for name in names] == ["2", "commitment-3y", "observed"]
 
 
-def test_text_keeps_within_a_screen():
-    for name in ("generation.txt", "finetuning.txt", "nothing.txt"):
-        lines = TEXTS[name].splitlines()
-        assert max(map(len, lines)) <= WIDTH, name
-        assert len(lines) <= 35, name
-
-
-def test_an_answer_says_what_its_rates_stand_on():
-    """Modelled, never measured; the engine's version and its graphs; what TPOT leaves out."""
-    text = TEXTS["generation.txt"]
-    for said in (
-        "Modelled, not measured",
-        "vLLM 0.19.0 with CUDA graphs",
-        "after the first token",
-        "p10 979, median",
-        "output tokens/s",
-    ):
-        assert said in " ".join(text.split())
-    assert "after the first" in DOCUMENT["serving"]["tpot"]
-    assert DOCUMENT["recommendation"]["predicted"]["provenance"] == "modelled"
-    assert DOCUMENT["recommendation"]["serving"]["engine_version"] == "0.19.0"
-
-
-def test_a_close_call_comes_with_the_load_of_the_trial_that_settles_it():
-    call = CloseCall(
-        kind=CloseCallKind.CHEAPER_MAY_REACH,
-        candidate=generation_candidate("g6e.4xlarge", 3.0),
-        instead=generation_candidate(),
-        probability=0.41,
-        saves_usd_per_hour=7.0,
-        trial_minutes=12.0,
-        trial_usd=0.6,
-        worth_usd=900.0,
-    )
-    answer = generation_recommendation(close_calls=(call,))
-    text = generation_text(answer, SOURCES)
-    assert "g6e.4xlarge at $3.017/h may keep this too (41 %)" in text
-    (block,) = generation_document(answer, SOURCES)["close_calls"]
-    # 40 requests in flight on two replicas.
-    assert "--concurrency 20" in block["trial"]["command"]
-    assert block["trial"]["command"] == trial_command(call.candidate)
-
-
 def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
     (chart,) = [
         block
@@ -146,33 +101,6 @@ def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
 def test_an_export_changes_only_when_we_mean_it(format):
     text = export_serving(generation_candidate(), ANSWER.request, format)
     assert_golden_text(GOLDEN / f"export.{format}", text)
-
-
-def test_docker_compose_gives_each_replica_its_own_gpus_and_port():
-    content = export_serving(generation_candidate(), ANSWER.request, "compose")
-    services = yaml.safe_load(content)["services"]
-    devices = [
-        one["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] for one in services.values()
-    ]
-    assert devices == [["0", "1"], ["2", "3"]]
-    assert [one["ports"] for one in services.values()] == [["8000:8000"], ["8001:8000"]]
-    assert all(one["image"] == "vllm/vllm-openai:v0.19.0" for one in services.values())
-
-
-def test_terraform_starts_a_container_for_each_replica():
-    text = export_serving(generation_candidate(), ANSWER.request, "terraform")
-    (resource,) = hcl2.loads(text)["resource"]
-    instance = next(iter(next(iter(resource.values())).values()))
-    assert str(instance["user_data"]).count("docker run") == 2
-    assert "--tensor-parallel-size 2" in str(instance["user_data"])
-
-
-def test_skypilot_and_dstack_run_the_same_servers():
-    candidate = generation_candidate()
-    sky = yaml.safe_load(export_serving(candidate, ANSWER.request, "skypilot"))
-    dstack = yaml.safe_load(export_serving(candidate, ANSWER.request, "dstack"))
-    assert sky["run"].splitlines() == dstack["commands"]
-    assert sky["run"].count("vllm serve") == candidate.placement.replicas
 
 
 @given(
@@ -221,16 +149,6 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
     assert "--no-enable-prefix-caching" not in serve_words(generation_candidate(), stated)
 
 
-def test_times_are_told_in_units_that_people_read():
-    assert [seconds_text(s) for s in (0.0123, 0.999, 1.0, 75.4, 3600)] == [
-        "12.3 ms",
-        "999 ms",
-        "1 s",
-        "75.4 s",
-        "3,600 s",
-    ]
-
-
 def test_arrivals_are_no_surer_than_as_many_users() -> None:
     """What arrives is the rate at any bound; how sure its times are makes the risk."""
     model = bundled_language_models().find(MODEL)
@@ -245,16 +163,6 @@ def test_arrivals_are_no_surer_than_as_many_users() -> None:
         closed = served(users=round(open_loop.rates.concurrency))
         assert open_loop.sure_share <= closed.sure_share < 1
         assert risk_level(open_loop) >= risk_level(closed) > 0
-
-
-def test_the_front_holds_what_is_recommended_and_says_what_others_miss():
-    text = generation_text(ANSWER, SOURCES)
-    assert "2 x TP2, this answer" in text
-    assert "below the target" in text
-    assert "over a limit" in text
-    document = generation_document(ANSWER, SOURCES)
-    mine = [point for point in document["serving"]["front"] if point["concurrency"] == 40]
-    assert [point["misses"] for point in mine] == [None]
 
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():

@@ -66,11 +66,6 @@ def test_the_document_keeps_its_schema(changes):
     jsonschema.validate(verification_document(verification(**changes)), SCHEMA)
 
 
-@pytest.mark.parametrize("changes", [{}, NOT_KNOWN, {"caveats": ("word " * 60,)}])
-def test_a_line_fits_the_screen(changes):
-    assert max(map(len, verification_text(verification(**changes)).splitlines())) <= 100
-
-
 def test_what_does_not_settle_the_question_says_so_in_its_first_line():
     first = verification_text(verification(settles=False)).splitlines()[0]
     assert "not settled" in first

@@ -3,7 +3,6 @@
 import copy
 import re
 import xml.etree.ElementTree as ET
-from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import unquote
 
 import html5lib
@@ -102,17 +101,6 @@ def test_pictures_tell_the_numbers_of_the_document(document):
             assert format_rate(stage["samples_per_second"]) in alts
 
 
-def test_the_answer_and_the_costs_are_those_of_the_document(document, page):
-    words = _words(_tree(page))
-    totals = document["totals"]
-    assert format_usd(totals["usd_per_month"]) in words
-    for section in document["workloads"]:
-        spec = section["answer"]["spec"]
-        assert spec is None or format_usd(spec["usd_per_hour"]) in words
-        for choice in section["costs"]["choices"] if section["costs"] else ():
-            assert format_usd(choice["usd_per_month"]) in words
-
-
 def _leaves(value):
     if isinstance(value, dict):
         value = list(value.values())
@@ -143,18 +131,6 @@ def test_every_cell_with_a_number_has_one_of_the_document(document):
     ]
     assert len(cells) > 500
     assert [one for one in cells if one not in known] == []
-
-
-def test_the_same_document_gives_the_same_bytes(document):
-    for language in LANGUAGES:
-        assert report_html(document, language) == report_html(document, language)
-
-
-def test_threads_do_not_draw_into_each_other(document):
-    """A service renders two at once."""
-    wanted = [report_html(document, language) for language in LANGUAGES] * 2
-    with ThreadPoolExecutor(4) as pool:
-        assert list(pool.map(report_html, [document] * 4, LANGUAGES * 2)) == wanted
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

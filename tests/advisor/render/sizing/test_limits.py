@@ -92,11 +92,6 @@ def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
     assert set(section["recommendation"]["request"]) == told | elsewhere
 
 
-def test_what_is_as_it_always_is_needs_no_word(section):
-    section["recommendation"]["request"] |= {"precision": "fp32", "gpus": [], "max_count": 1}
-    assert "Also asked" not in asked_sentence(section, report_texts("en"))
-
-
 @pytest.mark.parametrize("render", [report_html, report_markdown])
 def test_a_run_tells_its_hours_and_dollars_with_bounds_that_hold(render):
     document = golden_report()
@@ -113,17 +108,3 @@ def test_a_run_without_a_bound_claims_none(section):
     said = " ".join(answer_sentences(section, report_texts("en"), 730))
     assert "25.8 h at the median; no upper bound is known" in said
     assert "The run costs" not in said
-
-
-def test_a_limit_of_latency_is_answered(section):
-    section["recommendation"]["request"]["max_latency_ms"] = 100.0
-    section["recommendation"]["recommendation"]["latency"] = {"p50_ms": 44.99, "p99_ms": 78.16}
-    said = " ".join(answer_sentences(section, report_texts("en"), 730))
-    assert "Median latency of a batch: 45 ms; p99 latency: 78.2 ms or less" in said
-
-
-@pytest.mark.parametrize(("days", "told"), [(1, "1 day<"), (2, "2 days<"), (1750, "1,750 days<")])
-def test_one_day_is_one_day(days, told):
-    document = golden_report()
-    document["workloads"][0]["data_ages"][0]["age_days"] = days
-    assert told in report_html(document, "en")

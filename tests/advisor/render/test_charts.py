@@ -125,17 +125,6 @@ def test_what_colour_tells_is_told_in_grey_too():
     assert contrast(style.FAINT, "#ffffff") > 4.5
 
 
-def test_a_bar_is_never_longer_than_all_of_its_stage():
-    def bar(share):
-        stage = {"stage": "host", "utilization": share, "samples_per_second": 1.0}
-        return re.sub(
-            r"<text.*?</text>", "", unquote(stages_picture({"stage": "host", "stages": [stage]}, T).src)
-        )
-
-    assert bar(7.5) == bar(1.0)
-    assert bar(0.5) != bar(1.0)
-
-
 def test_a_target_far_beyond_reach_flattens_nothing():
     assert curves_picture(_with_target(1e9), T) == curves_picture(_with_target(None), T)
     assert "target 500/s" in _texts(price_picture(_with_target(500.0), T))
@@ -146,11 +135,3 @@ def test_charts_are_small():
     """A report of fifty workloads has two hundred of them in 1.5 MB."""
     assert len(unquote(price_picture(SECTION, T).src)) < 8_000
     assert len(unquote(curves_picture(SECTION, T).src)) < 8_000
-
-
-@pytest.mark.parametrize(("target", "right"), [(60.0, True), (900.0, False)])
-def test_a_high_target_has_its_words_where_no_front_rises(target, right):
-    rows = [_row("a", 1.0, 60.0, front=True), _row("b", 9.0, 900.0, front=True)]
-    chart = price_picture(_priced(rows, target), T)
-    text = next(one for one in _svg(chart).iter(f"{SVG}text") if "target" in (one.text or ""))
-    assert (float(text.get("x")) > style.WIDTH / 2) == right

@@ -1,0 +1,95 @@
+"""An answer that depends on a price that is not listed, in text and JSON."""
+
+import pytest
+from msgspec.structs import replace
+
+from advisor.domain import OBSERVED, Market, PriceCall, Task
+from advisor.render.content import English
+from advisor.render.document import plain
+from advisor.render.i18n.catalogue import report_texts
+from advisor.render.price_doubt import price_doubt_block
+from advisor.render.sentences import price_call_leaves
+from advisor.units import format_usd
+from tests.advisor.render import language_answers
+from tests.builders import PRICED, network_question, recommendation
+
+
+def answer(chosen, **call):
+    return recommendation(ranked=(chosen,), price_call=PriceCall(**call), today=PRICED)
+
+
+def at_market_price(one):
+    """The same, at an observed price that is half as much or twice."""
+    price = replace(one.spec.offer.price, kind=OBSERVED, low=0.5, high=2.0)
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+
+def sentences(answer):
+    return [str(one) for one in price_doubt_block(answer)["sentences"]]
+
+
+def no_target(answer):
+    names = ("target_output_tokens_per_second", "target_requests_per_second", "users")
+    return replace(answer, request=replace(answer.request, **dict.fromkeys(names)))
+
+
+RANKED_BY = pytest.mark.parametrize(
+    ("whole", "cost_of", "per"),
+    [
+        (
+            recommendation(request=network_question(network="googlenet", task=Task.INFERENCE)),
+            lambda one: one.usd_per_million_samples,
+            "per million samples",
+        ),
+        (
+            no_target(language_answers.generation_recommendation()),
+            lambda one: one.usd_per_million_output_tokens.median,
+            "per million output tokens",
+        ),
+        (language_answers.finetuning_recommendation(), lambda one: one.usd_per_run.median, "for the run"),
+    ],
+)
+
+
+@RANKED_BY
+def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
+    """Where a run or a million decides, dollars an hour of two specs say nothing of each other."""
+    listed = whole.ranked[0]
+    market = at_market_price(listed)
+    call = PriceCall(listed=listed, cheaper=market)
+    whole = replace(whole, today=PRICED)
+    (told,) = sentences(replace(whole, ranked=(listed,), price_call=call))
+    assert f"at {format_usd(cost_of(listed))} {per}. Observed price: " in told
+    told_first, _ = sentences(replace(whole, ranked=(market,), price_call=call))
+    assert told_first.endswith(f"at {format_usd(cost_of(listed))} {per}.")
+    high = cost_of(market) * market.spec.high_usd_per_hour / market.spec.total_usd_per_hour
+    for sentence in (told, told_first):
+        assert "/h" not in sentence
+        assert f" to {format_usd(high)} {per}" in sentence
+
+
+@RANKED_BY
+@pytest.mark.parametrize("cloud", ["aws", "any"])
+def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, cloud):
+    """From its codes and numbers, of a network as of a language model: the sentences are those of
+    the answer itself, and none stays English."""
+    chosen = at_market_price(whole.ranked[0])
+    spot = replace(chosen.spec.offer, market=Market.SPOT)
+    cheaper = replace(chosen, spec=replace(chosen.spec, offer=spot))
+    whole = replace(
+        whole,
+        today=PRICED,
+        ranked=(chosen,),
+        request=replace(whole.request, cloud=cloud),
+        price_call=PriceCall(listed=whole.ranked[0], cheaper=cheaper),
+    )
+    saved = plain({"request": {"cloud": cloud}, "price_call": price_doubt_block(whole)})
+    english, chinese = (
+        [one.text for one in list(price_call_leaves(saved, report_texts(language)))[:2]]
+        for language in ("en", "zh-CN")
+    )
+    assert english == sentences(whole)
+    assert not any(isinstance(text, English) for text in chinese)
+    assert "观测价格" in chinese[0]
+    assert "竞价" in chinese[1]
+    assert not any(word in " ".join(chinese) for word in ("spot", " per ", "price"))
