@@ -64,6 +64,9 @@ class PreparedRows(Protocol):
 class PerformanceModel(Protocol):
     """What a decision needs."""
 
+    def remembering(self) -> PerformanceModel:
+        """The same for many questions of like workloads."""
+
     def predict(
         self,
         requests: Sequence[tuple[Workload, Resources]],

@@ -14,6 +14,7 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING
 
+import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
@@ -69,6 +70,7 @@ class Prepared:
         self.predicted = Predicted(self.request)
         self._cpus: tuple[float, CpuTypes] | None = None
         self.all_accelerated: tuple[frozenset[str], int] | None = None
+        self._cpus_asked: set[str] = set()
         self._growing = Lock()
 
     def copy_for(self, request: Request) -> Prepared:
@@ -93,6 +95,7 @@ class Prepared:
 
     def with_cpus(self, names: Collection[str]) -> Predicted:
         """With some of the types without an accelerator."""
+        self._cpus_asked.update(names)
         return self._with(names, cpu_only_query(self.request))
 
     def _with(self, names: Collection[str], query: OfferQuery) -> Predicted:
@@ -146,9 +149,14 @@ class Prepared:
 
     @property
     def counted_rows(self) -> int:
-        """Rows that were predicted so far where all types are looked at: the cheapest of all clouds
-        are few of those that are kept."""
-        return 0 if self.all_accelerated is None else self.rows
+        """Rows of the types without an accelerator that were asked for here, and of the others where
+        all of them were: the cheapest of all clouds are few of those that are predicted."""
+        table = self.predicted.table
+        if table is None:
+            return 0
+        accelerated = self.all_accelerated[0] if self.all_accelerated else frozenset()
+        counted = np.array([name in accelerated or name in self._cpus_asked for name in table.names])
+        return int(np.count_nonzero(counted[table.kind]))
 
     @cached_property
     def unpriced(self) -> list[Rejected]:
@@ -168,9 +176,16 @@ class Preparations:
     def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 8) -> None:
         self.catalog = catalog
         self.model = model
+        self.remembering = model.remembering()
         self._most = most
         self._known: dict[Request, Prepared] = {}
         self._keeping = Lock()
+
+    def apart(self, most: int) -> Preparations:
+        """Others of the same, which share only what is remembered of the model."""
+        own = Preparations(self.catalog, self.model, most)
+        own.remembering = self.remembering
+        return own
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
         """Whether they are of this very catalogue and model."""
@@ -190,7 +205,7 @@ class Preparations:
         """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
         with self._keeping:
-            prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.model)
+            prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.remembering)
             self._known[key] = prepared  # the last one used is the last one to go
             while len(self._known) > self._most or (
                 len(self._known) > 1 and sum(known.rows for known in self._known.values()) > _MOST_ROWS

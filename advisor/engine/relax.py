@@ -62,9 +62,10 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def chosen(self, request: R) -> C | None:
         """What is recommended then."""
-        before = self._task.rows_known(request)
+        known = self._task.rows_known(request)
+        before = known()
         given: C | None = recommend(self._task, request, today=self._answer.today, whole=False).chosen
-        self._effort.spend(self._task.rows_known(request) - before)
+        self._effort.spend(known() - before)
         return given
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:

@@ -120,12 +120,13 @@ def _decoded(
 
 def _step_times(meta: Mapping[str, Any], arrays: Any) -> StepTimes:
     numbers = {name: arrays[f"kinship_{name}"].astype(float) for name in KINSHIP}
+    sets: dict[str, Any] = {name: frozenset(meta[name]) for name in SETS}
     return StepTimes(
         posterior=_posterior(meta, arrays),
         kinship=Kinship(**numbers, level=float(meta["level"])),
         quantiles=_quantiles(meta),
         id=str(meta["id"]),
-        **{name: frozenset(meta[name]) for name in SETS},
+        **sets,
     )
 
 

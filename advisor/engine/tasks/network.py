@@ -324,7 +324,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, Request]:
         """With preparations of its own: what is asked for to relax is no concern of others."""
         request, prepared = answer.request, self.preparations.of(answer.request)
-        known = Preparations(self.catalog, self.preparations.model, _MOST_PREPARED)
+        known = self.preparations.apart(_MOST_PREPARED)
         many = prepared.counted_rows > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
@@ -349,9 +349,10 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         table = judged.table.take(answering(everything, judged.table))
         return table, prepared.counted_rows - before + len(table)
 
-    def rows_known(self, request: Request) -> int:
+    def rows_known(self, request: Request) -> Callable[[], int]:
         """Rows that were predicted so far for requests that differ in their targets alone."""
-        return self.preparations.of(request).counted_rows
+        prepared = self.preparations.of(request)
+        return lambda: prepared.counted_rows
 
     def further_relaxations(
         self,

@@ -11,6 +11,9 @@ from advisor.models.performance.pipeline import STAGES
 class OneByOne:
     """A model that has `predict`."""
 
+    def remembering(self):
+        return self
+
     def prepare(self, requests, *, confidence):
         return _Rows(self, requests, [confidence] * len(requests))
 
