@@ -133,7 +133,6 @@ def _require_whole(found: StoredPrices) -> None:
 
 
 def _smallest(count: int) -> np.dtype[Any]:
-    """The smallest type that numbers so many things."""
     return next(kind for kind in map(np.dtype, _UNSIGNED) if count - 1 <= np.iinfo(kind).max)
 
 

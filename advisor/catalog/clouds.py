@@ -301,7 +301,6 @@ class Cloud:
         return NotOrderable(cloud=self.name, status="elsewhere")
 
     def _told_since(self, closed: NotOrderable, name: str, region: str) -> bool:
-        """Whether the region said later that it offers a type after all."""
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         return there and not closed.market and closed.as_of is not None and day > closed.as_of
 

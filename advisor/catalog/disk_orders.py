@@ -243,7 +243,6 @@ def undominated(disks: Iterable[Disk]) -> list[Disk]:
 
 
 def _grows(disk: Disk) -> bool:
-    """Whether the order buys its rate with size alone."""
     return disk.choice.iops is None and disk.choice.mib_per_second is None
 
 

@@ -341,7 +341,7 @@ class DiskCatalog:
         return facts_of_disk(self._facts, disk_type, (*RATES, USD_PER_GIB_MONTH))
 
     def _assumed(self, choice: DiskChoice, price: Price) -> tuple[AssumedFact, ...]:
-        """The same, that of the price only where it is an estimate."""
+        """Assumed facts of an order; that of its price only where it is an estimate."""
         if price.kind == ESTIMATED:
             return self.assumed_of(choice.type)
         return facts_of_disk(self._facts, choice.type)
@@ -395,7 +395,6 @@ class DiskCatalog:
 
     @cached_property
     def _listed(self) -> Rows:
-        """Prices that are no estimates."""
         return {key: row for key, row in self._bundled.items() if row.get("kind", LIST) != ESTIMATED}
 
     @cached_property
@@ -425,7 +424,6 @@ def _best(steps: Iterable[_Volume]) -> Iterator[_Volume]:
 def _on_instance(
     limits: _Limits, volume: DiskRate, choice: DiskChoice, price: Price, assumed: tuple[AssumedFact, ...] = ()
 ) -> Disk:
-    """A volume behind an instance that passes on so much."""
     rate = _held_to(limits, volume)
     return Disk(
         rate=rate,

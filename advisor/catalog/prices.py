@@ -166,7 +166,6 @@ class PriceTable:
         return found if self._in_dollars else found / self._per_usd[self._stored.basis[cells]]
 
     def _rows(self, names: Collection[str] | None) -> NDArray[np.intp]:
-        """In the table's order; one type is often asked for after another."""
         if names is None:
             return np.arange(len(self.types))
         row_of = self._row_of

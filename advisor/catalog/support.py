@@ -194,7 +194,6 @@ def quota_shortfall(offer: Offer, allowed: VcpuQuota) -> str | None:
 
 
 def _limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
-    """The quota that counts an offer, and its vCPUs."""
     if not allowed or offer.instance.cloud != CLOUD:
         return None, math.inf
     code = quota_code(offer.instance.name, offer.market)

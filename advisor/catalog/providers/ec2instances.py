@@ -75,7 +75,6 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
 
 
 def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Each region with its prices on Linux."""
     pricing = entry.get("pricing", {})
     if not isinstance(pricing, dict):
         raise Row(place, {}).bad("has a pricing that is no object")

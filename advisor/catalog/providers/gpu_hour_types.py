@@ -79,7 +79,6 @@ def overlays_of_hours(
 
 
 def _why_unused(hour: GpuHour, offers: Sequence[Offer], factor: float) -> str:
-    """Why a row prices none of the cloud's offers."""
     if not offers:
         return "the cloud lists prices of types, not of GPUs"
     if hour.market is not Market.ON_DEMAND:
