@@ -10,7 +10,7 @@ from advisor.domain import Candidate, Recommendation, Relaxation
 from advisor.domain.decision import Judged
 from advisor.engine.limits import count_that_would_do, least_first_rate_of
 from advisor.engine.shortfalls import stage_name
-from advisor.engine.task import A, C, R
+from advisor.engine.task import C, R
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion as Request
@@ -19,35 +19,54 @@ from advisor.rejections import counted_reasons
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 # The line that ends a command has room for so many ways out.
-MOST_WAYS = 5
+_MOST_WAYS = 5
+_OR, _WITH = Message("{first} or {rest}"), Message("{first} with {rest}")
+_REASONS = Message("--explain-rejected says why")
 
 
 def no_offer(answer: Recommendation) -> Message:
-    """One line for exit code 3."""
-    request, nearest = answer.request, answer.nearest
-    enough = ways_out(answer.relaxations)
-    where = where_of(request)
+    """One line for exit code 3, about a network."""
+    request, nearest, is_relaxed = answer.request, answer.nearest, bool(answer.relaxations)
     if nearest is None:
-        return Message("{none}; {hint}", none=none_of(answer, where), hint=_hint(answer, enough))
-    ways = enough or _of_nearest(request, nearest)
+        return unmet(answer, _described, hint=_hint(answer))
+    ways = [] if is_relaxed else _of_nearest(request, nearest)
     named = any(each.option == "--max-count" for way in answer.relaxations for each in way.changes)
-    missed = _missed(request, nearest)
-    count = None if missed or named else count_that_would_do(request, nearest)
+    count = None if named or _missed(request, nearest) else count_that_would_do(request, nearest)
     if count is not None:
         ways.append(Message("--max-count to {count}", count=count))
-    if answer.beyond_price is not None and not enough:
+    if answer.beyond_price is not None and not is_relaxed:
         spec = answer.beyond_price.spec
-        ways.append(
-            Message(
-                "--max-price to {usd:g} ({name})",
-                usd=math.ceil(1000 * spec.total_usd_per_hour) / 1000,
-                name=spec_name(spec, request),
-            )
-        )
-    return _unmet(where, _described(nearest, request), ways)
+        usd = math.ceil(1000 * spec.total_usd_per_hour) / 1000
+        ways.append(Message("--max-price to {usd:g} ({name})", usd=usd, name=spec_name(spec, request)))
+    return unmet(answer, _described, further=ways)
 
 
-def where_of(request: SpecRequest) -> Message:
+def unmet(
+    answer: Judged[R, C],
+    described: Callable[[R, C], Message],
+    *,
+    hint: Message = _REASONS,
+    further: Sequence[Message] = (),
+) -> Message:
+    """One line for exit code 3: what comes nearest, `described`, and what to relax, first what makes
+    something answer, then what is known `further`. `hint` helps where nothing even runs."""
+    where = _where_of(answer.request)
+    ways = [*map(_relaxed, answer.relaxations[:_MOST_WAYS]), *further]
+    relaxed = Message("relax {ways}", ways=_chained(ways, _OR)) if ways else None
+    if answer.nearest is None:
+        return Message("{none}; {hint}", none=_none_of(answer, where), hint=relaxed or hint)
+    nearest = described(answer.request, answer.nearest)
+    if not ways:
+        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=nearest)
+    return Message(
+        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
+        where=where,
+        nearest=nearest,
+        ways=_chained(ways, _OR),
+    )
+
+
+def _where_of(request: SpecRequest) -> Message:
     """The place and the market that were asked for."""
     return Message(
         "{cloud} {region} ({market})",
@@ -57,7 +76,7 @@ def where_of(request: SpecRequest) -> Message:
     )
 
 
-def none_of(answer: Judged[Any, Any], where: Message) -> Message:
+def _none_of(answer: Judged[Any, Any], where: Message) -> Message:
     """Where nothing even runs, why."""
     reasons = answer.rejected_by_reason
     if not reasons:
@@ -76,35 +95,27 @@ def none_of(answer: Judged[Any, Any], where: Message) -> Message:
     )
 
 
-def ways_out(relaxations: Sequence[Relaxation]) -> list[Message]:
-    """The first of what would make something answer, as its options are typed."""
-    return [_relaxed(relaxation) for relaxation in relaxations[:MOST_WAYS]]
-
-
-def _hint(answer: Recommendation, enough: Sequence[Message]) -> Message:
-    """What to do where nothing even runs."""
+def _hint(answer: Recommendation) -> Message:
+    """What to do where no way out is known."""
     request = answer.request
-    if enough:
-        return Message("relax {ways}", ways=any_of(enough))
     if "no_disk" in answer.rejected_by_reason and not (request.disk or request.disk_types):
         return Message(
             "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
         )
     if request.cloud == "any":
-        return Message("--explain-rejected says why")
+        return _REASONS
     return Message("--explain-rejected says why; --cloud any looks elsewhere")
 
 
 def _relaxed(relaxation: Relaxation) -> Message:
     """'--max-price to 1.014', or several of them 'with' each other."""
-    return _with(
-        [
-            Message("{option} to {after}", option=change.option, after=change.after)
-            if change.after
-            else Message("no {option}", option=change.option)
-            for change in relaxation.changes
-        ]
-    )
+    parts = [
+        Message("{option} to {after}", option=change.option, after=change.after)
+        if change.after
+        else Message("no {option}", option=change.option)
+        for change in relaxation.changes
+    ]
+    return _chained(parts, _WITH)
 
 
 def _of_nearest(request: Request, nearest: Candidate) -> list[Message]:
@@ -117,7 +128,7 @@ def _of_nearest(request: Request, nearest: Candidate) -> list[Message]:
     slower = Message("--target-throughput to {rate:g} or less", rate=floor_rate(lower))
     missed = _missed(request, nearest)
     if missed:
-        return [_with([*missed, slower] if slow else missed)]
+        return [_chained([*missed, slower] if slow else missed, _WITH)]
     if not slow:
         return []
     reachable = upper >= (request.target_throughput or 0)
@@ -146,7 +157,7 @@ def _missed(request: Request, nearest: Candidate) -> list[Message]:
     return found
 
 
-def _described(candidate: Candidate, request: Request) -> Message:
+def _described(request: Request, candidate: Candidate) -> Message:
     prediction, spec = candidate.prediction, candidate.spec
     return Message(
         "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",
@@ -159,39 +170,9 @@ def _described(candidate: Candidate, request: Request) -> Message:
     )
 
 
-def _with(parts: Sequence[Message]) -> Message:
-    return _chained(parts, Message("{first} with {rest}"))
-
-
-def any_of(parts: Sequence[Message]) -> Message:
-    """Messages joined by 'or'."""
-    return _chained(parts, Message("{first} or {rest}"))
-
-
 def _chained(parts: Sequence[Message], joint: Message) -> Message:
     """Messages joined by a word, from the last one on."""
     joined = parts[-1]
     for part in reversed(parts[:-1]):
         joined = Message(joint.text, first=part, rest=joined)
     return joined
-
-
-def unmet(answer: A, described: Callable[[R, C], Message]) -> Message:
-    """The line for an answer about a language model without a spec; `described` tells of the
-    nearest one."""
-    where, ways, nearest = where_of(answer.request), ways_out(answer.relaxations), answer.nearest
-    if nearest is None:
-        hint = Message("relax {ways}", ways=any_of(ways)) if ways else Message("--explain-rejected says why")
-        return Message("{none}; {hint}", none=none_of(answer, where), hint=hint)
-    return _unmet(where, described(answer.request, nearest), ways)
-
-
-def _unmet(where: Message, nearest: Message, ways: Sequence[Message]) -> Message:
-    if not ways:
-        return Message("no offer of {where} meets this: nearest is {nearest}", where=where, nearest=nearest)
-    return Message(
-        "no offer of {where} meets this: nearest is {nearest}; relax {ways}",
-        where=where,
-        nearest=nearest,
-        ways=any_of(ways),
-    )

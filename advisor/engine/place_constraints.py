@@ -33,17 +33,14 @@ class HardwareEnd(Limit):
         self.side = side
 
     def get(self, request: SpecRequest) -> float:
-        """Its value."""
         return float(getattr(getattr(request, self.field), self.side))
 
     def put(self, request: R, value: float | None) -> R:
-        """The request with another value; None leaves it out."""
         limits: Range = getattr(request, self.field)
         changed: dict[str, Any] = {self.field: replace(limits, **{self.side: value})}
         return replace(request, **changed)
 
     def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
-        """The limit with which each row just answers."""
 
         def fact(instance: InstanceType) -> float:
             if self.field == "compute_capability":
@@ -58,12 +55,10 @@ class GpuMemory(Limit):
     """Memory of a GPU, in whole GiB, as cards are sold."""
 
     def rounded(self, value: float) -> float:
-        """As it is sold."""
         gib = math.ceil(value / _GIB) if self.most else math.floor(value / ECC_SHARE / _GIB)
         return float(gib * _GIB or value)
 
     def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
-        """The limit with which each row just answers."""
         instances = [offer.instance for offer in table.offers()]
         return _of_instances(table, [float(one.gpu_memory_mib or 0) for one in instances])
 
@@ -76,16 +71,13 @@ class Quota(Limit):
         self.code = code
 
     def get(self, request: SpecRequest) -> float:
-        """Its value."""
         return float(dict(request.vcpu_quota)[self.code])
 
     def put(self, request: R, value: float | None) -> R:
-        """The request with another value; None leaves it out."""
         left = {**dict(request.vcpu_quota), self.code: value}
         return replace(request, vcpu_quota=tuple((k, v) for k, v in left.items() if v is not None))
 
     def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
-        """The limit with which each row just answers."""
         vcpus = [
             float(offer.instance.vcpus)
             if offer.instance.cloud == CLOUD and quota_code(offer.instance.name, offer.market) == self.code
@@ -103,7 +95,6 @@ class Choice(Constraint):
         self.loose, self.asked = loose, asked
 
     def least(self, request: R, asker: Asker[R, T]) -> Any | None:
-        """The nearest one with which something answers."""
         found = asker.answers(self.loosened(request))
         if found is not None and self.name == "gpus":
             has = [offer.instance.gpu_name is not None for offer in found.offers()]
@@ -138,7 +129,6 @@ class OtherMarket(Constraint):
     asked = False
 
     def least(self, request: R, asker: Asker[R, T]) -> Market | None:
-        """The nearest one with which something answers."""
         usd = {}
         for market in Market:
             if market is not request.market:
@@ -156,11 +146,9 @@ class OtherCloud(Constraint):
     asked = False
 
     def put(self, request: R, value: Any) -> R:
-        """The request with another cloud, whose regions have other names."""
         return replace(request, cloud=value, region=None)
 
     def least(self, request: R, asker: Asker[R, T]) -> str | None:
-        """All of them."""
         return _ANY_CLOUD if asker.answers(self.put(request, _ANY_CLOUD)) is not None else None
 
 
@@ -171,7 +159,6 @@ class Confidence(Constraint):
     loose = _LEAST_PERCENT / 100
 
     def least(self, request: R, asker: Asker[R, T]) -> float | None:
-        """The nearest one with which something answers."""
         good, bad = _LEAST_PERCENT, math.ceil(100 * request.confidence)
         if good >= bad or asker.answers(self.put(request, good / 100)) is None:
             return None
@@ -184,7 +171,6 @@ class Confidence(Constraint):
         return good / 100
 
     def text(self, request: SpecRequest) -> str:
-        """What its option takes in a request."""
         return f"{request.confidence:g}"
 
 

@@ -1,15 +1,22 @@
-"""What is cheapest by a price that is not listed is held against the listed ones."""
+"""What is cheapest by a price that is not listed is held against the listed ones; `--strict` takes
+none that is old."""
 
 from datetime import date
+from functools import partial
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import ESTIMATED, LIST, OBSERVED
-from advisor.domain.price_age import all_listed, counts
-from advisor.engine.prices import Draft, PriceDoubt
-from tests.builders import PRICED, candidate, recommendation
+from advisor.catalog import load_catalog
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
+from advisor.domain.price_age import all_listed, counts, is_old
+from advisor.engine import Preparations, recommend
+from advisor.engine.prices import Draft, PriceDoubt, fresh_answer
+from advisor.errors import StalePriceError
+from tests.advisor.engine.plain_model import PlainModel
+from tests.builders import PRICED, candidate, network_question, recommendation
 
 TODAY = PRICED
 REQUEST = recommendation().request
@@ -172,3 +179,41 @@ def test_nobody_pays_more_than_at_the_cheapest_listed_price_whatever_the_true_pr
         assert hourly(told) == min(listed)
     else:
         assert hourly(answer.chosen) == min(map(hourly, some))
+
+
+LATER = date(2026, 11, 23)
+answered = partial(recommend, preparations=Preparations(load_catalog(), PlainModel()), today=LATER)
+
+
+def asked(**changes):
+    same = {"network": "resnet50", "task": Task.TRAINING, "target_throughput": 100.0}
+    return network_question(**{**same, "region": None, **changes})
+
+
+def test_the_cheapest_whose_price_is_not_old_is_the_answer():
+    request = asked(cloud="any")
+    prices = [one.spec.offer.price for one in answered(request).ranked]
+    assert any(is_old(price, LATER) for price in prices)
+    fresh = fresh_answer(request, answered, LATER)
+    assert fresh.chosen is not None
+    assert not any(is_old(one.spec.offer.price, LATER) for one in fresh.ranked)
+    assert fresh.chosen.spec.total_usd_per_hour >= answered(request).chosen.spec.low_usd_per_hour
+
+
+@pytest.mark.parametrize(
+    ("place", "way"),
+    [
+        ({"cloud": "lambda"}, "`advisor catalog import`"),
+        ({"cloud": "aws", "market": Market.SPOT}, "`advisor catalog refresh --cloud aws --region"),
+    ],
+)
+def test_where_old_prices_alone_answer_the_error_names_what_brings_newer_ones(place, way):
+    with pytest.raises(StalePriceError, match=f"of {place['cloud']} is .* days old") as raised:
+        fresh_answer(asked(**place), answered, LATER)
+    assert str(raised.value.hint).startswith(("refresh it (", "`advisor catalog import`"))
+    assert way in str(raised.value.hint)
+
+
+def test_where_nothing_answers_at_any_price_that_is_no_matter_of_age():
+    nothing = fresh_answer(asked(target_throughput=1e12), answered, LATER)
+    assert nothing.chosen is None

@@ -13,31 +13,26 @@ if TYPE_CHECKING:
 
 
 class Served(Protocol):
-    """What n replicas do under a load, columns (n,); nan where a load is beyond their capacity."""
+    """What n replicas do under a load, columns (n,); nan where a load is beyond their capacity.
+
+    `ttft_seconds` are means of the time to the first token, `tpot_seconds` those per output token
+    without the first; output tokens are of one replica. `in_flight` are sequences at once, on
+    average; `binds` what holds a step back, as places in `advisor.models.language.serving.BINDS`;
+    `calibrated` says whether held-out rows back the bounds.
+    """
 
     @property
-    def ttft_seconds(self) -> Bounds:
-        """Mean time to the first token."""
-
+    def ttft_seconds(self) -> Bounds: ...
     @property
-    def tpot_seconds(self) -> Bounds:
-        """Mean time per output token, without the first."""
-
+    def tpot_seconds(self) -> Bounds: ...
     @property
-    def output_tokens_per_second(self) -> Bounds:
-        """Of one replica."""
-
+    def output_tokens_per_second(self) -> Bounds: ...
     @property
-    def in_flight(self) -> Floats:
-        """Sequences at once, on average."""
-
+    def in_flight(self) -> Floats: ...
     @property
-    def binds(self) -> Integers:
-        """What holds a step back: places in `advisor.models.language.serving.BINDS`."""
-
+    def binds(self) -> Integers: ...
     @property
-    def calibrated(self) -> Booleans:
-        """Whether held-out rows back the bounds."""
+    def calibrated(self) -> Booleans: ...
 
 
 class ServingModel(Protocol):
