@@ -17,7 +17,7 @@ from advisor.catalog.assumed import (
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import AssumedFact, Disk, InstanceType
 from advisor.messages import Message
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.spec import SpecQuestion
 
 _RATE = Message("{value:,g} MiB/s ({low:,g} to {high:,g})")
 _IOPS = Message("{value:,.0f} IOPS ({low:,.0f} to {high:,.0f})")
@@ -37,7 +37,7 @@ _BY_SERIES = {
 }
 
 
-def assumed_facts(request: SpecRequest, instance: InstanceType, disk: Disk) -> Iterator[Message]:
+def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> Iterator[Message]:
     """One short clause for the disk and one for the host, where anything of them is assumed."""
     if request.disk is None and not request.disk_types:
         yield from _not_compared(instance, disk)

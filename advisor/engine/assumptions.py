@@ -31,7 +31,7 @@ from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
 from advisor.naming import other_names, sample_size
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
@@ -59,7 +59,7 @@ class Assumed(Struct, frozen=True):
     disk: Disk | None = None
 
 
-def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Message, ...]:
+def chosen_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> tuple[Message, ...]:
     """What a recommendation takes for granted of what is chosen, or nearest; None where nothing
     runs."""
     if chosen is None:
@@ -70,7 +70,7 @@ def chosen_assumptions(request: Request, chosen: Candidate | None) -> tuple[Mess
 
 
 def assumptions(
-    request: Request, chosen: Assumed | None = None, *, count: int = 1, ranked: bool = True
+    request: NetworkQuestion, chosen: Assumed | None = None, *, count: int = 1, ranked: bool = True
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
@@ -95,7 +95,7 @@ def assumptions(
     return (*found, *other_names(request))
 
 
-def _of_data(request: Request) -> Iterator[Message]:
+def _of_data(request: NetworkQuestion) -> Iterator[Message]:
     """What is read, how it is computed with, and what a sample of it is."""
     dataset = request.dataset
     if dataset.is_read:
@@ -123,7 +123,7 @@ def _of_data(request: Request) -> Iterator[Message]:
         yield Message("encoding an image's text and decoding it are not counted")
 
 
-def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Message]:
+def _of_several(request: NetworkQuestion, chosen: Assumed | None, count: int) -> list[Message]:
     """What several instances that share the work, or train together, take for granted."""
     if count == 1 or chosen is None:
         return []
@@ -162,7 +162,7 @@ def _of_several(request: Request, chosen: Assumed | None, count: int) -> list[Me
     ]
 
 
-def _of_ranking(request: Request) -> list[Message]:
+def _of_ranking(request: NetworkQuestion) -> list[Message]:
     if request.run_samples is not None:
         return [Message("ranked by cost per run at the median rate")]
     if request.target_throughput is None:
@@ -170,7 +170,7 @@ def _of_ranking(request: Request) -> list[Message]:
     return []
 
 
-def _of_run(request: Request) -> list[Message]:
+def _of_run(request: NetworkQuestion) -> list[Message]:
     """What the time and the cost of a run take for granted."""
     samples = request.run_samples
     if samples is None:
@@ -201,7 +201,7 @@ def _kilobytes(dataset: DatasetProfile) -> str:
     return f"{size:,.0f}" if size >= _WHOLE_KILOBYTES else f"{size:.2g}"
 
 
-def stack_assumption(request: Request) -> Message:
+def stack_assumption(request: NetworkQuestion) -> Message:
     """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)'."""
     stack = Message("PyTorch {stack}", stack=request.stack)
     if request.task is Task.PREPROCESSING:
@@ -222,7 +222,7 @@ def stack_assumption(request: Request) -> Message:
     return Message("{parts}", parts=parts)
 
 
-def _of_what_computes(request: Request, chosen: Assumed | None) -> list[Message]:
+def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[Message]:
     if request.task is Task.PREPROCESSING:
         return []
     if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):

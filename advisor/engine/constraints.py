@@ -18,7 +18,7 @@ from advisor.domain import Range
 from advisor.engine.columns import Columns
 from advisor.engine.limits import MOST_INSTANCES
 from advisor.patience import SpentError
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.spec import SpecQuestion
 from advisor.units import gpus_text, range_text, size_text
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ _ENDLESS = 1e15
 _DIGITS = 4
 _CLOSE = 1e-3
 _ROUNDS = 14
-R = TypeVar("R", bound=SpecRequest)
+R = TypeVar("R", bound=SpecQuestion)
 T = TypeVar("T", bound=Columns)
-R_contra = TypeVar("R_contra", bound=SpecRequest, contravariant=True)
+R_contra = TypeVar("R_contra", bound=SpecQuestion, contravariant=True)
 
 
 class Asker(Protocol[R_contra, T]):
@@ -61,7 +61,7 @@ class Constraint:
         self.option = option
         self.field = field or name
 
-    def get(self, request: SpecRequest) -> Any:
+    def get(self, request: SpecQuestion) -> Any:
         """Its value."""
         return getattr(request, self.field)
 
@@ -78,7 +78,7 @@ class Constraint:
         does."""
         raise NotImplementedError
 
-    def text(self, request: SpecRequest) -> str | None:
+    def text(self, request: SpecQuestion) -> str | None:
         """What its option takes in a request, so that it can be typed; None where it is left out."""
         text_of = _OPTION_TEXTS.get(self.option)
         if text_of is not None:
@@ -87,17 +87,17 @@ class Constraint:
         return None if value is None else str(value)
 
 
-def _gpus(request: SpecRequest) -> str | None:
+def _gpus(request: SpecQuestion) -> str | None:
     memory = Range(request.min_gpu_memory_mib, request.max_gpu_memory_mib)
     return gpus_text(request.gpus, memory, request.compute_capability)
 
 
-def _quotas(request: SpecRequest) -> str | None:
+def _quotas(request: SpecQuestion) -> str | None:
     return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
 
 
 # Of options that several fields of a request stand behind.
-_OPTION_TEXTS: dict[str, Callable[[SpecRequest], str | None]] = {
+_OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
     "--vcpus": lambda request: range_text(request.vcpus, "{:g}".format),
     "--memory": lambda request: range_text(request.memory_mib, size_text),
     "--gpu": _gpus,
@@ -192,7 +192,7 @@ class Amount(Limit):
         super().__init__(name, option, most=most, exact=exact)
         self.loose = _ENDLESS if most else 1 / _ENDLESS
 
-    def get(self, request: SpecRequest) -> float:
+    def get(self, request: SpecQuestion) -> float:
         """Its value."""
         return float(super().get(request))
 
@@ -200,7 +200,7 @@ class Amount(Limit):
         """Few digits, and never on the wrong side: the limit has to hold when it is typed."""
         return rounded_up(value) if self.most else rounded_down(value)
 
-    def text(self, request: SpecRequest) -> str:
+    def text(self, request: SpecQuestion) -> str:
         """What its option takes in a request."""
         return f"{self.get(request):.10g}"
 

@@ -13,8 +13,8 @@ from advisor.engine.shortfalls import stage_name
 from advisor.engine.task import C, R
 from advisor.messages import Message
 from advisor.naming import spec_name
-from advisor.questions.network import NetworkQuestion as Request
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import SpecQuestion
 from advisor.rejections import counted_reasons
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
@@ -66,7 +66,7 @@ def unmet(
     )
 
 
-def _where_of(request: SpecRequest) -> Message:
+def _where_of(request: SpecQuestion) -> Message:
     """The place and the market that were asked for."""
     return Message(
         "{cloud} {region} ({market})",
@@ -118,7 +118,7 @@ def _relaxed(relaxation: Relaxation) -> Message:
     return _chained(parts, _WITH)
 
 
-def _of_nearest(request: Request, nearest: Candidate) -> list[Message]:
+def _of_nearest(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     """What to relax so that `nearest` answers: everything that it misses, together."""
     limit = request.max_usd_per_hour
     if limit is not None and nearest.spec.total_usd_per_hour > limit:
@@ -135,7 +135,7 @@ def _of_nearest(request: Request, nearest: Candidate) -> list[Message]:
     return [slower, Message("--confidence")] if reachable else [slower]
 
 
-def _missed(request: Request, nearest: Candidate) -> list[Message]:
+def _missed(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     """The limits that it misses beside its rate and its price."""
     latency, run, usd = nearest.latency, nearest.run, nearest.usd_per_run
     first, found = nearest.first_epoch, []
@@ -157,7 +157,7 @@ def _missed(request: Request, nearest: Candidate) -> list[Message]:
     return found
 
 
-def _described(request: Request, candidate: Candidate) -> Message:
+def _described(request: NetworkQuestion, candidate: Candidate) -> Message:
     prediction, spec = candidate.prediction, candidate.spec
     return Message(
         "{name} with p{p:.3g} {lower:,g}/s (median {median:rate}) at {usd:usd}/h, bound by {stage}",

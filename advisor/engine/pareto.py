@@ -10,7 +10,7 @@ import numpy as np
 from advisor.domain import Candidate
 from advisor.engine.limits import answering, completed, good_batches
 from advisor.engine.table import Table, best_of_each
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Integers
@@ -32,7 +32,7 @@ def pareto_rows(table: Table, rows: Integers) -> Integers:
     return rows[order[lower[order] > before]]
 
 
-def specs_of(request: Request, table: Table) -> list[Candidate]:
+def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
     """Every spec of a table that answers, at its smallest good batch."""
     table = completed(request, table)
     good = np.flatnonzero(answering(request, table))

@@ -14,7 +14,7 @@ from advisor.catalog.support import CLOUD, quota_code
 from advisor.domain import InstanceType, Market, Range
 from advisor.engine.columns import Columns, cheapest
 from advisor.engine.constraints import Asker, Constraint, Limit, R, T
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
@@ -32,7 +32,7 @@ class HardwareEnd(Limit):
         super().__init__(name, option, field, most=side == "most")
         self.side = side
 
-    def get(self, request: SpecRequest) -> float:
+    def get(self, request: SpecQuestion) -> float:
         return float(getattr(getattr(request, self.field), self.side))
 
     def put(self, request: R, value: float | None) -> R:
@@ -70,7 +70,7 @@ class Quota(Limit):
         super().__init__("vcpu_quota", "--quota")
         self.code = code
 
-    def get(self, request: SpecRequest) -> float:
+    def get(self, request: SpecQuestion) -> float:
         return float(dict(request.vcpu_quota)[self.code])
 
     def put(self, request: R, value: float | None) -> R:
@@ -170,11 +170,11 @@ class Confidence(Constraint):
                 bad = middle
         return good / 100
 
-    def text(self, request: SpecRequest) -> str:
+    def text(self, request: SpecQuestion) -> str:
         return f"{request.confidence:g}"
 
 
-def of_place(request: SpecRequest, *choices: Constraint) -> Iterator[Constraint]:
+def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint]:
     """Constraints of hardware, disk and quota that are set, `choices` that are, and the place,
     market and confidence, which always are."""
     yield from _of_hardware(request)
@@ -195,7 +195,7 @@ def of_place(request: SpecRequest, *choices: Constraint) -> Iterator[Constraint]
     yield Confidence("confidence", "--confidence")
 
 
-def _of_hardware(request: SpecRequest) -> Iterator[Constraint]:
+def _of_hardware(request: SpecQuestion) -> Iterator[Constraint]:
     """What the machine has; each end of a range is a constraint of its own."""
     for field, option in (("vcpus", "--vcpus"), ("memory_mib", "--memory"), ("compute_capability", "--gpu")):
         for side in ("least", "most"):

@@ -23,7 +23,7 @@ from advisor.engine.effort import Effort
 from advisor.engine.limits import Limit, closest
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -52,7 +52,7 @@ class HasSpec(Protocol):
         """What is rented."""
 
 
-R = TypeVar("R", bound=SpecRequest)
+R = TypeVar("R", bound=SpecQuestion)
 O = TypeVar("O", bound=Options)  # noqa: E741
 T = TypeVar("T", bound=Columns)
 C = TypeVar("C", bound=HasSpec)

@@ -19,12 +19,12 @@ from advisor.engine.relax import relaxations
 from advisor.engine.task import Contender, Task
 from advisor.engine.tasks.serving.ready import disks_by_price
 from advisor.messages import Message
-from advisor.questions.spec import SpecQuestion as SpecRequest
+from advisor.questions.spec import SpecQuestion
 
 TODAY = date(2026, 11, 23)
 
 
-class Rendering(SpecRequest):
+class Rendering(SpecQuestion):
     """Frames a second are to be rendered, whose scene is 10 GiB."""
 
     target_frames_per_second: float

@@ -15,7 +15,7 @@ from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.prepared import ServingOptions
 from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
 from advisor.engine.tasks.serving.table import ServingTable, rates_record
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 
 class _Point(NamedTuple):
@@ -32,7 +32,7 @@ class _Point(NamedTuple):
 
 
 def front_of(
-    request: GenerationRequest, prepared: ServingOptions, table: ServingTable, chosen: int
+    request: ServingQuestion, prepared: ServingOptions, table: ServingTable, chosen: int
 ) -> tuple[FrontPoint, ...]:
     """The front of as many instances as the chosen row has."""
     offer, count = table.offer(chosen), int(table.count[chosen])
@@ -41,7 +41,7 @@ def front_of(
 
 
 def latency_front(
-    request: GenerationRequest, options: Sequence[ServingOption], replicas: Replicas, count: int, usd: float
+    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, count: int, usd: float
 ) -> tuple[FrontPoint, ...]:
     """The front of options on `count` instances that cost `usd` an hour together, the soonest tokens
     first; by medians."""
@@ -65,7 +65,7 @@ def _output(point: _Point, level: Level) -> float:
     return float(point.replicas * point.rates.output[level])
 
 
-def _record(request: GenerationRequest, point: _Point, usd: float) -> FrontPoint:
+def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
     rates = rates_record(request, point.rates, float(point.replicas))
     each = rates.output_tokens_per_second
     millions = [usd / 3600 / one * 1e6 for one in (each.upper, each.median, each.lower)]
@@ -95,7 +95,7 @@ def is_at(point: FrontPoint, candidate: GenerationCandidate) -> bool:
     return same_load and point.placement == candidate.placement
 
 
-def _missed(request: GenerationRequest, point: _Point) -> str:
+def _missed(request: ServingQuestion, point: _Point) -> str:
     """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
     rates, sure = point.rates, Level.SURE
     limits = (

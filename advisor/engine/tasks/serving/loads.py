@@ -17,7 +17,7 @@ from advisor.catalog.support import most_startable
 from advisor.engine.limits import GOOD_ENOUGH, Limit, times_needed
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -38,7 +38,7 @@ class LoadSolver:
     """Solves a request for options, whose replicas are predicted once."""
 
     def __init__(
-        self, request: GenerationRequest, options: Sequence[ServingOption], replicas: Replicas
+        self, request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas
     ) -> None:
         self._request, self._replicas = request, replicas
         self._option = replicas.numbers(options)
@@ -159,7 +159,7 @@ class LoadSolver:
 _ROUNDING = 1e-12
 
 
-def _no_doubt(request: GenerationRequest, rates: Rates) -> Floats:
+def _no_doubt(request: ServingQuestion, rates: Rates) -> Floats:
     """1 where nothing held out backs the bounds, and that counts."""
     doubted = ~rates.calibrated & (not request.allow_extrapolation)
     return np.asarray(doubted, dtype=float)

@@ -12,7 +12,7 @@ from advisor.engine.tasks.serving.options import Cards, OptionFinder, kv_precisi
 from advisor.engine.tasks.serving.prepared import require_possible
 from advisor.messages import Message
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.gpus import GpuFacts
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def serving_memory_of(
-    request: GenerationRequest, catalog: Catalog, model: LanguageModel, cards: Sequence[Gpu]
+    request: ServingQuestion, catalog: Catalog, model: LanguageModel, cards: Sequence[Gpu]
 ) -> ServingMemoryAnswer:
     """The memory of the request's longest sequence on each card, split as is asked for, or over as
     few cards as hold it."""

@@ -23,8 +23,7 @@ from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts, gpu_facts
 from advisor.models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
 from advisor.models.language.support import AMPERE, supported
-from advisor.questions.language import ServingQuestion as GenerationRequest
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import ServingQuestion, TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
@@ -68,7 +67,7 @@ class Cards:
 
 
 def offers_judged(
-    request: GenerationRequest | FineTuningRequest, catalog: Catalog, most_usd_per_hour: float | None = None
+    request: ServingQuestion | TuningQuestion, catalog: Catalog, most_usd_per_hour: float | None = None
 ) -> Iterator[tuple[Offer, tuple[Message, ...] | Rejected]]:
     """Every offer with a GPU (of those that cost no more), with what the user must mind, or why it
     is turned down."""
@@ -96,11 +95,7 @@ def options_of_types(
 
 
 def options_on(
-    request: GenerationRequest,
-    catalog: Catalog,
-    model: LanguageModel,
-    offer: Offer,
-    notes: tuple[Message, ...],
+    request: ServingQuestion, catalog: Catalog, model: LanguageModel, offer: Offer, notes: tuple[Message, ...]
 ) -> list[ServingOption] | Rejected:
     """All options to serve on one offer that can be had, or why there is none."""
     return OptionFinder(request, catalog, model).options(offer, notes)
@@ -113,7 +108,7 @@ def splits_of(engine: LlmEngine) -> tuple[int, ...]:
 
 
 def kv_precision_of(
-    request: GenerationRequest, precision: LlmPrecision, card: GpuFacts | None = None
+    request: ServingQuestion, precision: LlmPrecision, card: GpuFacts | None = None
 ) -> KvPrecision:
     """The format that is asked for, or the 16 bits in which the engine computes weights of
     `precision`, on the card where one is known; llama.cpp keeps fp16 (its `--cache-type-k`)."""
@@ -127,14 +122,14 @@ def kv_precision_of(
 class OptionFinder:
     """Finds options for one request; what offers share is found once."""
 
-    def __init__(self, request: GenerationRequest, catalog: Catalog, model: LanguageModel) -> None:
+    def __init__(self, request: ServingQuestion, catalog: Catalog, model: LanguageModel) -> None:
         self._request, self.catalog, self._model = request, catalog, model
         self._cards = Cards(catalog)
         self._memory: dict[tuple[GpuFacts, LlmPrecision], dict[int, ServingMemory]] = {}
         self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
         self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
 
-    def with_prices_of(self, request: GenerationRequest) -> OptionFinder:
+    def with_prices_of(self, request: ServingQuestion) -> OptionFinder:
         """For the same request about other prices: what memory holds is known already."""
         other = copy(self)
         other._request = request

@@ -24,7 +24,7 @@ from advisor.engine.tasks.serving.table import ServingTable
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.memory import can_split
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.tasks.serving.model import ServingModel
@@ -39,7 +39,7 @@ class ServingOptions:
 
     def __init__(
         self,
-        request: GenerationRequest,
+        request: ServingQuestion,
         finder: OptionFinder,
         predictor: ServingModel,
         predicted: Predicted,
@@ -61,7 +61,7 @@ class ServingOptions:
 
     def table(
         self,
-        request: GenerationRequest,
+        request: ServingQuestion,
         level: Level = Level.SURE,
         options: Sequence[ServingOption] | None = None,
     ) -> ServingTable | None:
@@ -72,10 +72,7 @@ class ServingOptions:
 
 
 def solved_table(
-    request: GenerationRequest,
-    options: Sequence[ServingOption],
-    replicas: Replicas,
-    level: Level = Level.SURE,
+    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, level: Level = Level.SURE
 ) -> ServingTable:
     """Options, one at least, solved for a request by the bound that counts."""
     return ServingTable.of(options, LoadSolver(request, options, replicas).solved(level))
@@ -87,20 +84,20 @@ class ServingPreparations:
     def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingModel) -> None:
         self.catalog, self.model, self.predictor = catalog, model, predictor
         self._predicted = Predicted()
-        self._finders: dict[GenerationRequest, OptionFinder] = {}
+        self._finders: dict[ServingQuestion, OptionFinder] = {}
         self._options = lru_cache(_MOST_KEPT)(self._prepared)
 
-    def of(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> ServingOptions:
+    def of(self, request: ServingQuestion, most_usd_per_hour: float | None = None) -> ServingOptions:
         """What the request needs, prepared now or before. `UsageError` for what the model does
         not take."""
         require_possible(request, self.model)
         return self._options(key_of(request), most_usd_per_hour)
 
-    def _prepared(self, request: GenerationRequest, most_usd_per_hour: float | None) -> ServingOptions:
+    def _prepared(self, request: ServingQuestion, most_usd_per_hour: float | None) -> ServingOptions:
         finder = self._finder(request)
         return ServingOptions(request, finder, self.predictor, self._predicted, most_usd_per_hour)
 
-    def _finder(self, request: GenerationRequest) -> OptionFinder:
+    def _finder(self, request: ServingQuestion) -> OptionFinder:
         """The one of the last request about whatever prices, or a new one."""
         at_any_price = replace(request, price_kinds=(), listed_on=None, price_spread=None)
         if at_any_price not in self._finders:
@@ -108,7 +105,7 @@ class ServingPreparations:
         return self._finders[at_any_price].with_prices_of(request)
 
 
-def key_of(request: GenerationRequest) -> GenerationRequest:
+def key_of(request: ServingQuestion) -> ServingQuestion:
     """The request without its target and what else is only held against the options."""
     return replace(
         request,
@@ -126,7 +123,7 @@ def key_of(request: GenerationRequest) -> GenerationRequest:
     )
 
 
-def require_possible(request: GenerationRequest, model: LanguageModel) -> None:
+def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
     """Refuse sequences that the model does not take, and splits that engines do not make."""
     most = model.max_context
     if most is not None and request.longest_tokens > most:

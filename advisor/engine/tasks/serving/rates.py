@@ -16,7 +16,7 @@ from advisor.domain.runs import Span
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.serving import BINDS
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -107,7 +107,7 @@ class Replicas:
 
     def __init__(
         self,
-        request: GenerationRequest,
+        request: ServingQuestion,
         options: Sequence[ServingOption],
         predictor: ServingModel,
         predicted: Predicted | None = None,

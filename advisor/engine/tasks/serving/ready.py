@@ -14,8 +14,7 @@ from advisor.engine.least_disk import attached, least_order
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.messages import Message
 from advisor.models.language.support import START, load_seconds
-from advisor.questions.language import ServingQuestion as GenerationRequest
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.units import ceil_significant
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.
@@ -41,7 +40,7 @@ def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime
 
 
 def disks_by_price(
-    request: GenerationRequest | FineTuningRequest, catalog: Catalog, offer: Offer, data_gib: float
+    request: ServingQuestion | TuningQuestion, catalog: Catalog, offer: Offer, data_gib: float
 ) -> list[Disk] | Rejected:
     """Disks that hold the weights, cheapest first; the instance's own disk only where it is asked
     for, since it is empty after a stop."""
@@ -62,7 +61,7 @@ def disks_by_price(
 
 
 def ready_disk(
-    request: GenerationRequest, catalog: Catalog, offer: Offer, weights_gib: float, *, gib: float, gpus: int
+    request: ServingQuestion, catalog: Catalog, offer: Offer, weights_gib: float, *, gib: float, gpus: int
 ) -> tuple[Disk, ReadyTime] | Rejected:
     """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
     the time until the model serves keeps the limit, with no more rate than that takes."""

@@ -20,12 +20,11 @@ from advisor.engine.tasks.serving.steps import steps_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings
 from advisor.errors import CANNOT_RUN, UsageError
-from advisor.questions.language import ServingQuestion as GenerationRequest
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import ServingQuestion, TuningQuestion
 
 
 def predict_serving(
-    request: GenerationRequest, preparations: ServingPreparations, name: str, *, today: date
+    request: ServingQuestion, preparations: ServingPreparations, name: str, *, today: date
 ) -> ServingPrediction:
     """What the instance type `name` does, split as is cheapest by output token, or as carries the
     load that is asked for. `UsageError` says why it cannot serve the model."""
@@ -62,7 +61,7 @@ def predict_serving(
 
 
 def offer_named(
-    request: GenerationRequest | FineTuningRequest, catalog: Catalog, name: str, today: date
+    request: ServingQuestion | TuningQuestion, catalog: Catalog, name: str, today: date
 ) -> tuple[Offer, Price | None, tuple[Text, ...] | Rejected]:
     """A type in the region that is asked for, or in its cheapest, with what the user must mind or
     why it cannot be had; with a price of 0 where none is known, and then None."""

@@ -19,14 +19,14 @@ from advisor.engine.tasks.serving.rates import Replicas
 from advisor.engine.tasks.serving.words import shortfall
 from advisor.messages import Message
 from advisor.models.language.memory import can_split
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
 
 
 def steps_of(
-    request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
+    request: ServingQuestion, preparations: ServingPreparations, chosen: GenerationCandidate
 ) -> tuple[ServingStep, ...]:
     """Every step that can be thought of for the chosen candidate."""
     changes = list(_changes(chosen, preparations.model))
@@ -78,7 +78,7 @@ def _changes(
 
 
 def _way(
-    request: GenerationRequest, preparations: ServingPreparations, chosen: GenerationCandidate
+    request: ServingQuestion, preparations: ServingPreparations, chosen: GenerationCandidate
 ) -> ServingOption | Rejected:
     """The one way to serve on the chosen offer that the changed request leaves."""
     catalog, model, offer = preparations.catalog, preparations.model, chosen.spec.offer
@@ -87,7 +87,7 @@ def _way(
 
 
 def _given(
-    request: GenerationRequest, options: Sequence[ServingOption], preparations: ServingPreparations
+    request: ServingQuestion, options: Sequence[ServingOption], preparations: ServingPreparations
 ) -> list[ServingStep]:
     """What each way does for the target and the limits, all predicted at once; kind and option are
     left open."""

@@ -16,7 +16,7 @@ from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.loads import ServingLoad
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, rate_span, time_span
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -59,7 +59,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         the bound that counts."""
         return np.asarray(self.at_once * self.load.most.output[Level.SURE])
 
-    def limits(self, request: GenerationRequest) -> list[Limit]:
+    def limits(self, request: ServingQuestion) -> list[Limit]:
         """The limits that are set, in the order in which a type is judged."""
         found = list(self.load.limits)
         most = request.max_usd_per_hour
@@ -81,7 +81,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             ),
         )
 
-    def candidate(self, request: GenerationRequest, row: int, predictor: ServingModel) -> GenerationCandidate:
+    def candidate(self, request: ServingQuestion, row: int, predictor: ServingModel) -> GenerationCandidate:
         """A row as a record."""
         option, load = self.options[row], self.load
         deployment, count = option.deployment, int(self.count[row])
@@ -111,7 +111,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             notes=option.notes,
         )
 
-    def _binds(self, request: GenerationRequest, row: int, rates: Rates) -> ServingBind:
+    def _binds(self, request: ServingQuestion, row: int, rates: Rates) -> ServingBind:
         """What holds the row back: the load where requests arrive almost as fast as they are
         answered, memory where it holds no more sequences though the engine would, else what its
         step is bound by."""
@@ -125,7 +125,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         return ServingBind(str(rates.binds))
 
 
-def rates_record(request: GenerationRequest, rates: Rates, replicas: float) -> ServingRates:
+def rates_record(request: ServingQuestion, rates: Rates, replicas: float) -> ServingRates:
     """One load of one replica as that of all of them: they are alike, so that bounds add."""
     output = rate_span(rates.output)
     return ServingRates(

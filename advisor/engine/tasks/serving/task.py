@@ -25,7 +25,7 @@ from advisor.engine.tasks.serving.table import ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers
@@ -35,7 +35,7 @@ _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
 
 class ServingTask(
-    Task[GenerationRequest, ServingOptions, ServingTable, GenerationCandidate, GenerationRecommendation]
+    Task[ServingQuestion, ServingOptions, ServingTable, GenerationCandidate, GenerationRecommendation]
 ):
     """Serving one language model."""
 
@@ -44,52 +44,52 @@ class ServingTask(
     def __init__(self, preparations: ServingPreparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
 
-    def options(self, request: GenerationRequest, most_usd_per_hour: float | None = None) -> ServingOptions:
+    def options(self, request: ServingQuestion, most_usd_per_hour: float | None = None) -> ServingOptions:
         """What no target changes, of instances that cost no more."""
         return self.preparations.of(request, most_usd_per_hour)
 
-    def cheap_usd_per_hour(self, request: GenerationRequest) -> Sequence[float]:
+    def cheap_usd_per_hour(self, request: ServingQuestion) -> Sequence[float]:
         """Over all clouds there are thousands of types, and who names a cloud wants to know why
         each is turned down."""
         everywhere = request.cloud == "any" and request.targets and request.max_usd_per_hour is None
         return _CHEAP_USD_PER_HOUR if everywhere else ()
 
-    def predict(self, request: GenerationRequest, options: ServingOptions) -> ServingTable | None:
+    def predict(self, request: ServingQuestion, options: ServingOptions) -> ServingTable | None:
         """The options, each on as many instances as it takes."""
         return options.table(request)
 
-    def limits(self, request: GenerationRequest, table: ServingTable) -> list[Limit]:
+    def limits(self, request: ServingQuestion, table: ServingTable) -> list[Limit]:
         return table.limits(request)
 
-    def ranks_by_price(self, request: GenerationRequest) -> bool:
+    def ranks_by_price(self, request: ServingQuestion) -> bool:
         return request.ranks_by_price
 
-    def cost(self, request: GenerationRequest, table: ServingTable) -> Floats:
+    def cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
         """The price by the hour for a target, else that of a million output tokens at the median."""
         if request.ranks_by_price:
             return table.usd
         output = table.at_once * table.load.rates.output[Level.MEDIAN]
         return np.asarray(table.usd / (output * 3600) * 1e6)
 
-    def cost_of(self, request: GenerationRequest, candidate: GenerationCandidate) -> float:
+    def cost_of(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
         if request.ranks_by_price:
             return candidate.spec.total_usd_per_hour
         return candidate.usd_per_million_output_tokens.median
 
-    def rate(self, request: GenerationRequest, table: ServingTable) -> Floats:
+    def rate(self, request: ServingQuestion, table: ServingTable) -> Floats:
         """The most output tokens a second that keep the limits."""
         return table.most_output
 
     def candidates(
-        self, request: GenerationRequest, table: ServingTable, rows: Sequence[int]
+        self, request: ServingQuestion, table: ServingTable, rows: Sequence[int]
     ) -> list[GenerationCandidate]:
         return [table.candidate(request, row, self.preparations.predictor) for row in rows]
 
-    def shortfall(self, request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+    def shortfall(self, request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
 
     def require_intervals(
-        self, request: GenerationRequest, options: ServingOptions, table: ServingTable
+        self, request: ServingQuestion, options: ServingOptions, table: ServingTable
     ) -> None:
         if request.allow_extrapolation:
             return
@@ -109,7 +109,7 @@ class ServingTask(
             )
 
     def assumptions(
-        self, request: GenerationRequest, options: ServingOptions, chosen: GenerationCandidate | None
+        self, request: ServingQuestion, options: ServingOptions, chosen: GenerationCandidate | None
     ) -> tuple[Message, ...]:
         return serving_assumptions(request, self.preparations.model, options.version, chosen)
 
@@ -118,7 +118,7 @@ class ServingTask(
 
     def details(
         self,
-        request: GenerationRequest,
+        request: ServingQuestion,
         options: ServingOptions,
         table: ServingTable,
         rows: Integers,
@@ -130,12 +130,12 @@ class ServingTask(
         front = front_of(request, options, table, int(rows[0]))
         return {"front": with_chosen(front, chosen), "steps": steps_of(request, self.preparations, chosen)}
 
-    def trials_tell(self, request: GenerationRequest) -> bool:
+    def trials_tell(self, request: ServingQuestion) -> bool:
         """Whether there is a target."""
         return bool(request.targets)
 
     def contenders(
-        self, request: GenerationRequest, options: ServingOptions, table: ServingTable, limit: float
+        self, request: ServingQuestion, options: ServingOptions, table: ServingTable, limit: float
     ) -> Iterator[Contender[ServingTable]]:
         """Options that would answer by their medians, or by what may be hoped for."""
         sure, cheap = self.answering(request, table), np.flatnonzero(table.usd_each < limit)
@@ -148,7 +148,7 @@ class ServingTask(
             yield from self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
 
     def looked_at(
-        self, request: GenerationRequest, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
+        self, request: ServingQuestion, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
     ) -> list[Contender[ServingTable]]:
         """Rows of tables with their chances; a trial waits until the engine serves."""
         return [
@@ -162,7 +162,7 @@ class ServingTask(
             for table, row in rows
         ]
 
-    def constraints(self, request: GenerationRequest) -> Iterator[Constraint]:
+    def constraints(self, request: ServingQuestion) -> Iterator[Constraint]:
         amounts = (
             Amount("target_output_tokens_per_second", "--target-throughput", most=False),
             Amount("target_requests_per_second", "--target-requests-per-s", most=False),
@@ -179,7 +179,7 @@ class ServingTask(
             yield Whole("max_count", "--max-count")
         yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
 
-    def needs(self, name: str, request: GenerationRequest, table: ServingTable) -> Floats:
+    def needs(self, name: str, request: ServingQuestion, table: ServingTable) -> Floats:
         rates, options = table.load.rates, table.options
         values = {
             "target_output_tokens_per_second": table.most_output,
@@ -197,7 +197,7 @@ class ServingTask(
         return np.asarray(values[name], dtype=float)
 
 
-def _chance(request: GenerationRequest, table: ServingTable, row: int) -> float:
+def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
     """That a row keeps target and limits of times. Rates and times of one option are wrong together,
     since all follow its step time: it keeps everything as often as it keeps what it keeps least."""
     rates, most = table.load.rates, table.load.most
@@ -216,7 +216,7 @@ def _chance(request: GenerationRequest, table: ServingTable, row: int) -> float:
     return min((_reaching(request, values, target) for values, target in pairs), default=1.0)
 
 
-def _reaching(request: GenerationRequest, values: Floats, target: float) -> float:
+def _reaching(request: ServingQuestion, values: Floats, target: float) -> float:
     """Of a rate (3,) by `Level`; none where it is not known."""
     lower, median, upper = values.tolist()
     if not median > 0:

@@ -15,7 +15,7 @@ from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.messages import Message
 from advisor.naming import spec_name
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _READING_TOKENS_PER_SECOND = 5.0
 
 
-def shortfall(request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
     near = {limit.reason: float(limit.nearness[row]) for limit in table.limits(request)}[reason]
     if reason in _TIMES:
@@ -72,7 +72,7 @@ def shortfall(request: GenerationRequest, table: ServingTable, row: int, reason:
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
-def _time_shortfall(request: GenerationRequest, table: ServingTable, row: int, reason: str) -> Message:
+def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     rates = table.load.rates
     message, unit, limit = _TIMES[reason]
     by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
@@ -116,11 +116,11 @@ _TIMES = {
 }
 
 
-def _percentile(request: GenerationRequest) -> float:
+def _percentile(request: ServingQuestion) -> float:
     return 100 * (1 - request.confidence)
 
 
-def described(request: GenerationRequest, candidate: GenerationCandidate) -> Message:
+def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
     """A candidate in a clause, as the line says it that tells that nothing answers."""
     spec, rates = candidate.spec, candidate.rates
     return Message(
@@ -136,7 +136,7 @@ def described(request: GenerationRequest, candidate: GenerationCandidate) -> Mes
 
 
 def serving_assumptions(
-    request: GenerationRequest, model: LanguageModel, version: str, chosen: GenerationCandidate | None
+    request: ServingQuestion, model: LanguageModel, version: str, chosen: GenerationCandidate | None
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
     spec = chosen.spec if chosen else None
@@ -147,7 +147,7 @@ def serving_assumptions(
     )
 
 
-def _of_requests(request: GenerationRequest, version: str) -> Iterator[Message]:
+def _of_requests(request: ServingQuestion, version: str) -> Iterator[Message]:
     engine = request.engine.product
     if version:
         yield Message("{engine} {version}, CUDA graphs on", engine=engine, version=version)
@@ -170,7 +170,7 @@ def _of_requests(request: GenerationRequest, version: str) -> Iterator[Message]:
 
 
 def _of_instances(
-    request: GenerationRequest, model: LanguageModel, chosen: GenerationCandidate | None
+    request: ServingQuestion, model: LanguageModel, chosen: GenerationCandidate | None
 ) -> Iterator[Message]:
     if request.precision is None and chosen is not None:
         yield _format(model, chosen)
@@ -198,7 +198,7 @@ def _of_instances(
         )
 
 
-def _arrivals(request: GenerationRequest) -> Message:
+def _arrivals(request: ServingQuestion) -> Message:
     if request.target_requests_per_second is not None:
         return Message("requests arrive by themselves (Poisson)")
     if request.users is not None:

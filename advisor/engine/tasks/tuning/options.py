@@ -23,7 +23,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
 from advisor.models.language.memory import weight_gib
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
@@ -69,7 +69,7 @@ class TuningPreparations:
         self.catalog, self.model, self.predictor = catalog, model, predictor
         self._options = lru_cache(_MOST_KEPT)(self._prepared)
 
-    def of(self, request: FineTuningRequest) -> TuningOptions:
+    def of(self, request: TuningQuestion) -> TuningOptions:
         """The fastest option of each offer, whatever is to be reached, found now or before."""
         key = replace(
             request,
@@ -84,7 +84,7 @@ class TuningPreparations:
         )
         return self._options(key)
 
-    def _prepared(self, request: FineTuningRequest) -> TuningOptions:
+    def _prepared(self, request: TuningQuestion) -> TuningOptions:
         finder = self.finder(request)
         judged = list(offers_judged(request, self.catalog))
         finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
@@ -92,7 +92,7 @@ class TuningPreparations:
         unpriced = self.catalog.unpriced(place_query(request, accelerated=True))
         return TuningOptions(options, [*rejected, *unpriced], len(judged))
 
-    def finder(self, request: FineTuningRequest) -> OptionFinder:
+    def finder(self, request: TuningQuestion) -> OptionFinder:
         """Finds options for a request."""
         return OptionFinder(request, self.catalog, self.model, self.predictor)
 
@@ -101,11 +101,7 @@ class OptionFinder:
     """Finds options for one request; what offers share is predicted once, all of it together."""
 
     def __init__(
-        self,
-        request: FineTuningRequest,
-        catalog: Catalog,
-        model: LanguageModel,
-        predictor: FineTuningPredictor,
+        self, request: TuningQuestion, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor
     ) -> None:
         require_sequence(request, model)
         self._request, self._catalog, self._model = request, catalog, model
@@ -185,7 +181,7 @@ class OptionFinder:
         return self._cards.of(gpu)
 
 
-def require_sequence(request: FineTuningRequest, model: LanguageModel) -> None:
+def require_sequence(request: TuningQuestion, model: LanguageModel) -> None:
     """Refuse sequences that the model does not take."""
     most = model.max_context
     if most is not None and request.sequence > most:

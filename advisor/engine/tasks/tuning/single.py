@@ -25,7 +25,7 @@ from advisor.engine.tasks.tuning.table import TuningTable, memory_use
 from advisor.engine.tasks.tuning.words import tuning_assumptions, tuning_warnings
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.models.language.finetuning import FineTuning, unsupported
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.finetuning import FineTuningPredictor
@@ -37,7 +37,7 @@ _COUNTS = (1, 2, 4, 8)
 
 
 def predict_tuning(
-    request: FineTuningRequest, preparations: TuningPreparations, name: str, *, today: date
+    request: TuningQuestion, preparations: TuningPreparations, name: str, *, today: date
 ) -> TuningPrediction:
     """What the instance type `name` does. `UsageError` says why it cannot tune the model."""
     # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
@@ -71,7 +71,7 @@ def predict_tuning(
 
 
 def tuning_memory_of(
-    request: FineTuningRequest,
+    request: TuningQuestion,
     catalog: Catalog,
     model: LanguageModel,
     predictor: FineTuningPredictor,
@@ -89,7 +89,7 @@ def tuning_memory_of(
 
 
 def _on_card(
-    request: FineTuningRequest, model: LanguageModel, predictor: FineTuningPredictor, card: GpuFacts
+    request: TuningQuestion, model: LanguageModel, predictor: FineTuningPredictor, card: GpuFacts
 ) -> TunedMemory:
     one = FineTuning(model, request.method, request.sequence, request.micro_batch, card)
     link = "nvlink" if card.nvlink_gb_s else "pcie"

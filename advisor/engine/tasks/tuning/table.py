@@ -15,7 +15,7 @@ from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -48,11 +48,11 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
         """Instance and disk, an hour."""
         return self.usd_each
 
-    def hours(self, request: FineTuningRequest) -> Floats:
+    def hours(self, request: TuningQuestion) -> Floats:
         """Hours of the run (3, n): at worst, at the median, at best."""
         return np.asarray(request.tokens / self.rates / 3600)
 
-    def run_usd(self, request: FineTuningRequest) -> Floats:
+    def run_usd(self, request: TuningQuestion) -> Floats:
         """Dollars of the run (3, n), likewise."""
         return np.asarray(self.hours(request) * self.usd)
 
@@ -64,7 +64,7 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
         )
 
     def candidate(
-        self, request: FineTuningRequest, row: int, predictor: FineTuningPredictor
+        self, request: TuningQuestion, row: int, predictor: FineTuningPredictor
     ) -> FineTuningCandidate:
         """A row as a record."""
         option = self.options[row]

@@ -19,14 +19,14 @@ from advisor.engine.tasks.tuning.options import TuningOptions, TuningPreparation
 from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.engine.tasks.tuning.words import shortfall, tuning_assumptions, tuning_warnings
 from advisor.messages import Message
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
 
 
 class TuningTask(
-    Task[FineTuningRequest, TuningOptions, TuningTable, FineTuningCandidate, FineTuningRecommendation]
+    Task[TuningQuestion, TuningOptions, TuningTable, FineTuningCandidate, FineTuningRecommendation]
 ):
     """Tuning one language model."""
 
@@ -35,15 +35,15 @@ class TuningTask(
     def __init__(self, preparations: TuningPreparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
 
-    def options(self, request: FineTuningRequest, most_usd_per_hour: float | None = None) -> TuningOptions:
+    def options(self, request: TuningQuestion, most_usd_per_hour: float | None = None) -> TuningOptions:
         """The fastest option of each offer, whatever is to be reached."""
         return self.preparations.of(request)
 
-    def predict(self, request: FineTuningRequest, options: TuningOptions) -> TuningTable | None:
+    def predict(self, request: TuningQuestion, options: TuningOptions) -> TuningTable | None:
         """All of them."""
         return TuningTable.of(options.options) if options.options else None
 
-    def limits(self, request: FineTuningRequest, table: TuningTable) -> list[Limit]:
+    def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
         found, target = list[Limit](), request.target_tokens_per_second
         if not request.allow_extrapolation:
             found.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
@@ -58,43 +58,43 @@ class TuningTask(
                 found.append(Limit(reason, values <= most, -values))
         return found
 
-    def ranks_by_price(self, request: FineTuningRequest) -> bool:
+    def ranks_by_price(self, request: TuningQuestion) -> bool:
         return request.ranks_by_price
 
-    def cost(self, request: FineTuningRequest, table: TuningTable) -> Floats:
+    def cost(self, request: TuningQuestion, table: TuningTable) -> Floats:
         """The price by the hour for a target, else that of the run at the median."""
         return table.usd if request.ranks_by_price else np.asarray(table.run_usd(request)[1])
 
-    def cost_of(self, request: FineTuningRequest, candidate: FineTuningCandidate) -> float:
+    def cost_of(self, request: TuningQuestion, candidate: FineTuningCandidate) -> float:
         if request.ranks_by_price:
             return candidate.spec.total_usd_per_hour
         return candidate.usd_per_run.median
 
-    def rate(self, request: FineTuningRequest, table: TuningTable) -> Floats:
+    def rate(self, request: TuningQuestion, table: TuningTable) -> Floats:
         """Tokens a second at the median."""
         return np.asarray(table.rates[1])
 
     def candidates(
-        self, request: FineTuningRequest, table: TuningTable, rows: Sequence[int]
+        self, request: TuningQuestion, table: TuningTable, rows: Sequence[int]
     ) -> list[FineTuningCandidate]:
         return [table.candidate(request, row, self.preparations.predictor) for row in rows]
 
-    def nearest_row(self, request: FineTuningRequest, table: TuningTable) -> int:
+    def nearest_row(self, request: TuningQuestion, table: TuningTable) -> int:
         """The row that comes closest, whatever its price."""
         return closest(self.limits(request, table), table.usd, np.arange(len(table)))[0]
 
-    def shortfall(self, request: FineTuningRequest, table: TuningTable, row: int, reason: str) -> Message:
+    def shortfall(self, request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
 
     def assumptions(
-        self, request: FineTuningRequest, options: TuningOptions, chosen: FineTuningCandidate | None
+        self, request: TuningQuestion, options: TuningOptions, chosen: FineTuningCandidate | None
     ) -> tuple[Message, ...]:
         return tuning_assumptions(request, chosen)
 
     def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
         return tuning_warnings(chosen, today)
 
-    def constraints(self, request: FineTuningRequest) -> Iterator[Constraint]:
+    def constraints(self, request: TuningQuestion) -> Iterator[Constraint]:
         amounts = (
             Amount("target_tokens_per_second", "--target-throughput", most=False),
             Amount("max_hours", "--max-hours"),
@@ -104,7 +104,7 @@ class TuningTask(
         yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
         yield from of_place(request, Choice("micro_batch", "--micro-batch", None))
 
-    def needs(self, name: str, request: FineTuningRequest, table: TuningTable) -> Floats:
+    def needs(self, name: str, request: TuningQuestion, table: TuningTable) -> Floats:
         values = {
             "target_tokens_per_second": table.rates[0],
             "max_hours": table.hours(request)[0],

@@ -15,11 +15,11 @@ from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.messages import Message
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
 from advisor.naming import spec_name
-from advisor.questions.language import TuningQuestion as FineTuningRequest
+from advisor.questions.language import TuningQuestion
 from advisor.units import ceil_significant, floor_rate
 
 
-def shortfall(request: FineTuningRequest, table: TuningTable, row: int, reason: str) -> Message:
+def shortfall(request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
     if reason == "too_slow":
         return Message(
@@ -55,7 +55,7 @@ def shortfall(request: FineTuningRequest, table: TuningTable, row: int, reason: 
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
-def described(request: FineTuningRequest, candidate: FineTuningCandidate) -> Message:
+def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Message:
     """A candidate in a clause, as the line says it that tells that nothing answers."""
     return Message(
         "{name} with {lower:,g} tokens/s or more (median {median:rate}), done in up to "
@@ -68,12 +68,12 @@ def described(request: FineTuningRequest, candidate: FineTuningCandidate) -> Mes
     )
 
 
-def tuning_assumptions(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> tuple[Message, ...]:
+def tuning_assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each."""
     return tuple(_assumed(request, chosen))
 
 
-def _assumed(request: FineTuningRequest, chosen: FineTuningCandidate | None) -> Iterator[Message]:
+def _assumed(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
     if chosen is not None:
         yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
