@@ -33,8 +33,8 @@ from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.serving.words import described
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
+from advisor.models.language.config_files import file_of
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.other_files import file_of
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import settled
 from advisor.questions.language import ServingQuestion

@@ -17,7 +17,7 @@ from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.gpus import GpuFacts
-from advisor.models.language.serving.eras import minor_version
+from advisor.models.language.serving.effects import minor_version
 from advisor.sweeps.endpoint.records import Load
 
 SCHEMA = "advisor.serving_anchor/1"

@@ -14,8 +14,7 @@ from advisor.models.language.configs import LanguageModels
 from advisor.models.language.deployments import Deployment
 from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.language_model import LanguageModel
-from advisor.models.language.serving.effects import Setting
-from advisor.models.language.serving.eras import minor_version
+from advisor.models.language.serving.effects import Setting, minor_version
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import MeasuredValue
 

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.models.bayes import Floats, Gaussian, Prior, believed, joined, variances
-from advisor.models.language.finetuning.tuning import Run
-from advisor.models.language.finetuning.work import Work, work_of
+from advisor.models.language.finetuning.tuning import Run, Work, work_of
 from advisor.models.language.language_model import LanguageModel
 
 # Beliefs before any row; a share of a peak is exp(-value). Products: large ones reach 0.73 to 0.91

@@ -12,8 +12,7 @@ from msgspec.structs import replace
 from advisor.messages import Message
 from advisor.models.bayes import Bounds, Floats, Gaussian, multipliers, variances
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, unmeasured_parts
-from advisor.models.language.serving.effects import Setting, design_of, line_of, shape_of
-from advisor.models.language.serving.eras import minor_version
+from advisor.models.language.serving.effects import Setting, design_of, line_of, minor_version, shape_of
 from advisor.models.language.serving.rates import (
     QUANTITIES,
     Asked,

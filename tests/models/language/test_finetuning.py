@@ -27,8 +27,7 @@ from advisor.models.language.finetuning import (
 from advisor.models.language.finetuning.belief import parts_of
 from advisor.models.language.finetuning.memory import adapter_weights
 from advisor.models.language.finetuning.predictor import read_predictor
-from advisor.models.language.finetuning.tuning import Run
-from advisor.models.language.finetuning.work import work_of
+from advisor.models.language.finetuning.tuning import Run, work_of
 from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.memory import card_gib
 

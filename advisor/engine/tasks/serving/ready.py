@@ -1,5 +1,5 @@
 """Seconds until an instance serves, and the disk that keeps them
-(`advisor.models.language.ready`)."""
+(`advisor.models.language.support`)."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.models.language.serving.bundle import read_predictor
-from advisor.models.language.serving.eras import era_of, minor_version
+from advisor.models.language.serving.effects import era_of, minor_version
 from advisor.models.language.serving.values import MeasuredValue
 
 
