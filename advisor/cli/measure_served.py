@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.generation import LlmPrecision
-from advisor.domain.serving_verification import p99_of
+from advisor.domain.verification import p99_of
 from advisor.errors import AdvisorError, UsageError, unknown_name
 from advisor.messages import FieldName, Message
 from advisor.render.text import WIDTH, table

@@ -42,7 +42,7 @@ from advisor.sweeps.formats.exporting import to_jsonl
 
 if TYPE_CHECKING:
     from advisor.answers.serving import LanguageContext
-    from advisor.domain.serving_verification import ServingVerification
+    from advisor.domain.verification import ServingVerification
     from advisor.infra.aws.asking import Aws
     from advisor.runs.cloud.plan import CloudOptions, CloudPlan
     from advisor.runs.cloud.sweep import CloudRun

@@ -6,18 +6,20 @@ GiB is 2**30 bytes, rates are per second, prices are US dollars per hour.
 """
 
 from advisor.domain.accelerator import ON_ANY_GPU, ON_CPU, Accelerator
-from advisor.domain.comparison import OnGpu, geometric_mean, relative
 from advisor.domain.decision import (
     BatchPoint,
     Candidate,
     Change,
     CloseCall,
     InstancePrediction,
+    OnGpu,
     OtherSetting,
     PriceCall,
     Recommendation,
     Relaxation,
     computes_on_cpu,
+    geometric_mean,
+    relative,
 )
 from advisor.domain.machines import (
     ANY,
@@ -46,7 +48,6 @@ from advisor.domain.money import (
     Price,
     Spec,
 )
-from advisor.domain.observations import STEP_SIGMA, Observation, ScalingObservation
 from advisor.domain.results import (
     MOUNTED,
     REPLAYED_FROM,
@@ -77,7 +78,16 @@ from advisor.domain.words import (
     Task,
     Tf32,
 )
-from advisor.domain.workload import IMAGENET, MIB, DatasetProfile, Workload, without_the_usual
+from advisor.domain.workload import (
+    IMAGENET,
+    MIB,
+    STEP_SIGMA,
+    DatasetProfile,
+    Observation,
+    ScalingObservation,
+    Workload,
+    without_the_usual,
+)
 
 __all__ = [
     "ANY",

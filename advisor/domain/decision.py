@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from advisor.domain.machines import InstanceType, NodeNetwork
+from advisor.domain.machines import Gpu, InstanceType, NodeNetwork
 from advisor.domain.money import Disk, Price, Spec
 from advisor.domain.results import Latency, LazyRejected, Prediction, Rejected, nearest_first
 from advisor.domain.runs import RunTime, Span
@@ -251,3 +252,31 @@ class InstancePrediction(Struct, frozen=True, kw_only=True):
         if self.run is None or self.price is None:
             return None
         return self.run.hours.times(self.price.usd_per_hour + self.disk.usd_per_hour)
+
+
+class OnGpu(Struct, frozen=True, kw_only=True):
+    """A network on a GPU with its samples on the device; `workload` None: no batch surely fits.
+
+    The batch is the smallest within 5 % of the best that surely fits.
+    """
+
+    gpu: Gpu
+    network: str
+    workload: Workload | None = None
+    prediction: Prediction | None = None
+    other_settings: tuple[OtherSetting, ...] = ()
+
+
+def relative(one: Prediction | None, baseline: Prediction | None) -> float | None:
+    """Likely rate over the baseline's; None where either cannot run."""
+    if one is None or baseline is None:
+        return None
+    return one.median / baseline.median
+
+
+def geometric_mean(ratios: Sequence[float | None]) -> float | None:
+    """Of all ratios; None where one is missing: a mean over fewer networks compares nothing."""
+    known = [ratio for ratio in ratios if ratio is not None]
+    if not known or len(known) < len(ratios):
+        return None
+    return math.exp(sum(map(math.log, known)) / len(known))

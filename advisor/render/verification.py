@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain import Prediction, Trial, Verdict, Verification
-from advisor.domain.serving_verification import Criterion, ServingVerification, p99_of
+from advisor.domain.verification import Criterion, ServingVerification, p99_of
 from advisor.questions.documents import question_document
 from advisor.render.blocks import bounds, rate_unit
 from advisor.render.text import hanging, table, throughput_text

@@ -1,6 +1,6 @@
 """What starts a run beside a sweep, typed: verifications, fits, price refreshes and schedules.
 
-As in `advisor.questions.models`, a field stands here once; options of the command line, fields over
+As in `advisor.questions.network`, a field stands here once; options of the command line, fields over
 HTTP with their schemas, and the words of a command that asks the same follow from it. The fields of
 sweeps stand in `sweep_questions`.
 """

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.domain.machines import is_positive
-from advisor.domain.serving_verification import p99_of
+from advisor.domain.verification import p99_of
 from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic

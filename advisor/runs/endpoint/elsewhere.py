@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.answers.serving import LanguageContext
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain.generation import LlmEngine
-from advisor.domain.serving_verification import ServingVerification
+from advisor.domain.verification import ServingVerification
 from advisor.errors import UsageError
 from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.result_bucket import ResultBucket

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from advisor.answers.serving import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
-from advisor.domain.serving_verification import Criterion, ServingVerification
-from advisor.domain.verification import Verdict
+from advisor.domain.verification import Criterion, ServingVerification, Verdict
 from advisor.engine.tasks.serving.prepared import ServingPreparations
 from advisor.engine.tasks.serving.single import predict_serving
 from advisor.errors import AdvisorError, NoOfferError, UsageError

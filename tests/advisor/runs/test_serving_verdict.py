@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.domain.serving_verification import Criterion
-from advisor.domain.verification import Verdict
+from advisor.domain.verification import Criterion, Verdict
 
 
 def criterion(lower, upper, limit, is_least=True):
