@@ -182,7 +182,7 @@ class _Above:
         """The same at points that are always those of a start: kept with the catalogue's steps,
         since no target changes what is reached there."""
         count = len(self._starts)
-        known = self._table.source.reached
+        known = self._table.source.predictions.reached
         keys = [(int(self._table.row[start.at]), start.disk.rate) for start in self._starts]
         if any(key not in known for key in keys):
             found = [self._reached(points, cache).reshape(2, count, -1) for cache in self._wanted]

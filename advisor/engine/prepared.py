@@ -18,10 +18,19 @@ import numpy as np
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected
-from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, on_nodes, query_of, runnable
+from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected, Workload
+from advisor.engine.candidates import (
+    Runnable,
+    cpu_only_query,
+    offers_of,
+    on_nodes,
+    query_of,
+    runnable,
+    workloads_of,
+)
 from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import fastest_of_each, is_plain, limits
+from advisor.engine.predictions import Predictions
 from advisor.engine.table import Candidates, Table
 from advisor.questions.network import NetworkQuestion as Request
 
@@ -63,10 +72,13 @@ class Prepared:
     """Everything about requests that differ only in what `key_of` leaves out. The types that are
     `predicted` become more as questions ask for them."""
 
-    def __init__(self, request: Request, catalog: Catalog, model: PerformanceModel) -> None:
+    def __init__(
+        self, request: Request, catalog: Catalog, model: PerformanceModel, predictions: Predictions
+    ) -> None:
         self.request = key_of(request)
         self.catalog = catalog
         self.model = model
+        self.predictions = predictions
         self.predicted = Predicted(self.request)
         self._cpus: tuple[float, CpuTypes] | None = None
         self.all_accelerated: tuple[frozenset[str], int] | None = None
@@ -76,7 +88,7 @@ class Prepared:
     def copy_for(self, request: Request) -> Prepared:
         """What is known, for a request that differs in nothing that was predicted: what is asked
         for there is no concern of others who share this."""
-        own = Prepared(request, self.catalog, self.model)
+        own = Prepared(request, self.catalog, self.model, self.predictions)
         own.predicted, own.all_accelerated = self.predicted, self.all_accelerated
         return own
 
@@ -121,7 +133,7 @@ class Prepared:
                 by_type.setdefault(key, verdict)
         table = known.table
         if options:
-            added = Candidates.of(self.request, self.catalog, self.model, options)
+            added = Candidates.of(self.request, options, self.predictions)
             table = added.grid if table is None else table.followed_by(added.grid)
         rejected = [verdict for verdict in by_type.values() if isinstance(verdict, Rejected)]
         self.predicted = Predicted(self.request, table, [*known.not_runnable, *rejected])
@@ -176,15 +188,16 @@ class Preparations:
     def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 8) -> None:
         self.catalog = catalog
         self.model = model
-        self.remembering = model.remembering()
+        self.predictions: dict[tuple[Workload, float], Predictions] = {}
+        self._remembering = model.remembering()
         self._most = most
         self._known: dict[Request, Prepared] = {}
         self._keeping = Lock()
 
     def apart(self, most: int) -> Preparations:
-        """Others of the same, which share only what is remembered of the model."""
+        """Others of the same, which share the predictions."""
         own = Preparations(self.catalog, self.model, most)
-        own.remembering = self.remembering
+        own.predictions = self.predictions
         return own
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
@@ -205,13 +218,26 @@ class Preparations:
         """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
         with self._keeping:
-            prepared = self._known.pop(key, None) or Prepared(key, self.catalog, self.remembering)
+            prepared = self._known.pop(key, None)
+            if prepared is None:
+                prepared = Prepared(key, self.catalog, self._remembering, self._predictions_of(key))
             self._known[key] = prepared  # the last one used is the last one to go
             while len(self._known) > self._most or (
                 len(self._known) > 1 and sum(known.rows for known in self._known.values()) > _MOST_ROWS
             ):
                 del self._known[next(iter(self._known))]
         return prepared
+
+    def _predictions_of(self, request: Request) -> Predictions:
+        """Those of the request's network at its confidence, known or new."""
+        key = replace(workloads_of(request)[0], batch_size=1), request.confidence
+        found = self.predictions.pop(key, None)
+        if found is None:
+            found = Predictions(self.catalog, self._remembering, request.confidence)
+        self.predictions[key] = found
+        while len(self.predictions) > 1 and sum(map(len, self.predictions.values())) > _MOST_ROWS:
+            del self.predictions[next(iter(self.predictions))]
+        return found
 
 
 def key_of(request: Request) -> Request:

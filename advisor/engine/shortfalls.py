@@ -79,7 +79,7 @@ def most_first_epoch_hours(request: Request, lower: float) -> float:
 def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     target, count = request.target_throughput or 0.0, int(one.count[0])
     instance = one.offer(0).instance
-    workload = one.source.workloads[int(one.row[0])]
+    workload = one.source.predictions.pairs[int(one.row[0])][0]
     parameters = {
         "p": percentile,
         "lower": floor_rate(float(one.lower[0])),

@@ -10,77 +10,49 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from advisor.catalog import Catalog, resources_of
 from advisor.catalog.support import used_gpus
-from advisor.domain import (
-    CacheState,
-    Candidate,
-    Disk,
-    DiskRate,
-    Latency,
-    Offer,
-    Resources,
-    RunTime,
-    Span,
-    Spec,
-    Task,
-    Workload,
-)
+from advisor.domain import CacheState, Candidate, Disk, Offer, RunTime, Span, Spec, Task
 from advisor.engine.candidates import Runnable
-from advisor.engine.probability import batch_latencies
+from advisor.engine.predictions import Predictions
 from advisor.models.performance.machines import DiskTable
 from advisor.questions.network import NetworkQuestion as Request
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers, PerformanceModel, PreparedRows, Rates
+    from advisor.engine.model import Booleans, Floats, Integers
 
 Objects = NDArray[Any]
 
 
 class Candidates(Struct, frozen=True, kw_only=True, dict=True):
-    """Options (offers that can run a request) at all their batch sizes, predicted but for their
-    disks. `names` and `cheapest_offer` are of their instance types, which `kind` of an option
-    numbers; `pairs` and `rows` are those of the model, each option's from `first` on.
+    """Options (offers that can run a request) at all their batch sizes. `names` and `cheapest_offer`
+    are of their instance types, which `kind` of an option numbers; its `rows` of the predictions are
+    so many (`sizes`) behind those of the options before.
     """
 
     request: Request
-    model: PerformanceModel
+    predictions: Predictions
     options: list[Runnable]
     names: Objects
     cheapest_offer: Floats
     kind: Integers
     sizes: Integers
+    rows: Integers
     nodes: Integers
     gpus: Integers
     offer_usd: Floats
-    pairs: list[tuple[Workload, Resources]]
-    rows: PreparedRows
-    # What was asked of some rows before. Log rates with less and less of a disk: see `disks`.
-    reached: dict[tuple[int, DiskRate], Floats] = field(default_factory=dict)
-    known_latencies: dict[int, Latency | None] = field(default_factory=dict)
-    # At several confidences: rows, and by row the first of its and the step to each further one.
-    known_closer: dict[tuple[float, ...], tuple[PreparedRows, dict[int, tuple[int, int]]]] = field(
-        default_factory=dict
-    )
 
     @classmethod
-    def of(
-        cls, request: Request, catalog: Catalog, model: PerformanceModel, options: Iterable[Runnable]
-    ) -> Candidates:
+    def of(cls, request: Request, options: Iterable[Runnable], predictions: Predictions) -> Candidates:
         """Options, one at least, by type."""
         by_type: dict[tuple[str, str], list[Runnable]] = {}
         for option in options:
             instance = option.offer.instance
             by_type.setdefault((instance.cloud, instance.name), []).append(option)
         sorted_options = [option for some in by_type.values() for option in some]
-        pairs: list[tuple[Workload, Resources]] = []
-        for option in sorted_options:
-            has = resources_of(catalog, option.offer, option.disks[0], option.max_gpus, option.nodes)
-            pairs += [(workload, has) for workload in option.workloads]
         nodes = np.array([option.nodes for option in sorted_options], dtype=np.intp)
         gpus = [
             1 if request.task is Task.PREPROCESSING else used_gpus(option.offer.instance, option.max_gpus)
@@ -88,7 +60,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         ]
         return cls(
             request=request,
-            model=model,
+            predictions=predictions,
             options=sorted_options,
             names=_objects([name for _, name in by_type]),
             cheapest_offer=np.array(
@@ -96,42 +68,27 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             ),
             kind=np.repeat(np.arange(len(by_type)), [len(some) for some in by_type.values()]),
             sizes=np.array([len(option.workloads) for option in sorted_options], dtype=np.intp),
+            rows=predictions.rows_of(sorted_options),
             nodes=nodes,
             gpus=nodes * np.array(gpus),
             offer_usd=np.array([option.offer.price.usd_per_hour for option in sorted_options]),
-            pairs=pairs,
-            rows=model.prepare(pairs, confidence=request.confidence),
         )
 
     def beside(self, other: Candidates) -> Candidates:
-        """These, and others of other types behind them: rows, options and types keep their places."""
+        """These, and others of other types behind them: options and types keep their places."""
         return Candidates(
             request=self.request,
-            model=self.model,
+            predictions=self.predictions,
             options=[*self.options, *other.options],
             names=np.concatenate([self.names, other.names]),
             cheapest_offer=np.concatenate([self.cheapest_offer, other.cheapest_offer]),
             kind=np.concatenate([self.kind, other.kind + len(self.names)]),
             sizes=np.concatenate([self.sizes, other.sizes]),
+            rows=np.concatenate([self.rows, other.rows]),
             nodes=np.concatenate([self.nodes, other.nodes]),
             gpus=np.concatenate([self.gpus, other.gpus]),
             offer_usd=np.concatenate([self.offer_usd, other.offer_usd]),
-            pairs=[*self.pairs, *other.pairs],
-            rows=self.rows.beside(other.rows),
-            reached=self.reached,
-            known_latencies=self.known_latencies,
-            known_closer=self.known_closer,
         )
-
-    @cached_property
-    def first(self) -> Integers:
-        """Where each option's rows begin."""
-        return np.asarray(np.cumsum(self.sizes) - self.sizes)
-
-    @cached_property
-    def workloads(self) -> Objects:
-        """Of each of the model's rows."""
-        return _objects([workload for workload, _ in self.pairs])
 
     @cached_property
     def grid(self) -> Table:
@@ -151,20 +108,21 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         sizes = self.sizes[options]
         spec = np.repeat(np.arange(len(wanted)), sizes)
         within = np.arange(len(spec)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        rows = self.first[options][spec] + within
+        first = np.cumsum(self.sizes) - self.sizes
+        rows = self.rows[first[options][spec] + within]
         return self.rows_with(rows, options[spec], [disk for _, disk in wanted], spec)
 
     def rows_with(self, rows: Integers, options: Integers, disks: Sequence[Disk], which: Integers) -> Table:
-        """The model's rows of options, each with one of the disks: `which` of them."""
-        request, nodes = self.request, self.nodes[options]
+        """Rows of options, each with one of the disks: `which` of them."""
+        request, nodes, predictions = self.request, self.nodes[options], self.predictions
         rates = DiskTable.of([disk.rate for disk in disks]).take(which)
-        steady = self.rows.columns_with(rows, rates)
+        steady = predictions.rows.columns_with(rows, rates)
         first = steady
         if request.task is Task.TRAINING:
-            first = self.rows.columns_with(rows, rates, CacheState.COLD)
+            first = predictions.rows.columns_with(rows, rates, CacheState.COLD)
         p99 = np.zeros(len(rows))
         if request.max_latency_ms is not None:
-            latencies = self.latencies(rows.tolist())
+            latencies = predictions.latencies(rows.tolist())
             p99 = np.array([np.inf if latency is None else latency.p99_seconds for latency in latencies])
         return Table(
             source=self,
@@ -174,7 +132,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             row=rows,
             disk=_objects(disks)[which],
             disk_type=np.array([hash(disk.rate.type) for disk in disks], dtype=np.intp)[which],
-            batch=np.array([workload.batch_size for workload in self.workloads[rows]], dtype=np.intp),
+            batch=predictions.batch[rows],
             offer_usd=self.offer_usd[options],
             disk_usd=np.array([disk.usd_per_hour for disk in disks], dtype=float)[which],
             lower_each=steady.lower,
@@ -189,38 +147,11 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             count=nodes,
         )
 
-    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
-        """How soon a batch of some rows is done; disks have no part in it."""
-        missing = [row for row in dict.fromkeys(rows) if row not in self.known_latencies]
-        if missing:
-            pairs = [self.pairs[row] for row in missing]
-            latencies = batch_latencies(pairs, self.model, self.request.confidence)
-            self.known_latencies.update(zip(missing, latencies, strict=True))
-        return [self.known_latencies[row] for row in rows]
-
-    def at_confidences(
-        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate]
-    ) -> Rates:
-        """Some rows with a disk each, at the first confidence, then at the next."""
-        prepared, places = self.known_closer.get(tuple(confidences), (None, {}))
-        missing = [row for row in dict.fromkeys(rows) if row not in places]
-        if missing:
-            pairs = [self.pairs[row] for row in missing]
-            added = self.model.prepare_each(pairs, confidences=confidences)
-            before = len(confidences) * len(places)
-            places = places | {row: (before + at, len(missing)) for at, row in enumerate(missing)}
-            prepared = added if prepared is None else prepared.beside(added)
-            self.known_closer[tuple(confidences)] = prepared, places
-        assert prepared is not None
-        firsts = [places[row] for row in rows]
-        every = [first + level * step for level in range(len(confidences)) for first, step in firsts]
-        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(confidences)))
-
 
 class Table(Struct, frozen=True, kw_only=True):
     """Candidates as columns (n,), in the order in which they were made.
 
-    `kind` numbers the instance types, `option` the offers and `row` the model's rows of `source`;
+    `kind` numbers the instance types and `option` the offers of `source`, `row` its predictions';
     `spec` numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those
     of the first pass over the data, of all nodes that train together. `hours_*` are the run's on
     all `count` instances, None where there is no run.
@@ -316,7 +247,6 @@ class Table(Struct, frozen=True, kw_only=True):
             source=source.beside(other.source),
             kind=other.kind + len(source.names),
             option=other.option + len(source.options),
-            row=other.row + len(source.pairs),
         )
         return self.beside(moved)
 
@@ -334,7 +264,7 @@ class Table(Struct, frozen=True, kw_only=True):
     def log_lowers(self, rows: Integers, disks: DiskTable, cache: CacheState | None) -> Floats:
         """Logarithms (n, k) of the lower bounds of n rows with k disks each: columns (n, k)."""
         each = np.repeat(self.row[rows], disks.iops.shape[1])
-        return self.source.rows.log_lowers(each, disks.raveled(), cache).reshape(disks.iops.shape)
+        return self.source.predictions.rows.log_lowers(each, disks.raveled(), cache).reshape(disks.iops.shape)
 
     def with_orders(self, rows: Integers, disks: Sequence[Disk]) -> Table:
         """Some rows with other disks, on as many instances; without runs."""
@@ -344,20 +274,20 @@ class Table(Struct, frozen=True, kw_only=True):
     def candidates(self, rows: Iterable[int], request: Request) -> list[Candidate]:
         """Some rows as records, with latencies where those are limited."""
         rows = list(rows)
-        source, places, disks = self.source, self.row[rows].tolist(), self.disk[rows].tolist()
-        predictions = source.rows.with_disks(places, [disk.rate for disk in disks])
+        known, places, disks = self.source.predictions, self.row[rows].tolist(), self.disk[rows].tolist()
+        predictions = known.rows.with_disks(places, [disk.rate for disk in disks])
         limited = request.max_latency_ms is not None
-        latencies = source.latencies(places) if limited else [None] * len(rows)
+        latencies = known.latencies(places) if limited else [None] * len(rows)
         records = []
         for row, place, disk, prediction, latency in zip(
             rows, places, disks, predictions, latencies, strict=True
         ):
-            option, count = source.options[self.option[row]], int(self.count[row])
+            option, count = self.source.options[int(self.option[row])], int(self.count[row])
             first = self.first_epoch(row, request)
             records.append(
                 Candidate(
                     spec=Spec(offer=option.offer, disk=disk, count=count),
-                    workload=source.workloads[place],
+                    workload=known.pairs[place][0],
                     prediction=prediction.times(count),
                     latency=latency,
                     run=self._run(row, request, first),

@@ -151,7 +151,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         self, request: Request, options: NetworkOptions, table: Table, rows: Sequence[int]
     ) -> list[Candidate]:
         """Rows as records, each with its latency and with what its disk lends for a while."""
-        latencies = table.source.latencies(table.row[rows].tolist())
+        latencies = table.source.predictions.latencies(table.row[rows].tolist())
         return [
             replace(
                 candidate,
@@ -262,7 +262,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         """Rows of tables with their chances, by bounds at several confidences."""
         target, confidence = request.target_throughput or 0.0, request.confidence
         costs = {id(table): cost(request, table) for table, _ in rows}
-        closer = rows[0][0].source.at_confidences(
+        closer = rows[0][0].source.predictions.at_confidences(
             CLOSE_LOOK,
             [int(table.row[row]) for table, row in rows],
             [table.disk[row].rate for table, row in rows],

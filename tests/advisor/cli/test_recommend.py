@@ -19,6 +19,7 @@ from advisor.domain import Precision, Task, Workload
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, query_of, runnable
 from advisor.engine.limits import answering
+from advisor.engine.predictions import Predictions
 from advisor.engine.table import Candidates
 from advisor.models.performance import load_model
 from advisor.questions.network import NetworkQuestion
@@ -73,7 +74,7 @@ def test_no_cheaper_spec_of_the_real_model_is_passed_over(request):
     ]
     good = []
     if options:
-        table = Candidates.of(request, CATALOG, MODEL, options).grid
+        table = Candidates.of(request, options, Predictions(CATALOG, MODEL, request.confidence)).grid
         good = table.usd[answering(request, table)].tolist()
     if answer.chosen is None:
         assert not good

@@ -1,0 +1,104 @@
+"""What the model tells of workloads on instances, whatever is asked of them: no region, market,
+price, limit or disk changes it, so that each is predicted once for many questions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.catalog import Catalog, resources_of
+from advisor.domain import DiskRate, Latency, Resources, Workload
+from advisor.engine.candidates import Runnable
+from advisor.engine.probability import batch_latencies
+from advisor.models.performance.machines import DiskTable
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Floats, Integers, PerformanceModel, PreparedRows, Rates
+
+# Cloud, type, GPUs at most, nodes, and the number of the workload.
+_Key = tuple[str, str, int | None, int, int]
+
+
+class Predictions:
+    """Workloads of a network on instances at one confidence, predicted but for their disks; rows
+    are only ever added."""
+
+    def __init__(self, catalog: Catalog, model: PerformanceModel, confidence: float) -> None:
+        self.pairs: list[tuple[Workload, Resources]] = []
+        self.batch: Integers = np.empty(0, dtype=np.intp)
+        # Log rates with less and less of a disk, by row and disk: see `disks`.
+        self.reached: dict[tuple[int, DiskRate], Floats] = {}
+        self._catalog, self._model, self._confidence = catalog, model, confidence
+        self._prepared: PreparedRows | None = None
+        self._places: dict[_Key, int] = {}
+        self._workloads: dict[Workload, int] = {}
+        self._latencies: dict[int, Latency | None] = {}
+        # At several confidences: rows, and by row the first of its and the step to each further one.
+        self._closer: dict[tuple[float, ...], tuple[PreparedRows, dict[int, tuple[int, int]]]] = {}
+        self._growing = Lock()
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    @property
+    def rows(self) -> PreparedRows:
+        """All that are known; there is one."""
+        assert self._prepared is not None
+        return self._prepared
+
+    def rows_of(self, options: Sequence[Runnable]) -> Integers:
+        """The rows of each option's workloads, one option after the other."""
+        with self._growing:  # no thread may lose what another one has added meanwhile
+            rows, pairs = [], list[tuple[Workload, Resources]]()
+            for option in options:
+                instance, has = option.offer.instance, None
+                for workload in option.workloads:
+                    number = self._workloads.setdefault(workload, len(self._workloads))
+                    key = (instance.cloud, instance.name, option.max_gpus, option.nodes, number)
+                    row = self._places.get(key)
+                    if row is None:
+                        row = self._places[key] = len(self.pairs) + len(pairs)
+                        if has is None:
+                            disk = option.disks[0]
+                            has = resources_of(
+                                self._catalog, option.offer, disk, option.max_gpus, option.nodes
+                            )
+                        pairs.append((workload, has))
+                    rows.append(row)
+            if pairs:
+                added = self._model.prepare(pairs, confidence=self._confidence)
+                self._prepared = added if self._prepared is None else self._prepared.beside(added)
+                sizes = np.array([workload.batch_size for workload, _ in pairs], dtype=np.intp)
+                self.batch = np.concatenate([self.batch, sizes])
+                self.pairs = [*self.pairs, *pairs]
+        return np.array(rows, dtype=np.intp)
+
+    def latencies(self, rows: Sequence[int]) -> list[Latency | None]:
+        """How soon a batch of some rows is done; disks have no part in it."""
+        missing = [row for row in dict.fromkeys(rows) if row not in self._latencies]
+        if missing:
+            pairs = [self.pairs[row] for row in missing]
+            latencies = batch_latencies(pairs, self._model, self._confidence)
+            self._latencies.update(zip(missing, latencies, strict=True))
+        return [self._latencies[row] for row in rows]
+
+    def at_confidences(
+        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate]
+    ) -> Rates:
+        """Some rows with a disk each, at the first confidence, then at the next."""
+        prepared, places = self._closer.get(tuple(confidences), (None, {}))
+        missing = [row for row in dict.fromkeys(rows) if row not in places]
+        if missing:
+            pairs = [self.pairs[row] for row in missing]
+            added = self._model.prepare_each(pairs, confidences=confidences)
+            before = len(confidences) * len(places)
+            places = places | {row: (before + at, len(missing)) for at, row in enumerate(missing)}
+            prepared = added if prepared is None else prepared.beside(added)
+            self._closer[tuple(confidences)] = prepared, places
+        assert prepared is not None
+        firsts = [places[row] for row in rows]
+        every = [first + level * step for level in range(len(confidences)) for first, step in firsts]
+        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(confidences)))
