@@ -73,7 +73,7 @@ def type_document(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
 
 def _whole_type(known: Catalog, instance: InstanceType) -> dict[str, Any]:
     closures = known.closures(instance.name, instance.cloud)
-    closed = next((one for one in closures if not (one.market or one.region)), None)
+    closed = next((closure for closure in closures if not (closure.market or closure.region)), None)
     needs_gpu = instance.gpu_name is not None
     verdict = check(instance, known.gpu_of(instance), needs_gpu=needs_gpu, closed=closed)
     remark = str(verdict.detail) if isinstance(verdict, Rejection) else notes_text(verdict.notes)
@@ -100,13 +100,13 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
     """By market and region ("any" is every one) why a type cannot be ordered, since when, and who
     says so; empty where it can."""
     return {
-        f"{one.market or 'any'} {one.region}".strip(): {
-            "status": one.status,
-            "why": str(why_closed(one)),
-            "as_of": str(one.as_of),
-            "source": one.source,
+        f"{closure.market or 'any'} {closure.region}".strip(): {
+            "status": closure.status,
+            "why": str(why_closed(closure)),
+            "as_of": str(closure.as_of),
+            "source": closure.source,
         }
-        for one in closures
+        for closure in closures
     }
 
 

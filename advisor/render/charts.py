@@ -377,7 +377,7 @@ def front_picture(
     )
     panel.frame(t("lm.front_x"), t("lm.front_y"), ticks=int(width / 80))
     for answers, face in ((False, "#ffffff"), (True, BLUE)):
-        places = [one for record, one in zip(front, points, strict=True) if record["answers"] is answers]
+        places = [point for record, point in zip(front, points, strict=True) if record["answers"] is answers]
         if places:
             paper.markers(panel.places(places), "s", colour=BLUE, face=face, size=_MARK_SIZE)
     paper.markers(panel.places([mine]), "D", colour="#000000", face=VERMILION, size=_MARK_SIZE + 2)

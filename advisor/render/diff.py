@@ -110,8 +110,8 @@ def side_of(document: Document) -> Side:
         sections = document["workloads"]
         workloads = [Workload(str(row["name"]), row["recommendation"], row) for row in sections]
     else:
-        asked = document["request"]
-        workloads = [Workload(f"{asked['model']} {asked['task']}", document, {})]
+        request = document["request"]
+        workloads = [Workload(f"{request['model']} {request['task']}", document, {})]
     names: dict[str, Workload] = {}
     for workload in workloads:
         name, number = workload.name, 2
@@ -406,12 +406,12 @@ def _reasons(old: Workload, new: Workload, before: Key | None, after: Key | None
         disks = [spec.disk for spec in side.ranked() if spec.instance_type == key.instance_type]
         another_disk = disks and key not in side.ranked()
         if another_disk and when == "now":
-            told = {when: "another_disk", "disk_now": disks[0]}
+            standing = {when: "another_disk", "disk_now": disks[0]}
         else:
-            told = _standing(key, side, when)
+            standing = _standing(key, side, when)
         # That only its disk is another one is told of the old pick.
         if not (another_disk and when == "then"):
-            yield {"kind": which, **spec_document(key), **told}
+            yield {"kind": which, **spec_document(key), **standing}
         yield from _moved(key, old, new)
 
 

@@ -34,13 +34,13 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
     reaches and costs. All of it stands in the recommendation, too."""
     spec = recommendation["recommendation"] or recommendation["nearest"]
     status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
-    asked = recommendation["request"]
+    request = recommendation["request"]
     facts: Document = {
         "status": status,
-        "task": asked["task"],
-        "model": asked["model"],
-        "target_throughput": next(asked[name] for name in _TARGETS if name in asked),
-        "confidence": asked["confidence"],
+        "task": request["task"],
+        "model": request["model"],
+        "target_throughput": next(request[name] for name in _TARGETS if name in request),
+        "confidence": request["confidence"],
         "spec": None,
     }
     return facts if spec is None else {**facts, "spec": _spec_facts(spec)}

@@ -51,8 +51,8 @@ def networks_text(networks: Sequence[Record]) -> str:
 
 
 def _network_cells(row: Record) -> list[str]:
-    told = {task: _known(row, task) for task in row["rates"]}
-    alike = len(set(told.values())) == 1
+    known = {task: _known(row, task) for task in row["rates"]}
+    alike = len(set(known.values())) == 1
     return [
         row["family"],
         row["name"],
@@ -62,7 +62,7 @@ def _network_cells(row: Record) -> list[str]:
         row["sample"],
         f"{row['parameters'] / 1e6:.2f} M",
         f"{row['gmacs_per_sample'] * row['samples_per_row']:.4g}",
-        next(iter(told.values())) if alike else "; ".join(f"{task} {known}" for task, known in told.items()),
+        next(iter(known.values())) if alike else "; ".join(f"{task} {rate}" for task, rate in known.items()),
     ]
 
 

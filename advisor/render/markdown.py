@@ -82,7 +82,7 @@ def _table(table: Table) -> str:
         rows.append([f"**{first}**" if table.chosen(record) else first, *others])
     if table.total:
         rows.append([f"**{text}**" if text else "" for text in table.total])
-    right = [at for at, column in enumerate(table.columns) if column.look.is_number]
+    right = [number for number, column in enumerate(table.columns) if column.look.is_number]
     return md_table([column.heading for column in table.columns], rows, right)
 
 

@@ -74,7 +74,7 @@ def _answer_lines(answer: Document) -> Iterator[str]:
         [
             f"{spec['count']} x {spec['instance_type']}" if spec["count"] > 1 else spec["instance_type"],
             *(spec["region"], spec["market"], spec["disk"]),
-            *(_usd(spec[at]) for at in ("saved_usd_per_hour", "old", "new")),
+            *(_usd(spec[name]) for name in ("saved_usd_per_hour", "old", "new")),
             _percent(spec["percent"]),
             _kinds(spec["old_kind"], spec["new_kind"]),
         ]

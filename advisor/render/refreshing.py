@@ -108,8 +108,8 @@ def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
                 "market": str(market),
                 **price_block(price),
             }
-            for cloud, one in kept.items()
-            for (name, region, market), price in sorted(one.prices.items())
+            for cloud, refreshed in kept.items()
+            for (name, region, market), price in sorted(refreshed.prices.items())
         ],
         "offerings": [
             {
@@ -119,8 +119,8 @@ def kept_document(kept: Mapping[str, Overlay]) -> dict[str, Any]:
                 "offered": there,
                 "as_of": day.isoformat(),
             }
-            for cloud, one in kept.items()
-            for (name, region), (there, day) in sorted(one.offerings.items())
+            for cloud, refreshed in kept.items()
+            for (name, region), (there, day) in sorted(refreshed.offerings.items())
         ],
     }
 
@@ -131,15 +131,15 @@ def kept_text(kept: Mapping[str, Overlay]) -> str:
         return "nothing has been refreshed: the snapshot that ships answers"
     rows = [
         [cloud, name, region, str(market), _usd(price), price.kind, price.as_of.isoformat(), price.terms]
-        for cloud, one in kept.items()
-        for (name, region, market), price in sorted(one.prices.items())
+        for cloud, refreshed in kept.items()
+        for (name, region, market), price in sorted(refreshed.prices.items())
     ]
     header = ["cloud", "instance", "region", "market", "per hour", "price", "as of", "terms"]
     lines = table(header, rows, right=(4,)) if rows else []
     gone = [
         f"{name} is not offered in {region} (told on {day})"
-        for one in kept.values()
-        for (name, region), (there, day) in sorted(one.offerings.items())
+        for refreshed in kept.values()
+        for (name, region), (there, day) in sorted(refreshed.offerings.items())
         if not there
     ]
     return "\n".join(lines + gone)

@@ -273,8 +273,8 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
     call = document.get("price_call")
     if call is None:
         return
-    told = price_sentences(call, clouds=covers_clouds(document)) if "per" in call else None
-    for sentence in call["sentences"] if told is None else told:
+    sentences = price_sentences(call, clouds=covers_clouds(document)) if "per" in call else None
+    for sentence in call["sentences"] if sentences is None else sentences:
         yield Paragraph(translated(sentence, t), "note")
     command, page = call["todays_price"]["command"], call["todays_price"]["page"]
     if command is not None:

@@ -118,8 +118,8 @@ def _compared(verification: Verification) -> list[str]:
     if verification.rate is not None:
         within = prediction.lower <= verification.rate <= prediction.upper
         off = 100 * (verification.rate / prediction.median - 1)
-        place = "inside" if within else "outside"
-        lines.append(f"  so it is    {off:+.0f} % off the median, {place} the interval")
+        side = "inside" if within else "outside"
+        lines.append(f"  so it is    {off:+.0f} % off the median, {side} the interval")
     return lines
 
 
@@ -164,15 +164,15 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
         "confidence": 0.95,
         "criteria": [
             {
-                "name": one.name,
-                "limit": one.limit,
-                "is_least": one.is_least,
-                "measured": one.measured,
-                "lower": one.lower,
-                "upper": one.upper,
-                "verdict": str(one.verdict),
+                "name": criterion.name,
+                "limit": criterion.limit,
+                "is_least": criterion.is_least,
+                "measured": criterion.measured,
+                "lower": criterion.lower,
+                "upper": criterion.upper,
+                "verdict": str(criterion.verdict),
             }
-            for one in done.criteria
+            for criterion in done.criteria
         ],
         "measured": dict(done.anchor["loads"][0]),
         "predicted": {
@@ -190,7 +190,7 @@ def serving_verification_text(done: ServingVerification) -> str:
     spec = done.predicted.spec
     stands = "" if done.settles else " (not settled: see below)"
     header = ("", "asked", "measured", "95 % interval", "")
-    rows = [_criterion_cells(one) for one in done.criteria]
+    rows = [_criterion_cells(criterion) for criterion in done.criteria]
     lines = [
         f"{_SERVING_WORDS[done.verdict]}{stands}.",
         "",
@@ -207,16 +207,16 @@ def serving_verification_text(done: ServingVerification) -> str:
     return "\n".join(lines)
 
 
-def _criterion_cells(one: Criterion) -> tuple[str, ...]:
-    name, unit, factor = _SHOWN[one.name]
-    sign = ">=" if one.is_least else "<="
+def _criterion_cells(criterion: Criterion) -> tuple[str, ...]:
+    name, unit, factor = _SHOWN[criterion.name]
+    sign = ">=" if criterion.is_least else "<="
     within = (
         "-"
-        if one.lower is None or one.upper is None or one.lower == one.upper
-        else f"{factor * one.lower:.4g} to {factor * one.upper:.4g}"
+        if criterion.lower is None or criterion.upper is None or criterion.lower == criterion.upper
+        else f"{factor * criterion.lower:.4g} to {factor * criterion.upper:.4g}"
     )
-    measured = "-" if one.measured is None else f"{factor * one.measured:.4g}{unit}"
-    return name, f"{sign} {factor * one.limit:.4g}{unit}", measured, within, str(one.verdict)
+    measured = "-" if criterion.measured is None else f"{factor * criterion.measured:.4g}{unit}"
+    return name, f"{sign} {factor * criterion.limit:.4g}{unit}", measured, within, str(criterion.verdict)
 
 
 def _predicted_lines(done: ServingVerification) -> list[str]:

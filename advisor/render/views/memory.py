@@ -84,16 +84,16 @@ def _bounds(peak: GpuPeak) -> dict[str, float]:
 def memory_text(answer: MemoryAnswer) -> str:
     """The answer for a terminal."""
     peak, question, conditions = answer.peak, answer.question, answer.question.conditions
-    asked = [
+    words = [
         question.reference,
         str(conditions.task),
         f"batch {conditions.batch_size}",
         str(conditions.precision),
     ]
-    asked += [str(conditions.optimizer)] if conditions.task == "training" else []
-    asked += ["checkpointing"] if conditions.checkpointing else []
-    asked += ["without no_grad"] if conditions.keeps_graph else []
-    asked += [f"{question.pixels} pixels"] if question.pixels else []
+    words += [str(conditions.optimizer)] if conditions.task == "training" else []
+    words += ["checkpointing"] if conditions.checkpointing else []
+    words += ["without no_grad"] if conditions.keeps_graph else []
+    words += [f"{question.pixels} pixels"] if question.pixels else []
     rows = [(name, format_mib(max(0.0, mib)), why) for name, mib, why in parts(peak)]
     header = ("GPU", "memory", f"batch {conditions.batch_size}", "probability", "largest batch")
     cards = [
@@ -108,7 +108,7 @@ def memory_text(answer: MemoryAnswer) -> str:
         for gpu in answer.gpus
     ]
     lines = [
-        ", ".join(asked),
+        ", ".join(words),
         "",
         f"Peak {format_mib(peak.median_mib)}: between {format_mib(peak.lower_mib)} and "
         f"{format_mib(peak.upper_mib)}, either bound with {100 * peak.confidence:g} % confidence.",

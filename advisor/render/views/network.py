@@ -317,7 +317,7 @@ def _alternative_columns(shown: Sequence[Candidate], places: list[str]) -> dict[
     """Behind the names; the lower bound with hours and dollars of a run, else with the median rate
     and the cost by samples."""
     lower, median = rate_columns(shown[0].prediction.confidence)
-    runs = [(shown_run.run, shown_run.usd_per_run) for shown_run in shown]
+    runs = [(candidate.run, candidate.usd_per_run) for candidate in shown]
     columns = {
         "gpu": [_short_gpu_text(candidate) for candidate in shown],
         "disk": [short_disk_text(candidate.spec.disk) for candidate in shown],

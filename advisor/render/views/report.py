@@ -106,12 +106,16 @@ def _totals(document: Record, t: Texts, room: Room) -> Section:
         *columns_of(
             t,
             ("instance", lambda section: _total_name(section, t), Look.NAME),
-            ("disk", lambda section: _total_disk(section, t), Look.LONG),
+            (
+                "disk",
+                lambda section: disk_name(of_spec("disk")(section), t) if _answered(section) else None,
+                Look.LONG,
+            ),
         ),
         rate_columns(t, confidences.pop() if len(confidences) == 1 else None)[0]._replace(
             of=of_spec("lower")
         ),
-        *columns_of(t, ("bound", lambda section: _total_stage(section, t))),
+        *columns_of(t, ("bound", lambda section: stage_name(of_spec("bottleneck")(section), t) or None)),
         *_unit_columns(sections, t),
         Column(t("table.per_hour"), of_spec("usd_per_hour"), Look.USD),
         Column(t("table.per_month"), of_spec("usd_per_month"), Look.USD),
@@ -141,22 +145,12 @@ def _total_name(section: Record, t: Texts) -> str:
     return f"{spec_name(spec)}{cloud}"
 
 
-def _total_disk(section: Record, t: Texts) -> str | None:
-    spec = _answered(section)
-    return disk_name(spec["disk"], t) if spec else None
-
-
 def _unit_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
     """What the rates count, where that is not the same everywhere."""
     units = {(_answered(section) or {}).get("unit") for section in sections} - {None}
     if len(units) < 2:
         return []
-    return columns_of(t, ("unit", lambda one: unit_name(one, t) if _answered(one) else None))
-
-
-def _total_stage(section: Record, t: Texts) -> str | None:
-    spec = _answered(section)
-    return stage_name(spec["bottleneck"], t) if spec else None
+    return columns_of(t, ("unit", lambda row: unit_name(row, t) if _answered(row) else None))
 
 
 def _network(section: Record, hours: float, t: Texts, room: Room) -> Iterator[Leaf | Part]:
@@ -226,25 +220,22 @@ def _paying(choice: Record, t: Texts) -> str:
     return f"{market} ({translated(choice['terms'], t)})" if choice["terms"] else market
 
 
-def _model_text(model: Record, t: Texts) -> str:
-    return t(
+def _again(document: Record, t: Texts) -> Section:
+    """What gives the same report again, with the predictors that answered."""
+    block = document["reproducibility"]
+    networks = not all(is_language(row["recommendation"]) for row in document["workloads"])
+    catalog, rows, model = block["catalog"], block["measurements"], block["performance_model"]
+    fitted = networks and t(
         "again.model_value",
         id=model["id"],
         trained=t.render(model["trained_on"]),
         error=plain(model["error_percent"]),
         sha=model["sha256"],
     )
-
-
-def _again(document: Record, t: Texts) -> Section:
-    """What gives the same report again, with the predictors that answered."""
-    block = document["reproducibility"]
-    networks = not all(is_language(one["recommendation"]) for one in document["workloads"])
-    catalog, rows = block["catalog"], block["measurements"]
     facts = [
         *(("inputs", f"{file['name']}, sha256 {file['sha256']}") for file in block["inputs"]),
         ("catalog", t("again.catalog_value", date=catalog["as_of"], sha=catalog["sha256"])),
-        *([("model", _model_text(block["performance_model"], t))] if networks else []),
+        *([("model", fitted)] if fitted else []),
         *(
             ("model", t("again.language_value", id=model["id"], trained=model["trained_on"]))
             for model in block.get("language_predictors", ())
@@ -272,7 +263,7 @@ def answer_parts(document: Record, t: Texts) -> list[Leaf | Part]:
     blocks: list[Leaf | Part] = [*price_call_leaves(document, t)]
     blocks.append(Paragraph(answer_sentence(document, t), "answer"))
     blocks += [] if chosen is None else [Paragraph(_known_from(chosen, t))]
-    relax = [_relaxation(one, clouds=covers_clouds(document)) for one in document["relax"]]
+    relax = [_relaxation(row, clouds=covers_clouds(document)) for row in document["relax"]]
     return [*blocks, *([Part(t("lm.relax"), [Items(relax)])] if relax else [])]
 
 
@@ -291,7 +282,7 @@ def other_parts(document: Record, t: Texts, rejected: int) -> list[Part]:
     """Other specs, and what is assumed and warned of."""
     parts = _alternatives(document, t) + _rejected(document, t, rejected)
     for key in ("assumptions", "warnings"):
-        texts = [translated(one, t) for one in document[key]]
+        texts = [translated(text, t) for text in document[key]]
         heading = t("lm.assumed" if key == "assumptions" else "lm.warnings")
         parts += [Part(heading, [Items(texts)])] if texts else []
     return parts
@@ -478,15 +469,13 @@ def steps_parts(document: Record, t: Texts) -> list[Part]:
     columns = [
         Column(t("lm.step"), "option", Look.NAME),
         Column(t("lm.median"), "gives.output_tokens_per_second.median", Look.RATE),
-        Column(t("lm.tpot"), lambda step: _given(step, "tpot_seconds")),
+        Column(
+            t("lm.tpot"), lambda step: step["gives"] and seconds_text(step["gives"]["tpot_seconds"]["median"])
+        ),
         Column(t("lm.million"), "gives.usd_per_million_output_tokens.median", Look.USD),
         Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),
     ]
     return [Part(t("lm.steps"), [Table(columns, steps)])]
-
-
-def _given(step: Record, name: str) -> str | None:
-    return step["gives"] and seconds_text(step["gives"][name]["median"])
 
 
 def _alternatives(document: Record, t: Texts) -> list[Part]:
@@ -540,15 +529,15 @@ def _rejected(document: Record, t: Texts, most: int) -> list[Part]:
     if not shown:
         return []
     columns = [
-        Column(t("lm.instance"), lambda one: type_name(one, clouds=clouds), Look.NAME),
+        Column(t("lm.instance"), lambda row: type_name(row, clouds=clouds), Look.NAME),
         Column(t("lm.per_hour"), "usd_per_hour", Look.USD),
-        Column(t("lm.reason"), lambda one: t.known(f"reason.{one['reason']}", one["reason"])),
-        Column(t("lm.detail"), lambda one: translated(one["detail"], t)),
+        Column(t("lm.reason"), lambda row: t.known(f"reason.{row['reason']}", row["reason"])),
+        Column(t("lm.detail"), lambda row: translated(row["detail"], t)),
     ]
     return [Part(t("lm.rejected"), [Table(columns, shown)], detail=True)]
 
 
-def _relaxation(one: Record, *, clouds: bool) -> str:
-    changes = ", ".join(f"{change['option']} {change['to']}".strip() for change in one["changes"])
-    gives = one["gives"]
+def _relaxation(relaxation: Record, *, clouds: bool) -> str:
+    changes = ", ".join(f"{change['option']} {change['to']}".strip() for change in relaxation["changes"])
+    gives = relaxation["gives"]
     return f"{changes}: {type_name(gives, clouds=clouds)}, {format_usd(gives['total_usd_per_hour'])}/h"

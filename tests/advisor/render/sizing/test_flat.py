@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from advisor.csv_cells import harmless
-from advisor.render.flat import report_csv, report_rows
+from advisor.render.formats import report_csv, report_rows
 from tests.advisor.render.sizing.hostile import HOSTILE, with_name
 from tests.advisor.render.sizing.reports import GOLDEN, golden_report
 from tests.alike import assert_golden_text
