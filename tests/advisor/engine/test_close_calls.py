@@ -13,7 +13,6 @@ from advisor.domain import CloseCallKind, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.borderline import BILLING_MINIMUM_MINUTES, trial_cost_usd, worth_of_trials
 from advisor.engine.probability import chance_of_reaching
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import network_question, prediction
 
 from .plain_model import PlainModel
@@ -21,7 +20,7 @@ from .plain_model import PlainModel
 TODAY = date(2026, 7, 21)
 CATALOG = load_catalog()
 questions = st.builds(
-    Request,
+    network_question,
     network=st.just("googlenet"),
     task=st.sampled_from(list(Task)),
     target_throughput=st.floats(min_value=20, max_value=20_000),

@@ -12,7 +12,6 @@ from advisor.catalog.support import quota_code
 from advisor.domain import ANY, IMAGENET, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, workloads_of
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import network_question
 
 from .plain_model import PlainModel
@@ -34,7 +33,7 @@ def ranges(least, most):
 
 
 requests = st.builds(
-    Request,
+    network_question,
     network=st.just("googlenet"),
     task=st.just(Task.INFERENCE),
     target_throughput=st.floats(min_value=1, max_value=6_000),

@@ -21,7 +21,6 @@ from advisor.engine.relax import relaxations
 from advisor.engine.single import predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import candidate, network_question
 
 from .plain_model import PlainModel
@@ -43,7 +42,7 @@ def at_count(one, count):
 
 
 requests = st.builds(
-    Request,
+    network_question,
     network=st.just("googlenet"),
     task=st.sampled_from([Task.INFERENCE, Task.PREPROCESSING]),
     target_throughput=st.floats(min_value=1, max_value=60_000),

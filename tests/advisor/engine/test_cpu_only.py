@@ -16,7 +16,6 @@ from advisor.engine.candidates import disks_for, workloads_of
 from advisor.engine.single import predict_instance
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import network_question
 
 from .plain_model import PlainModel
@@ -28,7 +27,7 @@ REQUEST = network_question(network="resnet50", task=Task.INFERENCE)
 SMALL = replace(IMAGENET, name="small", samples=50_000)
 
 requests = st.builds(
-    Request,
+    network_question,
     network=st.just("resnet50"),
     task=st.sampled_from([Task.TRAINING, Task.INFERENCE]),
     target_throughput=st.floats(min_value=1, max_value=2_000),

@@ -13,7 +13,6 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.engine.no_offer import no_offer
 from advisor.errors import NoIntervalError, NoOfferError, UsageError
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import network_question
 
 from .plain_model import PlainModel
@@ -23,7 +22,7 @@ CATALOG = load_catalog()
 SMALL = replace(IMAGENET, name="small", samples=50_000)
 
 requests = st.builds(
-    Request,
+    network_question,
     network=st.just("googlenet"),
     task=st.sampled_from([Task.TRAINING, Task.INFERENCE]),
     target_throughput=st.one_of(st.none(), st.floats(min_value=1, max_value=20_000)),

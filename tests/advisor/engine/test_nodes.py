@@ -14,7 +14,6 @@ from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, r
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
-from advisor.questions.network import NetworkQuestion as Request
 from tests.builders import network_question
 
 CATALOG, MODEL = load_catalog(), load_model()
@@ -30,7 +29,7 @@ SMALL = DatasetProfile(
 )
 
 requests = st.builds(
-    Request,
+    network_question,
     network=st.sampled_from(["resnet50", "googlenet", "vgg16"]),
     task=st.just(Task.TRAINING),
     precision=st.sampled_from([Precision.FP32, Precision.AMP]),

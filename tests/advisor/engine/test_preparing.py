@@ -13,7 +13,6 @@ from advisor.catalog import load_catalog
 from advisor.domain import Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
-from advisor.questions.network import NetworkQuestion as Request
 from advisor.render.document import recommendation_document
 from tests.alike import alike
 from tests.builders import network_question
@@ -26,7 +25,7 @@ SOURCES = Context(CATALOG, MODEL).sources()
 NO_SHRINKING = (Phase.explicit, Phase.reuse, Phase.generate)
 
 workloads = st.builds(
-    Request,
+    network_question,
     network=st.sampled_from(["alexnet", "resnet50"]),
     task=st.sampled_from(list(Task)),
     precision=st.sampled_from([Precision.FP32, Precision.AMP]),

@@ -16,7 +16,6 @@ from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
-from advisor.questions.network import NetworkQuestion as Request
 from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 from tests.builders import network_question
@@ -39,7 +38,7 @@ class Wavering(PlainModel):
 
 MODEL = Wavering()
 requests = st.builds(
-    Request,
+    network_question,
     network=st.just("googlenet"),
     task=st.just(Task.INFERENCE),
     target_throughput=st.sampled_from([100.0, 400.0, 1500.0, 9000.0]),

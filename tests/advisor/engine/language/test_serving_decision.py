@@ -24,7 +24,7 @@ from advisor.engine.tasks.serving.words import described
 from advisor.errors import NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import card_gib
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 from tests.advisor.engine.language.physical import Physical
 from tests.builders import serving_question
 
@@ -39,7 +39,7 @@ def prepared(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> Servin
     return ServingPreparations(load_catalog(), found, Physical(uncalibrated))
 
 
-def request(**fields: Any) -> GenerationRequest:
+def request(**fields: Any) -> ServingQuestion:
     """Chat with a model on AWS, with some fields changed."""
     usual = {"model": EIGHT_B, "input_tokens": 1020, "output_tokens": 240}
     return serving_question(**{**usual, **fields})

@@ -23,7 +23,7 @@ from advisor.engine.tasks.serving.task import ServingTask
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
-from advisor.questions.language import ServingQuestion as GenerationRequest
+from advisor.questions.language import ServingQuestion
 from tests.advisor.engine.language.physical import Physical
 from tests.builders import serving_question
 
@@ -48,7 +48,7 @@ def preparations(model: str, predictor: str = "physical") -> ServingPreparations
     return ServingPreparations(load_catalog(), bundled_language_models().find(model), answers)
 
 
-def cheapest_price(request: GenerationRequest, prepared: ServingPreparations) -> float:
+def cheapest_price(request: ServingQuestion, prepared: ServingPreparations) -> float:
     """The least USD an hour (without a target: for a million output tokens) of all ways, counts and
     loads that keep every limit; infinite where none does."""
     prices = [
@@ -61,7 +61,7 @@ def cheapest_price(request: GenerationRequest, prepared: ServingPreparations) ->
 
 
 def prices_of(
-    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, count: int
+    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, count: int
 ) -> Iterator[float]:
     """Of one way on so many instances, at each load that keeps all limits."""
     replicas = count * option.placement.replicas
@@ -85,7 +85,7 @@ def prices_of(
     yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
 
 
-def _of_rates(request: GenerationRequest, usd: float, replicas: int, good: list[Served]) -> Iterator[float]:
+def _of_rates(request: ServingQuestion, usd: float, replicas: int, good: list[Served]) -> Iterator[float]:
     """With a target the price, where a rate of one replica is enough; without one that of a million
     tokens at the smallest load within 5 % of the best."""
     target = request.target_output_tokens_per_second
@@ -97,7 +97,7 @@ def _of_rates(request: GenerationRequest, usd: float, replicas: int, good: list[
         yield usd
 
 
-def keeps(request: GenerationRequest, one: Served) -> bool:
+def keeps(request: ServingQuestion, one: Served) -> bool:
     """Whether a load keeps every limit of times."""
     e2e = one.ttft + (request.output_tokens - 1) * one.tpot
     return (
@@ -109,7 +109,7 @@ def keeps(request: GenerationRequest, one: Served) -> bool:
 
 
 def closed(
-    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, load: float
+    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, load: float
 ) -> Served:
     """A replica with so many requests in flight."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
@@ -118,7 +118,7 @@ def closed(
 
 
 def arriving(
-    request: GenerationRequest, prepared: ServingPreparations, option: ServingOption, rate: float
+    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, rate: float
 ) -> Served:
     """A replica at which requests arrive by themselves."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
@@ -137,7 +137,7 @@ def served(found: Any) -> Served:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> GenerationRequest:
+def requests(draw: st.DrawFn) -> ServingQuestion:
     """Requests of all targets and limits, in one region or another."""
     target = draw(st.sampled_from(("tokens", "requests", "users", "none")))
     targets: dict[str, Any] = {
@@ -167,9 +167,7 @@ def requests(draw: st.DrawFn) -> GenerationRequest:
 
 @pytest.mark.parametrize("predictor", ["physical", pytest.param("shipped", marks=pytest.mark.night)])
 @given(request=requests())
-def test_choice_is_the_cheapest_of_all_that_keep_the_limits(
-    predictor: str, request: GenerationRequest
-) -> None:
+def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, request: ServingQuestion) -> None:
     """Price and existence of the answer agree with trying everything."""
     prepared = preparations(request.model, predictor)
     request = replace(request, allow_extrapolation=True)
@@ -186,7 +184,7 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(
 
 
 @given(request=requests())
-def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
+def test_every_ranked_spec_keeps_the_limits(request: ServingQuestion) -> None:
     """Target and limits hold by the bounds that the answer shows, and ranks do not fall."""
     answer = recommend(ServingTask(preparations(request.model)), request, today=TODAY)
     for one in answer.ranked:
@@ -210,7 +208,7 @@ def test_every_ranked_spec_keeps_the_limits(request: GenerationRequest) -> None:
 
 
 @given(request=requests())
-def test_every_type_is_ranked_or_has_a_reason(request: GenerationRequest) -> None:
+def test_every_type_is_ranked_or_has_a_reason(request: ServingQuestion) -> None:
     """No type is lost, and none both answers and is turned down."""
     prepared = preparations(request.model)
     answer = recommend(ServingTask(prepared), replace(request, max_results=1000), today=TODAY)
