@@ -74,7 +74,7 @@ def close_calls(
     if first is None and not best:
         return ()
     *contenders, last = task.looked_at(
-        request, options, [*((one.table, one.row) for one in best), (table, first or 0)]
+        request, options, [*((each.table, each.row) for each in best), (table, first or 0)]
     )
     chosen = None if first is None else last
     narrow = [
@@ -84,9 +84,9 @@ def close_calls(
     ]
     if chosen is not None and chosen.settled:
         narrow += _chosen(task, request, options, chosen, by_rank)
-    worth = [one for one in narrow if one.worth_usd > one.trial_usd]
-    worth.sort(key=lambda one: -one.urgency)
-    return tuple(_record(task, request, table, shown, one) for one in worth[:MOST_CALLS])
+    worth = [call for call in narrow if call.worth_usd > call.trial_usd]
+    worth.sort(key=lambda call: -call.urgency)
+    return tuple(_record(task, request, table, shown, call) for call in worth[:MOST_CALLS])
 
 
 def worth_of_trials(chances: Floats, taken: Booleans, costs: Floats) -> Floats:
@@ -120,18 +120,22 @@ def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list
     """Of each type the contender with the greatest expected saving; few, since each gets a close
     look."""
     best: dict[tuple[str, str], Contender[T]] = {}
-    for one in contenders:
-        instance = one.table.offer(one.row).instance
+    for contender in contenders:
+        instance = contender.table.offer(contender.row).instance
         kind = instance.cloud, instance.name
-        if kind not in best or _saving(one, limit) > _saving(best[kind], limit):
-            best[kind] = one
-    return sorted(best.values(), key=lambda one: -_saving(one, limit))[: 2 * MOST_CALLS]
+        if kind not in best or _saving(contender, limit) > _saving(best[kind], limit):
+            best[kind] = contender
+    return sorted(best.values(), key=lambda contender: -_saving(contender, limit))[: 2 * MOST_CALLS]
 
 
-def _saving(one: Contender[T], limit: float) -> float:
+def _saving(contender: Contender[T], limit: float) -> float:
     """The chance that a spec answers times what that saves; without a chosen one, the chance for
     each dollar."""
-    return one.chance / one.cost if limit == math.inf else one.chance * (limit - one.cost)
+    return (
+        contender.chance / contender.cost
+        if limit == math.inf
+        else contender.chance * (limit - contender.cost)
+    )
 
 
 def _cheaper(

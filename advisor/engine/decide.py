@@ -14,7 +14,7 @@ import numpy as np
 
 from advisor.domain import LazyRejected
 from advisor.engine.borderline import close_calls
-from advisor.engine.prices import Draft, PriceDoubt
+from advisor.engine.prices import PriceDoubt, RankedAnswer
 from advisor.engine.task import A, C, O, R, T, Task
 
 
@@ -25,7 +25,7 @@ def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool
     `NoIntervalError` where only predictions without a calibrated interval would answer.
     """
 
-    def drafted(changed: R) -> Draft[A]:
+    def drafted(changed: R) -> RankedAnswer[A]:
         return _by_median_price(task, changed, today, whole=whole)
 
     def cost(candidate: C) -> float:
@@ -34,7 +34,7 @@ def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool
     return PriceDoubt(request, drafted, cost, today).answer()
 
 
-def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> Draft[A]:
+def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> RankedAnswer[A]:
     """The answer where every price were what it is at the median.
 
     Over all clouds there are thousands of types, and who names a cloud wants to know why each is
@@ -50,7 +50,7 @@ def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whol
 
 def _among(
     task: Task[R, O, T, C, A], request: R, today: date, most_usd_per_hour: float | None = None, *, whole: bool
-) -> Draft[A]:
+) -> RankedAnswer[A]:
     """The answer among instances that cost no more."""
     options = task.options(request, most_usd_per_hour)
     table = task.predict(request, options)
@@ -87,7 +87,7 @@ def _among(
         calls = close_calls(task, request, options, table, by_rank, known)
         return {"close_calls": calls, **task.details(request, options, table, rows, chosen)}
 
-    return Draft(answer, details) if whole else Draft(answer)
+    return RankedAnswer(answer, details) if whole else RankedAnswer(answer)
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:

@@ -29,7 +29,7 @@ _FEW = 2
 _BEHIND = 10
 
 
-class Draft(Struct, Generic[A], frozen=True):
+class RankedAnswer(Struct, Generic[A], frozen=True):
     """An answer that is ranked, and the fields that are found only where it is the one given."""
 
     answer: A
@@ -47,7 +47,7 @@ class PriceDoubt(Generic[R, C, A]):
     """
 
     def __init__(
-        self, request: R, drafted: Callable[[R], Draft[A]], cost: Callable[[C], float], today: date
+        self, request: R, drafted: Callable[[R], RankedAnswer[A]], cost: Callable[[C], float], today: date
     ) -> None:
         self._request, self._drafted, self._cost, self._today = request, drafted, cost, today
 
@@ -60,7 +60,7 @@ class PriceDoubt(Generic[R, C, A]):
         first = answer.ranked[0]
         if (listed := self._listed_behind(answer)) is not None:
             return draft.complete(price_call=PriceCall(listed=listed))
-        published: Draft[A] | None = draft
+        published: RankedAnswer[A] | None = draft
         if first.spec.offer.price.kind != LIST:
             published = self._of_kinds({LIST})
         recent = published
@@ -75,7 +75,7 @@ class PriceDoubt(Generic[R, C, A]):
         chosen = surest.answer.ranked[0]
         # Beside an old list price stands one of a recent list.
         beside = (recent,) if chosen.spec.offer.price.kind == LIST else (published, recent)
-        others = [one for one in beside if one is not None and one is not surest]
+        others = [rival for rival in beside if rival is not None and rival is not surest]
         is_listed = surest is published or surest is recent
         listed = others[0].answer.chosen if others else chosen if is_listed else None
         if surest is draft:
@@ -108,7 +108,7 @@ class PriceDoubt(Generic[R, C, A]):
                 return candidate
         return None
 
-    def _as_sure_as_behind(self, answer: A) -> Draft[A] | None:
+    def _as_sure_as_behind(self, answer: A) -> RankedAnswer[A] | None:
         """The answer at prices as sure as that of the spec which costs least at its upper end, among
         the cheapest by the median; None where that is the first of them, or a listed one."""
         if self._request.max_results < _BEHIND:
@@ -120,12 +120,12 @@ class PriceDoubt(Generic[R, C, A]):
             return None
         return self._among(price_spread=PriceSpread(surest.spec.offer.price.high, self._today))
 
-    def _of_kinds(self, kinds: set[str]) -> Draft[A] | None:
+    def _of_kinds(self, kinds: set[str]) -> RankedAnswer[A] | None:
         """The answer that prices of some kinds give, of those that the request allows."""
         some = tuple(kind for kind in self._request.price_kinds or PRICE_KINDS if kind in kinds)
         return self._among(price_kinds=some) if some else None
 
-    def _among(self, most: int = _FEW, **prices: Any) -> Draft[A] | None:
+    def _among(self, most: int = _FEW, **prices: Any) -> RankedAnswer[A] | None:
         """The answer that some prices give, of `most` specs: the first is what counts. None where they
         give none."""
         try:
@@ -134,7 +134,7 @@ class PriceDoubt(Generic[R, C, A]):
             return None
         return draft if draft.answer.chosen is not None else None
 
-    def _draft(self, request: R) -> Draft[A]:
+    def _draft(self, request: R) -> RankedAnswer[A]:
         """With prices as sure as they are today."""
 
         def with_age(candidate: C) -> C:
@@ -160,7 +160,7 @@ class PriceDoubt(Generic[R, C, A]):
 def _led_by(chosen: A, answer: A, call: PriceCall) -> A:
     """The answer at all prices with another chosen spec, about which `chosen` tells the rest."""
     first = chosen.chosen
-    behind = {_type(one): one for one in (*chosen.ranked, *answer.ranked)}
+    behind = {_type(candidate): candidate for candidate in (*chosen.ranked, *answer.ranked)}
     return replace(
         chosen,
         request=answer.request,

@@ -70,17 +70,17 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
         """What would make something answer, cheapest first."""
-        found: list[Relaxation] = []
+        relaxations: list[Relaxation] = []
         try:
             for changed, constraints in self._least_relaxed(request):
                 gives = self.chosen(changed)
                 if gives is not None:
-                    changes = tuple(_change(one, request, changed) for one in constraints)
-                    found.append(Relaxation(changes=changes, gives=gives))
-            found += self._task.further_relaxations(self._answer, self.answers, self.chosen)
+                    changes = tuple(_change(constraint, request, changed) for constraint in constraints)
+                    relaxations.append(Relaxation(changes=changes, gives=gives))
+            relaxations += self._task.further_relaxations(self._answer, self.answers, self.chosen)
         except SpentError:  # what was found until then answers, too
             pass
-        return tuple(sorted(found, key=lambda r: (r.gives.spec.total_usd_per_hour, r.changes[0].constraint)))
+        return tuple(sorted(relaxations, key=_rank))
 
     def _least_relaxed(self, request: R) -> Iterator[tuple[R, Sequence[Constraint]]]:
         """The request with as little given up as makes something answer: each single constraint
@@ -99,8 +99,8 @@ class Relaxer(Generic[R, O, T, C, A]):
     def _relaxed(self, request: R, constraints: Sequence[Constraint]) -> R | None:
         """The request with each constraint relaxed as little as it takes, the first one first, while
         the later ones are loose; None where that is not enough."""
-        for place, constraint in enumerate(constraints):
-            value = constraint.least(_loosened(request, constraints[place + 1 :]), self)
+        for index, constraint in enumerate(constraints):
+            value = constraint.least(_loosened(request, constraints[index + 1 :]), self)
             if value is None:
                 return None
             request = constraint.put(request, value)
@@ -130,8 +130,8 @@ class Relaxer(Generic[R, O, T, C, A]):
         """As many constraints as it takes: each is kept where what is asked before it, and nothing
         after it, still allows an answer."""
         relaxed, changed = request, list[Constraint]()
-        for place, constraint in enumerate(constraints):
-            loose = _loosened(relaxed, constraints[place + 1 :])
+        for index, constraint in enumerate(constraints):
+            loose = _loosened(relaxed, constraints[index + 1 :])
             if self.answers(loose) is not None:
                 continue
             value = constraint.least(loose, self)
@@ -146,6 +146,10 @@ def _loosened(request: R, constraints: Iterable[Constraint]) -> R:
     for constraint in constraints:
         request = constraint.loosened(request)
     return request
+
+
+def _rank(relaxation: Relaxation) -> tuple[float, str]:
+    return relaxation.gives.spec.total_usd_per_hour, relaxation.changes[0].constraint
 
 
 def _change(constraint: Constraint, request: R, relaxed: R) -> Change:

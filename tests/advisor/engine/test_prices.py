@@ -13,7 +13,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import ESTIMATED, LIST, OBSERVED, Market, Task
 from advisor.domain.price_age import all_listed, counts, is_old
 from advisor.engine import Preparations, recommend
-from advisor.engine.prices import Draft, PriceDoubt, fresh_answer
+from advisor.engine.prices import PriceDoubt, RankedAnswer, fresh_answer
 from advisor.errors import StalePriceError
 from tests.advisor.engine.plain_model import PlainModel
 from tests.builders import PRICED, candidate, network_question, recommendation
@@ -40,7 +40,7 @@ def decide(candidates, request=REQUEST, today=TODAY):
         ]
         found.sort(key=hourly)
         shown = tuple(found[: asked.max_results])
-        return Draft(recommendation(request=asked, ranked=shown, today=today))
+        return RankedAnswer(recommendation(request=asked, ranked=shown, today=today))
 
     return PriceDoubt(request, answered, hourly, today).answer()
 
