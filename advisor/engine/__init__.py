@@ -4,7 +4,7 @@ from advisor.engine.assumptions import stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.limits import MOST_INSTANCES, answers
 from advisor.engine.prepared import Preparations
-from advisor.engine.shortfalls import STAGE_NAMES
+from advisor.engine.rejected import STAGE_NAMES
 from advisor.engine.tasks.network import recommend
 
 __all__ = [

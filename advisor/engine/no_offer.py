@@ -9,7 +9,7 @@ from typing import Any
 from advisor.domain import Candidate, Recommendation, Relaxation
 from advisor.domain.decision import Judged
 from advisor.engine.limits import count_that_would_do, least_first_rate_of
-from advisor.engine.shortfalls import stage_name
+from advisor.engine.rejected import stage_name
 from advisor.engine.task import C, R
 from advisor.messages import Message
 from advisor.naming import spec_name

@@ -41,7 +41,7 @@ from advisor.engine.pareto import LEAST_SHARE, worth_taking
 from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.prepared import Preparations, Prepared
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
-from advisor.engine.rejected import Missed, Rejections
+from advisor.engine.rejected import Missed, Rejections, shortfall
 from advisor.engine.table import Table
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
@@ -181,8 +181,8 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         )
 
     def shortfall(self, request: Request, table: Table, row: int, reason: str) -> Message:
-        """What a row misses: `Rejections` tells it when asked."""
-        raise NotImplementedError
+        """What a row misses, with the number that decided."""
+        return shortfall(request, table, row, reason)
 
     def require_intervals(self, request: Request, options: NetworkOptions, table: Table) -> None:
         """Refuse where the only answers are predictions that nothing held out backs."""
