@@ -33,7 +33,7 @@ from advisor.engine.offers import (
     rejected_offer,
 )
 from advisor.messages import Message
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
@@ -64,41 +64,41 @@ class Runnable(Struct, frozen=True):
     nodes: int = 1
 
 
-def query_of(request: Request) -> OfferQuery:
+def query_of(request: NetworkQuestion) -> OfferQuery:
     """What the catalogue is asked for first: types with an accelerator where it may compute the
     task; `cpu_only_query` asks for the others."""
     accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
     return place_query(request, accelerated=True if accelerated else None)
 
 
-def cpu_only_query(request: Request) -> OfferQuery:
+def cpu_only_query(request: NetworkQuestion) -> OfferQuery:
     """The same for types without an accelerator."""
     return replace(query_of(request), accelerated=False)
 
 
-def offers_of(request: Request, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
+def offers_of(request: NetworkQuestion, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
     """Offers in the region that is asked for; without one, of each type those in the regions
     where it could be cheapest with a disk."""
     return offers_in(request, catalog, query or query_of(request))
 
 
-def asks_for_gpu(request: Request) -> bool:
+def asks_for_gpu(request: NetworkQuestion) -> bool:
     """Whether an instance without a GPU is not what is asked for."""
     return request.accelerated_only or query_of(request).asks_for_gpu
 
 
-def cpus_may_compete(request: Request) -> bool:
+def cpus_may_compete(request: NetworkQuestion) -> bool:
     """Whether a CPU may do what is asked: a network, and nothing that asks for a GPU."""
     return request.task is not Task.PREPROCESSING and not asks_for_gpu(request)
 
 
-def cpu_rates_are_known(request: Request) -> bool:
+def cpu_rates_are_known(request: NetworkQuestion) -> bool:
     """Whether CPUs were measured with such arithmetic: eager, contiguous, in fp32."""
     eager = request.stack is Stack.EAGER and request.memory_format is MemoryFormat.CONTIGUOUS
     return eager and request.precision is Precision.FP32
 
 
-def workloads_of(request: Request) -> tuple[Workload, ...]:
+def workloads_of(request: NetworkQuestion) -> tuple[Workload, ...]:
     """The request at each batch size that is worth a look, smallest first."""
     sizes: Sequence[int] = BATCH_SIZES
     if request.batch_size is not None:
@@ -120,7 +120,7 @@ def workloads_of(request: Request) -> tuple[Workload, ...]:
 
 
 def runnable(
-    request: Request, catalog: Catalog, model: PerformanceModel, offers: Sequence[Offer]
+    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Offer]
 ) -> Iterator[Runnable | Rejected]:
     """Each offer as what can run on it, or as the reason why nothing can."""
     workloads = workloads_of(request)
@@ -132,7 +132,7 @@ def runnable(
         yield _runnable(request, catalog, model, offer, gpu_memory)
 
 
-def on_nodes(request: Request, one: Runnable) -> Iterator[Runnable]:
+def on_nodes(request: NetworkQuestion, one: Runnable) -> Iterator[Runnable]:
     """The option, then the same on each number of nodes that may train together: none more where
     nobody says how fast their network is, since then nothing is known of them."""
     yield one
@@ -152,7 +152,7 @@ def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
 
 
 def disks_for(
-    request: Request, catalog: Catalog, instance: InstanceType, region: str | None = None
+    request: NetworkQuestion, catalog: Catalog, instance: InstanceType, region: str | None = None
 ) -> tuple[Disk, ...]:
     """`disks_holding` for the data set, in the region of the request where none is named."""
     dataset_gib = request.dataset.total_mib / 1024
@@ -160,7 +160,7 @@ def disks_for(
 
 
 def _runnable(
-    request: Request,
+    request: NetworkQuestion,
     catalog: Catalog,
     model: PerformanceModel,
     offer: Offer,

@@ -15,7 +15,7 @@ from advisor.domain import Rejected
 from advisor.engine.candidates import workloads_of
 from advisor.engine.limits import TOO_SLOW
 from advisor.messages import Message
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 from advisor.units import format_rate, format_target
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ class CpuTypes(Struct, frozen=True):
     usd: Floats
 
     @classmethod
-    def of(cls, request: Request, catalog: Catalog, model: PerformanceModel, query: OfferQuery) -> CpuTypes:
+    def of(
+        cls, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, query: OfferQuery
+    ) -> CpuTypes:
         """Those that a query of the catalogue gives, unbuilt."""
         types = sorted(catalog.cpu_only(query), key=attrgetter("usd_per_hour", "name"))
         if not types:
@@ -111,7 +113,7 @@ class ByBound(NamedTuple):
     rejected: list[Rejected]
 
 
-def ranked_by_bound(request: Request, cpus: CpuTypes, last: float) -> ByBound:
+def ranked_by_bound(request: NetworkQuestion, cpus: CpuTypes, last: float) -> ByBound:
     """Types that may answer and rank before the last that is shown, at their bounds."""
     target, count = request.target_throughput or 0.0, request.max_count
     slow = cpus.most * count < target
@@ -134,7 +136,7 @@ def ranked_by_bound(request: Request, cpus: CpuTypes, last: float) -> ByBound:
 
 
 def _missing_limits(
-    request: Request, cpus: CpuTypes, may: Booleans, hours: Floats, run_usd: Floats
+    request: NetworkQuestion, cpus: CpuTypes, may: Booleans, hours: Floats, run_usd: Floats
 ) -> Iterator[Rejected]:
     """Types that miss a limit even at their bounds; they are taken out of `may`."""
     checks = (

@@ -21,7 +21,7 @@ from advisor.domain import Disk, DiskChoice
 from advisor.engine.least_disk import IOPS_STEP, attached, least_orders, parts_for
 from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, cost, with_runs
 from advisor.engine.table import Table, best_of_each, is_among
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -35,7 +35,7 @@ _SAME = 1e-9
 
 
 def with_fitted_disks(
-    request: Request, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
+    request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
 ) -> Table:
     """The (completed) table with more rows: of the `rows` those instances that may be chosen or
     shown, with the disk orders that suit them best. `last_shown` is the rank beyond which nothing
@@ -53,7 +53,7 @@ def with_fitted_disks(
 class _Fitting(Struct, frozen=True):
     """One search over all instances. `by_upper`: what a run costs at most is what ranks."""
 
-    request: Request
+    request: NetworkQuestion
     catalog: Catalog
     last_shown: float
     by_upper: bool = False
@@ -333,7 +333,7 @@ def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:
     return best[np.searchsorted(spec[best], spec[rows])]
 
 
-def _share(request: Request, disk: Disk) -> float:
+def _share(request: NetworkQuestion, disk: Disk) -> float:
     """What part of a disk is needed at least: its IOPS may be given up, its size holds the data."""
     if disk.choice.iops is not None:
         return 0.0

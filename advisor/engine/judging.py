@@ -34,7 +34,7 @@ from advisor.engine.limits import (
 from advisor.engine.pareto import pareto_rows
 from advisor.engine.prepared import Predicted, Prepared
 from advisor.engine.table import Table
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -87,7 +87,7 @@ class Judgement(Struct, kw_only=True):
     slow: list[SlowCpus] = field(default_factory=list)
     considered: int = 0
 
-    def last_shown(self, request: Request, shown: int) -> float:
+    def last_shown(self, request: NetworkQuestion, shown: int) -> float:
         """What the last of those that are shown ranks by."""
         if self.judged is None:
             return math.inf
@@ -99,7 +99,7 @@ class Judgement(Struct, kw_only=True):
             self.judged = judged if self.judged is None else self.judged.beside(judged)
 
 
-def judgement(request: Request, prepared: Prepared, shown: int) -> Judgement:
+def judgement(request: NetworkQuestion, prepared: Prepared, shown: int) -> Judgement:
     """What may be among the `shown` best, or on the front, and why the others are not."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     if is_plain(request):
@@ -115,7 +115,7 @@ def judgement(request: Request, prepared: Prepared, shown: int) -> Judgement:
 
 
 def _by_price(
-    request: Request, prepared: Prepared, shown: int, *, cpus: bool, leaves_out_dear: bool
+    request: NetworkQuestion, prepared: Prepared, shown: int, *, cpus: bool, leaves_out_dear: bool
 ) -> Judgement:
     """Judge the types that could be as cheap as the last that is shown, in one table."""
     found = Judgement()
@@ -150,7 +150,7 @@ def _by_price(
 
 
 def _cheap(
-    request: Request,
+    request: NetworkQuestion,
     ranks: Mapping[str, float],
     predict: Callable[[Collection[str]], Predicted],
     before: frozenset[str],
@@ -169,7 +169,9 @@ def _cheap(
     return looked_at
 
 
-def _last_at_steps(request: Request, predicted: Predicted, names: frozenset[str], shown: int) -> float:
+def _last_at_steps(
+    request: NetworkQuestion, predicted: Predicted, names: frozenset[str], shown: int
+) -> float:
     """The price of the last type that is shown of some, at the catalogue's steps of disks."""
     if predicted.table is None:
         return math.inf
@@ -177,7 +179,9 @@ def _last_at_steps(request: Request, predicted: Predicted, names: frozenset[str]
     return _smallest(_least_usd(request, predicted.table)[some], shown)
 
 
-def _cpus_by_rank(request: Request, cpus: CpuTypes, last: float, found: Judgement) -> dict[str, float]:
+def _cpus_by_rank(
+    request: NetworkQuestion, cpus: CpuTypes, last: float, found: Judgement
+) -> dict[str, float]:
     """Types without an accelerator that may answer before the last that is shown, the best first,
     with the least that they could rank by; what cannot answer is turned down."""
     bound = ranked_by_bound(request, cpus, last)
@@ -188,7 +192,7 @@ def _cpus_by_rank(request: Request, cpus: CpuTypes, last: float, found: Judgemen
     return dict(zip(names, bound.ranks.tolist(), strict=True))
 
 
-def _judge_cpus_in_groups(request: Request, prepared: Prepared, shown: int, found: Judgement) -> None:
+def _judge_cpus_in_groups(request: NetworkQuestion, prepared: Prepared, shown: int, found: Judgement) -> None:
     """Judge types without an accelerator in growing groups, until nothing more could be shown, or
     lie on the front."""
     last = math.inf if wants_front(request) else found.last_shown(request, shown)
@@ -215,7 +219,7 @@ def _judge_cpus_in_groups(request: Request, prepared: Prepared, shown: int, foun
     found.rejected += prepared.predicted.rejected(judged)
 
 
-def _may_lead(request: Request, cpus: CpuTypes, place: int, front: Table | None) -> bool:
+def _may_lead(request: NetworkQuestion, cpus: CpuTypes, place: int, front: Table | None) -> bool:
     """Whether a type could lie on the front: nothing there is as cheap and as fast as it."""
     if front is None:
         return True
@@ -223,7 +227,7 @@ def _may_lead(request: Request, cpus: CpuTypes, place: int, front: Table | None)
     return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
 
 
-def _least_usd(request: Request, table: Table) -> Floats:
+def _least_usd(request: NetworkQuestion, table: Table) -> Floats:
     """The least price of each type (by kind) with which it answers; infinite where it does not."""
     rows = np.flatnonzero(answering(request, table))
     least = np.full(len(table.names), np.inf)
@@ -232,7 +236,7 @@ def _least_usd(request: Request, table: Table) -> Floats:
 
 
 def _judged(
-    request: Request, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
+    request: NetworkQuestion, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
 ) -> Judged | None:
     """What types do (by name) as far as they are predicted, with the disk that suits them where
     they may rank before the last that is shown."""
@@ -281,7 +285,7 @@ def _judged(
     )
 
 
-def _front(request: Request, table: Table, good: Booleans) -> Table:
+def _front(request: NetworkQuestion, table: Table, good: Booleans) -> Table:
     """What nothing beats: hard disks, too, which the ranking seldom needs."""
     slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
     return _leading(table.take(good).beside(slow.take(answering(request, slow))))

@@ -19,7 +19,7 @@ from advisor.domain import CacheState, Disk, DiskChoice, Offer
 from advisor.engine.limits import least_first_rate
 from advisor.engine.table import Table
 from advisor.models.performance.machines import DiskTable
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers
@@ -61,7 +61,9 @@ class _Start(Struct, frozen=True):
         )
 
 
-def least_orders(request: Request, catalog: Catalog, table: Table, rows: Integers) -> list[tuple[int, Disk]]:
+def least_orders(
+    request: NetworkQuestion, catalog: Catalog, table: Table, rows: Integers
+) -> list[tuple[int, Disk]]:
     """Rows that reach the target with more than they need, each with the least disk that does."""
     starts = [_start(request, catalog, table, at) for at in rows.tolist()]
     starts = [start for start in starts if start.has_more]
@@ -97,7 +99,7 @@ def attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
     )
 
 
-def _start(request: Request, catalog: Catalog, table: Table, at: int) -> _Start:
+def _start(request: NetworkQuestion, catalog: Catalog, table: Table, at: int) -> _Start:
     disk, offer = table.disk[at], table.offer(at)
     disks, name = catalog.disks_of(offer.instance.cloud), disk.choice.type
     needed = disks.fitting_size(name, request.dataset.total_mib / 1024)
@@ -105,7 +107,7 @@ def _start(request: Request, catalog: Catalog, table: Table, at: int) -> _Start:
     return _Start(at, offer, disk, disks.rules[name], needed, most)
 
 
-def _needs(request: Request, table: Table, starts: list[_Start]) -> list[tuple[float, float]]:
+def _needs(request: NetworkQuestion, table: Table, starts: list[_Start]) -> list[tuple[float, float]]:
     """The least (MiB/s, IOPS) with which each start reaches the target; each of them alone, since
     the scarcer one decides."""
     if not starts:
@@ -162,7 +164,7 @@ def _first_enough(values: Floats) -> Integers:
 class _Above:
     """How far above what is asked of each start so much bandwidth, and so many IOPS, are."""
 
-    def __init__(self, request: Request, table: Table, starts: list[_Start]) -> None:
+    def __init__(self, request: NetworkQuestion, table: Table, starts: list[_Start]) -> None:
         rows = np.array([start.at for start in starts])
         self.disks = DiskTable.of([start.disk.rate for start in starts])
         self._table, self._rows, self._starts = table, rows, starts

@@ -21,7 +21,7 @@ from advisor.domain import Candidate, Task
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -43,7 +43,7 @@ class Limit(Struct, frozen=True):
     nearness: Floats
 
 
-def require_countable(request: Request) -> None:
+def require_countable(request: NetworkQuestion) -> None:
     """Refuse instances that share work where they would have to train together."""
     if request.max_count > 1 and request.task is Task.TRAINING:
         raise UsageError(
@@ -56,17 +56,17 @@ def require_countable(request: Request) -> None:
         )
 
 
-def wants_front(request: Request) -> bool:
+def wants_front(request: NetworkQuestion) -> bool:
     """Where price and rate are weighed by the reader: without a target, and where it is asked."""
     return request.target_throughput is None or request.pareto
 
 
-def is_plain(request: Request) -> bool:
+def is_plain(request: NetworkQuestion) -> bool:
     """Whether a rate and a price by the hour of one instance decide: then few types are near."""
     return request.ranks_by_price and not wants_front(request) and request.max_count == 1
 
 
-def completed(request: Request, table: Table) -> Table:
+def completed(request: NetworkQuestion, table: Table) -> Table:
     """The table with its runs' hours, and as many instances as each row needs: `max_count` where
     those are too few.
 
@@ -84,7 +84,7 @@ def completed(request: Request, table: Table) -> Table:
     return at_count(table, np.minimum(needed, most_count(request, table)).astype(np.intp))
 
 
-def with_runs(request: Request, table: Table) -> Table:
+def with_runs(request: NetworkQuestion, table: Table) -> Table:
     """The table with the hours of a run on one instance, or on all nodes that train together, where
     the request has a run.
 
@@ -123,7 +123,7 @@ def at_count(table: Table, count: Integers) -> Table:
     )
 
 
-def most_count(request: Request, table: Table) -> Integers:
+def most_count(request: NetworkQuestion, table: Table) -> Integers:
     """As many instances as may be had: `max_count`, and what the quota allows; one at least."""
     if not request.vcpu_quota:
         return np.full(len(table), request.max_count)
@@ -132,7 +132,7 @@ def most_count(request: Request, table: Table) -> Integers:
     return np.asarray(most.astype(np.intp)[table.option])
 
 
-def count_that_would_do(request: Request, nearest: Candidate) -> int | None:
+def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | None:
     """How many of the nearest would answer if only as many were allowed; None where other limits
     stand in the way, or nobody would rent so many."""
     target, spec = request.target_throughput, nearest.spec
@@ -156,7 +156,7 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
         return np.where((each > 0) & (each < np.inf) & (ratio < 2**53), times, np.inf)
 
 
-def cost(request: Request, table: Table) -> Floats:
+def cost(request: NetworkQuestion, table: Table) -> Floats:
     """What rows rank by: the price by the hour for a target, else a run's or a sample's median."""
     if request.ranks_by_price:
         return table.usd
@@ -165,7 +165,7 @@ def cost(request: Request, table: Table) -> Floats:
     return table.usd / (table.median * 3600) * 1e6
 
 
-def cost_of(request: Request, candidate: Candidate) -> float:
+def cost_of(request: NetworkQuestion, candidate: Candidate) -> float:
     """The same of a record."""
     if request.ranks_by_price:
         return candidate.spec.total_usd_per_hour
@@ -173,7 +173,7 @@ def cost_of(request: Request, candidate: Candidate) -> float:
     return run.median if run else candidate.usd_per_million_samples
 
 
-def limits(request: Request, table: Table) -> Iterator[Limit]:
+def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
     """The limits that are set, in the order in which a type is judged."""
     sure = sure_rate(request, table)
     if not request.allow_extrapolation:
@@ -195,7 +195,7 @@ def limits(request: Request, table: Table) -> Iterator[Limit]:
         yield Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd)
 
 
-def answering(request: Request, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
+def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] = ()) -> Booleans:
     """Which rows may be recommended, whatever they make of the limits `but_for`."""
     keeps = np.ones(len(table), dtype=bool)
     for limit in limits(request, table):
@@ -204,7 +204,7 @@ def answering(request: Request, table: Table, *, but_for: Sequence[str] = ()) ->
     return keeps
 
 
-def answers(request: Request, candidate: Candidate) -> bool:
+def answers(request: NetworkQuestion, candidate: Candidate) -> bool:
     """The same of a record."""
     limit, latency = request.max_latency_ms, candidate.latency
     run, usd, first = candidate.run, candidate.usd_per_run, candidate.first_epoch
@@ -221,7 +221,7 @@ def answers(request: Request, candidate: Candidate) -> bool:
     )
 
 
-def least_first_rate(request: Request, table: Table) -> Floats | float | None:
+def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float | None:
     """The least lower bound of the rate of the first pass over the data; None without a limit.
 
     RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a
@@ -230,7 +230,7 @@ def least_first_rate(request: Request, table: Table) -> Floats | float | None:
     return _least_first_rate(request, table.lower)
 
 
-def _least_first_rate(request: Request, lower: Floats | float) -> Floats | float | None:
+def _least_first_rate(request: NetworkQuestion, lower: Floats | float) -> Floats | float | None:
     if request.task is not Task.TRAINING:
         return None
     if request.max_first_epoch_hours is not None:
@@ -243,14 +243,14 @@ def _least_first_rate(request: Request, lower: Floats | float) -> Floats | float
     return lower / MOST_FIRST_EPOCHS
 
 
-def least_first_rate_of(request: Request, candidate: Candidate) -> float | None:
+def least_first_rate_of(request: NetworkQuestion, candidate: Candidate) -> float | None:
     """The same of a record."""
     lower = candidate.prediction.lower
     found = _least_first_rate(request, lower)
     return None if found is None else float(found)
 
 
-def sure_rate(request: Request, table: Table) -> Floats:
+def sure_rate(request: NetworkQuestion, table: Table) -> Floats:
     """The lower bound: over the whole run, where there is one."""
     if table.hours_upper is None or request.run_samples is None:
         return table.lower
@@ -262,7 +262,7 @@ def sure_rate(request: Request, table: Table) -> Floats:
         )
 
 
-def best_rows(request: Request, table: Table, good: Integers) -> Integers:
+def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integers:
     """Of each type the row with which it enters the ranking, of those rows that are `good`."""
     if not len(good):
         return good

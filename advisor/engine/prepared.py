@@ -32,7 +32,7 @@ from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import fastest_of_each, is_plain, limits
 from advisor.engine.predictions import Predictions
 from advisor.engine.table import Candidates, Table
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
@@ -46,7 +46,7 @@ class Predicted:
     a reason for each type that runs in none of its regions."""
 
     def __init__(
-        self, request: Request, table: Table | None = None, not_runnable: Sequence[Rejected] = ()
+        self, request: NetworkQuestion, table: Table | None = None, not_runnable: Sequence[Rejected] = ()
     ) -> None:
         self.request, self.table, self.not_runnable = request, table, not_runnable
 
@@ -73,7 +73,7 @@ class Prepared:
     `predicted` become more as questions ask for them."""
 
     def __init__(
-        self, request: Request, catalog: Catalog, model: PerformanceModel, predictions: Predictions
+        self, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, predictions: Predictions
     ) -> None:
         self.request = key_of(request)
         self.catalog = catalog
@@ -85,7 +85,7 @@ class Prepared:
         self._cpus_asked: set[str] = set()
         self._growing = Lock()
 
-    def copy_for(self, request: Request) -> Prepared:
+    def copy_for(self, request: NetworkQuestion) -> Prepared:
         """What is known, for a request that differs in nothing that was predicted: what is asked
         for there is no concern of others who share this."""
         own = Prepared(request, self.catalog, self.model, self.predictions)
@@ -191,7 +191,7 @@ class Preparations:
         self.predictions: dict[tuple[Workload, float], Predictions] = {}
         self._remembering = model.remembering()
         self._most = most
-        self._known: dict[Request, Prepared] = {}
+        self._known: dict[NetworkQuestion, Prepared] = {}
         self._keeping = Lock()
 
     def apart(self, most: int) -> Preparations:
@@ -204,17 +204,17 @@ class Preparations:
         """Whether they are of this very catalogue and model."""
         return self.catalog is catalog and self.model is model
 
-    def is_quick(self, request: Request) -> bool:
+    def is_quick(self, request: NetworkQuestion) -> bool:
         """Whether columns tell who answers, and somebody has waited for them already."""
         prepared = self._known.get(key_of(request)) if is_plain(request) else None
         return prepared is not None and prepared.rows > 0
 
-    def keep(self, request: Request, prepared: Prepared) -> None:
+    def keep(self, request: NetworkQuestion, prepared: Prepared) -> None:
         """Answer the request from what is prepared there."""
         own = prepared.copy_for(request)
         self._known[own.request] = own
 
-    def of(self, request: Request) -> Prepared:
+    def of(self, request: NetworkQuestion) -> Prepared:
         """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
         with self._keeping:
@@ -228,7 +228,7 @@ class Preparations:
                 del self._known[next(iter(self._known))]
         return prepared
 
-    def _predictions_of(self, request: Request) -> Predictions:
+    def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """Those of the request's network at its confidence, known or new."""
         key = replace(workloads_of(request)[0], batch_size=1), request.confidence
         found = self.predictions.pop(key, None)
@@ -240,7 +240,7 @@ class Preparations:
         return found
 
 
-def key_of(request: Request) -> Request:
+def key_of(request: NetworkQuestion) -> NetworkQuestion:
     """The request without its target and what else is only held against the candidates."""
     return replace(
         request,

@@ -29,14 +29,14 @@ from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.performance.pipeline import STAGES
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 
 class Missed(Struct, frozen=True):
     """Rows of a table that show for what reasons their types are turned down."""
 
-    request: Request
+    request: NetworkQuestion
     table: Table
     rows: Sequence[tuple[int, str]]
 
@@ -130,7 +130,7 @@ def _by_price(rejected: Rejected | _Entry) -> tuple[float, str]:
     return inf if usd is None else usd, rejected.instance_type
 
 
-def turned_down(request: Request, table: Table, row: int, reason: str) -> Rejected:
+def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -> Rejected:
     """A type as rejected for a reason that its row `at` shows."""
     instance = table.offer(row).instance
     detail = shortfall(request, table, row, reason)
@@ -138,7 +138,7 @@ def turned_down(request: Request, table: Table, row: int, reason: str) -> Reject
     return Rejected(instance.cloud, instance.name, reason, detail, usd, disk)
 
 
-def shortfall(request: Request, table: Table, row: int, reason: str) -> Message:
+def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
     one = table.take(np.array([row]))
     percentile = 100 * (1 - request.confidence)
@@ -185,7 +185,7 @@ def shortfall(request: Request, table: Table, row: int, reason: str) -> Message:
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
-def most_first_epoch_hours(request: Request, lower: float) -> float:
+def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
     """Hours that the first epoch may take, of a row with that lower bound."""
     if request.max_first_epoch_hours is not None:
         return request.max_first_epoch_hours
@@ -193,7 +193,7 @@ def most_first_epoch_hours(request: Request, lower: float) -> float:
     return request.dataset.samples / rate / 3600
 
 
-def _too_slow(request: Request, one: Table, percentile: float) -> Message:
+def _too_slow(request: NetworkQuestion, one: Table, percentile: float) -> Message:
     target, count = request.target_throughput or 0.0, int(one.count[0])
     instance = one.offer(0).instance
     workload = one.source.predictions.pairs[int(one.row[0])][0]
@@ -217,7 +217,7 @@ def _too_slow(request: Request, one: Table, percentile: float) -> Message:
     return message
 
 
-def _binding(request: Request, one: Table) -> Stage:
+def _binding(request: NetworkQuestion, one: Table) -> Stage:
     """What binds a row; of nodes that may be their network, which no column has."""
     if request.task is Task.TRAINING and one.count[0] > 1:
         return one.candidates([0], request)[0].prediction.bottleneck

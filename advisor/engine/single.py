@@ -35,14 +35,14 @@ from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import GpuModel, PerformanceModel
 
 
 def compare_instances(
-    request: Request,
+    request: NetworkQuestion,
     catalog: Catalog,
     model: PerformanceModel,
     names: Sequence[str],
@@ -53,7 +53,7 @@ def compare_instances(
     return [predict_instance(request, catalog, model, name, today=today) for name in names]
 
 
-def on_gpu(request: Request, model: GpuModel, gpu: Gpu) -> OnGpu:
+def on_gpu(request: NetworkQuestion, model: GpuModel, gpu: Gpu) -> OnGpu:
     """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
     bound is within 5 % of the best."""
     fitting = [w for w in workloads_of(request) if model.gpu_memory_mib(w) <= gpu.memory_mib]
@@ -68,7 +68,12 @@ def on_gpu(request: Request, model: GpuModel, gpu: Gpu) -> OnGpu:
 
 
 def predict_instance(
-    request: Request, catalog: Catalog, model: PerformanceModel, name: str, *, today: date | None = None
+    request: NetworkQuestion,
+    catalog: Catalog,
+    model: PerformanceModel,
+    name: str,
+    *,
+    today: date | None = None,
 ) -> InstancePrediction:
     """Predict `request` on the instance type `name`; `UsageError` says why it cannot run there.
 
@@ -107,7 +112,7 @@ def predict_instance(
 
 
 def _notes(
-    request: Request, catalog: Catalog, instance: InstanceType, offer: Offer | None
+    request: NetworkQuestion, catalog: Catalog, instance: InstanceType, offer: Offer | None
 ) -> tuple[Message, ...]:
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
@@ -148,7 +153,7 @@ class _Table:
 
     def __init__(
         self,
-        request: Request,
+        request: NetworkQuestion,
         catalog: Catalog,
         model: PerformanceModel,
         instance: InstanceType,
@@ -233,7 +238,7 @@ def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | 
     return [one for one in workloads if model.gpu_memory_mib(one) <= gpu.memory_mib]
 
 
-def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer | None:
+def _offer(request: NetworkQuestion, catalog: Catalog, instance: InstanceType) -> Offer | None:
     """The instance in the region that is asked for, or in its cheapest; None without a price."""
     query = OfferQuery(
         cloud=instance.cloud,
@@ -246,7 +251,7 @@ def _offer(request: Request, catalog: Catalog, instance: InstanceType) -> Offer 
 
 
 def first_epoch_of(
-    request: Request, model: PerformanceModel, workload: Workload, has: Resources
+    request: NetworkQuestion, model: PerformanceModel, workload: Workload, has: Resources
 ) -> Span | None:
     """Hours of the first epoch (of as much of it as is run), which reads all of its data from the
     disk; None where nothing trains."""
@@ -257,7 +262,7 @@ def first_epoch_of(
     return _hours(samples, cold[0])
 
 
-def run_of(request: Request, prediction: Prediction, first: Span | None) -> RunTime | None:
+def run_of(request: NetworkQuestion, prediction: Prediction, first: Span | None) -> RunTime | None:
     """The run's time on one instance, with the hours of its first epoch; None where no run was
     asked for."""
     samples = request.run_samples

@@ -19,7 +19,7 @@ from advisor.domain import CacheState, Candidate, Disk, Offer, RunTime, Span, Sp
 from advisor.engine.candidates import Runnable
 from advisor.engine.predictions import Predictions
 from advisor.models.performance.machines import DiskTable
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -33,7 +33,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
     so many (`sizes`) behind those of the options before.
     """
 
-    request: Request
+    request: NetworkQuestion
     predictions: Predictions
     options: list[Runnable]
     names: Objects
@@ -46,7 +46,9 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
     offer_usd: Floats
 
     @classmethod
-    def of(cls, request: Request, options: Iterable[Runnable], predictions: Predictions) -> Candidates:
+    def of(
+        cls, request: NetworkQuestion, options: Iterable[Runnable], predictions: Predictions
+    ) -> Candidates:
         """Options, one at least, by type."""
         by_type: dict[tuple[str, str], list[Runnable]] = {}
         for option in options:
@@ -271,7 +273,7 @@ class Table(Struct, frozen=True, kw_only=True):
         made = self.source.rows_with(self.row[rows], self.option[rows], disks, np.arange(len(rows)))
         return replace(made, count=self.count[rows])
 
-    def candidates(self, rows: Iterable[int], request: Request) -> list[Candidate]:
+    def candidates(self, rows: Iterable[int], request: NetworkQuestion) -> list[Candidate]:
         """Some rows as records, with latencies where those are limited."""
         rows = list(rows)
         known, places, disks = self.source.predictions, self.row[rows].tolist(), self.disk[rows].tolist()
@@ -297,7 +299,7 @@ class Table(Struct, frozen=True, kw_only=True):
             )
         return records
 
-    def first_epoch(self, row: int, request: Request) -> Span | None:
+    def first_epoch(self, row: int, request: NetworkQuestion) -> Span | None:
         """Hours of a row's first epoch (of as much of it as is run), where it trains."""
         if request.task is not Task.TRAINING:
             return None
@@ -306,7 +308,7 @@ class Table(Struct, frozen=True, kw_only=True):
         lower, median, upper = (float(samples / rate / 3600) if rate else math.inf for rate in rates)
         return Span(lower=lower, median=median, upper=upper)
 
-    def _run(self, row: int, request: Request, first: Span | None) -> RunTime | None:
+    def _run(self, row: int, request: NetworkQuestion, first: Span | None) -> RunTime | None:
         if request.run_samples is None or self.hours_upper is None:
             return None
         assert self.hours_lower is not None

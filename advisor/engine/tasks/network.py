@@ -47,7 +47,7 @@ from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
 from advisor.models.zoo.networks import can_be_run
-from advisor.questions.network import NetworkQuestion as Request
+from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
@@ -59,7 +59,7 @@ _MANY_ROWS = 30_000
 _MOST_SHOWN = 10
 
 
-def recommend(request: Request, preparations: Preparations, *, today: date) -> Recommendation:
+def recommend(request: NetworkQuestion, preparations: Preparations, *, today: date) -> Recommendation:
     """Answer one request, from what was prepared for others of its workload; errors as
     `decide.recommend` raises them."""
     answer = decide.recommend(NetworkTask(preparations), request, today=today)
@@ -83,7 +83,7 @@ class NetworkOptions(Struct, frozen=True):
         return self.judgement.considered
 
 
-class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation]):
+class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recommendation]):
     """Training, inference and preprocessing of a network."""
 
     answer = Recommendation
@@ -91,38 +91,38 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
     def __init__(self, preparations: Preparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
 
-    def options(self, request: Request, most_usd_per_hour: float | None = None) -> NetworkOptions:
+    def options(self, request: NetworkQuestion, most_usd_per_hour: float | None = None) -> NetworkOptions:
         """Types that may be among the best, and why the others are not."""
         require_countable(request)
         prepared = self.preparations.of(request)
         return NetworkOptions(prepared, judgement(request, prepared, request.max_results))
 
-    def predict(self, request: Request, options: NetworkOptions) -> Table | None:
+    def predict(self, request: NetworkQuestion, options: NetworkOptions) -> Table | None:
         """Every spec and batch size of the types that were looked at."""
         judged = options.judgement.judged
         return None if judged is None else judged.table
 
-    def limits(self, request: Request, table: Table) -> Sequence[Limit]:
+    def limits(self, request: NetworkQuestion, table: Table) -> Sequence[Limit]:
         """The limits that are set, in the order in which a type is judged."""
         return list(limits(request, table))
 
-    def ranks_by_price(self, request: Request) -> bool:
+    def ranks_by_price(self, request: NetworkQuestion) -> bool:
         """Whether the price by the hour decides; else what a run, or a sample, costs."""
         return request.ranks_by_price
 
-    def cost(self, request: Request, table: Table) -> Floats:
+    def cost(self, request: NetworkQuestion, table: Table) -> Floats:
         """The price by the hour for a target, else a run's or a sample's median."""
         return cost(request, table)
 
-    def cost_of(self, request: Request, candidate: Candidate) -> float:
+    def cost_of(self, request: NetworkQuestion, candidate: Candidate) -> float:
         """The cost of a record."""
         return cost_of(request, candidate)
 
-    def rate(self, request: Request, table: Table) -> Floats:
+    def rate(self, request: NetworkQuestion, table: Table) -> Floats:
         """Samples per second at the lower bound."""
         return table.lower
 
-    def ranked_rows(self, request: Request, options: NetworkOptions, table: Table) -> Integers:
+    def ranked_rows(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Integers:
         """Those that may be shown."""
         judged = options.judgement.judged
         assert judged is not None
@@ -132,7 +132,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         return ranked
 
     def by_rank(
-        self, request: Request, options: NetworkOptions, table: Table, ranked: Integers
+        self, request: NetworkQuestion, options: NetworkOptions, table: Table, ranked: Integers
     ) -> Iterator[int]:
         """Every type that answers, those too dear to be shown among them."""
         first = ranked[:1]  # what is too dear to be shown is dearer than the first
@@ -143,12 +143,12 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         every = np.concatenate([ranked, best_rows(request, table, dear)])
         yield from _sorted(request, table, every)[len(first) :].tolist()
 
-    def candidates(self, request: Request, table: Table, rows: Sequence[int]) -> list[Candidate]:
+    def candidates(self, request: NetworkQuestion, table: Table, rows: Sequence[int]) -> list[Candidate]:
         """Rows as records, with latencies where those are limited."""
         return table.candidates(rows, request)
 
     def shown(
-        self, request: Request, options: NetworkOptions, table: Table, rows: Sequence[int]
+        self, request: NetworkQuestion, options: NetworkOptions, table: Table, rows: Sequence[int]
     ) -> list[Candidate]:
         """Rows as records, each with its latency and with what its disk lends for a while."""
         latencies = table.source.predictions.latencies(table.row[rows].tolist())
@@ -161,14 +161,14 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
             for candidate, latency in zip(table.candidates(rows, request), latencies, strict=True)
         ]
 
-    def nearest(self, request: Request, options: NetworkOptions, table: Table) -> Candidate | None:
+    def nearest(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Candidate | None:
         """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
         sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
         affordable = _as_many_as_affordable(request, table)
         row = _nearest_row(request, affordable, np.flatnonzero(sure))
         return None if row is None else self.shown(request, options, affordable, [row])[0]
 
-    def rejected(self, request: Request, options: NetworkOptions, table: Table | None) -> Rejections:
+    def rejected(self, request: NetworkQuestion, options: NetworkOptions, table: Table | None) -> Rejections:
         """Types that are not recommended, whose records are made when asked for."""
         # An answer at surer prices is asked for its first spec alone.
         at_any_price = request.listed_on is None and request.price_spread is None
@@ -180,11 +180,11 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
             options.judgement.slow,
         )
 
-    def shortfall(self, request: Request, table: Table, row: int, reason: str) -> Message:
+    def shortfall(self, request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
         """What a row misses, with the number that decided."""
         return shortfall(request, table, row, reason)
 
-    def require_intervals(self, request: Request, options: NetworkOptions, table: Table) -> None:
+    def require_intervals(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> None:
         """Refuse where the only answers are predictions that nothing held out backs."""
         if request.allow_extrapolation:
             return
@@ -204,7 +204,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
             )
 
     def assumptions(
-        self, request: Request, options: NetworkOptions, chosen: Candidate | None
+        self, request: NetworkQuestion, options: NetworkOptions, chosen: Candidate | None
     ) -> Sequence[Message]:
         """Everything the answer takes for granted, one short clause each."""
         return chosen_assumptions(request, chosen)
@@ -215,7 +215,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
 
     def details(
         self,
-        request: Request,
+        request: NetworkQuestion,
         options: NetworkOptions,
         table: Table,
         rows: Integers,
@@ -226,14 +226,14 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         front = None if judged is None else judged.front
         return {"pareto": () if front is None else tuple(front.candidates(range(len(front)), request))}
 
-    def trials_tell(self, request: Request) -> bool:
+    def trials_tell(self, request: NetworkQuestion) -> bool:
         """Whether there is a target, and a trial can run what is asked."""
         return (
             request.target_throughput is not None and request.can_be_measured and can_be_run(request.network)
         )
 
     def contenders(
-        self, request: Request, options: NetworkOptions, table: Table, limit: float
+        self, request: NetworkQuestion, options: NetworkOptions, table: Table, limit: float
     ) -> Iterator[Contender[Table]]:
         """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
         to reach it as any."""
@@ -257,7 +257,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
             yield min(likely, key=lambda one: one.table.batch[one.row])
 
     def looked_at(
-        self, request: Request, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
+        self, request: NetworkQuestion, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
         """Rows of tables with their chances, by bounds at several confidences."""
         target, confidence = request.target_throughput or 0.0, request.confidence
@@ -286,7 +286,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
             contenders.append(Contender(table, row, usd, chance, settled=settled))
         return contenders
 
-    def constraints(self, request: Request) -> Iterator[Constraint]:
+    def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
         """Every constraint that is set, and the place, market and confidence, which always are."""
         costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
         amounts = (
@@ -300,7 +300,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         yield from (one for one in amounts if getattr(request, one.name) is not None)
         yield from of_place(request, Choice("batch_size", "--batch-size", None))
 
-    def needs(self, name: str, request: Request, table: Table) -> Floats:
+    def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:
         """The value of the constraint `name` with which each row just answers."""
         if name == "batch_size":
             return table.batch.astype(float)
@@ -321,7 +321,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         hours = np.full(len(table), np.inf) if table.hours_upper is None else table.hours_upper
         return hours if name == "max_hours" else hours * table.usd
 
-    def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, Request]:
+    def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
         """With preparations of its own: what is asked for to relax is no concern of others."""
         request, prepared = answer.request, self.preparations.of(answer.request)
         known = self.preparations.apart(_MOST_PREPARED)
@@ -336,7 +336,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         # judge.
         return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
 
-    def every_answer(self, request: Request) -> tuple[Table | None, int]:
+    def every_answer(self, request: NetworkQuestion) -> tuple[Table | None, int]:
         """Every spec and batch size that may be recommended, in no order, whatever `max_results`;
         of types without a GPU those that could be among the `max_results` best: there are
         thousands."""
@@ -349,7 +349,7 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
         table = judged.table.take(answering(everything, judged.table))
         return table, prepared.counted_rows - before + len(table)
 
-    def rows_known(self, request: Request) -> Callable[[], int]:
+    def rows_known(self, request: NetworkQuestion) -> Callable[[], int]:
         """Rows that were predicted so far for requests that differ in their targets alone."""
         prepared = self.preparations.of(request)
         return lambda: prepared.counted_rows
@@ -357,8 +357,8 @@ class NetworkTask(Task[Request, NetworkOptions, Table, Candidate, Recommendation
     def further_relaxations(
         self,
         answer: Recommendation,
-        answers: Callable[[Request], Table | None],
-        chosen: Callable[[Request], Candidate | None],
+        answers: Callable[[NetworkQuestion], Table | None],
+        chosen: Callable[[NetworkQuestion], Candidate | None],
     ) -> Iterator[Relaxation]:
         """What as many instances give as it takes of the nearest one, where that is a way out, and
         what a training gives on the fewest nodes that answer."""
@@ -382,7 +382,7 @@ def _more(name: str, option: str, before: int, after: int, gives: Candidate) -> 
     return Relaxation(changes=(change,), gives=gives)
 
 
-def _sorted(request: Request, table: Table, rows: Integers) -> Integers:
+def _sorted(request: NetworkQuestion, table: Table, rows: Integers) -> Integers:
     """By cost; ties by rate, then by name."""
     costs, lower = cost(request, table)[rows].tolist(), table.lower[rows].tolist()
     names = table.names[table.kind[rows]].tolist()
@@ -390,7 +390,7 @@ def _sorted(request: Request, table: Table, rows: Integers) -> Integers:
     return rows[np.array(order, dtype=np.intp)]
 
 
-def _borderline(request: Request, table: Table, limit: float) -> Booleans:
+def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Booleans:
     """Rows that would answer if their rate were enough, as their upper bound is."""
     target = request.target_throughput or 0.0
     near = (table.lower < target) & (target <= table.upper) & (cost(request, table) < limit)
@@ -403,7 +403,7 @@ def _one_gpu(table: Table) -> Booleans:
     return np.asarray(table.source.gpus[table.option] == 1)
 
 
-def _nearest_row(request: Request, table: Table, sure: Integers) -> int | None:
+def _nearest_row(request: NetworkQuestion, table: Table, sure: Integers) -> int | None:
     usd = table.usd
     if not len(sure):
         return None
@@ -427,7 +427,7 @@ def _nearest_row(request: Request, table: Table, sure: Integers) -> int | None:
     return int(fastest[np.lexsort((-rate[fastest], usd[fastest]))[0]])
 
 
-def _as_many_as_affordable(request: Request, table: Table) -> Table:
+def _as_many_as_affordable(request: NetworkQuestion, table: Table) -> Table:
     """Rows with no more instances than the price allows, one at least."""
     limit = request.max_usd_per_hour
     if limit is None or request.max_count == 1:
