@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.answers import networks, serving, tuning
+from advisor.answers import networks
 from advisor.answers.answer import Answer, Recommended
 from advisor.answers.context import Context, load_context
 from advisor.catalog import Catalog, load_catalog
@@ -64,9 +64,8 @@ def _catalog(data: Data) -> Catalog:
 
 
 def _language(question: object) -> ModuleType:
-    """Networks wait for neither."""
-    return (
-        tuning
-        if isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)
-        else serving
-    )
+    """What answers about language models; who asks about a network does not wait for its 40 ms."""
+    from advisor.answers import serving, tuning
+
+    about_tuning = isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)
+    return tuning if about_tuning else serving
