@@ -153,6 +153,12 @@ class VerifyGeneration(RecommendGeneration):
         default=None,
     )
 
+    @property
+    def recommendation(self) -> RecommendGeneration:
+        """The question whose answer is verified; relaxed and prepared, it may have no target."""
+        names = RecommendGeneration.__struct_fields__
+        return RecommendGeneration(**{name: getattr(self, name) for name in names})
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.targets:

@@ -152,8 +152,9 @@ def serving_trial(
 ) -> ServingTrial:
     """The trial of an instance type, or of the recommended spec (`auto`); `NoOfferError` where
     nothing is recommended."""
-    before = serving_recommended(context, question, today=today, relax=False)
-    request = settled_serving(question, language_model_of(question), context.catalog)
+    recommendation = question.recommendation
+    before = serving_recommended(context, recommendation, today=today, relax=False)
+    request = settled_serving(recommendation, language_model_of(question), context.catalog)
     candidate = _candidate(context, question, request, before, instance, today)
     return ServingTrial(question, request, candidate, before, today)
 
@@ -284,7 +285,7 @@ def _informed(
     with TemporaryDirectory(prefix="advisor-verify-") as folder:
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
-        informed = trial.question.replace(anchor=(*trial.question.anchor, path))
+        informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
         try:
             return serving_recommended(context, informed, today=trial.today, relax=False)
         except AdvisorError:

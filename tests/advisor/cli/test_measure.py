@@ -307,7 +307,7 @@ def test_what_cannot_be_written_any_more_is_printed_and_not_lost(monkeypatch, ca
 
     measured = anchor_of_script(["python", "x.py"], [recorded([(0.1, 0.4, 16.0)] * 5)], 3.0)
     monkeypatch.setattr("advisor.cli.measure._script", lambda *_asked: measured)
-    monkeypatch.setattr("advisor.files.write_whole", refuse)
+    monkeypatch.setattr("advisor.cli.measure.write_whole", refuse)
     assert main.run(["measure", "--", "python", "x.py"]) == 1
     printed = capsys.readouterr()
     assert json.loads(printed.out.strip().splitlines()[-1]) == measured

@@ -88,7 +88,7 @@ def test_without_a_performance_model_the_list_still_comes(capsys, monkeypatch):
     def damaged():
         raise DataError("the model is damaged; install the package again")
 
-    monkeypatch.setattr("advisor.models.performance.load_model", damaged)
+    monkeypatch.setattr("advisor.cli.networks.load_model", damaged)
     assert main.run(["networks", "-o", "json"]) == 0
     said = capsys.readouterr()
     assert "damaged" in said.err
