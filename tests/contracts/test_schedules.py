@@ -4,7 +4,6 @@ import os
 import secrets
 import subprocess
 import sys
-import threading
 import time
 from contextlib import contextmanager, suppress
 
@@ -14,6 +13,7 @@ from advisor.errors import UsageError
 from advisor.store.records import Ending, Misfire, NewRun, NewSchedule, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.together import all_at_once
 
 NOW = 1_790_000_000.0
 HOUR = 3600.0
@@ -28,22 +28,6 @@ def wanted(name="weekly", **changes):
         "folder": "/home",
     }
     return NewSchedule(**{**values, **changes})
-
-
-def all_at_once(work, count=8):
-    """What each of so many threads got."""
-    got, together = [], threading.Barrier(count)
-
-    def one():
-        together.wait()
-        got.append(work())
-
-    threads = [threading.Thread(target=one) for _ in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return got
 
 
 HOLDER = """

@@ -1,6 +1,5 @@
 """What every measurement store promises, the leases in it too; on each database for real."""
 
-import threading
 import time
 from datetime import UTC, datetime
 
@@ -11,11 +10,8 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.measurement_store import Appended, Summary
 from advisor.sweeps.trial.ownership import this_process
-from tests.sweeps.builders import measurement, resources, trial
-
-
-def row(memory_mib=1024.0, **changes):
-    return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
+from tests.sweeps.builders import measurement, row, trial
+from tests.together import all_at_once
 
 
 def latest(_row, fresh):
@@ -239,20 +235,8 @@ class StoreContract:
         assert store.join(row(), latest, owner=this_process()) == row()
 
     def test_of_many_that_ask_at_once_one_gets_the_lease(self, store):
-        owners = [this_process() for _ in range(8)]
-        got, together = [], threading.Barrier(len(owners))
-
-        def ask(owner):
-            together.wait()
-            if store.leases.take({"trial": ""}, owner):
-                got.append(owner)
-
-        threads = [threading.Thread(target=ask, args=(owner,)) for owner in owners]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(got) == 1
+        got = all_at_once(lambda: store.leases.take({"trial": ""}, this_process()))
+        assert len(list(filter(None, got))) == 1
 
 
 class TestMemory(StoreContract):

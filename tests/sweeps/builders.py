@@ -57,6 +57,11 @@ def measurement(**changes):
     return Measurement(**{**values, **changes})
 
 
+def row(memory_mib=1024.0, **changes):
+    """A measurement of one trial of many, told apart by its memory."""
+    return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
+
+
 def images_at(path):
     return SweepData(images=StoredData(PROFILE, str(path)))
 

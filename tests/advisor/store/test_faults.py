@@ -18,11 +18,7 @@ from advisor.store.database import Database
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.trial.ownership import this_process
 from tests.postgresql import DATABASES
-from tests.sweeps.builders import measurement, resources, trial
-
-
-def row(memory_mib=1024.0, **changes):
-    return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
+from tests.sweeps.builders import row
 
 
 def execute(path, statement):

@@ -1,8 +1,8 @@
 """Databases of other versions, and of other programs."""
 
+import itertools
 import shutil
 import sqlite3
-import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -14,25 +14,19 @@ from advisor.store.measurements import SqlStore, open_store
 from advisor.store.schema import HEAD, VERSION_TABLE
 from advisor.store.tables import METADATA
 from tests.postgresql import DATABASES
-from tests.sweeps.builders import measurement, resources, trial
+from tests.sweeps.builders import row
+from tests.together import all_at_once
 
 # Two rows, in tables that eight migrations made.
 MIGRATED = Path(__file__).parents[2] / "data" / "measurements-0008.sqlite"
-NEW = measurement(trial=trial(resources=resources(memory_mib=9.0)))
+NEW = row(9.0)
 
 
-def sqlite_tables(path):
-    connection = sqlite3.connect(path)
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    connection.close()
-    return {name for name in names if not name.startswith(("sqlite_", "ix_"))}
-
-
-def run(path, statement, parameters=()):
-    connection = sqlite3.connect(path)
-    connection.execute(statement, parameters)
-    connection.commit()
-    connection.close()
+def run(path, statement):
+    with closing(sqlite3.connect(path)) as connection:
+        found = connection.execute(statement).fetchall()
+        connection.commit()
+    return found
 
 
 def version_in(url):
@@ -69,20 +63,15 @@ def test_a_database_of_the_versions_before_the_first_release_opens(tmp_path):
         assert store.all() == [*kept, NEW]
 
 
+@pytest.mark.parametrize("table", ["visits (url TEXT)", "measurements (celsius REAL)"])
 @pytest.mark.parametrize("reading", [True, False])
-def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path, reading):
+def test_another_programs_file_is_refused_and_left_as_it_is(tmp_path, reading, table):
+    """Measurements of its own are not taken for ours."""
     path = tmp_path / "history.sqlite"
-    run(path, "CREATE TABLE visits (url TEXT)")
-    with pytest.raises(DataError, match=r"another program's .*visits"):
+    run(path, f"CREATE TABLE {table}")
+    with pytest.raises(DataError, match=f"another program's .*{table.partition(' ')[0]}"):
         open_store(f"sqlite:///{path}", reading=reading)
-    assert sqlite_tables(path) == {"visits"}
-
-
-def test_another_programs_measurements_are_not_taken_for_ours(tmp_path):
-    path = tmp_path / "m.sqlite"
-    run(path, "CREATE TABLE measurements (celsius REAL)")
-    with pytest.raises(DataError, match="another program's"):
-        open_store(f"sqlite:///{path}")
+    assert run(path, "SELECT sql FROM sqlite_master") == [(f"CREATE TABLE {table}",)]
 
 
 def test_reading_makes_no_file_and_sees_one_that_comes_later(tmp_path):
@@ -113,27 +102,16 @@ def url(request, tmp_path):
 
 
 def test_drivers_that_start_at_once_migrate_once(url):
-    together, failed = threading.Barrier(6), []
+    sizes = itertools.count(1)
 
-    def start(number):
-        together.wait()
-        try:
-            store = SqlStore(url)
-            store.append_all([measurement(trial=trial(resources=resources(memory_mib=number)))])
-            store.close()
-        except Exception as error:
-            failed.append(error)
+    def start():
+        with closing(SqlStore(url)) as store:
+            return store.append_all([row(float(next(sizes)))]).added
 
-    threads = [threading.Thread(target=start, args=(float(n + 1),)) for n in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failed == []
+    assert all_at_once(start, 6) == [1] * 6
     assert version_in(url) == [HEAD]
-    store = SqlStore(url)
-    assert len(store.all()) == 6
-    store.close()
+    with closing(SqlStore(url)) as store:
+        assert len(store.all()) == 6
 
 
 def test_the_migrations_end_where_the_tables_of_this_version_are(url):
