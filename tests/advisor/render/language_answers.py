@@ -4,7 +4,7 @@ from datetime import date
 
 from msgspec.structs import replace
 
-from advisor.domain import Change, Disk, DiskChoice, DiskRate, Market, Offer, Rejected, Relaxation, Span, Spec
+from advisor.domain import Change, DiskChoice, DiskRate, Relaxation, Span
 from advisor.domain.generation import (
     KvPrecision,
     Link,
@@ -28,8 +28,9 @@ from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation,
 from advisor.engine.tasks.serving.front import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources
-from tests.builders import instance, price, serving_question, tuning_question
+from tests.builders import candidate, instance, rejected, serving_question, tuning_question
 
+_TOO_SMALL = "needs 14.96 GiB for the weights alone, has 15 GiB"
 MODEL = "meta-llama/Llama-3.1-8B"
 SOURCES = Sources(
     model_id="5e4f3a2b1c0d9e8f",
@@ -40,25 +41,15 @@ SOURCES = Sources(
 )
 
 
-def spec(name="g6e.12xlarge", gpus=4, usd_per_hour=10.49, count=1):
-    disk = Disk(
-        rate=DiskRate(type="gp3", read_mib_per_second=250.0, read_iops=3000.0),
-        choice=DiskChoice(type="gp3", size_gib=40, mib_per_second=250),
-        size_gib=40,
-        binding_limit="volume",
-        price=price(0.0173, "a disk price list"),
-    )
-    machine = instance(
-        name,
-        vcpus=48,
-        physical_cores=24,
-        memory_mib=393216,
-        gpu_name="L40S",
-        gpu_count=gpus,
-        gpu_memory_mib=46068,
-    )
-    offer = Offer(instance=machine, region="us-east-1", market=Market.ON_DEMAND, price=price(usd_per_hour))
-    return Spec(offer=offer, disk=disk, count=count)
+def spec(name="g6e.12xlarge", usd_per_hour=10.49):
+    """On four cards, with a disk of 40 GiB."""
+    whole = candidate(name, usd_per_hour).spec
+    choice = DiskChoice(type="gp3", size_gib=40, mib_per_second=250)
+    rate = DiskRate(type="gp3", read_mib_per_second=250.0, read_iops=3000.0)
+    host = {"vcpus": 48, "physical_cores": 24, "memory_mib": 393216}
+    cards = {"gpu_name": "L40S", "gpu_count": 4, "gpu_memory_mib": 46068}
+    offer = replace(whole.offer, instance=instance(name, **host, **cards))
+    return replace(whole, offer=offer, disk=replace(whole.disk, rate=rate, choice=choice, size_gib=40))
 
 
 def span(median, spread=1.3):
@@ -156,20 +147,8 @@ def generation_recommendation(**changes):
         ),
         "nearest": None,
         "rejected": (
-            Rejected(
-                cloud="aws",
-                instance_type="g4dn.xlarge",
-                reason="gpu_memory",
-                usd_per_hour=0.526,
-                detail="needs 14.96 GiB for the weights alone, has 15 GiB",
-            ),
-            Rejected(
-                cloud="aws",
-                instance_type="g6.xlarge",
-                reason="too_slow",
-                usd_per_hour=0.805,
-                detail="holds 12 users at most",
-            ),
+            rejected("g4dn.xlarge", 0.526, reason="gpu_memory", detail=_TOO_SMALL),
+            rejected("g6.xlarge", 0.805, reason="too_slow", detail="holds 12 users at most"),
         ),
         "offers_considered": 61,
         "assumptions": (Message("prefix caching and speculative decoding are off"),),

@@ -3,10 +3,8 @@
 import copy
 import json
 import re
-from importlib.resources import files
 from pathlib import Path
 
-import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +12,17 @@ from hypothesis import strategies as st
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, difference_text
 from advisor.units import format_rate
+from tests.advisor.render.schemas import assert_keeps
 from tests.advisor.render.sizing.reports import golden_report, mixed_report
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-SCHEMA = json.loads((files("advisor.render") / "schemas/report-diff.schema.json").read_text())
 HOSTILE = "<b>=1+1\n# 报告 📈 [x](http://evil) `rm` | \x1b[2J" + "x" * 300
 
 
 def compared(old, new):
     """The document, held against its schema."""
     found = difference(old, new)
-    jsonschema.Draft202012Validator(SCHEMA).validate(found)
+    assert_keeps(found, "report-diff")
     json.dumps(found, allow_nan=False)
     return found
 

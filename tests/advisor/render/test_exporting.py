@@ -1,4 +1,5 @@
-"""What starts a spec, held against the tools' own rules.
+"""What starts a spec, held against the tools' own rules: Compose's own types, SkyPilot, dstack, Ray,
+Terraform with the provider of AWS, and AWS.
 
 Golden files stand in tests/golden/export; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
 """
@@ -7,6 +8,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
+import subprocess
 from functools import cache
 from pathlib import Path
 
@@ -21,9 +24,11 @@ from hypothesis import strategies as st
 from moto import mock_aws
 from msgspec.structs import replace
 
-from advisor.domain import Candidate, DiskChoice, Market, NodeNetwork, Task
+from advisor.domain import Candidate, Cpu, DiskChoice, Market, NodeNetwork, Task
 from advisor.errors import UsageError
 from advisor.render.exporting import FORMATS, export
+from advisor.render.exporting.serving import export_serving
+from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
 from tests.alike import assert_golden_text
 from tests.builders import candidate
 
@@ -42,14 +47,17 @@ def changed(one: Candidate | None = None, *, market: Market = Market.ON_DEMAND, 
     return replace(one, spec=spec)
 
 
+def on_instance(count: int = 1, **facts) -> Candidate:
+    """A candidate whose instance is another one in some facts."""
+    one = candidate()
+    offer = replace(one.spec.offer, instance=replace(one.spec.offer.instance, **facts))
+    return replace(one, spec=replace(one.spec, count=count, offer=offer))
+
+
 def training_together() -> Candidate:
     """On three nodes."""
-    one = candidate()
-    training = replace(one.workload, task=Task.TRAINING)
-    offer = one.spec.offer
-    network = NodeNetwork(gbit_per_second=5.0, cards=1, source="EC2")
-    named = replace(offer, instance=replace(offer.instance, network=network))
-    return replace(one, workload=training, spec=replace(one.spec, count=3, offer=named))
+    one = on_instance(count=3, network=NodeNetwork(gbit_per_second=5.0, cards=1, source="EC2"))
+    return replace(one, workload=replace(one.workload, task=Task.TRAINING))
 
 
 PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second": 250.0}
@@ -62,7 +70,7 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
         ("plain", changed()),
         ("spot", changed(market=Market.SPOT, **PROVISIONED)),
         ("local", changed(local=True)),
-        ("three", replace(candidate(), spec=replace(candidate().spec, count=3))),
+        ("three", on_instance(count=3)),
         ("nodes", training_together()),
     ],
 )
@@ -121,9 +129,12 @@ def test_the_aws_command_starts_an_instance_with_its_disk(monkeypatch) -> None:
     assert 200 in [volume["Size"] for volume in volumes]
 
 
-@pytest.mark.parametrize(
+SOME = pytest.mark.parametrize(
     "one", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
 )
+
+
+@SOME
 def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None:
     document = hcl2.loads(export(one, "terraform"))
     assert "aws_instance" in str(document["resource"])
@@ -132,9 +143,7 @@ def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "one", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
-)
+@SOME
 def test_ray_accepts_the_cluster_file(one: Candidate) -> None:
     """Ray's own schema of cluster files."""
     from ray.autoscaler._private.util import prepare_config, validate_config
@@ -161,9 +170,7 @@ def test_skypilot_gets_the_slowest_tier_that_is_fast_enough(choice: dict, tier: 
 
 
 def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> None:
-    one = candidate()
-    elsewhere = replace(one.spec.offer.instance, cloud="gcp")
-    moved = replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, instance=elsewhere)))
+    moved = on_instance(cloud="gcp")
     with pytest.raises(UsageError, match="--export skypilot"):
         export(moved, "terraform")
     assert "gcp/us-east-1" in export(moved, "skypilot")
@@ -171,19 +178,81 @@ def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> No
 
 @pytest.mark.parametrize(("machine", "told"), [("x86_64", "1.."), ("arm64", "arm:1..")])
 def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, told):
-    one = candidate()
-    small = replace(
-        one.spec.offer.instance,
-        vcpus=1,
-        physical_cores=1,
-        memory_mib=2048,
-        gpu_name=None,
-        gpu_count=0,
-        gpu_memory_mib=None,
-        cpu=replace(one.spec.offer.instance.cpu, architecture=machine),
-    )
-    offer = replace(one.spec.offer, instance=small)
-    one = replace(one, spec=replace(one.spec, offer=offer))
+    none = {"gpu_name": None, "gpu_count": 0, "gpu_memory_mib": None}
+    cpu = Cpu(model="small", architecture=machine)
+    one = on_instance(vcpus=1, physical_cores=1, memory_mib=2048, cpu=cpu, **none)
     asked = yaml.safe_load(export(one, "dstack"))["resources"]
     assert (asked["cpu"], asked["memory"]) == (told, "2GB..")
     assert ("as ImageId" in export(one, "ray")) == (machine == "arm64")
+
+
+# The tools themselves, each where it is installed.
+_SKYPILOT = "import sys, sky; [sky.Task.from_yaml(file) for file in sys.argv[1:]]"
+_DSTACK = """
+import sys, yaml
+from dstack._internal.core.models.configurations import parse_run_configuration
+for file in sys.argv[1:]:
+    parse_run_configuration(yaml.safe_load(open(file)))
+"""
+
+
+def serving(format):
+    return export_serving(generation_candidate(), generation_recommendation().request, format)
+
+
+def texts(format):
+    """Of networks: a disk as it comes, a provisioned one on spot, the instance's own; of a language
+    model."""
+    ones = (changed(), changed(market=Market.SPOT, **PROVISIONED), changed(local=True))
+    return [*(export(one, format) for one in ones), serving(format)]
+
+
+def files(folder, format, end):
+    for number, text in enumerate(texts(format)):
+        path = folder / str(number) / f"main.{end}"
+        path.parent.mkdir()
+        path.write_text(text)
+        yield path
+
+
+@pytest.mark.slow
+def test_docker_compose_takes_the_file():
+    """And the check is one: a word that Compose does not know is refused."""
+    compose = pytest.importorskip("compose_spec").PyCompose
+    text = serving("compose")
+    assert compose.from_yaml(text).service_names() == ["replica-0", "replica-1"]
+    with pytest.raises(ValueError, match="device_idz"):
+        compose.from_yaml(text.replace("device_ids", "device_idz"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("tool", "script"), [("skypilot", _SKYPILOT), ("dstack", _DSTACK)])
+def test_a_broker_takes_every_file(tool, script, tmp_path):
+    """By its own Python: either is in an environment of its own."""
+    program = shutil.which({"skypilot": "sky"}.get(tool, tool))
+    if program is None:
+        pytest.skip(f"no {tool} on the path: pip install {tool} in an environment of its own")
+    python = Path(program).with_name("python")
+    subprocess.run(
+        [python, "-c", script, *files(tmp_path, tool, "yaml")],
+        check=True,
+        timeout=120,
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_terraform_takes_every_file(tmp_path):
+    """Each against the schema of the provider; written as `terraform fmt` writes it."""
+    if shutil.which("terraform") is None:
+        pytest.skip("no terraform on the path")
+    for path in files(tmp_path, "terraform", "tf"):
+        folder = path.parent
+        if subprocess.run(["terraform", "init", "-input=false"], cwd=folder, check=False).returncode:
+            pytest.skip("terraform cannot have the provider of AWS here")
+        told = subprocess.run(
+            ["terraform", "validate", "-json"], cwd=folder, check=False, capture_output=True
+        )
+        assert json.loads(told.stdout)["diagnostics"] == []
+        subprocess.run(["terraform", "fmt", "-check"], cwd=folder, check=True)

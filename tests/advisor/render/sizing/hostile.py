@@ -11,12 +11,22 @@ HOSTILE = (
     "x" * 300,
     "a, \"b\"; 'c'\\d",
     "NA",
+    '"><img src=x onerror=alert(1)>',
+    "{{ 7*7 }} {% raw %}",
+    "训练 \u202e",
+    "a&amp;b </style><b>",
 )
 
 
 def renamed(document, names=HOSTILE):
-    """The document with these names for its title and its workloads, one after the other."""
-    sections = [{**one, "name": names[at % len(names)]} for at, one in enumerate(document["workloads"])]
+    """The document with these names for its title, its workloads and their networks, one after the
+    other."""
+    sections = []
+    for at, one in enumerate(document["workloads"]):
+        name = {"model": names[at % len(names)]}
+        told = {**one["recommendation"], "request": one["recommendation"]["request"] | name}
+        answer = one["answer"] | name
+        sections.append({**one, "name": name["model"], "answer": answer, "recommendation": told})
     return {**document, "title": names[0], "workloads": sections}
 
 

@@ -52,26 +52,6 @@ def test_pandas_reads_every_number_to_its_last_bit():
         assert drawn == wanted
 
 
-@pytest.mark.parametrize("name", ["vcpus", "memory", "disk"])
-def test_the_data_of_each_curve_stands_in_its_part(name):
-    document = golden_report()
-    frame = reopened(document)
-    points = [
-        (one["name"], repr(point["median"]))
-        for one in document["workloads"]
-        for point in one["curves"][name]["points"]
-    ]
-    rows = frame[frame.part == f"curves.{name}.points"]
-    assert list(zip(rows.workload, rows["median"], strict=True)) == points
-
-
-def test_every_rejected_type_is_there():
-    document = golden_report()
-    frame = reopened(document)
-    wanted = sum(len(one["recommendation"]["rejected"]) for one in document["workloads"])
-    assert (frame.part == "recommendation.rejected").sum() == wanted
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_name_comes_back_and_is_never_computed(name):
     frame = reopened(with_name(golden_report(), name))

@@ -9,60 +9,34 @@ from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.sentences import answer_sentences, asked_sentence
 from tests.advisor.render.sizing.reports import golden_report, validator
 
+# What a question says, and how that is told.
 LIMITS = {
-    "precision": "amp",
-    "batch_size": 77,
-    "epochs": 90.0,
-    "samples": 1234567.0,
-    "max_hours": 72.5,
-    "max_run_usd": 61.25,
-    "max_usd_per_hour": 3.125,
-    "max_latency_ms": 505.0,
-    "gpus": ["T4", "L4"],
-    "min_gpu_memory_mib": 17 * 1024.0,
-    "max_gpu_memory_mib": 81 * 1024.0,
-    "compute_capability": {"least": 8.6, "most": None},
-    "vcpus": {"least": 6.0, "most": 18.0},
-    "memory_mib": {"least": None, "most": 33 * 1024.0},
-    "max_gpus": 5,
-    "max_count": 9,
-    "max_nodes": 3,
-    "disk": "gp3:501GiB",
-    "disk_types": ["io2"],
-    "vcpu_quota": {"G": 13},
-    "stack": "compile",
-    "memory_format": "channels_last",
-    "tf32": "off",
-    "input": "3x385x385",
-    "price_kinds": ["list", "observed"],
+    "precision": ("amp", "amp"),
+    "batch_size": (77, "77"),
+    "epochs": (90.0, "90 "),
+    "samples": (1234567.0, "1,234,567"),
+    "max_hours": (72.5, "72.5"),
+    "max_run_usd": (61.25, "$61.25"),
+    "max_usd_per_hour": (3.125, "$3.125"),
+    "max_latency_ms": (505.0, "505"),
+    "gpus": (["T4", "L4"], "T4, L4"),
+    "min_gpu_memory_mib": (17 * 1024.0, "17 GiB"),
+    "max_gpu_memory_mib": (81 * 1024.0, "81 GiB"),
+    "compute_capability": ({"least": 8.6, "most": None}, "8.6.."),
+    "vcpus": ({"least": 6.0, "most": 18.0}, "6..18"),
+    "memory_mib": ({"least": None, "most": 33 * 1024.0}, "..33 GiB"),
+    "max_gpus": (5, " 5 "),
+    "max_count": (9, " 9 "),
+    "max_nodes": (3, " 3 "),
+    "disk": ("gp3:501GiB", "gp3:501GiB"),
+    "disk_types": (["io2"], "io2"),
+    "vcpu_quota": ({"G": 13}, "G=13"),
+    "stack": ("compile", "compile"),
+    "memory_format": ("channels_last", "channels_last"),
+    "tf32": ("off", "TF32 off"),
+    "input": ("3x385x385", "3x385x385"),
+    "price_kinds": (["list", "observed"], "list, observed"),
 }
-TOLD = (
-    "amp",
-    "77",
-    "90 ",
-    "1,234,567",
-    "72.5",
-    "$61.25",
-    "$3.125",
-    "505",
-    "T4, L4",
-    "17 GiB",
-    "81 GiB",
-    "8.6..",
-    "6..18",
-    "..33 GiB",
-    " 5 ",
-    " 9 ",
-    " 3 ",
-    "gp3:501GiB",
-    "io2",
-    "G=13",
-    "compile",
-    "channels_last",
-    "TF32 off",
-    "3x385x385",
-    "list, observed",
-)
 RUN = {
     "samples": 1.0,
     "hours": {"lower": 20.0, "median": 25.84, "upper": 33.52},
@@ -78,9 +52,10 @@ def section():
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_limit_that_was_asked_is_told(section, language):
-    section["recommendation"]["request"] |= LIMITS | {"accelerated_only": True}
+    limits = {name: value for name, (value, _) in LIMITS.items()}
+    section["recommendation"]["request"] |= limits | {"accelerated_only": True}
     sentence = asked_sentence(section, report_texts(language))
-    assert [one for one in TOLD if one not in sentence] == []
+    assert [told for _, told in LIMITS.values() if told not in sentence] == []
     assert report_texts(language)("limit.accelerated_only", value="") in sentence
 
 

@@ -34,20 +34,6 @@ def test_a_report_with_language_models_changes_only_when_we_mean_it(language):
     assert_golden_text(GOLDEN / f"language.{language}.md", report_markdown(document, language))
 
 
-def test_the_paragraph_has_the_documents_numbers():
-    document = golden_report()
-    spec = document["workloads"][0]["answer"]["spec"]
-    text = report_markdown(document, "en").replace("\\", "")
-    assert f"costs ${spec['usd_per_hour']:.3f} an hour" in text
-    assert f"${document['totals']['usd_per_month']:,.2f} a month" in text
-
-
-def test_what_nothing_meets_is_told_with_what_would():
-    text = report_markdown(golden_report(), "en")
-    assert "Nothing on offer meets this" in text
-    assert "--target-throughput" in text
-
-
 def test_many_workloads_are_told_shortly_enough_to_be_pasted():
     document = golden_report()
     document["workloads"] *= 12

@@ -9,24 +9,12 @@ import pytest
 
 from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.xlsx import report_workbook, sheets_of
+from tests.advisor.render.sizing.hostile import HOSTILE
 from tests.advisor.render.sizing.reports import golden_report, mixed_report
 
-HOSTILE = (
-    '=HYPERLINK("http://evil.example","x")',
-    "+1+1",
-    "-2+3",
-    "@SUM(A1)",
-    "\t=1+1",
-    "<script>alert(1)</script>",
-    "报告 📈",
-    "x" * 40_000,
-    "\x00\x07_x0041_\ufffe\ud800",
-    "{=1}",
-    "https://evil.example",
-    "mailto:a@b.c",
-    "' OR 1=1",
-    "1e5",
-    "\uff1d1+1",
+MORE_HOSTILE = (
+    *("+1+1", "-2+3", "@SUM(A1)", "\t=1+1", "{=1}", "1e5", "\uff1d1+1", "x" * 40_000),
+    *("\x00\x07_x0041_\ufffe\ud800", "https://evil.example", "mailto:a@b.c", "' OR 1=1"),
 )
 DRAWN = {
     "USD/hour": "total_usd_per_hour",
@@ -126,7 +114,7 @@ def test_numbers_are_numbers_and_days_are_days(content):
     assert all(page.auto_filter.ref for page in book)
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@pytest.mark.parametrize("text", [*HOSTILE, *MORE_HOSTILE])
 def test_a_hostile_name_stays_text(report, text):
     """As title, workload, network, type and reason; nothing is computed, linked or broken."""
     changed = copy.deepcopy(report)
