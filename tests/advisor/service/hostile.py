@@ -1,154 +1,46 @@
-"""Requests that nobody should send: mutations of those that the OpenAPI document describes; and
-questions of every option that anybody may send, however odd they are together."""
+"""Requests that nobody should send, sent to a real service, and its answers judged: no 5xx, no
+traceback, no leak.
+
+They are mutations of those that the service's OpenAPI document describes; and questions of every option
+that anybody may send, however odd they are together. A key of scope measure asks, so that every route is
+reached. Sweeps that a mutation starts by accident end at once: their torch and Ray cannot be imported.
+"""
 
 from __future__ import annotations
 
+import http.client
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+import socket
+import urllib.request
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.domain.generation import LanguageTask
 from advisor.questions import commands
 from advisor.questions.question import ByTask, Field
 from advisor.sweeps.formats.serialization import measurement_to_dict
+from benchmarks.served import Served
 from tests.sweeps.builders import measurement
 
 JSON = "application/json"
+_DATA = json.loads((Path(__file__).parents[2] / "data" / "hostile.json").read_text())
 # What a valid body may say, by the name of its field; others are made from their schema.
-WORDS: Mapping[str, Any] = {
-    "task": "inference",
-    "model": "googlenet",
-    "target_throughput": 500,
-    "batch_size": 64,
-    "instance": "g5.xlarge",
-    "instances": ["g4dn.xlarge", "g5.xlarge"],
-    "gpu": "T4,L4",
-    "disk": "gp3:500GiB",
-    "max_price": 1.5,
-    "precision": "fp32",
-    "confidence": 0.9,
-    "cron": "0 3 * * 1",
-    "timezone": "UTC",
-    "name": "weekly",
-    "region": "us-east-1",
-    "dry_run": True,
-    "preset": "small",
-}
-PATHS = (
-    "/etc/passwd",
-    "../../../../etc/passwd",
-    "file:///etc/passwd",
-    "\\\\192.0.2.1\\s\\x.py:f",
-    "//192.0.2.1/share",
-    "http://192.0.2.1/x",
-    "/proc/self/environ",
-    "C:\\boot.ini",
-    "x.py:build",
-    "/tmp/x.py:build",
-    "os:system",
-    "$(id)",
-    "`id`",
-    "; id",
-    "| id",
-    "-oProxyCommand=id",
-    "--help",
-)
-TEXTS = (
-    "",
-    " ",
-    "0",
-    "-1",
-    "null",
-    "NaN",
-    "a" * 100_000,
-    "\u202e\u2066abc",
-    "\ufeff",
-    "%s%n{0}{x.__class__}",
-    "{{7*7}}",
-    "${7*7}",
-    "' OR 1=1 --",
-    '"; DROP TABLE measurements; --',
-    "<script>1</script>",
-    "\u0000",
-    "line\r\nX-Injected: 1",
-    "\U0001f600" * 50,
-    "é" * 5000,
-    "1e309",
-    "9" * 400,
-    "١٢٣",
-)
+WORDS: Mapping[str, Any] = _DATA["words"]
+TEXTS: Sequence[str] = (*_DATA["texts"], "a" * 100_000, "é" * 5000, "9" * 400, *_DATA["paths"])
 NUMBERS = (0, -1, -0.0, 1e308, -1e308, 5e-324, 2**31, 2**63, 2**64, 10**400, 0.1 + 0.2, 1e-12)
 OTHERS = (None, True, False, [], {}, [[]], [None] * 1000, {"a": {"b": {}}}, [1, "a", None])
 # Python's json reads these, JSON does not know them.
-NO_JSON = ("NaN", "Infinity", "-Infinity", "1e99999", "-" + "9" * 5000, "01", "1.", "+1", "0x10")
-KINDS = (
-    "text/plain",
-    "application/xml",
-    "application/x-www-form-urlencoded",
-    "multipart/form-data",
-    "multipart/form-data; boundary=x",
-    "application/json; charset=utf-16",
-    "application/x-ndjson",
-    "",
-    "a" * 500,
-    "application/octet-stream",
-    "application/vnd.api+json",
-    "text/csv",
-)
-
-
+NO_JSON: Sequence[str] = (*_DATA["no_json"], "-" + "9" * 5000)
+KINDS: Sequence[str] = (*_DATA["kinds"], "a" * 500)
 # What a person would give an option that is no choice, flag or number of its own.
-PLAUSIBLE: Mapping[str, Sequence[Any]] = {
-    "model": ("googlenet", "resnet50", "vgg16", "vit_base_patch16_224", "bert-base-uncased"),
-    "language_model": ("Qwen/Qwen2.5-7B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"),
-    "batch_size": (1, 8, 64, 256),
-    "confidence": (0.5, 0.8, 0.9, 0.95, 0.99),
-    "max_gpus": (1, 2, 8),
-    "input": ("3x224x224", "3x299x299", "128"),
-    "input_size": (128, 224, 299),
-    "disk": ("gp3", "gp3:500GiB", "gp3,io2", "local", "io2:1000GiB:16000iops"),
-    "cloud": ("aws", "gcp", "azure", "any"),
-    "region": ("us-east-1", "eu-west-1", "us-central1"),
-    "steps": (1, 30),
-    "epochs": (1, 2.5, 90),
-    "samples": (1000, 10**7),
-    "target_throughput": (0.5, 50, 800.5, 1e5),
-    "max_latency_ms": (1, 20, 500),
-    "max_hours": (0.1, 24),
-    "max_cost": (1, 500),
-    "max_first_epoch_hours": (0.5, 12),
-    "max_count": (1, 2, 50),
-    "max_nodes": (1, 2, 3, 8, 64),
-    "price_kind": ("list", "list,observed", "estimated"),
-    "gpu": ("T4", "T4,L4", "24GiB..", "H100"),
-    "vcpus": (4, "4..16", "8.."),
-    "memory": ("16GiB", "8GiB..64GiB"),
-    "max_price": (0.4, 3, 100),
-    "quota": ("L-DB2E81BA=8", "L-DB2E81BA=64"),
-    "max_results": (1, 3, 40),
-    "horizon_hours": (1, 730),
-    "tensor_parallel": ("auto", 1, 2, 8),
-    "input_tokens": (1, 512, 8000),
-    "output_tokens": (1, 200),
-    "prefix_share": (0, 0.5),
-    "target_requests_per_s": (0.2, 5),
-    "users": (1, 40),
-    "max_ttft_ms": (50, 2000),
-    "max_tpot_ms": (10, 80),
-    "max_e2e_s": (1, 30),
-    "max_context": (2048, 32_000),
-    "max_ready_s": (60, 900),
-    "sequence": (512, 4096),
-    "micro_batch": (1, 4),
-    "tokens": (1e6, 1e9),
-    "baseline": ("g4dn.xlarge", "T4"),
-    "instance": ("g4dn.xlarge", "g5.xlarge", "p5.48xlarge", "c7i.4xlarge"),
-    "curve": ({"vcpus": [2, 4]},),
-}
+PLAUSIBLE: Mapping[str, Sequence[Any]] = _DATA["plausible"]
 QUESTIONS: Mapping[str, ByTask[Any]] = {
     "/v1/recommend": commands.RECOMMEND,
     "/v1/predict": commands.PREDICT,
@@ -157,6 +49,15 @@ QUESTIONS: Mapping[str, ByTask[Any]] = {
 }
 # Files of the machine, and calls of a cloud: no option over HTTP.
 NOT_OVER_HTTP = ("anchor", "config", "live")
+_NOT_NOW = "not while this is tried"
+NO_TORCH = dict.fromkeys(("torch.py", "ray.py"), f"raise ImportError({_NOT_NOW!r})\n")
+# What of the inside may never be in an answer.
+_INSIDE = re.compile(
+    rb"Traceback|File \\?\"|\.py\\?\", line|site-packages|sqlalchemy|psycopg|sqlite3|starlette|"
+    rb"pydantic|granian| object at 0x|[A-Za-z]+(Error|Exception)\b: |<class |<function "
+)
+_SENSIBLE = (b"application/json", b"application/problem+json", b"application/x-ndjson", b"text/")
+_TIMEOUT_SECONDS = 60.0
 
 
 class Hostile(Struct, frozen=True):
@@ -173,12 +74,14 @@ class Hostile(Struct, frozen=True):
         """With its head. Only what a head must have is added."""
         lines = [f"{self.method} {self.target} HTTP/1.1", f"Host: {host}"]
         lines += [f"{name}: {value}" for name, value in (*more, *self.head)]
+        body = self.body
         if self.is_chunked:
             lines.append("Transfer-Encoding: chunked")
-            return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + _chunked(self.body)
-        if self.body or self.method not in ("GET", "HEAD"):
-            lines.append(f"Content-Length: {len(self.body)}")
-        return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + self.body
+            parts = [body[start : start + 8000] for start in range(0, len(body), 8000)]
+            body = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (*parts, b""))
+        elif body or self.method not in ("GET", "HEAD"):
+            lines.append(f"Content-Length: {len(body)}")
+        return "\r\n".join([*lines, "", ""]).encode("latin-1", "replace") + body
 
 
 class Operation(Struct, frozen=True):
@@ -193,25 +96,26 @@ class Operation(Struct, frozen=True):
     in_path: tuple[str, ...]
 
 
-def operations_of(document: Mapping[str, Any], under: str = "/v1") -> list[Operation]:
-    """Every operation that an OpenAPI document describes below a path."""
-    found = []
-    for path, methods in document["paths"].items():
-        if path.startswith(under):
-            found += [_operation(document, path, method.upper(), told) for method, told in methods.items()]
-    return found
+def operations_of(service: Served) -> list[Operation]:
+    """Every operation of the API that the service's OpenAPI document describes."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{service.port}/openapi.json") as answer:
+        document: dict[str, Any] = json.load(answer)
+    return [
+        _operation(document, path, method.upper(), told)
+        for path, methods in document["paths"].items()
+        if path.startswith("/v1")
+        for method, told in methods.items()
+    ]
 
 
-def hostile_requests(
-    operations: Sequence[Operation], seed: int, texts: Sequence[str] = (*TEXTS, *PATHS)
-) -> Iterator[Hostile]:
+def hostile_requests(operations: Sequence[Operation], seed: int) -> Iterator[Hostile]:
     """Endless, and the same for the same seed."""
     dice = random.Random(seed)
-    maker = _Maker(dice, texts)
+    spoiler = _Spoiler(dice)
     while True:
         operation = dice.choice(operations)
-        ways = maker.with_body if operation.bodies else maker.without_body
-        yield dice.choice(ways)(operation)
+        ways = _WITH_BODY if operation.bodies else _WITHOUT_BODY
+        yield spoiler.spoiled(operation, dice.choice(ways))
 
 
 def plausible_requests(seed: int) -> Iterator[Hostile]:
@@ -233,162 +137,131 @@ def plausible_requests(seed: int) -> Iterator[Hostile]:
 
 
 def _plausible(name: str, field: Field, dice: random.Random) -> Any:
+    def value(schema: Mapping[str, Any]) -> Any:
+        if schema.get("type") == "boolean":
+            return dice.random() < 0.8
+        return dice.choice(schema["enum"] if "enum" in schema else PLAUSIBLE.get(name, ("x",)))
+
     schema = field.kind.schema()
     if "items" in schema:
-        return [_plausible_one(name, schema["items"], dice) for _ in range(dice.randint(1, 2))]
-    return _plausible_one(name, schema, dice)
+        return [value(schema["items"]) for _ in range(dice.randint(1, 2))]
+    return value(schema)
 
 
-def _plausible_one(name: str, schema: Mapping[str, Any], dice: random.Random) -> Any:
-    if schema.get("type") == "boolean":
-        return dice.random() < 0.8
-    return dice.choice(schema["enum"] if "enum" in schema else PLAUSIBLE.get(name, ("x",)))
+# Ways to spoil the bytes of a valid body, by name.
+_BYTES: Mapping[str, Callable[[random.Random, bytes], bytes]] = {
+    "raw": lambda dice, _: dice.randbytes(dice.randint(0, 4000)),
+    # Nested without end, in a field or alone.
+    "deep": lambda dice, _: (
+        dice.choice((b"", b'{"task": ')) + dice.choice((b"[", b'{"a":')) * dice.choice((33, 500, 100_000))
+    ),
+    "torn": lambda dice, text: text[: dice.randrange(len(text))],
+    # The same names twice, and more often.
+    "doubled": lambda dice, text: b"{%s}" % b", ".join([text[1:-1]] * dice.randint(2, 50)),
+    # Another encoding, or a mark of one.
+    "encoding": lambda dice, text: text.decode().encode(
+        dice.choice(("utf-16", "utf-32", "utf-16-be", "utf-8-sig", "utf-7"))
+    ),
+    # Too large, or as large as may be.
+    "long": lambda dice, _: b'{"task": "%s"}' % (b"x" * dice.choice((200_000, 1_000_000, 1_100_000))),
+}
+_WITHOUT_BODY = (*["query"] * 3, "unexpected", "method")
+_WITH_BODY = (
+    *["field"] * 6,
+    *["fields"] * 4,
+    *_BYTES,
+    *("extra", "number", "random", "flipped", "kind", "chunked", "no_utf8", "method", "query"),
+)
 
 
-class _Maker:
-    """The ways to spoil a request; what falls is decided by `dice`."""
+class _Spoiler:
+    """Spoils a request in one of the ways; what falls is decided by `dice`."""
 
-    def __init__(self, dice: random.Random, texts: Sequence[str]) -> None:
-        self._dice, self._texts = dice, texts
-        self.without_body: tuple[Callable[[Operation], Hostile], ...] = (
-            self.query,
-            self.query,
-            self.query,
-            self.unexpected_body,
-            self.method,
-        )
-        self.with_body: tuple[Callable[[Operation], Hostile], ...] = (
-            *(self.field,) * 6,
-            *(self.fields,) * 4,
-            self.extra,
-            self.doubled,
-            self.number,
-            self.random_json,
-            self.raw,
-            self.deep,
-            self.torn,
-            self.flipped,
-            self.kind,
-            self.chunked,
-            self.encoding,
-            self.no_utf8,
-            self.long,
-            self.method,
-            self.query,
-        )
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
 
-    def field(self, one: Operation) -> Hostile:
-        """One field says something else."""
-        return self._changed(one, "field", 1)
+    def spoiled(self, operation: Operation, way: str) -> Hostile:
+        """The request; `_query` and the like are the ways of their own."""
+        if way in ("query", "unexpected", "method", "chunked"):
+            made: Hostile = getattr(self, f"_{way}")(operation)
+            return made
+        valid, kind = dict(self._dice.choice(operation.bodies)), JSON
+        text = json.dumps(valid).encode()
+        if way in _BYTES:
+            body = _BYTES[way](self._dice, text)
+        elif way == "kind":
+            body, kind = text, self._dice.choice(KINDS)
+        else:
+            body = getattr(self, f"_{way}")(operation, valid)
+        return Hostile(way, operation.method, self._path(operation), _of(kind), body)
 
-    def fields(self, one: Operation) -> Hostile:
-        """Several do."""
-        return self._changed(one, "fields", self._dice.randint(2, 5))
-
-    def extra(self, one: Operation) -> Hostile:
-        """A field that nobody knows."""
-        name = self._dice.choice(("__class__", "constructor", "$ref", "", "id", "x" * 1000, "é"))
-        return self._json(one, "extra", {**self._valid(one), name: self._value()})
-
-    def doubled(self, one: Operation) -> Hostile:
-        """The same name twice."""
-        text = json.dumps(self._valid(one))[1:-1]
-        again = ", ".join([text] * self._dice.randint(2, 50)) if text else ""
-        return self._bytes(one, "doubled", f"{{{again}}}".encode())
-
-    def number(self, one: Operation) -> Hostile:
-        """A number that is none."""
-        text = json.dumps(changed(self._valid(one), self._field(one), "@"))
-        return self._bytes(one, "number", text.replace('"@"', self._dice.choice(NO_JSON)).encode())
-
-    def random_json(self, one: Operation) -> Hostile:
-        """Any JSON."""
-        return self._bytes(one, "random", json.dumps(self._tree(4)).encode())
-
-    def raw(self, one: Operation) -> Hostile:
-        """Any bytes."""
-        return self._bytes(one, "raw", self._dice.randbytes(self._dice.randint(0, 4000)))
-
-    def deep(self, one: Operation) -> Hostile:
-        """Nested without end, in a field or alone."""
-        depth, opening = self._dice.choice((33, 500, 100_000)), self._dice.choice((b"[", b'{"a":'))
-        start = b'{"task": ' if self._dice.random() < 0.5 else b""
-        return self._bytes(one, "deep", start + opening * depth)
-
-    def torn(self, one: Operation) -> Hostile:
-        """It ends too early."""
-        text = json.dumps(self._valid(one)).encode()
-        return self._bytes(one, "torn", text[: self._dice.randrange(len(text))])
-
-    def flipped(self, one: Operation) -> Hostile:
-        """Some bytes are others."""
-        text = bytearray(json.dumps(self._valid(one)).encode())
-        for _ in range(self._dice.randint(1, 4)):
-            text[self._dice.randrange(len(text))] = self._dice.randrange(256)
-        return self._bytes(one, "flipped", bytes(text))
-
-    def kind(self, one: Operation) -> Hostile:
-        """It says to be something else."""
-        text = json.dumps(self._valid(one)).encode()
-        return self._bytes(one, "kind", text, self._dice.choice(KINDS))
-
-    def chunked(self, one: Operation) -> Hostile:
-        """Its length is not told; sometimes it is beyond every limit."""
-        body = json.dumps(self._valid(one)).encode()
-        if self._dice.random() < 0.1:
-            body += b" " * 1_100_000
-        return Hostile("chunked", one.method, self._path(one), _of(JSON), body, is_chunked=True)
-
-    def encoding(self, one: Operation) -> Hostile:
-        """Another encoding, or a mark of one."""
-        name = self._dice.choice(("utf-16", "utf-32", "utf-16-be", "utf-8-sig", "utf-7"))
-        return self._bytes(one, "encoding", json.dumps(self._valid(one)).encode(name))
-
-    def no_utf8(self, one: Operation) -> Hostile:
-        """Text that is no text: broken UTF-8, halves of pairs, null characters."""
-        bad = self._dice.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000"))
-        text = json.dumps(changed(self._valid(one), self._field(one), "a@b")).encode()
-        return self._bytes(one, "no_utf8", text.replace(b"@", bad))
-
-    def long(self, one: Operation) -> Hostile:
-        """Too large, or as large as may be."""
-        size = self._dice.choice((200_000, 1_000_000, 1_100_000))
-        return self._bytes(one, "long", json.dumps({"task": "x" * size}).encode())
-
-    def query(self, one: Operation) -> Hostile:
-        """Parameters that are known, or not, with anything in them."""
-        names = [*one.in_query, "x", "__proto__"]
-        asked = [(self._dice.choice(names), str(self._value())[:2000]) for _ in range(3)]
-        query = "&".join(f"{quote(name)}={self._quoted(value)}" for name, value in asked)
-        return Hostile("query", one.method, f"{self._path(one)}?{query}", ())
-
-    def unexpected_body(self, one: Operation) -> Hostile:
-        """A body where none belongs."""
-        body = json.dumps(self._tree(2)).encode()
-        return Hostile("unexpected", one.method, self._path(one), _of(JSON), body)
-
-    def method(self, one: Operation) -> Hostile:
-        """Another method."""
-        other = self._dice.choice(("PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "POST", "GET"))
-        return Hostile("method", other, self._path(one), ())
-
-    def _changed(self, one: Operation, what: str, count: int) -> Hostile:
-        body = self._valid(one)
+    def _field(self, operation: Operation, valid: dict[str, Any], count: int = 1) -> bytes:
+        """One field says something else, or is not there."""
         for _ in range(count):
             if self._dice.random() < 0.1:
-                body.pop(self._field(one)[0], None)
+                valid.pop(self._name(operation)[0], None)
             else:
-                body = changed(body, self._field(one), self._value())
-        return self._json(one, what, body)
+                valid = changed(valid, self._name(operation), self._value())
+        return json.dumps(valid).encode()
 
-    def _valid(self, one: Operation) -> dict[str, Any]:
-        return dict(self._dice.choice(one.bodies))
+    def _fields(self, operation: Operation, valid: dict[str, Any]) -> bytes:
+        return self._field(operation, valid, self._dice.randint(2, 5))
 
-    def _field(self, one: Operation) -> tuple[str, ...]:
-        return self._dice.choice(one.fields or (("x",),))
+    def _extra(self, _operation: Operation, valid: dict[str, Any]) -> bytes:
+        """A field that nobody knows."""
+        name = self._dice.choice(("__class__", "constructor", "$ref", "", "id", "x" * 1000, "é"))
+        return json.dumps({**valid, name: self._value()}).encode()
+
+    def _number(self, operation: Operation, valid: dict[str, Any]) -> bytes:
+        """A number that is none."""
+        text = json.dumps(changed(valid, self._name(operation), "@"))
+        return text.replace('"@"', self._dice.choice(NO_JSON)).encode()
+
+    def _random(self, _operation: Operation, _valid: dict[str, Any]) -> bytes:
+        return json.dumps(self._tree(4)).encode()
+
+    def _flipped(self, _operation: Operation, valid: dict[str, Any]) -> bytes:
+        """Some bytes are others."""
+        text = bytearray(json.dumps(valid).encode())
+        for _ in range(self._dice.randint(1, 4)):
+            text[self._dice.randrange(len(text))] = self._dice.randrange(256)
+        return bytes(text)
+
+    def _no_utf8(self, operation: Operation, valid: dict[str, Any]) -> bytes:
+        """Text that is no text: broken UTF-8, halves of pairs, null characters."""
+        bad = self._dice.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000"))
+        text = json.dumps(changed(valid, self._name(operation), "a@b")).encode()
+        return text.replace(b"@", bad)
+
+    def _chunked(self, operation: Operation) -> Hostile:
+        """Its length is not told; sometimes it is beyond every limit."""
+        body = json.dumps(self._dice.choice(operation.bodies)).encode()
+        if self._dice.random() < 0.1:
+            body += b" " * 1_100_000
+        path = self._path(operation)
+        return Hostile("chunked", operation.method, path, _of(JSON), body, is_chunked=True)
+
+    def _query(self, operation: Operation) -> Hostile:
+        """Parameters that are known, or not, with anything in them."""
+        names = [*operation.in_query, "x", "__proto__"]
+        asked = [(self._dice.choice(names), str(self._value())[:2000]) for _ in range(3)]
+        query = "&".join(f"{quote(name)}={self._quoted(value)}" for name, value in asked)
+        return Hostile("query", operation.method, f"{self._path(operation)}?{query}", ())
+
+    def _unexpected(self, operation: Operation) -> Hostile:
+        """A body where none belongs."""
+        body = json.dumps(self._tree(2)).encode()
+        return Hostile("unexpected", operation.method, self._path(operation), _of(JSON), body)
+
+    def _method(self, operation: Operation) -> Hostile:
+        other = self._dice.choice(("PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "POST", "GET"))
+        return Hostile("method", other, self._path(operation), ())
+
+    def _name(self, operation: Operation) -> tuple[str, ...]:
+        return self._dice.choice(operation.fields or (("x",),))
 
     def _value(self) -> Any:
-        kinds: Sequence[Sequence[Any]] = (self._texts, self._texts, NUMBERS, OTHERS)
+        kinds: Sequence[Sequence[Any]] = (TEXTS, TEXTS, NUMBERS, OTHERS)
         return self._dice.choice(self._dice.choice(kinds))
 
     def _tree(self, depth: int) -> Any:
@@ -398,29 +271,18 @@ class _Maker:
             return [self._tree(depth - 1) for _ in range(self._dice.randint(0, 5))]
         return {str(self._value())[:50]: self._tree(depth - 1) for _ in range(3)}
 
-    def _path(self, one: Operation) -> str:
-        path = one.path
-        for name in one.in_path:
+    def _path(self, operation: Operation) -> str:
+        path = operation.path
+        for name in operation.in_path:
             path = path.replace(f"{{{name}}}", self._quoted(str(self._value())[:500]) or "x")
         return path
 
     def _quoted(self, text: str) -> str:
         return quote(text, safe="/" if self._dice.random() < 0.5 else "")
 
-    def _json(self, one: Operation, what: str, value: Any) -> Hostile:
-        return self._bytes(one, what, json.dumps(value).encode())
-
-    def _bytes(self, one: Operation, what: str, body: bytes, kind: str = JSON) -> Hostile:
-        return Hostile(what, one.method, self._path(one), _of(kind), body)
-
 
 def _of(kind: str) -> tuple[tuple[str, str], ...]:
     return (("Content-Type", kind),)
-
-
-def _chunked(body: bytes) -> bytes:
-    parts = [body[at : at + 8000] for at in range(0, len(body), 8000)]
-    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
 
 
 def changed(body: Mapping[str, Any], field: Sequence[str], value: Any) -> dict[str, Any]:
@@ -429,14 +291,16 @@ def changed(body: Mapping[str, Any], field: Sequence[str], value: Any) -> dict[s
     if not rest:
         return {**body, first: value}
     inner = body.get(first)
-    within = inner if isinstance(inner, dict) else {}
-    return {**body, first: changed(within, rest, value)}
+    return {**body, first: changed(inner if isinstance(inner, dict) else {}, rest, value)}
 
 
 def _operation(document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]) -> Operation:
     content = told.get("requestBody", {}).get("content", {})
     if content and JSON not in content:
-        return _of_lines(path, method)
+        # Measurements come as JSON lines; one line is a JSON object like any other body.
+        line = measurement_to_dict(measurement())
+        within = [("trial", name) for name in line["trial"]]
+        return Operation(method, path, (line,), (*((name,) for name in line), *within), (), ())
     parameters = [_resolved(document, one) for one in told.get("parameters", ())]
     named = {
         place: tuple(one["name"] for one in parameters if one["in"] == place) for place in ("query", "path")
@@ -451,14 +315,6 @@ def _operation(document: Mapping[str, Any], path: str, method: str, told: Mappin
         in_path=named["path"],
         bodies=_examples(media, schema) if content else (),
     )
-
-
-def _of_lines(path: str, method: str) -> Operation:
-    """Measurements come as JSON lines; one line is a JSON object like any other body."""
-    line = measurement_to_dict(measurement())
-    within = [("trial", name) for name in line["trial"]]
-    fields = (*((name,) for name in line), *within)
-    return Operation(method, path, (line,), fields, (), ())
 
 
 def _examples(media: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
@@ -488,3 +344,96 @@ def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping
             found = found[part]
         schema = found
     return schema
+
+
+class Findings(Struct):
+    """What came of the requests: `troubles` has one line for each that must not be."""
+
+    statuses: Counter[int] = field(default_factory=Counter)
+    troubles: list[str] = field(default_factory=list)
+
+
+class Asker:
+    """Sends requests over one connection, and makes a new one where that was closed."""
+
+    def __init__(self, port: int, key: str) -> None:
+        self._port = port
+        self._more = (("Authorization", f"Bearer {key}"),)
+        self._socket: socket.socket | None = None
+
+    def ask(self, one: Hostile) -> tuple[int, bytes, bytes]:
+        """Status, content type and body. A connection that the service closed meanwhile is made
+        anew, once."""
+        encoded = one.encoded(f"127.0.0.1:{self._port}", self._more)
+        for _ in range(2):
+            try:
+                return self._sent(encoded, one.method)
+            except (ConnectionError, http.client.HTTPException):
+                self.close()
+        # The answer was lost behind a body that nobody reads: ask for it while sending.
+        return 0, b"", b""
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    def _sent(self, encoded: bytes, method: str) -> tuple[int, bytes, bytes]:
+        if self._socket is None:
+            self._socket = socket.create_connection(("127.0.0.1", self._port), _TIMEOUT_SECONDS)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.sendall(encoded)
+        answer = http.client.HTTPResponse(self._socket, method=method)
+        answer.begin()
+        body = answer.read()
+        kind = (answer.getheader("Content-Type") or "").encode()
+        if answer.will_close:
+            self.close()
+        return answer.status, kind, body
+
+
+def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]) -> str:
+    """What is wrong with an answer; '' where nothing is."""
+    status, kind, body = told
+    if status >= 500:
+        return f"{status}: {body[:300]!r}"
+    if status == 431 and not body:
+        return ""  # of the server itself, which has read no more than the head
+    if status >= 400 and one.method != "HEAD" and not kind.startswith((b"application/problem",)):
+        return f"{status} is no problem document but {kind!r}"
+    if status and body and not kind.startswith(_SENSIBLE):
+        return f"content type {kind!r}"
+    # What was sent may be told again; what was not, must not come from inside.
+    told_of_inside = body.replace(f"ImportError: {_NOT_NOW}".encode(), b"")  # our own torch's
+    for found in _INSIDE.finditer(told_of_inside):
+        if found.group(0) not in one.body and found.group(0) not in one.target.encode():
+            around = told_of_inside[max(0, found.start() - 60) : found.end() + 60]
+            return f"tells of the inside: {around!r}"
+    leaked = [secret for secret in secrets if secret in body]
+    return f"leaks {leaked[0]!r}" if leaked else ""
+
+
+def fuzz(service: Served, requests: Iterable[Hostile], key: str) -> Findings:
+    """Send them all, and note what came."""
+    secrets = [key.encode(), str(service.folder).encode(), str(Path(__file__).parents[3]).encode()]
+    asker, found = Asker(service.port, key), Findings()
+    for one in requests:
+        told = asker.ask(one)
+        found.statuses[told[0]] += 1
+        if trouble := judge(one, told, secrets):
+            shown = one.body[:200]
+            found.troubles.append(f"{one.what} {one.method} {one.target[:200]} {shown!r}: {trouble}")
+    asker.close()
+    return found
+
+
+def defects_in(log: str) -> list[str]:
+    """Each kind of defect that the service wrote down, with the lines where it happened."""
+    found = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
+    for line in log.splitlines():
+        if '"event":"defect"' in line:
+            told = json.loads(line)
+            places = [one.strip() for one in told["trace"] if "advisor" in one or "sweeps" in one]
+            found.add(f"{told['error'][:200]} at {' < '.join(reversed(places))[:800]}")
+    return sorted(found)

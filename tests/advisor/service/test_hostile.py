@@ -1,6 +1,7 @@
 """A real service under requests that nobody should send, and under its own description."""
 
 import itertools
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,14 +9,18 @@ from pathlib import Path
 import pytest
 
 from benchmarks.served import Served
-from tests.advisor.service.fuzzing import NO_TORCH, Asker, Findings, defects_in, described, fuzz, judge
 from tests.advisor.service.hostile import (
+    NO_TORCH,
     NOT_OVER_HTTP,
     PLAUSIBLE,
     QUESTIONS,
+    Asker,
     Hostile,
     changed,
+    defects_in,
+    fuzz,
     hostile_requests,
+    judge,
     operations_of,
     plausible_requests,
 )
@@ -41,9 +46,8 @@ def key(service):
 
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.night)])
 def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count):
-    found = Findings()
-    requests = hostile_requests(operations_of(described(service.port)), seed=81 + count)
-    fuzz(service, itertools.islice(requests, count), key, found)
+    requests = hostile_requests(operations_of(service), seed=81 + count)
+    found = fuzz(service, itertools.islice(requests, count), key)
     assert found.troubles == []
     assert defects_in(service.log) == []
     assert sum(found.statuses.values()) == count
@@ -52,8 +56,7 @@ def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count)
 @pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.night)])
 def test_questions_of_any_options_are_answered_or_refused(service, key, count):
     """Whatever a person may combine is no defect of the service."""
-    found = Findings()
-    fuzz(service, itertools.islice(plausible_requests(seed=37), count), key, found)
+    found = fuzz(service, itertools.islice(plausible_requests(seed=37), count), key)
     assert found.troubles == []
     assert defects_in(service.log) == []
     assert found.statuses[200] > count / 10
@@ -77,31 +80,14 @@ def test_the_service_does_what_its_description_says(service, key, tmp_path):
         pytest.skip("needs schemathesis (extra dev)")
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(CHECKS)
-    command = [
-        SCHEMATHESIS,
-        "--config-file",
-        settings,
-        "run",
-        f"http://127.0.0.1:{service.port}/openapi.json",
-        "--header",
-        f"Authorization: Bearer {key}",
-        "--phases",
-        "examples,fuzzing",
-        "--max-examples",
-        "6",
-        "--seed",
-        "8",
-        "--generation-deterministic",
-        "--exclude-checks",
-        "positive_data_acceptance",
-        "--exclude-path-regex",
-        "events|import",
-        "--request-timeout",
-        "60",
-        "--no-color",
-    ]
+    options = (
+        "--phases examples,fuzzing --max-examples 6 --seed 8 --generation-deterministic --no-color "
+        "--exclude-checks positive_data_acceptance --exclude-path-regex events|import --request-timeout 60"
+    )
+    description = f"http://127.0.0.1:{service.port}/openapi.json"
+    header = ("--header", f"Authorization: Bearer {key}")
     done = subprocess.run(
-        [str(word) for word in command],
+        [str(SCHEMATHESIS), "--config-file", str(settings), "run", description, *header, *options.split()],
         env=service.environment,
         cwd=service.folder,
         capture_output=True,
@@ -123,7 +109,7 @@ def test_what_leaks_would_be_seen():
 
 
 def test_requests_are_the_same_for_the_same_seed(service):
-    operations = operations_of(described(service.port))
+    operations = operations_of(service)
     first, second = (list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2))
     assert first == second
     assert len({one.what for one in first}) > 12
@@ -131,8 +117,6 @@ def test_requests_are_the_same_for_the_same_seed(service):
 
 
 def test_connections_that_say_nothing_do_not_keep_others_out(service, key):
-    import socket
-
     silent = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(200)]
     asker = Asker(service.port, key)
     assert asker.ask(Hostile("plain", "GET", "/v1/networks", ()))[0] == 200
