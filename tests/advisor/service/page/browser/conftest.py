@@ -1,12 +1,11 @@
 """Chromium before a real service; skipped with the reason where there is no Chromium."""
 
 import os
-import pathlib
 import shutil
 
 import pytest
 
-from tests.advisor.service.page.browser.serving import Served
+from benchmarks.served import Served
 
 _ARGUMENTS = (
     "--no-sandbox",
@@ -17,6 +16,7 @@ _ARGUMENTS = (
     "--disable-sync",
 )
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
+DESK = {"width": 1280, "height": 900}
 # Before tests have homes of their own: Chromium finds its fonts in the user's.
 _HOME = os.environ.get("HOME", "/root")
 # What Chromium says of every answer that is not 2xx, or does not come: tests of both expect it.
@@ -45,9 +45,9 @@ def browser():
 @pytest.fixture(scope="session")
 def service(tmp_path_factory):
     """One without keys, for all tests."""
-    served = Served(pathlib.Path(tmp_path_factory.mktemp("served"))).start()
-    yield served
-    served.end()
+    lock = {"ADVISOR_SWEEP_LOCK": os.environ["ADVISOR_SWEEP_LOCK"]}
+    with Served(folder=tmp_path_factory.mktemp("served"), variables=lock) as served:
+        yield served
 
 
 class Watched:
@@ -76,13 +76,13 @@ class Watched:
 
 @pytest.fixture
 def visit(browser, service):
-    """Opens an address in a fresh context; when that ends nothing was complained of, and nobody
-    else was asked."""
+    """Opens an address on a desk, in a fresh context; when that ends nothing was complained of, and
+    nobody else was asked."""
     opened = []
 
-    def start(address, url=None, **options):
-        context = browser.new_context(**{"locale": "en-GB", **options})
-        watched = Watched(context, url or service.url)
+    def start(address, served=service, **options):
+        context = browser.new_context(**{"locale": "en-GB", "viewport": DESK, **options})
+        watched = Watched(context, f"http://127.0.0.1:{served.port}")
         opened.append((context, watched))
         return watched.open(address)
 
@@ -91,3 +91,15 @@ def visit(browser, service):
         context.close()
         assert watched.complaints == []
         assert watched.strangers == []
+
+
+@pytest.fixture
+def assert_accessible():
+    """axe finds nothing on a page."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    def check(page):
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+    return check

@@ -6,18 +6,12 @@ import pytest
 from playwright.sync_api import expect
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
-DESK = {"viewport": {"width": 1280, "height": 900}}
-
-
-def test_the_first_answer_is_there_without_waiting_for_the_script(visit):
-    page = visit("/", java_script_enabled=False)
-    expect(page.locator(".pick-name")).to_have_text("g4dn.2xlarge")
 
 
 @pytest.mark.smoke
 def test_an_answer_follows_what_is_typed(visit):
     """No button, no reload; the address is that of the question, and Back returns."""
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     page.evaluate("window.stays = true")
     page.fill("#target_throughput", "100")
     expect(page.locator(".eyebrow")).to_contain_text("100 images/s")
@@ -32,17 +26,17 @@ def test_an_answer_follows_what_is_typed(visit):
 
 
 def test_a_deep_link_is_the_same_answer(visit):
-    first = visit(QUESTION, **DESK)
+    first = visit(QUESTION)
     first.get_by_label("Training").check()
     expect(first.locator(".eyebrow")).to_contain_text("Training")
     expect(first).to_have_url(re.compile("task=training"))
     told = first.locator(".pick p.likely").inner_text()
-    again = visit("/" + first.url.split("/", 3)[3], **DESK)
+    again = visit("/" + first.url.split("/", 3)[3])
     assert again.locator(".pick p.likely").inner_text() == told
 
 
 def test_the_slider_moves_the_target(visit):
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     slider = page.get_by_label("Target, as a slider")
     before = page.input_value("#target_throughput")
     slider.focus()
@@ -54,7 +48,7 @@ def test_the_slider_moves_the_target(visit):
 
 def test_only_the_last_of_many_questions_counts(visit):
     """Requests that were overtaken are dropped, however late they come."""
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     for target in ("10", "200", "3000", "400"):
         page.fill("#target_throughput", target)
         page.dispatch_event("#model", "change")
@@ -65,7 +59,7 @@ def test_only_the_last_of_many_questions_counts(visit):
 
 def test_a_bad_target_is_told_in_place(visit):
     """The input stays, the alert names the way out, and mending it brings the answer back."""
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     page.fill("#target_throughput", "abc")
     expect(page.get_by_role("alert")).to_contain_text("must be a number above 0")
     expect(page.locator("#target_throughput")).to_have_attribute("aria-invalid", "true")
@@ -76,14 +70,14 @@ def test_a_bad_target_is_told_in_place(visit):
 
 
 def test_a_way_out_is_a_click(visit):
-    page = visit("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4", **DESK)
+    page = visit("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4")
     expect(page.get_by_role("alert")).to_contain_text("Nothing on offer")
     page.locator(".ways a").first.click()
     expect(page.locator(".pick-name")).to_be_visible()
 
 
 def test_a_server_that_is_away_is_told_and_asked_again(visit):
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     page.route("**part=answer**", lambda route: route.abort())
     page.fill("#target_throughput", "250")
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
@@ -95,7 +89,7 @@ def test_a_server_that_is_away_is_told_and_asked_again(visit):
 
 def test_what_if_redraws_at_once(visit):
     """More vCPUs lift what decoding bound; the curve's point moves with them."""
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     box = page.locator(".what-if")
     before = box.locator(".likely strong").inner_text()
     slider = box.get_by_role("slider", name="vCPUs")
@@ -109,7 +103,7 @@ def test_what_if_redraws_at_once(visit):
 
 
 def test_what_if_has_an_address(visit):
-    page = visit("/predict?task=training&model=resnet50&instance=g5.xlarge", **DESK)
+    page = visit("/predict?task=training&model=resnet50&instance=g5.xlarge")
     page.get_by_role("slider", name="vCPUs").focus()
     page.keyboard.press("Home")
     expect(page).to_have_url(re.compile("vcpus=1"))
@@ -118,7 +112,7 @@ def test_what_if_has_an_address(visit):
 
 
 def test_compare_follows_what_is_named(visit):
-    page = visit("/compare?task=training&model=resnet50&instance=g4dn.xlarge,g5.xlarge", **DESK)
+    page = visit("/compare?task=training&model=resnet50&instance=g4dn.xlarge,g5.xlarge")
     expect(page.locator(".beside li")).to_have_count(2)
     page.fill("#instance", "g4dn.xlarge,g5.xlarge,g6.xlarge")
     expect(page.locator(".beside li")).to_have_count(3)
@@ -129,16 +123,8 @@ def test_compare_follows_what_is_named(visit):
 
 
 def test_a_report_comes_in_the_language_of_the_page(visit):
-    page = visit(f"{QUESTION}&lang=zh-CN", **DESK)
+    page = visit(f"{QUESTION}&lang=zh-CN")
     with page.expect_download() as taken:
         page.get_by_role("link", name="html").click()
     assert taken.value.suggested_filename == "recommendation.html"
     assert '<html lang="zh-CN">' in taken.value.path().read_text()
-
-
-def test_an_export_is_a_file(visit):
-    page = visit(QUESTION, **DESK)
-    with page.expect_download() as taken:
-        page.get_by_role("link", name="terraform").click()
-    assert taken.value.suggested_filename == "recommendation-terraform.tf"
-    assert "g4dn.2xlarge" in taken.value.path().read_text()

@@ -1,27 +1,29 @@
 """The page of a service with keys: sign in, go on, and what a revoked key is told."""
 
-import pathlib
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.advisor.service.page.browser.serving import Served
+from benchmarks.served import Served
 
-DESK = {"viewport": {"width": 1280, "height": 900}}
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
-    served = Served(pathlib.Path(tmp_path_factory.mktemp("guarded")))
-    served.key = served.new_key("reader")
-    yield served.start()
-    served.end()
+    served = Served(folder=tmp_path_factory.mktemp("guarded"))
+    served.key = new_key(served, "reader")
+    with served:
+        yield served
+
+
+def new_key(served, name):
+    return served.advisor("keys", "add", name, "--scope", "read").strip()
 
 
 def _signed_in(visit, guarded, key, address=QUESTION):
-    page = visit(address, url=guarded.url, **DESK)
+    page = visit(address, guarded)
     expect(page).to_have_url(re.compile("/login"))
     page.get_by_label("Key").fill(key)
     page.get_by_role("button", name="Sign in").click()
@@ -42,9 +44,9 @@ def test_a_wrong_key_is_told(visit, guarded):
 
 def test_a_revoked_key_is_told_in_place(visit, guarded):
     """What was entered stays, and the way to another key is there."""
-    page = _signed_in(visit, guarded, guarded.new_key("soon-gone"))
+    page = _signed_in(visit, guarded, new_key(guarded, "soon-gone"))
     expect(page.locator(".pick-name")).to_be_visible()
-    guarded.command("keys", "revoke", "soon-gone")
+    guarded.advisor("keys", "revoke", "soon-gone")
     page.wait_for_timeout(1500)
     page.fill("#target_throughput", "250")
     expect(page.get_by_role("alert")).to_contain_text("not accepted any more")

@@ -5,12 +5,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-DESK = {"viewport": {"width": 1280, "height": 900}}
-
 
 def test_a_network_is_found_and_chosen_by_keyboard(visit):
     """What is typed is a search: no answer is asked for until a name is chosen."""
-    page = visit("/?task=inference&model=googlenet&target_throughput=500", **DESK)
+    page = visit("/?task=inference&model=googlenet&target_throughput=500")
     field = page.get_by_role("combobox", name="Network")
     field.fill("resnet 101")
     options = page.get_by_role("listbox").get_by_role("option")
@@ -28,7 +26,7 @@ def test_a_network_is_found_and_chosen_by_keyboard(visit):
 
 
 def test_escape_closes_and_arrows_go_around(visit):
-    page = visit("/predict", **DESK)
+    page = visit("/predict")
     field = page.get_by_role("combobox", name="Instance")
     field.fill("g5.4")
     expect(page.get_by_role("listbox").get_by_role("option").first).to_have_text("g5.4xlarge")
@@ -42,7 +40,7 @@ def test_escape_closes_and_arrows_go_around(visit):
 
 
 def test_of_several_names_the_last_one_is_found(visit):
-    page = visit("/compare?task=training&model=resnet50&instance=g4dn.xlarge,g5.xlarge", **DESK)
+    page = visit("/compare?task=training&model=resnet50&instance=g4dn.xlarge,g5.xlarge")
     page.get_by_role("combobox", name="Instance").fill("g4dn.xlarge,g6.4")
     page.get_by_role("listbox").get_by_role("option", name="g6.4xlarge", exact=True).click()
     expect(page.locator("#instance")).to_have_value("g4dn.xlarge,g6.4xlarge")
@@ -51,26 +49,23 @@ def test_of_several_names_the_last_one_is_found(visit):
 
 
 def test_a_language_model_is_found_by_words_of_its_name(visit):
-    page = visit("/language", **DESK)
+    page = visit("/language")
     page.get_by_role("combobox", name="Network").fill("mistral 7b instruct")
     page.get_by_role("listbox").get_by_role("option").first.click()
     expect(page.locator(".eyebrow")).to_contain_text("Mistral-7B-Instruct")
 
 
 def test_without_a_script_the_browser_offers_names(visit):
-    page = visit("/language", java_script_enabled=False, **DESK)
+    page = visit("/language", java_script_enabled=False)
     assert page.locator("#model").get_attribute("list") == "models"
     assert page.locator("#models option").count() > 200
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_an_open_list_passes_axe(visit, scheme):
-    from axe_playwright_python.sync_playwright import Axe
-
-    page = visit("/language", color_scheme=scheme, **DESK)
+def test_an_open_list_passes_axe(visit, assert_accessible, scheme):
+    page = visit("/language", color_scheme=scheme)
     field = page.get_by_role("combobox", name="Network")
     field.fill("qwen")
     expect(page.get_by_role("listbox").get_by_role("option").first).to_be_visible()
     field.press("ArrowDown")
-    found = Axe().run(page)
-    assert found.violations_count == 0, found.generate_report()
+    assert_accessible(page)

@@ -6,12 +6,11 @@ from playwright.sync_api import expect
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 GENERATION = "/language?task=generation&model=meta-llama/Llama-3.1-8B&users=8"
-DESK = {"viewport": {"width": 1280, "height": 900}}
 PHONE = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobile": True}
 
 
 def test_a_point_says_its_spec_and_leads_to_it(visit):
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     picture = page.locator(".picture:visible").first
     point = picture.locator(".marks a").nth(2)
     told = point.get_attribute("aria-label")
@@ -23,7 +22,7 @@ def test_a_point_says_its_spec_and_leads_to_it(visit):
 
 
 def test_a_point_of_latency_asks_with_as_many_users(visit):
-    page = visit(GENERATION, **DESK)
+    page = visit(GENERATION)
     points = page.locator(".picture:visible").first.locator(".marks a")
     assert points.count() > 3
     last = points.last
@@ -34,7 +33,7 @@ def test_a_point_of_latency_asks_with_as_many_users(visit):
 
 
 def test_without_a_script_a_picture_has_links_and_titles(visit):
-    page = visit(QUESTION, java_script_enabled=False, **DESK)
+    page = visit(QUESTION, java_script_enabled=False)
     picture = page.locator(".picture:visible").first
     expect(picture.get_by_role("img").first).to_be_visible()
     point = picture.locator(".marks a").first
@@ -54,7 +53,7 @@ def test_a_phone_has_a_picture_of_its_own(visit):
 
 def test_the_task_decides_which_fields_are_sent(visit):
     """Users are of serving, the tokens of the run of fine-tuning."""
-    page = visit(GENERATION, **DESK)
+    page = visit(GENERATION)
     expect(page.locator("#tokens")).to_be_hidden()
     page.get_by_label("Fine-tuning").check()
     expect(page.locator("#users")).to_be_hidden()
@@ -65,7 +64,7 @@ def test_the_task_decides_which_fields_are_sent(visit):
 
 
 def test_specs_of_an_answer_stand_side_by_side(visit):
-    page = visit(QUESTION, **DESK)
+    page = visit(QUESTION)
     page.get_by_text("Compare the first of them").click()
     expect(page.locator(".specs thead th")).to_have_count(3)
     assert page.locator(".specs .best").count() >= 2

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 def test_a_sweep_is_live(visit):
     """Two trials on an emulated GPU: the page follows them without a reload, then lists them. The
     data set is made first, which takes a minute on a quiet machine."""
-    page = visit("/sweeps", viewport={"width": 1280, "height": 900})
+    page = visit("/sweeps")
     page.fill("#networks", "alexnet")
     page.fill("#iterations", "10")
     page.get_by_role("button", name="Start the sweep").click()
