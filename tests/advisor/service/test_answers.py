@@ -3,20 +3,18 @@
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
 
 from advisor.answers import ask
 from advisor.cli.main import run
 from advisor.service.openapi import DOCUMENTS
-from tests.advisor.service.schemas import schema_of
+from tests.advisor.render.schemas import assert_keeps
 from tests.alike import alike
 
 QUESTION = {"task": "inference", "model": "googlenet"}
-
-
-ONE_CLIENT = {"deadline": None, "suppress_health_check": [HealthCheck.function_scoped_fixture]}
+SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8, "allow_extrapolation": True}
+SERVED = "task=generation&model=meta-llama/Llama-3.1-8B"
 
 
 def some(**words):
@@ -73,55 +71,53 @@ def _option(word, value):
     return [part for one in values for part in (option, str(one))]
 
 
-def _same(answer, code, document):
+targets = some(vcpus=[1, 4, 48], memory=["8GiB", "64GiB"], explain=[True], samples=[10_000])
+instances = st.sampled_from(["g4dn.xlarge", "G5.2xlarge", "c5.4xlarge", "p3.8xlarge", "nope"])
+comparisons = st.sampled_from(
+    [
+        {"instance": ["g4dn.xlarge", "g5.xlarge"]},
+        {"gpu": "T4,V100", "baseline": "L4"},
+        {},
+        {"instance": ["g4dn.xlarge"]},
+        {"instance": ["g4dn.xlarge", "c5.xlarge"]},
+    ]
+)
+
+
+def merged(*parts):
+    """One question of parts that are drawn each for itself."""
+    return st.tuples(*parts).map(lambda drawn: {name: word for one in drawn for name, word in one.items()})
+
+
+named = st.fixed_dictionaries({"task": tasks, "model": networks})
+
+
+@pytest.mark.parametrize(
+    ("name", "questions", "most"),
+    [
+        pytest.param("recommend", merged(named, shared, limits), None, marks=pytest.mark.slow),
+        ("recommend", st.just(SERVING), 1),
+        ("predict", merged(named, instances.map(lambda one: {"instance": one}), shared, targets), None),
+        ("compare", merged(st.just(QUESTION), shared, comparisons), 10),
+    ],
+)
+def test_an_answer_is_the_command_lines(service, as_typed, name, questions, most):
     """One answer, or one refusal; a question that nothing meets is an answer (exit 3)."""
-    if answer.status_code == 200:
-        assert code in (0, 3)
-        assert alike(answer.json(), document)
-    else:
-        assert answer.status_code == 422, answer.text
-        assert code in (2, 3, 4, 5)
-        assert document is None
 
+    @settings(max_examples=most or settings().max_examples)
+    @given(questions)
+    def check(question):
+        code, document, _ = as_typed(name, question)
+        answer = service.post(f"/v1/{name}", json=question)
+        if answer.status_code == 200:
+            assert code in (0, 3)
+            assert alike(answer.json(), document)
+        else:
+            assert answer.status_code == 422, answer.text
+            assert code in (2, 3, 4, 5)
+            assert document is None
 
-@pytest.mark.slow
-@given(task=tasks, model=networks, words=st.tuples(shared, limits))
-def test_a_recommendation_is_the_command_lines(service, as_typed, task, model, words):
-    asked = {"task": task, "model": model, **words[0], **words[1]}
-    code, document, _ = as_typed("recommend", asked)
-    _same(service.post("/v1/recommend", json=asked), code, document)
-
-
-@given(
-    task=tasks,
-    model=networks,
-    words=shared,
-    more=some(vcpus=[1, 4, 48], memory=["8GiB", "64GiB"], explain=[True], samples=[10_000]),
-    instance=st.sampled_from(["g4dn.xlarge", "G5.2xlarge", "c5.4xlarge", "p3.8xlarge", "nope"]),
-)
-def test_a_prediction_is_the_command_lines(service, as_typed, task, model, words, more, instance):
-    asked = {"task": task, "model": model, "instance": instance, **words, **more}
-    code, document, _ = as_typed("predict", asked)
-    _same(service.post("/v1/predict", json=asked), code, document)
-
-
-@settings(max_examples=10)
-@given(
-    words=shared,
-    what=st.sampled_from(
-        [
-            {"instance": ["g4dn.xlarge", "g5.xlarge"]},
-            {"gpu": "T4,V100", "baseline": "L4"},
-            {},
-            {"instance": ["g4dn.xlarge"]},
-            {"instance": ["g4dn.xlarge", "c5.xlarge"]},
-        ]
-    ),
-)
-def test_a_comparison_is_the_command_lines(service, as_typed, words, what):
-    asked = {**QUESTION, **words, **what}
-    code, document, _ = as_typed("compare", asked)
-    _same(service.post("/v1/compare", json=asked), code, document)
+    check()
 
 
 @pytest.mark.parametrize(
@@ -142,10 +138,18 @@ def test_what_is_known_is_told_alike(service, capsys, path, typed):
     assert service.get(path).json() == json.loads(capsys.readouterr().out)
 
 
-def test_a_link_asks_the_same_as_a_body(service):
+@pytest.mark.parametrize(
+    ("link", "body"),
+    [
+        (
+            "task=inference&model=googlenet&target_throughput=500&vcpus=4..&pareto=true&market=spot",
+            {**QUESTION, "target_throughput": 500, "vcpus": "4..", "pareto": True, "market": "spot"},
+        ),
+        (f"{SERVED}&users=8&allow_extrapolation=true", SERVING),
+    ],
+)
+def test_a_link_asks_the_same_as_a_body(service, link, body):
     """Of every kind of word: numbers, texts, flags, choices."""
-    link = "task=inference&model=googlenet&target_throughput=500&vcpus=4..&pareto=true&market=spot"
-    body = {**QUESTION, "target_throughput": 500, "vcpus": "4..", "pareto": True, "market": "spot"}
     asked = service.get(f"/v1/recommend?{link}")
     assert asked.status_code == 200
     assert asked.json() == service.post("/v1/recommend", json=body).json()
@@ -169,6 +173,9 @@ def test_a_word_that_is_null_is_left_out(service):
         ("/v1/compare?task=inference&model=googlenet&gpu=T4,L4", "Comparison"),
         ("/v1/compare?task=inference&model=googlenet&instance=g4dn.xlarge&instance=c5.xlarge", "Comparison"),
         ("/v1/memory?model=resnet50", "MemoryAnswer"),
+        (f"/v1/predict?{SERVED}&instance=g6e.xlarge", "ServingPrediction"),
+        (f"/v1/compare?{SERVED}&instance=g6e.xlarge&instance=g5.xlarge", "ServingComparison"),
+        (f"/v1/memory?{SERVED}", "LanguageMemory"),
         ("/v1/catalog?limit=1000", "Catalog"),
         ("/v1/catalog/p4d.24xlarge", "InstanceType"),
         ("/v1/catalog/STANDARD_nc4as_t4_v3", "InstanceType"),
@@ -179,4 +186,4 @@ def test_a_word_that_is_null_is_left_out(service):
 def test_every_document_keeps_its_schema(service, path, name):
     answer = service.get(path)
     assert answer.status_code == 200, answer.text
-    Draft202012Validator(schema_of(DOCUMENTS[name])).validate(answer.json())
+    assert_keeps(answer.json(), DOCUMENTS[name])

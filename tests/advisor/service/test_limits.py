@@ -1,8 +1,10 @@
 """How often, how much and how many at once."""
 
 import asyncio
+import functools
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.requests import ClientDisconnect
@@ -12,6 +14,7 @@ from advisor.service import gate, middleware
 from advisor.service.answers import Threads
 from advisor.service.auth import CURRENT, Visit, client_network
 from advisor.service.problems import Problem
+from advisor.service.routes import answers
 from advisor.service.settings import Settings
 
 
@@ -25,6 +28,16 @@ def visit(client="192.0.2.1", leaves=None):
     one = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [], "client": (client, 5)})
     one.receive = receive
     return one
+
+
+def concurrent(test):
+    """A coroutine as a test."""
+
+    @functools.wraps(test)
+    def run(self):
+        asyncio.run(test(self))
+
+    return run
 
 
 def kind(answer):
@@ -162,20 +175,18 @@ class TestBodies:
 
 
 class TestThreads:
-    def test_what_finds_the_line_full_is_sent_away(self):
-        async def ask():
-            threads, end = Threads(Settings(most_at_once=1, most_waiting=1)), threading.Event()
-            first = asyncio.create_task(threads.run(end.wait))
-            await asyncio.sleep(0.01)
-            second = asyncio.create_task(threads.run(end.wait))
-            await asyncio.sleep(0.01)
-            with pytest.raises(Problem) as refusal:
-                await threads.run(end.wait)
-            assert (refusal.value.status, refusal.value.headers["Retry-After"]) == (503, "1")
-            end.set()
-            assert await asyncio.gather(first, second) == [True, True]
-
-        asyncio.run(ask())
+    @concurrent
+    async def test_what_finds_the_line_full_is_sent_away(self):
+        threads, end = Threads(Settings(most_at_once=1, most_waiting=1)), threading.Event()
+        first = asyncio.create_task(threads.run(end.wait))
+        await asyncio.sleep(0.01)
+        second = asyncio.create_task(threads.run(end.wait))
+        await asyncio.sleep(0.01)
+        with pytest.raises(Problem) as refusal:
+            await threads.run(end.wait)
+        assert (refusal.value.status, refusal.value.headers["Retry-After"]) == (503, "1")
+        end.set()
+        assert await asyncio.gather(first, second) == [True, True]
 
     def test_nobodys_many_questions_stand_before_everybody_elses(self):
         """Of one key two slow ones stand in line; whoever comes then waits for these alone."""
@@ -202,70 +213,85 @@ class TestThreads:
         asyncio.run(ask())
         assert order.index("other") <= 2
 
-    def test_more_of_one_key_than_can_be_answered_soon_is_sent_away(self):
-        async def ask():
-            threads, end = Threads(Settings()), threading.Event()
-            CURRENT.set(visit())
-            asked = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(40)]
-            await asyncio.sleep(0.05)
-            refused = [one for one in asked if one.done()]
-            end.set()
-            await asyncio.wait(asked)
-            assert {one.exception().status for one in refused} == {503}
-            assert len(asked) - len(refused) == 16
+    @concurrent
+    async def test_more_of_one_key_than_can_be_answered_soon_is_sent_away(self):
+        threads, end = Threads(Settings()), threading.Event()
+        CURRENT.set(visit())
+        asked = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(40)]
+        await asyncio.sleep(0.05)
+        refused = [one for one in asked if one.done()]
+        end.set()
+        await asyncio.wait(asked)
+        assert {one.exception().status for one in refused} == {503}
+        assert len(asked) - len(refused) == 16
 
-        asyncio.run(ask())
+    @concurrent
+    async def test_what_a_client_that_left_was_waiting_for_is_dropped(self):
+        threads, end, computed = Threads(Settings()), threading.Event(), []
+        first = asyncio.create_task(threads.run(end.wait, slow=True))
+        await asyncio.sleep(0.02)
+        leaves = asyncio.Event()
+        CURRENT.set(visit(leaves=leaves))
+        second = asyncio.create_task(threads.run(computed.append, 1, slow=True))
+        await asyncio.sleep(0.02)
+        leaves.set()
+        with pytest.raises(Problem, match="left"):
+            await second
+        end.set()
+        await first
+        CURRENT.set(visit())
+        assert await threads.run(lambda: "next", slow=True) == "next"
+        assert computed == []
 
-    def test_what_a_client_that_left_was_waiting_for_is_dropped(self):
-        async def ask():
-            threads, end, computed = Threads(Settings()), threading.Event(), []
-            first = asyncio.create_task(threads.run(end.wait, slow=True))
-            await asyncio.sleep(0.02)
-            leaves = asyncio.Event()
-            CURRENT.set(visit(leaves=leaves))
-            second = asyncio.create_task(threads.run(computed.append, 1, slow=True))
-            await asyncio.sleep(0.02)
-            leaves.set()
-            with pytest.raises(Problem, match="left"):
-                await second
-            end.set()
-            await first
-            CURRENT.set(visit())
-            assert await threads.run(lambda: "next", slow=True) == "next"
-            assert computed == []
-
-        asyncio.run(ask())
-
-    def test_what_is_computed_for_a_client_that_left_hears_of_it(self):
+    @concurrent
+    async def test_what_is_computed_for_a_client_that_left_hears_of_it(self):
         """Its thread goes on to its end, and its turn with it; what takes longest asks now and
         then."""
+        threads, leaves, heard = Threads(Settings()), asyncio.Event(), threading.Event()
 
-        async def ask():
-            threads, leaves, heard = Threads(Settings()), asyncio.Event(), threading.Event()
+        def work():
+            while STILL_WANTED.get()():
+                time.sleep(0.01)
+            heard.set()
 
-            def work():
-                while STILL_WANTED.get()():
-                    time.sleep(0.01)
-                heard.set()
+        CURRENT.set(visit(leaves=leaves))
+        asked = asyncio.create_task(threads.run(work, slow=True))
+        await asyncio.sleep(0.05)
+        leaves.set()
+        with pytest.raises(Problem, match="left"):
+            await asked
+        CURRENT.set(visit())
+        assert await threads.run(heard.is_set, slow=True)
 
-            CURRENT.set(visit(leaves=leaves))
-            asked = asyncio.create_task(threads.run(work, slow=True))
-            await asyncio.sleep(0.05)
-            leaves.set()
-            with pytest.raises(Problem, match="left"):
-                await asked
-            CURRENT.set(visit())
-            assert await threads.run(heard.is_set, slow=True)
+    @concurrent
+    async def test_slow_questions_keep_no_quick_one_waiting(self):
+        threads, end = Threads(Settings()), threading.Event()
+        slow = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(9)]
+        await asyncio.sleep(0.01)
+        assert await threads.run(lambda: "quick") == "quick"
+        end.set()
+        await asyncio.gather(*slow)
 
-        asyncio.run(ask())
 
-    def test_slow_questions_keep_no_quick_one_waiting(self):
-        async def ask():
-            threads, end = Threads(Settings()), threading.Event()
-            slow = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(9)]
-            await asyncio.sleep(0.01)
-            assert await threads.run(lambda: "quick") == "quick"
-            end.set()
-            await asyncio.gather(*slow)
+def test_a_question_that_waits_for_another_holds_up_nothing_else(service, monkeypatch):
+    """Questions of one workload may wait for each other, as for a lock: never on the event loop."""
+    question = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+    assert service.post("/v1/recommend", json=question).status_code == 200
+    lock, recommended = threading.Event(), answers.recommended
 
-        asyncio.run(ask())
+    def waiting(*arguments, **options):
+        assert lock.wait(60)
+        return recommended(*arguments, **options)
+
+    monkeypatch.setattr(answers, "recommended", waiting)
+    with ThreadPoolExecutor(4) as pool:
+        try:
+            questions = [
+                pool.submit(service.post, "/v1/recommend", json=question | more)
+                for more in ({}, {"target_throughput": 400}, {"pareto": True, "max_count": 50})
+            ]
+            alive = pool.submit(service.get, "/healthz").result(timeout=30)
+        finally:
+            lock.set()
+        assert alive.status_code == 200
+        assert [one.result(60).status_code for one in questions] == [200, 200, 200]

@@ -15,7 +15,7 @@ from advisor.service.settings import Settings
 from advisor.store import default_database_url
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-from tests.sweeps.builders import measurement, resources, trial
+from tests.sweeps.builders import measurement, row, trial
 
 
 @pytest.fixture
@@ -26,8 +26,7 @@ def client():
 
 
 def some(count, **changes):
-    trials = [trial(resources=resources(memory_mib=512.0 + i)) for i in range(count)]
-    return [measurement(trial=one, **changes) for one in trials]
+    return [row(512.0 + number, **changes) for number in range(count)]
 
 
 def sent(client, text, **headers):

@@ -11,13 +11,10 @@ from advisor.service import auth
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.store.keys import ApiKeys
-from advisor.sweeps.formats.serialization import measurement_to_dict
-from tests.sweeps.builders import measurement, resources, trial
+from advisor.sweeps.formats.exporting import to_jsonl
+from tests.sweeps.builders import row
 
-LINES = "".join(
-    json.dumps(measurement_to_dict(measurement(trial=trial(resources=resources(memory_mib=size))))) + "\n"
-    for size in (1024.0, 2048.0, 4096.0)
-)
+LINES = to_jsonl(map(row, (1024.0, 2048.0, 4096.0)))
 
 
 @pytest.fixture

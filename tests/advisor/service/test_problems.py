@@ -90,6 +90,10 @@ def test_a_body_may_not_be_endless(refused):
         {"export": "x"},
         {"live": True},
         {"input_size": 9},
+        {"task": "generation", "model": "/etc/passwd"},
+        {"task": "generation", "config": "/etc/passwd"},
+        {"task": "generation", "traffic": "/etc/passwd"},
+        {"task": "generation", "anchor": ["x.json"]},
     ],
 )
 def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, words):

@@ -1,77 +1,70 @@
 """Answers as files: the bytes that the command prints, named and typed."""
 
-import time
-
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from advisor.answers.reporting.formats import FORMATS
 from advisor.cli.recommend import recommend as command
 from advisor.cli.report import report as report_command
 from advisor.render.exporting import COMPOSE
 from advisor.render.exporting import FORMATS as EXPORTS
-from advisor.service.app import create_app
-from advisor.service.settings import Settings
 
 QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 FLAGS = ["--task=inference", "--model=googlenet", "--target-throughput=500"]
-
-
-@pytest.fixture(scope="module")
-def client():
-    with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
-        while client.get("/readyz").status_code != 200:
-            time.sleep(0.05)
-        yield client
-
-
+SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8, "allow_extrapolation": True}
+SERVING_FLAGS = ["--task=generation", f"--model={SERVING['model']}", "--users=8", "--allow-extrapolation"]
 OF_NETWORKS = [name for name, one in FORMATS.items() if not one.report and name != COMPOSE]
+OF_SERVING = ("json", "csv", "md", "compose", "skypilot", "terraform")
 
 
-@pytest.mark.parametrize("form", OF_NETWORKS)
-def test_each_format_is_what_the_command_prints(client, form):
-    answer = client.get(f"/v1/reports/{form}", params=QUESTION)
-    flag = f"--export={form}" if form in EXPORTS else f"--output={form}"
-    assert answer.text == CliRunner().invoke(command, [*FLAGS, flag]).stdout
+@pytest.mark.parametrize(
+    ("form", "question", "flags", "name"),
+    [
+        *((form, QUESTION, FLAGS, "googlenet-inference") for form in OF_NETWORKS),
+        *((form, SERVING, SERVING_FLAGS, "") for form in OF_SERVING),
+    ],
+)
+def test_each_format_is_what_the_command_prints(service, form, question, flags, name):
+    answer = service.post(f"/v1/reports/{form}", json=question)
+    flag = f"--export={form}" if form in (*EXPORTS, COMPOSE) else f"--output={form}"
+    assert answer.text == CliRunner().invoke(command, [*flags, flag]).stdout
     kind = FORMATS[form]
     assert answer.headers["content-type"] == kind.media_type
     disposition = answer.headers["content-disposition"]
-    assert disposition.startswith('attachment; filename="googlenet-inference')
+    assert disposition.startswith(f'attachment; filename="{name}')
     assert disposition.endswith(f'.{kind.extension}"')
-    assert client.post(f"/v1/reports/{form}", json=QUESTION).text == answer.text
+    assert service.get(f"/v1/reports/{form}", params=question).text == answer.text
 
 
-def test_the_formats_are_listed_and_others_are_not_found(client):
-    listed = client.get("/v1/reports").json()["formats"]
+def test_the_formats_are_listed_and_others_are_not_found(service):
+    listed = service.get("/v1/reports").json()["formats"]
     assert [one["format"] for one in listed] == list(FORMATS)
-    assert client.get("/v1/reports/docx", params=QUESTION).status_code == 404
-
-
-def _reported(*flags):
-    """The bytes of the command's report."""
-    said = [*FLAGS[:2], "--target-throughput=500", "--date=2026-11-22", *flags]
-    done = CliRunner().invoke(report_command, said)
-    assert done.exit_code == 0, done.output
-    return done.stdout_bytes
+    assert service.get("/v1/reports/docx", params=QUESTION).status_code == 404
 
 
 LOOKS = {"language": "zh-CN", "as_of": "2026-11-22"}
 
 
-@pytest.mark.parametrize("form", ["html", "report-md", "report-csv", "report-json"])
-def test_a_report_is_what_the_command_writes(client, form):
-    answer = client.get(f"/v1/reports/{form}", params=QUESTION | LOOKS)
+@pytest.mark.parametrize(
+    ("form", "question", "flags"),
+    [
+        *((form, QUESTION, FLAGS) for form in ("html", "report-md", "report-csv", "report-json")),
+        ("html", SERVING, SERVING_FLAGS),
+    ],
+)
+def test_a_report_is_what_the_command_writes(service, form, question, flags):
+    answer = service.get(f"/v1/reports/{form}", params=question | LOOKS)
     assert answer.is_success, answer.text
     name = form.removeprefix("report-")
-    wanted = _reported(f"--format={name}", "--language=zh-CN").decode()
-    assert answer.text == wanted
-    posted = client.post(f"/v1/reports/{form}", params=LOOKS, json=QUESTION)
+    said = [*flags, "--date=2026-11-22", f"--format={name}", "--language=zh-CN"]
+    done = CliRunner().invoke(report_command, said)
+    assert (answer.text, done.exit_code) == (done.stdout, 0)
+    posted = service.post(f"/v1/reports/{form}", params=LOOKS, json=question)
     assert posted.content == answer.content
 
 
-def test_a_pdf_comes_whole_and_typed(client, pango):
-    answer = client.get("/v1/reports/pdf", params=QUESTION | {"as_of": "2026-11-22"})
+def test_a_pdf_comes_whole_and_typed(service, pango):
+    answer = service.get("/v1/reports/pdf", params=QUESTION | {"as_of": "2026-11-22"})
     assert answer.headers["content-type"] == "application/pdf"
     assert answer.headers["content-disposition"].endswith('"googlenet-inference.pdf"')
     assert answer.content.startswith(b"%PDF-")
@@ -81,24 +74,24 @@ def test_a_pdf_comes_whole_and_typed(client, pango):
 @pytest.mark.parametrize(
     ("looks", "field"), [({"language": "tlh"}, "language"), ({"as_of": "yesterday"}, "as_of")]
 )
-def test_a_report_that_cannot_look_like_this_is_refused(client, looks, field):
-    answer = client.get("/v1/reports/html", params=QUESTION | looks)
+def test_a_report_that_cannot_look_like_this_is_refused(service, looks, field):
+    answer = service.get("/v1/reports/html", params=QUESTION | looks)
     assert answer.status_code == 422
     assert answer.json()["field"] == field
 
 
-def test_other_files_have_no_language(client):
-    answer = client.get("/v1/reports/csv", params=QUESTION | {"language": "en"})
+def test_other_files_have_no_language(service):
+    answer = service.get("/v1/reports/csv", params=QUESTION | {"language": "en"})
     assert answer.status_code == 422
 
 
-def test_nothing_is_exported_where_no_offer_meets_the_target(client):
-    answer = client.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
+def test_nothing_is_exported_where_no_offer_meets_the_target(service):
+    answer = service.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
     assert answer.status_code == 422
     assert answer.json()["type"].endswith("no-offer")
-    assert client.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success
+    assert service.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success
 
 
-def test_a_file_is_named_by_letters_alone(client):
-    answer = client.get("/v1/reports/csv", params={**QUESTION, "model": 'x"\r\n/../y'})
+def test_a_file_is_named_by_letters_alone(service):
+    answer = service.get("/v1/reports/csv", params={**QUESTION, "model": 'x"\r\n/../y'})
     assert answer.status_code == 422

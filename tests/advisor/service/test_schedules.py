@@ -14,12 +14,6 @@ from advisor.service.settings import Settings
 WEEKLY = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
 
 
-@pytest.fixture
-def client():
-    with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
-        yield client
-
-
 GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
 
 
@@ -31,58 +25,58 @@ def timeless(document):
     return {name: value for name, value in document.items() if name != "at"}
 
 
-def test_what_is_added_is_listed_and_shown_as_the_command_does(client):
-    answer = client.post("/v1/schedules", json=WEEKLY)
+def test_what_is_added_is_listed_and_shown_as_the_command_does(service):
+    answer = service.post("/v1/schedules", json=WEEKLY)
     assert (answer.status_code, answer.headers["location"]) == (201, "/v1/schedules/weekly")
     assert answer.json()["schedule"]["command"] == ["sweep", "run", "--preset=small"]
-    assert timeless(client.get("/v1/schedules").json()) == timeless(told("list", "-o", "json"))
-    shown = client.get("/v1/schedules/weekly").json()
+    assert timeless(service.get("/v1/schedules").json()) == timeless(told("list", "-o", "json"))
+    shown = service.get("/v1/schedules/weekly").json()
     assert timeless(shown) == timeless(told("show", "weekly", "-o", "json"))
 
 
-def test_the_same_schedule_is_added_once_and_another_of_its_name_is_a_conflict(client):
-    codes = [client.post("/v1/schedules", json=WEEKLY).status_code for _ in range(2)]
+def test_the_same_schedule_is_added_once_and_another_of_its_name_is_a_conflict(service):
+    codes = [service.post("/v1/schedules", json=WEEKLY).status_code for _ in range(2)]
     assert codes == [201, 200]
-    assert client.post("/v1/schedules", json={**WEEKLY, "cron": "@daily"}).status_code == 409
-    assert len(client.get("/v1/schedules").json()["schedules"]) == 1
+    assert service.post("/v1/schedules", json={**WEEKLY, "cron": "@daily"}).status_code == 409
+    assert len(service.get("/v1/schedules").json()["schedules"]) == 1
 
 
 @pytest.mark.parametrize("word", ["send", "report", "reporting", "report_format", "plan"])
-def test_no_client_names_where_a_report_goes(client, word):
+def test_no_client_names_where_a_report_goes(service, word):
     """Whoever may schedule over HTTP may not have this machine connect or write anywhere."""
     for words in ({word: "https://127.0.0.1/"}, {"fit": {word: ["file:/tmp/x"]}, "sweep": None}):
-        assert client.post("/v1/schedules", json={**WEEKLY, **words}).status_code in (400, 422)
-    assert client.get("/v1/schedules").json()["schedules"] == []
+        assert service.post("/v1/schedules", json={**WEEKLY, **words}).status_code in (400, 422)
+    assert service.get("/v1/schedules").json()["schedules"] == []
 
 
-def test_what_the_command_line_sends_is_shown_without_secrets(client, tmp_path, monkeypatch):
+def test_what_the_command_line_sends_is_shown_without_secrets(service, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yaml").write_text("workloads:\n- {task: inference, model: googlenet}\n")
     hook = "https://hooks.example.com/services/swordfish"
     asked = ("--report", "plan.yaml", "--report-format", "md", "--send", hook, "--", "fit")
     assert CliRunner().invoke(command, ("add", "--cron", "@daily", *asked)).exit_code == 0
     for path in ("/v1/schedules", "/v1/schedules/fit"):
-        text = client.get(path).text
+        text = service.get(path).text
         assert "https://hooks.example.com/.." in text
         assert "swordfish" not in text
 
 
-def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(client):
+def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(service):
     body = {"cron": "@daily", "sweep": {**GRID, "batch_sizes": ["8", 1.5]}}
-    refused = client.post("/v1/schedules", json=body).json()
+    refused = service.post("/v1/schedules", json=body).json()
     assert refused["field"] == "sweep.batch_sizes"
     assert refused["detail"] == "batch_sizes must be a whole number, not '1.5'"
-    assert client.post("/v1/schedules", json={"sweep": GRID}).json()["field"] == "cron"
+    assert service.post("/v1/schedules", json={"sweep": GRID}).json()["field"] == "cron"
 
 
-def test_a_schedule_that_is_removed_is_gone(client):
-    client.post("/v1/schedules", json=WEEKLY)
-    assert client.delete("/v1/schedules/weekly").json()["removed"] == "weekly"
-    assert client.delete("/v1/schedules/weekly").status_code == 404
-    assert client.get("/v1/schedules").json()["schedules"] == []
+def test_a_schedule_that_is_removed_is_gone(service):
+    service.post("/v1/schedules", json=WEEKLY)
+    assert service.delete("/v1/schedules/weekly").json()["removed"] == "weekly"
+    assert service.delete("/v1/schedules/weekly").status_code == 404
+    assert service.get("/v1/schedules").json()["schedules"] == []
 
 
-def test_fits_and_refreshes_are_scheduled_too(client):
+def test_fits_and_refreshes_are_scheduled_too(service):
     for number, (what, words) in enumerate(
         (
             ({"fit": {}}, ["fit"]),
@@ -93,7 +87,7 @@ def test_fits_and_refreshes_are_scheduled_too(client):
             ),
         )
     ):
-        answer = client.post("/v1/schedules", json={"cron": "@daily", "name": f"n{number}", **what})
+        answer = service.post("/v1/schedules", json={"cron": "@daily", "name": f"n{number}", **what})
         assert answer.json()["schedule"]["command"] == words
 
 
@@ -114,11 +108,11 @@ def test_fits_and_refreshes_are_scheduled_too(client):
         ({"command": ["rm", "-rf", "/"]}, "command"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_by_name(client, changes, said):
-    answer = client.post("/v1/schedules", json={**WEEKLY, **changes})
+def test_what_cannot_be_kept_is_refused_by_name(service, changes, said):
+    answer = service.post("/v1/schedules", json={**WEEKLY, **changes})
     assert answer.status_code == 422
     assert said in answer.text
-    assert client.get("/v1/schedules").json()["schedules"] == []
+    assert service.get("/v1/schedules").json()["schedules"] == []
 
 
 def test_a_data_folder_that_cannot_be_made_is_told(tmp_path, monkeypatch):

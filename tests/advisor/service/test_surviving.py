@@ -1,14 +1,22 @@
 """kill -9 of a real server: what was acknowledged stays, and a real sweep goes on."""
 
 import http.client
+import itertools
 import json
+import random
+import threading
 import time
+from collections import Counter
+from contextlib import closing
 
 import pytest
 
+from advisor.store.measurements import open_store
+from advisor.store.schedules import ScheduleBook
+from advisor.sweeps.formats.exporting import to_jsonl
 from benchmarks.served import Served
-from tests.advisor.service.kills import Series, made_photographs
 from tests.processes import gone
+from tests.sweeps.builders import row
 
 SWEEP = {
     "networks": "googlenet",
@@ -68,9 +76,9 @@ def started(server):
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
-    server = Served(
-        "--rate-limit=0", f"--allow-data=photos={made_photographs(tmp_path, 40)}", folder=tmp_path
-    )
+    photos = tmp_path / "photos"
+    server = Served("--rate-limit=0", f"--allow-data=photos={photos}", folder=tmp_path)
+    server.advisor("dataset", "make", "photographs", "--samples=40", f"--out={photos}")
     try:
         server.start()
         job = started(server)
@@ -105,13 +113,90 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.stop()
 
 
+class Clients:
+    """Three that ask without pause, and repeat what was not acknowledged; what was, is kept."""
+
+    def __init__(self, server):
+        self._server, self._over = server, threading.Event()
+        self.trials, self.schedules = [], []
+        work = (self._import, self._schedule, self._ask)
+        self._threads = [threading.Thread(target=self._repeat, args=(one,)) for one in work]
+
+    def __enter__(self):
+        for one in self._threads:
+            one.start()
+        return self
+
+    def __exit__(self, *_):
+        """Each ends after what it has in hand was acknowledged."""
+        self._over.set()
+        for one in self._threads:
+            one.join()
+
+    def _repeat(self, work):
+        for number in itertools.count():
+            if self._over.is_set():
+                return
+            work(number)
+            time.sleep(0.02)
+
+    def _import(self, number):
+        rows = [row(512.0 + 3 * number + part) for part in range(3)]
+        self._acknowledged("/v1/measurements/import", to_jsonl(rows))
+        self.trials += [one.trial.trial_id for one in rows]
+
+    def _schedule(self, number):
+        name = f"job-{number}"
+        self._acknowledged("/v1/schedules", {"cron": "0 3 * * 1", "name": name, "fit": {}})
+        self.schedules.append(name)
+
+    def _ask(self, _number):
+        question = {"task": "inference", "model": "googlenet", "instance": "g4dn.xlarge"}
+        self._acknowledged("/v1/predict", question)
+
+    def _acknowledged(self, path, body):
+        """Ask until it was answered well."""
+        while True:
+            try:
+                if self._server.ask("POST", path, body)[0] < 300:
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+
+
+def kill_and_start(server, dice):
+    """At any moment, one time in five while it starts."""
+    time.sleep(dice.uniform(0.0, 3.0))
+    server.kill()
+    server.begin()
+    if dice.random() < 0.2:
+        time.sleep(dice.uniform(0.0, 1.0))
+        server.kill()
+        server.begin()
+    server.wait_ready()
+
+
 @pytest.mark.kills
 @pytest.mark.machine
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.night)])
 def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
-    server = Served("--rate-limit=0", f"--workers={workers}", folder=tmp_path)
-    outcome = Series(server, seed=1).run(2)
-    assert outcome["faults"] == []
-    assert outcome["acknowledged"]["measurements"] > 0
-    assert outcome["acknowledged"]["schedules"] > 0
+    """In the end it is there, once."""
+    server, dice = Served("--rate-limit=0", f"--workers={workers}", folder=tmp_path), random.Random(1)
+    server.start()
+    try:
+        with Clients(server) as clients:
+            for _ in range(2):
+                kill_and_start(server, dice)
+    finally:
+        server.stop()
+    url = server.database_url
+    with closing(open_store(url)) as store, closing(ScheduleBook(url)) as book:
+        rows = Counter(row.trial.trial_id for row in store.all())
+        names = Counter(one.name for one in book.all())
+    for acknowledged, stored in ((clients.trials, rows), (clients.schedules, names)):
+        assert acknowledged
+        assert set(acknowledged) <= set(stored)
+        assert set(stored.values()) == {1}
+    assert "Traceback" not in server.log

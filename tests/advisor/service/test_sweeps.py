@@ -2,21 +2,17 @@
 
 import json
 from contextlib import closing
-from importlib.resources import files
 
-import jsonschema
 import pytest
 from click.testing import CliRunner
-from starlette.testclient import TestClient
 
 from advisor.cli.sweep import sweep as command
 from advisor.runs.started import sweep_of
-from advisor.service.app import create_app
 from advisor.service.problems import without_folders
-from advisor.service.settings import Settings
 from advisor.store.records import Ending, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.advisor.render.schemas import assert_keeps
 
 GRID = {
     "networks": "googlenet",
@@ -27,16 +23,9 @@ GRID = {
     "accelerator": "emulated:T4",
 }
 FLAGS = [
-    "--networks=googlenet",
-    "--tasks=inference",
-    "--vcpus=0.5,1",
-    "--memory=2GiB",
-    "--disks=gp3",
-    "--accelerator=emulated:T4",
-    "-o",
-    "json",
+    *("--networks=googlenet", "--tasks=inference", "--vcpus=0.5,1", "--memory=2GiB", "--disks=gp3"),
+    *("--accelerator=emulated:T4", "-o", "json"),
 ]
-SCHEMAS = files("advisor.render") / "schemas"
 
 
 class Nobody:
@@ -53,15 +42,9 @@ def book():
 
 
 @pytest.fixture
-def client(monkeypatch):
+def client(service, monkeypatch):
     monkeypatch.setattr("advisor.runs.started.start_executor", lambda number, **_: Nobody())
-    with TestClient(create_app(Settings(rate_limit=0.0)), base_url="http://localhost") as client:
-        yield client
-
-
-def conforms(document, name):
-    schema = json.loads((SCHEMAS / f"{name}.schema.json").read_text())
-    jsonschema.validate(document, schema)
+    return service
 
 
 def told(*arguments):
@@ -103,8 +86,8 @@ def test_a_started_sweep_is_where_its_location_says(client):
     shown = client.get(answer.headers["location"])
     assert shown.json()["id"] == answer.json()["id"]
     assert shown.json()["state"] == "starting"
-    conforms(answer.json(), "sweep-job")
-    conforms(shown.json(), "sweep-job")
+    assert_keeps(answer.json(), "sweep-job")
+    assert_keeps(shown.json(), "sweep-job")
 
 
 def test_a_sweep_that_measures_anew_is_started_as_it_was_asked(client, book):
@@ -136,7 +119,7 @@ def test_a_second_sweep_is_a_conflict_that_names_the_first(client, book):
     assert answer.json()["sweep"] == first
     listed = client.get("/v1/sweeps").json()
     assert listed["running"] == [first]
-    conforms(listed, "sweep-jobs")
+    assert_keeps(listed, "sweep-jobs")
     ended(book, first)
     started(client)
 

@@ -1,6 +1,5 @@
 """The page as HTML, read by the standard library's parser."""
 
-import time
 from html.parser import HTMLParser
 
 import pytest
@@ -45,12 +44,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def client():
-    with TestClient(create_app(Settings()), base_url="http://127.0.0.1") as one:
-        for _ in range(200):
-            if one.get("/readyz").status_code == 200:
-                break
-            time.sleep(0.05)
+def client(context):
+    with TestClient(create_app(Settings(), context), base_url="http://127.0.0.1") as one:
         yield one
 
 

@@ -9,7 +9,7 @@ from advisor.service.page.rendering import static_path
 from advisor.service.page.sweeps import asked_text
 from advisor.store.measurements import open_store
 from advisor.units import format_usd
-from tests.sweeps.builders import measurement, resources, trial
+from tests.sweeps.builders import measurement, row, trial
 
 SPEC = "/predict?task=training&model=resnet50&instance=g5.xlarge"
 OURS = {"Sec-Fetch-Site": "same-origin"}
@@ -173,11 +173,10 @@ def test_a_theme_that_was_chosen_is_rendered(client):
 
 def test_measurements_show_their_spread(page, client):
     """A row a trial: its rate, and a box of single steps; a failed one says why."""
-    trials = [trial(resources=resources(memory_mib=512.0 + at)) for at in range(3)]
     rows = [
-        measurement(trial=trials[0], step_seconds=(0.1, 0.11, 0.12) * 10),
-        measurement(trial=trials[1], step_seconds=(0.2, 0.21, 0.3) * 10),
-        measurement(trial=trials[2], status=Status.FAILED, reason="no disk left", step_seconds=()),
+        row(512.0, step_seconds=(0.1, 0.11, 0.12) * 10),
+        row(513.0, step_seconds=(0.2, 0.21, 0.3) * 10),
+        row(514.0, status=Status.FAILED, reason="no disk left", step_seconds=()),
     ]
     with closing(open_store()) as store:
         store.append_all(rows)
