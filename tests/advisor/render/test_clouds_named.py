@@ -21,7 +21,10 @@ def document(cloud):
     return recommendation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
 
 
-@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+CLOUDS = pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+
+
+@CLOUDS
 def test_reports_and_the_page_name_it(cloud, is_named):
     told = document(cloud)
     clouds = covers_clouds(told)
@@ -35,7 +38,7 @@ def test_reports_and_the_page_name_it(cloud, is_named):
     assert [("aws" in text) for text in texts] == [is_named] * len(texts)
 
 
-@pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+@CLOUDS
 def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
     answer = generation_recommendation()
     told = generation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)

@@ -7,13 +7,10 @@ import pytest
 from advisor.service.routes import service as routes
 
 
-def test_it_is_alive_and_ready(service):
-    assert service.get("/healthz").json()["status"] == "alive"
-    assert service.get("/readyz").json()["status"] == "ready"
-
-
-@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_load_balancers_may_ask_for_the_head_alone(service, path):
+@pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
+def test_it_is_alive_and_ready(service, path, status):
+    """Load balancers may ask for the head alone."""
+    assert service.get(path).json()["status"] == status
     assert service.head(path).status_code == 200
 
 

@@ -89,6 +89,7 @@ def test_a_wrong_key_gets_the_form_again_and_is_written_down(client, key_of):
     answer = log_in(client, {"Authorization": "Bearer <script>"})
     assert answer.status_code == 401
     assert "no key of this service" in answer.text
+    assert 'role="alert"' in answer.text
     assert "<script>" not in answer.text
     (line,) = default_audit_log().read_text().splitlines()
     assert (json.loads(line)["event"], json.loads(line)["route"]) == ("refused", "/login")

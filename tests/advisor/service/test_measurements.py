@@ -1,7 +1,9 @@
 """Measurements over HTTP: the same rows and documents as on the command line."""
 
 import json
+import sqlite3
 import stat
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -139,16 +141,10 @@ def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client)
 
 
 def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
-    import sqlalchemy as sql
-
-    from advisor.store.tables import MEASUREMENTS
-
     sent(client, to_jsonl(some(2)))
-    store = open_store()
-    engine = sql.create_engine(f"sqlite:///{store.name}")
-    with engine.begin() as connection:
-        connection.execute(MEASUREMENTS.update().where(MEASUREMENTS.c.number == 1).values(payload="{"))
-    engine.dispose()
+    with closing(sqlite3.connect(open_store().name)) as connection:
+        connection.execute("UPDATE measurements SET payload = '{' WHERE number = 1")
+        connection.commit()
     listed = client.get("/v1/measurements").json()
     assert (len(listed["measurements"]), len(listed["damaged"])) == (1, 1)
     exported = client.get("/v1/measurements/export").text

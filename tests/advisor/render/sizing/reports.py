@@ -42,6 +42,18 @@ def mixed_report():
     return {**report, "workloads": workloads, "totals": totals(workloads), "reproducibility": stands_on}
 
 
+def leaves(value):
+    """Every value of a document, whatever it is called; nothing at all is none."""
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from leaves(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from leaves(one)
+    elif value is not None:
+        yield value
+
+
 def validator():
     """Of `advisor.report/1`, with the recommendation inside."""
     import jsonschema

@@ -1,33 +1,25 @@
-"""A report as CSV, as pandas reads it: nothing is lost, and no cell is computed."""
+"""A report as CSV, as pandas reads it: nothing is lost, and no cell is computed; and the table of all
+formats, each of which takes the document alone."""
 
+import copy
 import io
+import json
 import math
 
 import pandas as pd
 import pytest
 
 from advisor.csv_cells import harmless
-from advisor.render.formats import report_csv, report_rows
-from tests.advisor.render.sizing.hostile import HOSTILE, with_name
-from tests.advisor.render.sizing.reports import GOLDEN, golden_report
+from advisor.errors import UsageError
+from advisor.render.formats import REPORT_FORMATS, format_of_file, report_csv, report_format, report_rows
+from tests.advisor.render.sizing.hostile import HOSTILE, renamed, with_name
+from tests.advisor.render.sizing.reports import GOLDEN, golden_report, leaves
 from tests.alike import assert_golden_text
 
 
 def reopened(document):
     """The file as pandas reads texts."""
     return pd.read_csv(io.StringIO(report_csv(document)), dtype=str, keep_default_na=False)
-
-
-def leaves(value):
-    """Every value of a document, whatever it is called; nothing at all is none."""
-    if isinstance(value, dict):
-        for one in value.values():
-            yield from leaves(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from leaves(one)
-    elif value is not None:
-        yield value
 
 
 def test_a_report_changes_only_when_we_mean_it():
@@ -66,3 +58,37 @@ def test_nulls_are_empty_and_no_number_is_a_text():
     assert not {"None", "nan", "null"} & set(frame.to_numpy().ravel())
     lower = frame[frame.part == "price_throughput"].lower.map(float)
     assert all(math.isfinite(one) for one in lower)
+
+
+TEXTS = ("md", "csv", "json")
+
+
+def test_the_json_is_the_document():
+    document = golden_report()
+    assert json.loads(REPORT_FORMATS["json"].content(document)) == document
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_the_same_document_gives_the_same_bytes_and_stays_as_it_was(name, language):
+    document = renamed(golden_report(), HOSTILE)
+    before = copy.deepcopy(document)
+    first = REPORT_FORMATS[name].content(document, language)
+    assert REPORT_FORMATS[name].content(json.loads(json.dumps(before)), language) == first
+    assert document == before
+
+
+@pytest.mark.parametrize(("file", "name"), [("a.md", "md"), ("Team.CSV", "csv"), ("x.y.json", "json")])
+def test_a_files_end_names_its_format(file, name):
+    assert format_of_file(file) == name
+
+
+@pytest.mark.parametrize("file", ["report", "report.docx", ".md", "report."])
+def test_an_end_that_names_none_says_which_there_are(file):
+    with pytest.raises(UsageError, match=r"--format.*\.md"):
+        format_of_file(file)
+
+
+def test_a_mistyped_format_gets_the_nearest():
+    with pytest.raises(UsageError, match="did you mean json"):
+        report_format("jsn")

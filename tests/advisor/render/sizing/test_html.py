@@ -15,7 +15,7 @@ from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.hostile import HOSTILE, renamed
-from tests.advisor.render.sizing.reports import golden_report
+from tests.advisor.render.sizing.reports import golden_report, leaves
 
 X = "{http://www.w3.org/1999/xhtml}"
 
@@ -80,16 +80,6 @@ def test_pictures_tell_the_numbers_of_the_document(document):
             assert format_rate(stage["samples_per_second"]) in alts
 
 
-def _leaves(value):
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, list):
-        for one in value:
-            yield from _leaves(one)
-    else:
-        yield value
-
-
 def _as_printed(number):
     """Every way in which the product prints a number."""
     whole = f"{number:,.10g}"
@@ -100,7 +90,7 @@ def _as_printed(number):
 def test_every_cell_with_a_number_has_one_of_the_document(document):
     """Printed as the product prints numbers, and otherwise the JSON's."""
     known = {"not known", "still rises", "1 day", ""}
-    for one in _leaves(document):
+    for one in leaves(document):
         if isinstance(one, int | float):
             known |= _as_printed(one)
     cells = [

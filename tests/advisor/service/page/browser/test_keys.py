@@ -37,11 +37,6 @@ def test_signing_in_leads_to_the_question(visit, guarded):
     expect(page).to_have_url(re.compile("/login"))
 
 
-def test_a_wrong_key_is_told(visit, guarded):
-    page = _signed_in(visit, guarded, "adv_nothing")
-    expect(page.get_by_role("alert")).to_contain_text("not accepted")
-
-
 def test_a_revoked_key_is_told_in_place(visit, guarded):
     """What was entered stays, and the way to another key is there."""
     page = _signed_in(visit, guarded, new_key(guarded, "soon-gone"))
