@@ -51,7 +51,6 @@ def test_a_question_has_an_example_whose_answer_is_the_example(service, describe
     answer = service.post(f"/v1/{path}", json=asked["example"])
     assert answer.status_code == 200
     shown = posted["responses"]["200"]["content"]["application/json"]
-    validator(described, shown["schema"]).validate(shown["example"])
     validator(described, shown["schema"]).validate(answer.json())
     assert shown["example"]["request" if path != "compare" else "requests"]
 

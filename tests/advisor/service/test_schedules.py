@@ -12,8 +12,6 @@ from advisor.service.problems import without_folders
 from advisor.service.settings import Settings
 
 WEEKLY = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "sweep": {"preset": "small"}}
-
-
 GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
 
 
