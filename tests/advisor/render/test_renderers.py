@@ -49,21 +49,18 @@ FRONT = {
     "request": network_question(network="googlenet", task=Task.INFERENCE),
     "pareto": (candidate(), FASTER),
 }
+
+
+def relaxation(constraint, option, before, after, gives):
+    changes = (Change(constraint=constraint, option=option, before=before, after=after),)
+    return Relaxation(changes=changes, gives=gives)
+
+
 NOTHING = {
     "ranked": (),
     "relaxations": (
-        Relaxation(
-            changes=(
-                Change(
-                    constraint="target_throughput", option="--target-throughput", before="9000", after="505"
-                ),
-            ),
-            gives=candidate(),
-        ),
-        Relaxation(
-            changes=(Change(constraint="max_usd_per_hour", option="--max-price", before="1", after="1.1"),),
-            gives=FASTER,
-        ),
+        relaxation("target_throughput", "--target-throughput", "9000", "505", candidate()),
+        relaxation("max_usd_per_hour", "--max-price", "1", "1.1", FASTER),
     ),
 }
 RUN = {
@@ -80,29 +77,27 @@ def text(**changes):
     return recommendation_text(recommendation(**changes), SOURCES)
 
 
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("recommendation.txt", text() + "\n"),
-        ("recommendation.json", json.dumps(document(), indent=2) + "\n"),
-        ("recommendation.csv", recommendation_csv(document())),
-        ("recommendation.md", recommendation_markdown(document())),
-        ("pareto.txt", text(**FRONT) + "\n"),
-        ("pareto.md", recommendation_markdown(document(**FRONT))),
-        ("relax.txt", text(**NOTHING) + "\n"),
-        ("relax.json", json.dumps(document(**NOTHING)["relax"], indent=2) + "\n"),
-        ("run.txt", text(**RUN) + "\n"),
-        ("run.csv", recommendation_csv(document(**RUN))),
-        ("run.md", recommendation_markdown(document(**RUN))),
-        ("close_call.txt", text(close_calls=(close_call(),)) + "\n"),
-        (
-            "close_call.json",
-            json.dumps(document(close_calls=(close_call(),))["close_calls"], indent=2) + "\n",
-        ),
-    ],
-)
-def test_a_format_changes_only_when_we_mean_it(name, content):
-    assert_golden_text(GOLDEN / name, content)
+CALLED = {"close_calls": (close_call(),)}
+TEXTS = {
+    "recommendation.txt": text() + "\n",
+    "recommendation.json": json.dumps(document(), indent=2) + "\n",
+    "recommendation.csv": recommendation_csv(document()),
+    "recommendation.md": recommendation_markdown(document()),
+    "pareto.txt": text(**FRONT) + "\n",
+    "pareto.md": recommendation_markdown(document(**FRONT)),
+    "relax.txt": text(**NOTHING) + "\n",
+    "relax.json": json.dumps(document(**NOTHING)["relax"], indent=2) + "\n",
+    "run.txt": text(**RUN) + "\n",
+    "run.csv": recommendation_csv(document(**RUN)),
+    "run.md": recommendation_markdown(document(**RUN)),
+    "close_call.txt": text(**CALLED) + "\n",
+    "close_call.json": json.dumps(document(**CALLED)["close_calls"], indent=2) + "\n",
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_format_changes_only_when_we_mean_it(name):
+    assert_golden_text(GOLDEN / name, TEXTS[name])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +108,7 @@ def test_a_format_changes_only_when_we_mean_it(name, content):
         {"ranked": (), "nearest": None, "rejected": ()},
         RUN,
         {"ranked": (candidate(run=replace(RUN_TIME, hours=UNSURE)),)},
-        {"close_calls": (close_call(),)},
+        CALLED,
         {"close_calls": (close_call(instead=None, saves_usd_per_hour=None),)},
     ],
 )
@@ -160,11 +155,11 @@ def test_no_sentence_is_cut_where_all_have_no_room():
 
 
 def test_the_command_of_a_close_call_can_be_pasted():
-    lines = text(close_calls=(close_call(),)).splitlines()
+    lines = text(**CALLED).splitlines()
     start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
     end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
     pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
-    told = document(close_calls=(close_call(),))["close_calls"][0]["trial"]["command"]
+    told = document(**CALLED)["close_calls"][0]["trial"]["command"]
     assert pasted == shlex.split(told)
     assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in told
 

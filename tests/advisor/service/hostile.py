@@ -30,17 +30,17 @@ from benchmarks.served import Served
 from tests.sweeps.builders import measurement
 
 JSON = "application/json"
-_DATA = json.loads((Path(__file__).parents[2] / "data" / "hostile.json").read_text())
+DATA = json.loads((Path(__file__).parents[2] / "data" / "hostile.json").read_text())
 # What a valid body may say, by the name of its field; others are made from their schema.
-WORDS: Mapping[str, Any] = _DATA["words"]
-TEXTS: Sequence[str] = (*_DATA["texts"], "a" * 100_000, "é" * 5000, "9" * 400, *_DATA["paths"])
+WORDS: Mapping[str, Any] = DATA["words"]
+TEXTS: Sequence[str] = (*DATA["texts"], "a" * 100_000, "é" * 5000, "9" * 400, *DATA["paths"])
 NUMBERS = (0, -1, -0.0, 1e308, -1e308, 5e-324, 2**31, 2**63, 2**64, 10**400, 0.1 + 0.2, 1e-12)
 OTHERS = (None, True, False, [], {}, [[]], [None] * 1000, {"a": {"b": {}}}, [1, "a", None])
 # Python's json reads these, JSON does not know them.
-NO_JSON: Sequence[str] = (*_DATA["no_json"], "-" + "9" * 5000)
-KINDS: Sequence[str] = (*_DATA["kinds"], "a" * 500)
+NO_JSON: Sequence[str] = (*DATA["no_json"], "-" + "9" * 5000)
+KINDS: Sequence[str] = (*DATA["kinds"], "a" * 500)
 # What a person would give an option that is no choice, flag or number of its own.
-PLAUSIBLE: Mapping[str, Sequence[Any]] = _DATA["plausible"]
+PLAUSIBLE: Mapping[str, Sequence[Any]] = DATA["plausible"]
 QUESTIONS: Mapping[str, ByTask[Any]] = {
     "/v1/recommend": commands.RECOMMEND,
     "/v1/predict": commands.PREDICT,

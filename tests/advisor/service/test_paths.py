@@ -15,33 +15,10 @@ from urllib.parse import quote
 import pytest
 
 from benchmarks.served import Served
-from tests.advisor.service.hostile import NO_TORCH, Asker, Hostile, changed, operations_of
+from tests.advisor.service.hostile import DATA, NO_TORCH, Asker, Hostile, changed, operations_of
 
 MARK = "qzwtmark"
-FORMS = (
-    f"/tmp/{MARK}/x",
-    f"../../../{MARK}",
-    f"~/{MARK}",
-    f"\\\\192.0.2.1\\{MARK}\\x",
-    f"//192.0.2.1/{MARK}",
-    f"file:///tmp/{MARK}",
-    f"http://127.0.0.1:9/{MARK}",
-    f"C:\\{MARK}",
-    f"{MARK}.py:build",
-    f"/tmp/{MARK}.py:build",
-    f"{MARK}.net:build",
-    f"os:{MARK}",
-    f"$(touch /tmp/{MARK})",
-    f"; touch /tmp/{MARK}",
-    f"--out=/tmp/{MARK}",
-    f"@/tmp/{MARK}",
-    f"sqlite:////tmp/{MARK}",
-    f"{MARK}\x00.json",
-    f"%2e%2e%2f{MARK}",
-    f"emulated:{MARK}",
-    f"s3://{MARK}/x",
-    f"{MARK}",
-)
+FORMS = [form.replace("MARK", MARK) for form in DATA["marked"]]
 HOOK = """
 import os, sys
 _WATCHED = ("open", "os.", "subprocess.", "socket.", "import", "exec", "compile", "shutil.",

@@ -11,6 +11,7 @@ from advisor.service.problems import Problem
 
 QUESTION = {"task": "inference", "model": "googlenet"}
 ASK = "/v1/recommend"
+LLAMA = "meta-llama/Llama-3.1-8B"
 
 
 @pytest.mark.parametrize(
@@ -91,9 +92,9 @@ def test_a_body_may_not_be_endless(refused):
         {"live": True},
         {"input_size": 9},
         {"task": "generation", "model": "/etc/passwd"},
-        {"task": "generation", "config": "/etc/passwd"},
-        {"task": "generation", "traffic": "/etc/passwd"},
-        {"task": "generation", "anchor": ["x.json"]},
+        {"task": "generation", "model": LLAMA, "config": "/etc/passwd"},
+        {"task": "generation", "model": LLAMA, "traffic": "/etc/passwd"},
+        {"task": "generation", "model": LLAMA, "anchor": ["x.json"]},
     ],
 )
 def test_no_file_of_the_server_is_opened_for_a_client(refused, monkeypatch, words):

@@ -48,13 +48,6 @@ def test_of_several_names_the_last_one_is_found(visit):
     expect(page.locator(".beside")).to_contain_text("g6.4xlarge")
 
 
-def test_a_language_model_is_found_by_words_of_its_name(visit):
-    page = visit("/language")
-    page.get_by_role("combobox", name="Network").fill("mistral 7b instruct")
-    page.get_by_role("listbox").get_by_role("option").first.click()
-    expect(page.locator(".eyebrow")).to_contain_text("Mistral-7B-Instruct")
-
-
 def test_without_a_script_the_browser_offers_names(visit):
     page = visit("/language", java_script_enabled=False)
     assert page.locator("#model").get_attribute("list") == "models"
