@@ -1,11 +1,15 @@
 """The PDF: full pages, bookmarks, fonts inside; or one line that says why there is none."""
 
+import io
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pypdf
+import pypdfium2
 import pytest
+from PIL import ImageFile
 
 from advisor.errors import UsageError
 from advisor.render import pdf as pdf_module
@@ -34,10 +38,6 @@ def _titles(outline):
 @pytest.mark.smoke
 @pytest.mark.usefixtures("pango")
 def test_bookmarks_lead_to_every_workload(made):
-    import io
-
-    import pypdf
-
     reader = pypdf.PdfReader(io.BytesIO(made))
     names = {one["name"] for one in _short(golden_report())["workloads"]}
     assert names <= set(_titles(reader.outline))
@@ -49,10 +49,6 @@ def test_bookmarks_lead_to_every_workload(made):
 @pytest.mark.usefixtures("pango")
 def test_fonts_are_inside(made):
     """Whoever gets it need not have them."""
-    import io
-
-    import pypdf
-
     for page in pypdf.PdfReader(io.BytesIO(made)).pages:
         for font in page["/Resources"].get("/Font", {}).values():
             inner = font.get_object().get("/DescendantFonts", [font])[0].get_object()
@@ -63,8 +59,6 @@ def test_fonts_are_inside(made):
 @pytest.mark.usefixtures("pango")
 def test_every_page_has_something_on_it(made):
     """Drawn as a reader's program would, in grey: some ink, and never a page full of it."""
-    import pypdfium2
-
     with pypdfium2.PdfDocument(made) as document:
         assert len(document) > 4
         for page in document:
@@ -110,8 +104,6 @@ def _in_a_world_without(fonts, tmp_path, text):
 
 @pytest.mark.usefixtures("pango")
 def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
-    from PIL import ImageFile
-
     assert pdf_module._weasyprint()
     assert not ImageFile.LOAD_TRUNCATED_IMAGES
 
