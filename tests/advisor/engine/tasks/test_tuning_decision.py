@@ -69,7 +69,6 @@ def test_without_a_target_the_cheapest_run_is_first() -> None:
 def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said: tuple[str, ...]) -> None:
     """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
     found = answer(**changed)
-    assert found.chosen is not None
     outside = [str(one) for one in found.chosen.extrapolation]
     assert len(outside) == len(said)
     assert all(word in one for word, one in zip(said, outside, strict=True))
@@ -101,16 +100,9 @@ def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
     """The parts are there one by one, and the card is larger than they are together."""
     for one in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
         memory, gpu = one.memory, one.spec.offer.instance.gpu_memory_mib
-        parts = (
-            memory.weights_gib,
-            memory.gradients_gib,
-            memory.optimizer_gib,
-            memory.activations_gib,
-            memory.overhead_gib,
-        )
+        names = ("weights", "gradients", "optimizer", "activations", "overhead")
         assert memory.free_gib > 0
-        assert gpu is not None
-        assert sum(parts) < gpu / 1024
+        assert sum(getattr(memory, f"{name}_gib") for name in names) < gpu / 1024
 
 
 def test_a_card_too_small_is_turned_down_with_what_it_lacks() -> None:
@@ -127,11 +119,8 @@ def test_a_card_too_small_is_turned_down_with_what_it_lacks() -> None:
 def test_no_more_gpus_are_used_than_are_allowed() -> None:
     """An instance with four cards, of which one may be used, is paid for whole."""
     found = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
-    assert found.ranked
     assert all(one.gpus_used == 1 for one in found.ranked)
-    chosen = found.chosen
-    assert chosen is not None
-    assert chosen.spec.offer.instance.gpu_count == 1
+    assert found.chosen.spec.offer.instance.gpu_count == 1
 
 
 def test_nothing_that_answers_says_what_to_relax() -> None:
@@ -176,9 +165,3 @@ def test_memory_is_told_before_anything_is_rented() -> None:
     assert told["T4"].use is None
     assert "bf16" in str(told["T4"].why_not)
     assert told["H100-SXM5-80GB"].gpus > 1
-
-
-def test_one_question_is_answered_over_all_clouds() -> None:
-    """Regions, prices and links of all of them, in one answer."""
-    found = answer(cloud="any", region=None, max_results=200)
-    assert {one.spec.offer.instance.cloud for one in found.ranked} > {"aws"}

@@ -24,7 +24,7 @@ from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions.language import ServingQuestion
-from tests.advisor.engine.language.physical import Physical
+from tests.advisor.engine.tasks.physical import Physical
 from tests.builders import serving_question
 
 TODAY = date(2026, 11, 23)
@@ -69,17 +69,18 @@ def prices_of(
     if usd > (request.max_usd_per_hour or math.inf):
         return
     held = min(option.memory.largest_concurrency, GRID[-1])
+    closed = prepared.predictor.closed_loop
     loads = sorted(load for load in {*GRID, held} if load <= held)
     if request.users is not None:
         share = math.ceil(request.users / replicas)
-        if share <= held and keeps(request, closed(request, prepared, option, share)):
+        if share <= held and keeps(request, served(request, closed, option, share)):
             yield usd
         return
-    every = [closed(request, prepared, option, load) for load in loads]
+    every = [served(request, closed, option, load) for load in loads]
     if request.target_requests_per_second is not None:
         arrive = request.target_requests_per_second / replicas
         most = max(one.output for one in every) / request.output_tokens
-        if arrive <= most and keeps(request, arriving(request, prepared, option, arrive)):
+        if arrive <= most and keeps(request, served(request, prepared.predictor.under_load, option, arrive)):
             yield usd
         return
     yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
@@ -108,26 +109,11 @@ def keeps(request: ServingQuestion, one: Served) -> bool:
     )
 
 
-def closed(
-    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, load: float
-) -> Served:
-    """A replica with so many requests in flight."""
+def served(request: ServingQuestion, predicted: Any, option: ServingOption, load: float) -> Served:
+    """The bounds that count, of a replica with so many requests in flight (`closed_loop`), or at
+    which so many arrive a second (`under_load`)."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-    found = prepared.predictor.closed_loop([option.deployment], traffic, np.array([load]), 0.9)
-    return served(found)
-
-
-def arriving(
-    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, rate: float
-) -> Served:
-    """A replica at which requests arrive by themselves."""
-    traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-    found = prepared.predictor.under_load([option.deployment], traffic, np.array([rate]), 0.9)
-    return served(found)
-
-
-def served(found: Any) -> Served:
-    """The bounds that count."""
+    found = predicted([option.deployment], traffic, np.array([load]), 0.9)
     return Served(
         float(found.output_tokens_per_second.lower[0]),
         float(found.output_tokens_per_second.median[0]),
@@ -184,9 +170,11 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, requ
 
 
 @given(request=requests())
-def test_every_ranked_spec_keeps_the_limits(request: ServingQuestion) -> None:
-    """Target and limits hold by the bounds that the answer shows, and ranks do not fall."""
-    answer = recommend(ServingTask(preparations(request.model)), request, today=TODAY)
+def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: ServingQuestion) -> None:
+    """Target and limits hold by the bounds that the answer shows, and ranks do not fall. No type is
+    lost, and none both answers and is turned down."""
+    prepared = preparations(request.model)
+    answer = recommend(ServingTask(prepared), replace(request, max_results=1000), today=TODAY)
     for one in answer.ranked:
         rates = one.rates
         assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
@@ -205,13 +193,6 @@ def test_every_ranked_spec_keeps_the_limits(request: ServingQuestion) -> None:
     usd = [one.spec.total_usd_per_hour for one in answer.ranked]
     if request.targets:
         assert usd == sorted(usd)
-
-
-@given(request=requests())
-def test_every_type_is_ranked_or_has_a_reason(request: ServingQuestion) -> None:
-    """No type is lost, and none both answers and is turned down."""
-    prepared = preparations(request.model)
-    answer = recommend(ServingTask(prepared), replace(request, max_results=1000), today=TODAY)
     ranked = {one.spec.offer.instance.name for one in answer.ranked}
     rejected = {one.instance_type for one in answer.rejected}
     assert not ranked & rejected
