@@ -1,24 +1,18 @@
 """A close call is told where one trial pays, and never changes what is recommended."""
 
-from datetime import date
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, Task
-from advisor.engine import Preparations, recommend
 from advisor.engine.borderline import BILLING_MINIMUM_MINUTES, trial_cost_usd, worth_of_trials
 from advisor.engine.probability import chance_of_reaching
 from tests.builders import network_question, prediction
 
-from .plain_model import PlainModel
+from .asking import answered, question
 
-TODAY = date(2026, 7, 21)
-CATALOG = load_catalog()
 questions = st.builds(
     network_question,
     network=st.just("googlenet"),
@@ -78,7 +72,7 @@ def test_a_rate_known_exactly_is_a_step():
 
 @given(questions)
 def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
-    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    answer = answered(request)
     for one in answer.close_calls:
         assert 0.0 <= one.probability <= 1.0
         assert one.trial_usd < one.worth_usd
@@ -97,18 +91,15 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
 
 @given(questions, st.floats(min_value=0.01, max_value=10_000))
 def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
-    one = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
-    two = recommend(replace(request, horizon_hours=other), Preparations(CATALOG, PlainModel()), today=TODAY)
+    one = answered(request)
+    two = answered(replace(request, horizon_hours=other))
     assert one.ranked == two.ranked
     assert one.nearest == two.nearest
     assert one.rejected == two.rejected
 
 
 def ask(**changes):
-    request = network_question(
-        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
-    )
-    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    return answered(question(accelerated_only=True, **changes))
 
 
 def test_a_cheaper_spec_whose_upper_bound_reaches_the_target_is_worth_a_trial():

@@ -1,25 +1,21 @@
 """The cheapest spec whose lower bound meets the target, and nothing else, is recommended."""
 
-from datetime import date, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import Rejection, check, load_catalog, resources_of
+from advisor.catalog import Rejection, check, resources_of
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Task
-from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.engine.no_offer import no_offer
 from advisor.errors import NoIntervalError, NoOfferError, UsageError
 from tests.builders import network_question
 
+from .asking import CATALOG, SMALL, answered, question
 from .plain_model import PlainModel
-
-TODAY = date(2026, 7, 21)
-CATALOG = load_catalog()
-SMALL = replace(IMAGENET, name="small", samples=50_000)
 
 requests = st.builds(
     network_question,
@@ -37,10 +33,7 @@ requests = st.builds(
 
 
 def ask(**changes):
-    request = network_question(
-        **{"network": "googlenet", "task": Task.INFERENCE, "accelerated_only": True, **changes}
-    )
-    return recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    return answered(question(**{"accelerated_only": True, **changes}))
 
 
 def by_brute_force(request):
@@ -69,7 +62,7 @@ def by_brute_force(request):
 
 @given(requests)
 def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
-    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    answer = answered(request)
     limit = request.max_usd_per_hour or float("inf")
     target = request.target_throughput or 0
     good = [(p, one) for p, one in by_brute_force(request) if one.lower >= target and p <= limit]
@@ -84,21 +77,9 @@ def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
         assert spec.total_usd_per_hour / answer.chosen.prediction.median <= cheapest / 0.95 + 1e-12
 
 
-@given(requests, st.floats(min_value=1.01, max_value=4))
-def test_a_higher_target_is_never_cheaper(request, factor):
-    low = replace(request, target_throughput=request.target_throughput or 100.0)
-    high = replace(low, target_throughput=low.target_throughput * factor)
-    first, second = (
-        recommend(one, Preparations(CATALOG, PlainModel()), today=TODAY).chosen for one in (low, high)
-    )
-    if second is not None:
-        assert first is not None
-        assert second.spec.total_usd_per_hour >= first.spec.total_usd_per_hour
-
-
 @given(requests)
 def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
-    answer = recommend(replace(request, max_results=500), Preparations(CATALOG, PlainModel()), today=TODAY)
+    answer = answered(replace(request, max_results=500))
     ranked = [one.spec.offer.instance.name for one in answer.ranked]
     rejected = [one.instance_type for one in answer.rejected]
     considered = {one.instance.name for one in CATALOG.offers(query_of(request))}
@@ -140,24 +121,17 @@ def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():
-    request = network_question(
-        network="googlenet", task=Task.INFERENCE, target_throughput=100, accelerated_only=True
-    )
-    guessing = PlainModel(calibrated=False)
+    guessing, asked = PlainModel(calibrated=False), {"target_throughput": 100, "accelerated_only": True}
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
-        recommend(request, Preparations(CATALOG, guessing), today=TODAY)
-    allowed = replace(request, allow_extrapolation=True)
-    assert recommend(allowed, Preparations(CATALOG, guessing), today=TODAY).chosen is not None
+        answered(question(**asked), guessing)
+    assert answered(question(**asked, allow_extrapolation=True), guessing).chosen is not None
 
 
 def test_an_old_price_is_told():
     answer = ask(target_throughput=100)
     price = answer.chosen.spec.offer.price
     later = price.as_of + timedelta(days=price.max_age_days + 1)
-    request = answer.request
-    warned = [
-        str(one) for one in recommend(request, Preparations(CATALOG, PlainModel()), today=later).warnings
-    ]
+    warned = map(str, answered(answer.request, today=later).warnings)
     age = f"{price.max_age_days + 1} days old"
     assert any(f"instance price is {age}" in warning for warning in warned)
 

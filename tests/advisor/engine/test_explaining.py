@@ -34,6 +34,11 @@ disks = st.builds(
 )
 
 
+def on_gp3(name):
+    instance = CATALOG.instance(name)
+    return instance, CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+
+
 def explained(instance, disk, workload):
     has = resources_of(CATALOG, instance, disk)
     (prediction,) = MODEL.predict([(workload, has)])
@@ -77,9 +82,7 @@ def test_the_next_stage_leaves_headroom_and_every_fact_is_told(place, workload):
 
 
 def test_the_next_batch_is_told_only_where_it_fits():
-    instance = CATALOG.instance("g4dn.xlarge")
-    disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
-    has = resources_of(CATALOG, instance, disk)
+    has = resources_of(CATALOG, *on_gp3("g4dn.xlarge"))
     offered = {}
     for batch in (8, 256):
         workload = Workload(network="vgg16", task=Task.TRAINING, batch_size=batch)
@@ -96,9 +99,7 @@ def test_the_next_batch_is_told_only_where_it_fits():
 
 
 def test_a_disk_without_limits_has_nothing_to_add():
-    instance = CATALOG.instance("c7i.large")
-    disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
-    has = replace(resources_of(CATALOG, instance, disk), disk=DiskRate(type="memory"))
+    has = replace(resources_of(CATALOG, *on_gp3("c7i.large")), disk=DiskRate(type="memory"))
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
     assert [one.resource for one in changes(MODEL, workload, has)] == ["vcpus", "memory"]
 
@@ -107,9 +108,7 @@ def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
     steps = {}
     for name in ("c7i.large", "c9g.large"):
-        instance = CATALOG.instance(name)
-        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
-        has = resources_of(CATALOG, instance, disk)
+        has = resources_of(CATALOG, *on_gp3(name))
         more = next(changes(MODEL, workload, has))
         steps[name] = (more.step, more.resources.physical_cores - has.physical_cores)
     assert steps == {"c7i.large": ("1 vCPU, half a core", 0.5), "c9g.large": ("1 vCPU, a core", 1)}
@@ -118,9 +117,10 @@ def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
 def test_what_binds_is_what_more_of_helps():
     """An instance short of vCPUs gains by a vCPU; one that waits for its disk by IOPS."""
     workload = Workload(network="alexnet", task=Task.INFERENCE, batch_size=64)
-    small, large = CATALOG.instance("g4dn.xlarge"), CATALOG.instance("g6.16xlarge")
-    for instance, stage, resource in ((small, Stage.HOST, "vcpus"), (large, Stage.STORAGE, "disk_iops")):
-        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
-        found, _, _ = explained(instance, disk, workload)
+    for name, stage, resource in (
+        ("g4dn.xlarge", Stage.HOST, "vcpus"),
+        ("g6.16xlarge", Stage.STORAGE, "disk_iops"),
+    ):
+        found, _, _ = explained(*on_gp3(name), workload)
         best = max(found.gains, key=lambda gain: gain.samples_per_second)
         assert (found.bottleneck, best.resource) == (stage, resource)

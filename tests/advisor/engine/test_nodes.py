@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog, resources_of
+from advisor.catalog import resources_of
 from advisor.domain import CacheState, DatasetProfile, Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
@@ -16,7 +16,9 @@ from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
 from tests.builders import network_question
 
-CATALOG, MODEL = load_catalog(), load_model()
+from .asking import CATALOG
+
+MODEL = load_model()
 PREPARED = Preparations(CATALOG, MODEL)
 TODAY = date(2026, 8, 3)
 SMALL = DatasetProfile(
@@ -41,6 +43,12 @@ requests = st.builds(
     max_usd_per_hour=st.one_of(st.none(), st.floats(1, 100)),
     max_nodes=st.integers(1, 6),
 )
+
+
+def training(**changes):
+    """Of resnet50 in mixed precision."""
+    usual = {"network": "resnet50", "task": Task.TRAINING, "precision": Precision.AMP}
+    return network_question(**{**usual, **changes})
 
 
 def ask(request):
@@ -93,15 +101,7 @@ def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyon
 
 
 def test_more_nodes_to_choose_from_are_never_dearer():
-    request = network_question(
-        network="resnet50",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        target_throughput=2500,
-        region="us-east-1",
-        gpus=("T4", "A10G"),
-        max_nodes=1,
-    )
+    request = training(target_throughput=2500, gpus=("T4", "A10G"), max_nodes=1)
     found = [ask(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
     prices = [one.spec.total_usd_per_hour for one in found if one is not None]
     assert len(prices) >= 3
@@ -109,15 +109,7 @@ def test_more_nodes_to_choose_from_are_never_dearer():
 
 
 def test_no_more_nodes_are_taken_than_the_quota_lets_start():
-    request = network_question(
-        network="resnet50",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        target_throughput=2500,
-        region="us-east-1",
-        gpus=("A10G",),
-        max_nodes=8,
-    )
+    request = training(target_throughput=2500, gpus=("A10G",), max_nodes=8)
     most = 100.0
     free, held = ask(request), ask(replace(request, vcpu_quota=(("L-DB2E81BA", most),)))
     needed = [one.spec.count * one.spec.offer.instance.vcpus for one in free.ranked]
@@ -126,16 +118,7 @@ def test_no_more_nodes_are_taken_than_the_quota_lets_start():
 
 
 def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
-    request = network_question(
-        network="resnet50",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        epochs=10,
-        region="us-east-1",
-        gpus=("A10G",),
-        max_nodes=4,
-        pareto=True,
-    )
+    request = training(epochs=10, gpus=("A10G",), max_nodes=4, pareto=True)
     front = ask(request).pareto
     assert {one.spec.count for one in front} > {1}
     for one in front:
@@ -145,29 +128,14 @@ def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
 
 def test_as_many_nodes_as_are_asked_for_are_tried():
     """A user who owns nine is not left with eight."""
-    request = network_question(
-        network="resnet50",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        target_throughput=2500,
-        region="us-east-1",
-        gpus=("A10G",),
-        max_nodes=9,
-        max_usd_per_hour=15.0,
-    )
+    request = training(target_throughput=2500, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
     assert ask(replace(request, max_nodes=8)).chosen is None
     assert ask(request).chosen.spec.count == 9
 
 
 @pytest.mark.slow
 def test_a_training_that_is_too_much_for_one_node_is_offered_several():
-    request = network_question(
-        network="resnet50",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        target_throughput=60_000,
-        region="us-east-1",
-    )
+    request = training(target_throughput=60_000)
     found = relaxations(NetworkTask(Preparations(CATALOG, MODEL)), ask(request))
     (several,) = [one for one in found if one.changes[0].constraint == "max_nodes"]
     assert several.gives.spec.count == int(several.changes[0].after)
@@ -176,15 +144,7 @@ def test_a_training_that_is_too_much_for_one_node_is_offered_several():
 
 @pytest.mark.parametrize(("gpu", "takes"), [("A100", True), ("A10G", False)])
 def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
-    request = network_question(
-        network="vgg16",
-        task=Task.TRAINING,
-        precision=Precision.AMP,
-        target_throughput=9_000,
-        region="us-east-1",
-        gpus=(gpu,),
-        max_nodes=16,
-    )
+    request = training(network="vgg16", target_throughput=9_000, gpus=(gpu,), max_nodes=16)
     answer = ask(request)
     assert answer.chosen.spec.count > 1
     assert any("EFA" in str(one) for one in answer.assumptions) is takes

@@ -12,6 +12,7 @@ from advisor.models.performance import load_model
 from tests.popular import POPULAR
 
 from .oracle.brute_force import BruteForce
+from .oracle.hardware import left_of_quota
 from .oracle.model import OracleModel
 from .oracle.requests import questions, real_questions
 from .oracle.truths import is_true
@@ -55,16 +56,55 @@ def cost_of(request, answer):
     return cost(request, chosen) if chosen else math.inf
 
 
+def keeps(truth, request, one):
+    """Whether a candidate is what was asked for, and within each limit at its surer bound."""
+    instance, prediction, run = one.spec.offer.instance, one.prediction, one.run
+    amounts = [
+        (one.spec.count, request.max_count),
+        (request.target_throughput, prediction.lower),
+        (one.spec.total_usd_per_hour, request.max_usd_per_hour),
+        (one.latency and 1000 * one.latency.p99_seconds, request.max_latency_ms),
+        (run and run.hours.upper, request.max_hours),
+        (run and one.usd_per_run.upper, request.max_run_usd),
+        (one.spec.count * instance.vcpus, left_of_quota(request, instance)),
+    ]
+    return (
+        (instance.cloud, instance.name) in truth.types
+        and one.spec.offer.region in truth.places(instance.cloud, instance.name)
+        and (not request.disk_types or one.spec.disk.rate.type in request.disk_types)
+        and (prediction.calibrated or request.allow_extrapolation)
+        and all(None in (least, most) or least <= most * EXACT for least, most in amounts)
+    )
+
+
 def check(place, request, seed, model=MODEL):
     """Ask, work it out the long way, and give what the answer costs (infinite: none)."""
     answer, truth = asked(place, request, model), BruteForce(place, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
     assert costs <= least * slack(request), point
-    clouds = {name: cloud for cloud, name in truth.types}
-    for one in answer.rejected if answer else ():
-        assert is_true(truth, clouds[one.instance_type], one.instance_type, one.reason), one
+    if answer:
+        assert all(keeps(truth, request, one) for one in answer.ranked)
+        reasons_are_true(truth, answer)
     return costs
+
+
+def reasons_are_true(truth, answer):
+    """Of every type that is turned down, and none of those is ranked."""
+    clouds = {name: cloud for cloud, name in truth.types}
+    ranked = {one.spec.offer.instance.name for one in answer.ranked}
+    for one in answer.rejected:
+        assert is_true(truth, clouds[one.instance_type], one.instance_type, one.reason), one
+        assert one.instance_type not in ranked
+
+
+@settings(suppress_health_check=list(HealthCheck))
+@given(questions(count=2))
+def test_a_few_questions_are_answered_so_on_every_change(drawn):
+    """Two pairs in each world, in the quick lane."""
+    place, pairs, seed = drawn
+    for request, _, tighter in pairs:
+        assert check(place, request, seed) <= check(place, tighter, seed) * slack(request)
 
 
 @pytest.mark.slow

@@ -1,26 +1,19 @@
 """The front of price and rate holds every spec that nothing beats in both, and no other."""
 
-from datetime import date
-
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
-from advisor.domain import Task
-from advisor.engine import Preparations, answers, recommend
+from advisor.engine import answers
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
-from advisor.engine.tasks.network import NetworkTask
 from advisor.render.views.network import thinned
-from tests.builders import candidate, network_question, prediction
+from tests.builders import candidate, prediction
 
-from .plain_model import PlainModel
+from .asking import answered, question, task
 from .test_decision import by_brute_force
 from .test_decision import requests as questions
 
-TODAY = date(2026, 7, 21)
-CATALOG = load_catalog()
 points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
 
 
@@ -52,7 +45,7 @@ def test_the_front_is_what_nothing_beats(found):
 
 @given(questions)
 def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
-    answer = recommend(replace(request, pareto=True), Preparations(CATALOG, PlainModel()), today=TODAY)
+    answer = answered(replace(request, pareto=True))
     assert all(answers(request, one) for one in answer.pareto)
     limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
     by_hand = [
@@ -70,14 +63,14 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
 
 
 def test_the_cheapest_that_answers_begins_the_front():
-    request = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=900.0)
-    assert recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY).pareto == ()
+    request = question(target_throughput=900.0)
+    assert answered(request).pareto == ()
     request = replace(request, pareto=True)
-    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
+    answer = answered(request)
     first = answer.pareto[0].spec.total_usd_per_hour
     assert first == answer.chosen.spec.total_usd_per_hour
     fewer = replace(request, max_results=1)
-    every, _ = NetworkTask(Preparations(CATALOG, PlainModel())).every_answer(fewer)
+    every, _ = task().every_answer(fewer)
     assert every.lower.max() == answer.pareto[-1].prediction.lower
 
 

@@ -1,7 +1,7 @@
 """What is cheapest by a price that is not listed is held against the listed ones; `--strict` takes
 none that is old."""
 
-from datetime import date
+from datetime import date, timedelta
 from functools import partial
 
 import pytest
@@ -49,96 +49,64 @@ def hourly(one):
     return one.spec.total_usd_per_hour
 
 
+def guess(usd, high):
+    return priced("guess", usd, ESTIMATED, high=high)
+
+
+def seen(usd, high, name="seen"):
+    return priced(name, usd, OBSERVED, high=high)
+
+
+def old(name, usd, high):
+    """Listed a day before the list counts as old."""
+    one = priced(name, usd, high=high)
+    price = replace(one.spec.offer.price, max_age_days=0)
+    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+
+
+A, TOMORROW = priced("a", 1.0), PRICED + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("some", "chosen", "listed", "cheaper"),
+    [
+        ([guess(0.4, 2.0), A], "guess", "a", None),
+        ([guess(0.6, 2.0), A], "a", "a", "guess"),
+        ([guess(0.5, 3.0), seen(0.6, 1.2), A], "seen", "a", "guess"),
+        ([seen(0.5, 4.0, "wide"), seen(0.6, 1.2, "narrow"), A], "narrow", "a", "wide"),
+        ([seen(0.5, 4.0), old("old", 0.6, 1.3), A], "old", "a", "seen"),
+        # However many old lists are cheaper, a recent one stands beside them.
+        ([old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), A], "narrow", "a", "wide"),
+        ([seen(0.4, 5.0), old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), A], "narrow", "a", "seen"),
+        ([guess(0.5, 3.0)], "guess", None, None),
+    ],
+)
+def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(some, chosen, listed, cheaper):
+    """Estimates, prices that were seen and old lists count at their upper end, however few are shown."""
+    for most in (1, 2, 10):
+        request = replace(REQUEST, max_results=most)
+        answer = decide(some, request, TOMORROW)
+        call = answer.price_call
+        named = [one and one.spec.name for one in (answer.chosen, call.listed, call.cheaper)]
+        assert named == [chosen, listed, cheaper]
+        assert len(answer.ranked) <= most
+        assert answer.request == request
+
+
 def test_listed_prices_alone_decide_as_ever():
-    answer = decide([priced("a", 1.0), priced("b", 2.0)])
+    answer = decide([A, priced("b", 2.0)])
     assert answer.chosen.spec.name == "a"
     assert answer.price_call is None
 
 
-def test_an_estimate_that_costs_less_at_its_worst_is_chosen_beside_the_listed_one():
-    answer = decide([priced("guess", 0.4, ESTIMATED, high=2.0), priced("a", 1.0)])
-    assert answer.chosen.spec.name == "guess"
-    assert answer.price_call.listed.spec.name == "a"
-    assert answer.price_call.cheaper is None
-
-
-def test_an_estimate_within_its_error_of_the_listed_one_may_be_cheaper_and_is_not_the_answer():
-    answer = decide([priced("guess", 0.6, ESTIMATED, high=2.0), priced("a", 1.0)])
-    assert [one.spec.name for one in answer.ranked] == ["a", "guess"]
-    assert answer.price_call.listed == answer.chosen
-    assert answer.price_call.cheaper.spec.name == "guess"
-    assert answer.request == REQUEST
-
-
-def test_what_was_seen_is_chosen_where_an_estimate_is_not_sure_enough():
-    answer = decide(
-        [priced("guess", 0.5, ESTIMATED, high=3.0), priced("seen", 0.6, OBSERVED, high=1.2), priced("a", 1.0)]
-    )
-    assert answer.chosen.spec.name == "seen"
-    assert answer.price_call.listed.spec.name == "a"
-    assert answer.price_call.cheaper.spec.name == "guess"
-
-
-def test_a_surer_one_behind_the_first_is_chosen_however_few_are_shown():
-    """Two that were seen, of which the cheaper may cost most of all; the listed one costs more."""
-    some = [
-        priced("wide", 0.5, OBSERVED, high=4.0),
-        priced("narrow", 0.6, OBSERVED, high=1.2),
-        priced("a", 1.0),
-    ]
-    for most in (1, 2, 10):
-        answer = decide(some, replace(REQUEST, max_results=most))
-        assert answer.chosen.spec.name == "narrow"
-        assert answer.price_call.listed.spec.name == "a"
-        assert answer.price_call.cheaper.spec.name == "wide"
-        assert len(answer.ranked) <= most
-
-
-def test_an_old_list_price_that_is_sure_enough_is_chosen_where_a_cheaper_one_that_was_seen_is_not():
-    old = priced("old", 0.6, high=1.3)
-    price = replace(old.spec.offer.price, max_age_days=0)
-    old = replace(old, spec=replace(old.spec, offer=replace(old.spec.offer, price=price)))
-    later = date.fromordinal(PRICED.toordinal() + 1)
-    some = [priced("seen", 0.5, OBSERVED, high=4.0), old, priced("a", 1.0)]
-    answer = decide(some, today=later)
-    assert answer.chosen.spec.name == "old"
-    assert answer.price_call.listed.spec.name == "a"
-    assert answer.price_call.cheaper.spec.name == "seen"
-
-
-def test_beside_an_old_list_price_stands_one_of_a_recent_list():
-    """However many old ones are cheaper: the runner-up is what will be paid."""
-    later = date.fromordinal(PRICED.toordinal() + 1)
-
-    def old(name, usd, high):
-        one = priced(name, usd, high=high)
-        price = replace(one.spec.offer.price, max_age_days=0)
-        return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
-
-    seen = priced("seen", 0.4, OBSERVED, high=5.0)
-    for some in ([], [seen]):
-        answer = decide(
-            [*some, old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), priced("a", 1.0)], today=later
-        )
-        assert answer.chosen.spec.name == "narrow"
-        assert answer.price_call.listed.spec.name == "a"
-
-
-def test_without_a_listed_answer_the_cheapest_estimate_is_the_answer_and_says_so():
-    answer = decide([priced("guess", 0.5, ESTIMATED, high=3.0)])
-    assert answer.chosen.spec.name == "guess"
-    assert answer.price_call.listed is None
-
-
 def test_an_old_list_price_is_no_listed_one():
-    later = date.fromordinal(PRICED.toordinal() + 400)
-    answer = decide([priced("a", 1.0)], today=later)
+    answer = decide([A], today=PRICED + timedelta(days=400))
     assert answer.price_call.listed is None
     assert answer.chosen.spec.low_usd_per_hour < answer.chosen.spec.total_usd_per_hour
 
 
 def test_the_kinds_that_are_asked_for_are_kept():
-    some = [priced("guess", 0.1, ESTIMATED), priced("seen", 0.2, OBSERVED), priced("a", 1.0)]
+    some = [priced("guess", 0.1, ESTIMATED), priced("seen", 0.2, OBSERVED), A]
     chosen = decide(some, replace(REQUEST, price_kinds=(LIST, OBSERVED))).chosen
     assert chosen.spec.name == "seen"
 

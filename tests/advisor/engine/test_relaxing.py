@@ -1,6 +1,5 @@
 """Where nothing answers: the least single change that makes something answer, by brute force."""
 
-from datetime import date
 from itertools import combinations
 
 import pytest
@@ -8,23 +7,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.catalog.support import parse_quota
 from advisor.domain import IMAGENET, DiskChoice, Market, Range, Task
-from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import asks_for_gpu
 from advisor.engine.no_offer import no_offer
 from advisor.engine.relax import relaxations
-from advisor.engine.tasks.network import NetworkTask
 from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import parse_gpus, parse_ram, parse_vcpus
 from tests.builders import network_question
 
+from .asking import CATALOG, SMALL, answered, question, task
 from .plain_model import PlainModel
 
-TODAY = date(2026, 7, 21)
-CATALOG = load_catalog()
-SMALL = replace(IMAGENET, name="small", samples=50_000)
 G, P = "L-DB2E81BA", "L-417A185B"
 
 
@@ -75,15 +69,19 @@ DIALS = {
 
 
 def ask(request):
-    return recommend(request, Preparations(CATALOG, MODEL), today=TODAY)
-
-
-def task(model=MODEL):
-    return NetworkTask(Preparations(CATALOG, model))
+    return answered(request, MODEL)
 
 
 def relaxed(request):
-    return relaxations(task(), ask(request))
+    return relaxations(task(MODEL), ask(request))
+
+
+def by_the_plain_model(request):
+    return relaxations(task(), answered(request))
+
+
+def preprocessing(**changes):
+    return network_question(network="alexnet", task=Task.PREPROCESSING, **changes)
 
 
 def typed(request, change):
@@ -113,7 +111,7 @@ def nearer(request, change):
     there is nothing between."""
     (constraint,) = [
         one
-        for one in task().constraints(request)
+        for one in task(MODEL).constraints(request)
         if one.name == change.constraint and one.text(request) != change.after
     ][:1]
     then = constraint.get(typed(request, change))
@@ -129,7 +127,7 @@ def nearer(request, change):
 @given(requests)
 def test_each_change_is_enough_and_the_least_that_is(request):
     answer = ask(request)
-    found = relaxations(task(), answer)
+    found = relaxations(task(MODEL), answer)
     if answer.chosen is not None:
         assert found == ()
         return
@@ -152,12 +150,12 @@ def test_what_is_not_named_would_not_be_enough(request):
     answer = ask(request)
     if answer.chosen is not None:
         return
-    found = relaxations(task(), answer)
+    found = relaxations(task(MODEL), answer)
     most = max((len(one.changes) for one in found), default=3)
     named = {one.changes[0].constraint for one in found if most == 1}
     if asks_for_gpu(request):  # what is given up of the GPU then is which one, not that there is one
         request = replace(request, accelerated_only=True)
-    constraints = [one for one in task().constraints(request) if one.name != "market"]
+    constraints = [one for one in task(MODEL).constraints(request) if one.name != "market"]
     for constraint in constraints:
         if constraint.name not in named:
             assert ask(constraint.loosened(request)).chosen is None, constraint.name
@@ -170,11 +168,8 @@ def test_what_is_not_named_would_not_be_enough(request):
 def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_together():
     """Found at random: the cheapest run within the price needs an order of 216 MiB/s, between the
     steps, and the search had stopped before it."""
-    request = network_question(
-        network="googlenet",
-        task=Task.INFERENCE,
+    request = question(
         target_throughput=1500.0,
-        dataset=IMAGENET,
         max_usd_per_hour=0.8,
         samples=10_000_000,
         max_hours=5.0,
@@ -191,9 +186,7 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
 
 
 def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
-    request = network_question(
-        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, gpus=("P100",)
-    )
+    request = question(target_throughput=300.0, gpus=("P100",))
     (one,) = [one for one in relaxed(request) if one.changes[0].constraint == "gpus"]
     others = (ask(replace(request, gpus=("P100", name))).chosen for name in CATALOG.gpus)
     least = min(each.spec.total_usd_per_hour for each in others if each)
@@ -202,13 +195,7 @@ def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
 
 
 def test_two_changes_are_told_where_no_single_one_is_enough():
-    request = network_question(
-        network="googlenet",
-        task=Task.INFERENCE,
-        target_throughput=1e6,
-        max_usd_per_hour=0.3,
-        accelerated_only=True,
-    )
+    request = question(target_throughput=1e6, max_usd_per_hour=0.3, accelerated_only=True)
     found = relaxed(request)
     assert {tuple(change.option for change in one.changes) for one in found} == {
         ("--max-price", "--target-throughput"),
@@ -220,15 +207,8 @@ def test_two_changes_are_told_where_no_single_one_is_enough():
 
 
 def test_as_many_changes_as_it_takes_are_told_together():
-    request = network_question(
-        network="googlenet",
-        task=Task.INFERENCE,
-        target_throughput=1e6,
-        max_usd_per_hour=0.3,
-        gpus=("P100",),
-        memory_mib=Range(None, 1000.0),
-    )
-    (one,) = relaxed(request)
+    limits = {"max_usd_per_hour": 0.3, "gpus": ("P100",), "memory_mib": Range(None, 1000.0)}
+    (one,) = relaxed(question(target_throughput=1e6, **limits))
     assert len(one.changes) > 2
 
 
@@ -237,10 +217,7 @@ def test_what_runs_nowhere_has_no_way_out():
         def gpu_memory_mib(self, workload):
             return 1e9
 
-    request = network_question(
-        network="googlenet", task=Task.INFERENCE, target_throughput=1.0, accelerated_only=True
-    )
-    answer = recommend(request, Preparations(CATALOG, TooLarge()), today=TODAY)
+    answer = answered(question(target_throughput=1.0, accelerated_only=True), TooLarge())
     assert relaxations(task(TooLarge()), answer) == ()
     assert "--explain-rejected" in str(no_offer(answer))
 
@@ -248,9 +225,7 @@ def test_what_runs_nowhere_has_no_way_out():
 @pytest.mark.parametrize("usd", [0.52, 0.6])
 def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     """Between the coarse disk steps too: a cent less, and nothing answers."""
-    request = network_question(
-        network="googlenet", task=Task.INFERENCE, target_throughput=300.0, max_usd_per_hour=usd
-    )
+    request = question(target_throughput=300.0, max_usd_per_hour=usd)
     found = {one.changes[0].constraint: one for one in relaxed(request)}
     needed = float(found["max_usd_per_hour"].changes[0].after)
     assert ask(replace(request, max_usd_per_hour=needed)).chosen is not None
@@ -258,60 +233,40 @@ def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
 
 
 def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
-    request = network_question(
-        network="alexnet", task=Task.PREPROCESSING, target_throughput=1e6, min_gpu_memory_mib=24576
-    )
-    for one in relaxations(task(PlainModel()), ask(request)):
+    request = preprocessing(target_throughput=1e6, min_gpu_memory_mib=24576)
+    for one in by_the_plain_model(request):
         assert one.gives.spec.offer.instance.gpu_name
 
 
 def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
-    request = network_question(network="alexnet", task=Task.PREPROCESSING, accelerated_only=True)
+    request = preprocessing(accelerated_only=True)
     chosen = ask(request).chosen
     assert chosen is not None
     assert chosen.spec.offer.instance.gpu_name
 
 
 def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
-    request = network_question(
-        network="alexnet",
-        task=Task.PREPROCESSING,
-        target_throughput=20,
-        region="us-east-1",
-        min_gpu_memory_mib=24576,
-        vcpu_quota=((G, 0.0), (P, 0.0)),
-    )
-    answer = recommend(request, Preparations(CATALOG, PlainModel()), today=TODAY)
-    ways = relaxations(task(PlainModel()), answer)
+    quotas = ((G, 0.0), (P, 0.0))
+    request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
+    ways = by_the_plain_model(request)
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
 
 
 def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
-    request = network_question(
-        network="alexnet",
-        task=Task.PREPROCESSING,
+    request = preprocessing(
         target_throughput=0.01,
         gpus=("A100",),
         market=Market.SPOT,
         max_usd_per_hour=0.5,
         accelerated_only=True,
-        region="us-east-1",
     )
-    for way in relaxations(task(PlainModel()), ask(request)):
+    for way in by_the_plain_model(request):
         assert way.gives.spec.offer.instance.gpu_name
 
 
 @pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
-    request = network_question(
-        network="alexnet",
-        task=Task.PREPROCESSING,
-        target_throughput=20,
-        cloud="azure",
-        region="westeurope",
-        market=Market.COMMITMENT_1Y,
-    )
-    (way,) = (
-        way for way in relaxations(task(PlainModel()), ask(request)) if way.changes[0].constraint == "market"
-    )
+    place = {"cloud": "azure", "region": "westeurope", "market": Market.COMMITMENT_1Y}
+    ways = by_the_plain_model(preprocessing(target_throughput=20, **place))
+    (way,) = (way for way in ways if way.changes[0].constraint == "market")
     assert way.changes[0].after == "on-demand"
