@@ -5,8 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
+from advisor.catalog.gpus import sheet_of
 from advisor.domain.gpu_identity import UNNAMED_SLICE, identified, is_card
 from advisor.domain.gpu_names import gpus_named
+from advisor.errors import UsageError
 from tests.advisor.catalog.public_gpu_names import DRIVERS
 
 SHEETS = load_catalog().gpus
@@ -56,17 +58,14 @@ REAL = [
 
 
 @pytest.mark.parametrize(("name", "mib", "sms", "card", "profile"), REAL)
-def test_a_gpu_is_its_card_or_a_slice_of_it(name, mib, sms, card, profile):
+def test_a_gpu_is_its_card_or_a_slice_of_it_which_the_name_alone_tells_where_it_names_one(
+    name, mib, sms, card, profile
+):
     found = identified(name, SHEETS, memory_mib=mib, sm_count=sms)
     assert (found.gpu, found.slice_profile) == (card, profile)
     assert found.is_slice == bool(profile)
-
-
-@pytest.mark.parametrize(("name", "mib", "sms", "card", "profile"), REAL)
-def test_the_name_alone_tells_a_slice_that_is_named(name, mib, sms, card, profile):
-    del mib, sms, card
-    expected = "" if profile == UNNAMED_SLICE else profile
-    assert identified(name, SHEETS).slice_profile == expected
+    by_name_alone = "" if profile == UNNAMED_SLICE else profile
+    assert identified(name, SHEETS).slice_profile == by_name_alone
 
 
 def test_whole_cards_of_drivers_are_whole_without_their_size():
@@ -112,3 +111,32 @@ def test_a_part_of_a_cards_memory_never_passes_for_the_card(name, share):
 def test_any_name_is_some_gpu(name):
     found = identified(name, SHEETS)
     assert found.is_slice or found.gpu in gpus_named(name, SHEETS) or found.gpu == name
+
+
+@pytest.mark.parametrize(
+    ("told", "sheet"),
+    [
+        ("NVIDIA GeForce RTX 3090", "RTX 3090"),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", "RTX 3080 Laptop"),
+        ("RTX 2070 Super", "RTX 2070 Super"),
+        ("Quadro RTX 6000", "Quadro RTX 6000"),
+    ],
+)
+def test_drivers_names_find_their_sheet(told, sheet):
+    assert sheet_of(told, SHEETS) is SHEETS[sheet]
+
+
+def test_every_sheet_is_found_by_its_own_name():
+    assert all(sheet_of(name, SHEETS) is sheet for name, sheet in SHEETS.items())
+
+
+@pytest.mark.parametrize("told", ["NVIDIA A100 MIG 1g.5gb", "GRID T4-16Q"])
+def test_a_slice_of_a_card_is_not_taken_for_the_card(told):
+    with pytest.raises(UsageError, match="is a slice"):
+        sheet_of(told, SHEETS)
+
+
+@pytest.mark.parametrize("told", ["RTX 2070 Ultra", "GRID K520", "", "T"])
+def test_another_card_is_not_taken_for_a_like_one(told):
+    with pytest.raises(UsageError, match="no data sheet"):
+        sheet_of(told, SHEETS)

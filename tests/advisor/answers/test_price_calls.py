@@ -94,12 +94,7 @@ def context():
 
 @pytest.mark.slow
 def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_listed_one(context):
-    found = [answered(context, question) for question in questions(4)]
-    assert [check(one) for one in found if one]
-
-
-@pytest.mark.slow
-def test_so_do_eighty_questions(context):
+    """Of eighty questions."""
     found = [answered(context, question) for question in questions(80)]
     rests = [check(one) for one in found if one]
     assert len(rests) > 60

@@ -14,13 +14,22 @@ from advisor.errors import UsageError
 from advisor.questions.commands import COMPARE, MEMORY, PREDICT, RECOMMEND
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
 from advisor.questions.network import MemoryQuestion, Recommend
-from advisor.questions.reading import from_json, from_link, from_texts, from_values, options_of, schema_of
+from advisor.questions.reading import (
+    from_json,
+    from_link,
+    from_texts,
+    from_values,
+    options_of,
+    schema_of,
+    texts_of,
+)
 
 MODEL = {"model": "meta-llama/Llama-3.1-8B"}
 SHARED = {
     "cloud": st.sampled_from(["aws", "gcp", "any"]),
     "market": st.sampled_from(["on-demand", "spot"]),
     "gpu": st.sampled_from(["T4,L4", "24GiB..", "A100,40GiB..,cc8.0.."]),
+    "region": st.sampled_from(["us-east-1", "eu-west-1"]),
     "disk": st.sampled_from(["gp3:500GiB", "gp3,io2", "local"]),
     "max_price": st.floats(0.001, 1e6),
     "max_results": st.integers(1, 1000),
@@ -29,6 +38,18 @@ SHARED = {
     "explain_rejected": st.booleans(),
     "target_throughput": st.floats(0.001, 1e9),
 }
+INFERENCE = st.fixed_dictionaries(
+    {"task": st.just("inference"), "model": st.just("googlenet")},
+    optional=SHARED
+    | {
+        "batch_size": st.integers(1, 10**9),
+        "precision": st.sampled_from(["fp32", "amp", "bf16", "fp16"]),
+        "dataset": st.sampled_from(["imagenet", "coco"]),
+        "vcpus": st.sampled_from(["4..16", "8..", "8"]),
+        "memory": st.sampled_from(["32GiB..64GiB", "1.5GiB.."]),
+        "pareto": st.booleans(),
+    },
+)
 GENERATION = st.fixed_dictionaries(
     {"task": st.just("generation"), "model": st.just(MODEL["model"])},
     optional=SHARED
@@ -58,11 +79,11 @@ FINETUNING = st.fixed_dictionaries(
         "max_cost": st.floats(0.001, 1e6),
     },
 )
-KINDS = {"generation": RecommendGeneration, "finetuning": RecommendFinetuning}
+KINDS = {"inference": Recommend, "generation": RecommendGeneration, "finetuning": RecommendFinetuning}
 
 
 @example({"task": "generation", **MODEL, "prefix_share": 0.0})
-@given(st.one_of(GENERATION, FINETUNING))
+@given(st.one_of(INFERENCE, GENERATION, FINETUNING))
 def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values):
     question = from_values(RECOMMEND, values)
     assert type(question) is KINDS[values["task"]]
@@ -72,6 +93,7 @@ def test_a_question_survives_the_way_over_a_command_line_json_and_a_link(values)
     link = {name: str(value).lower() if value in (True, False) else value for name, value in values.items()}
     assert from_link(RECOMMEND, urlencode(link).encode()) == question
     assert from_texts(RECOMMEND, {name: [str(text)] for name, text in link.items()}) == question
+    assert from_texts(RECOMMEND, texts_of(question)) == question
     jsonschema.validate(values, schema_of(type(question)))
 
 

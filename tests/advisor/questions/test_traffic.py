@@ -115,11 +115,13 @@ def test_a_length_beyond_the_limit_is_told_the_limit(tmp_path):
     assert "from 1 to 100,000,000" in str(refused.value.hint)
 
 
-def test_a_name_that_is_none_gets_the_known_ones():
-    with pytest.raises(UsageError, match="did you mean chat"):
-        traffic_named("chatt")
-
-
-def test_a_file_that_does_not_exist_is_told_beside_the_names():
-    with pytest.raises(UsageError, match="known: a CSV or JSONL file, chat, code, summary"):
-        traffic_named("/no/such/trace.csv")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("chatt", "did you mean chat"),
+        ("/no/such/trace.csv", "known: a CSV or JSONL file, chat, code, summary"),
+    ],
+)
+def test_what_is_neither_a_name_nor_a_file_gets_the_known_names(name, said):
+    with pytest.raises(UsageError, match=said):
+        traffic_named(name)
