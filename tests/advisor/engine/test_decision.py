@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from advisor.catalog import Rejection, check, resources_of
 from advisor.domain import IMAGENET, CacheState, DiskChoice, Task
 from advisor.engine.candidates import disks_for, query_of, workloads_of
-from advisor.engine.no_offer import no_offer
 from advisor.errors import NoIntervalError, NoOfferError, UsageError
 from tests.builders import network_question
 
@@ -110,14 +109,6 @@ def test_preprocessing_needs_no_gpu_and_therefore_does_not_pay_for_one():
     assert answer.chosen.spec.offer.instance.gpu_name is None
     burstable = {one.instance_type for one in answer.rejected if one.reason == "facts_missing"}
     assert "t3.medium" in burstable
-
-
-def test_nothing_reaches_an_absurd_target_and_the_hint_really_works():
-    answer = ask(target_throughput=1e9)
-    assert answer.chosen is None
-    message = str(no_offer(answer))
-    hinted = float(message.split("--target-throughput to ")[1].split()[0])
-    assert ask(target_throughput=hinted).chosen is not None
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():

@@ -212,6 +212,35 @@ def test_as_many_changes_as_it_takes_are_told_together():
     assert len(one.changes) > 2
 
 
+TRAINING = {"task": Task.TRAINING, "dataset": SMALL, "epochs": 10}
+SOON = TRAINING | {"max_hours": 0.001}
+OPTIONS = {
+    "target_throughput": "--target-throughput to ",
+    "max_latency_ms": "--max-latency-ms to ",
+    "max_hours": "--max-hours to ",
+    "max_run_usd": "--max-cost to ",
+}
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"target_throughput": 1e9},
+        {"max_latency_ms": 0.01},
+        {"max_latency_ms": 0.01, "target_throughput": 1e9},
+        SOON,
+        TRAINING | {"max_run_usd": 0.001},
+        SOON | {"max_run_usd": 0.001},
+        SOON | {"target_throughput": 1e9},
+    ],
+)
+def test_what_the_error_says_to_relax_really_helps(limits):
+    message = str(no_offer(answered(question(accelerated_only=True, **limits))))
+    named = [name for name in limits if OPTIONS.get(name, "\n") in message]
+    told = {name: float(message.split(OPTIONS[name])[1].split()[0]) for name in named}
+    assert answered(question(accelerated_only=True, **limits | told)).chosen is not None
+
+
 def test_what_runs_nowhere_has_no_way_out():
     class TooLarge(PlainModel):
         def gpu_memory_mib(self, workload):
