@@ -1,8 +1,18 @@
-"""One test for all rows of a table."""
+"""One test for all rows of a table, written in the test or read from tests/data."""
 
+import json
 from inspect import signature
+from pathlib import Path
+from typing import Any
 
 import pytest
+
+DATA = Path(__file__).parent / "data"
+
+
+def table(name: str) -> Any:
+    """The tables of a file of tests/data/tables, by their names."""
+    return json.loads((DATA / "tables" / f"{name}.json").read_text())
 
 
 def assert_each(check, rows):

@@ -9,7 +9,7 @@ from advisor.catalog.gpus import sheet_of
 from advisor.domain.gpu_identity import UNNAMED_SLICE, identified, is_card
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import UsageError
-from tests.advisor.catalog.public_gpu_names import DRIVERS
+from tests.rows import table
 
 SHEETS = load_catalog().gpus
 
@@ -69,7 +69,7 @@ def test_a_gpu_is_its_card_or_a_slice_of_it_which_the_name_alone_tells_where_it_
 
 
 def test_whole_cards_of_drivers_are_whole_without_their_size():
-    for name, sheet in DRIVERS.items():
+    for name, sheet in table("gpu_names")["drivers"].items():
         found = identified(name, SHEETS)
         assert (found.gpu, found.slice_profile) == (sheet, ""), name
 

@@ -1,30 +1,13 @@
 """Records with defaults: a test shows only what matters to it."""
 
-from __future__ import annotations
-
-from datetime import date
-
-from advisor.domain import Cpu, Gpu, InstanceType, Market, Offer, Price
+from advisor.domain import Cpu, Gpu, InstanceType, Market, Offer
+from tests.builders import instance, price
 
 
 def make_instance(**changes) -> InstanceType:
-    facts = {
-        "cloud": "aws",
-        "name": "g9.xlarge",
-        "vcpus": 4,
-        "physical_cores": 2,
-        "memory_mib": 16384,
-        "cpu": Cpu(model="some", architecture=changes.pop("architecture", "x86_64")),
-        "gpu_name": "T4",
-        "gpu_vendor": "NVIDIA",
-        "gpu_count": 1,
-        "gpu_memory_mib": 15360,
-        "ebs_baseline_mib_per_second": 100.0,
-        "ebs_baseline_iops": 3000.0,
-        "as_of": date(2026, 1, 2),
-        "source": "test",
-    }
-    return InstanceType(**(facts | changes))
+    cpu = Cpu(model="some", architecture=changes.pop("architecture", "x86_64"))
+    disks = {"ebs_baseline_mib_per_second": 100.0, "ebs_baseline_iops": 3000.0}
+    return instance(**({"name": "g9.xlarge", "cpu": cpu} | disks | changes))
 
 
 def make_cpu_instance(**changes) -> InstanceType:
@@ -33,8 +16,7 @@ def make_cpu_instance(**changes) -> InstanceType:
 
 
 def make_offer(instance: InstanceType | None = None, usd: float = 0.5, **changes) -> Offer:
-    price = Price(usd_per_hour=usd, kind="list", as_of=date(2026, 1, 2), source="test")
-    facts = {"region": "us-east-1", "market": Market.ON_DEMAND, "price": price}
+    facts = {"region": "us-east-1", "market": Market.ON_DEMAND, "price": price(usd, "test")}
     return Offer(instance=instance or make_instance(), **(facts | changes))
 
 

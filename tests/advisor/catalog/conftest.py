@@ -1,7 +1,5 @@
 """One catalogue for all tests of this folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.catalog import load_catalog

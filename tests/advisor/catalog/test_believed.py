@@ -1,7 +1,5 @@
 """No file lays a price over a known type that is of another machine, or too far from the known."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path
@@ -10,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.catalog import load_catalog
+from advisor.catalog import believed, load_catalog
 from advisor.catalog.believed import NO_GPUS, OTHER_GPUS, OTHER_SIZE, TOO_FAR, why_not_believed
 from advisor.catalog.importing import import_file
 from advisor.catalog.providers.rows import UNKNOWN_TYPE
 from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.errors import UsageError
+from tests.rows import table
 
 FILES = Path(__file__).parents[2] / "data" / "price_files"
 DAY = date(2026, 11, 21)
@@ -35,45 +34,14 @@ def take(folder, text, name="aws", **more):
     return result, load_catalog(imports=kept)
 
 
-SLIPS = {
-    "a tenth": ("p5.4xlarge,H100,1.0,16.0,256.0,0.688,,us-east-1", TOO_FAR),
-    "ten times": ("g4dn.xlarge,T4,1.0,4.0,16.0,5.26,,us-east-1", TOO_FAR),
-    "cents": ("g4dn.xlarge,T4,1.0,4.0,16.0,52.6,,us-east-1", TOO_FAR),
-    "yen": ("g5.xlarge,A10G,1.0,4.0,16.0,151.0,,us-east-1", TOO_FAR),
-    "yuan": ("g5.xlarge,A10G,1.0,4.0,16.0,7.24,,us-east-1", TOO_FAR),
-    "a month": ("g4dn.xlarge,T4,1.0,4.0,16.0,383.98,,us-east-1", TOO_FAR),
-    "a day": ("g4dn.xlarge,T4,1.0,4.0,16.0,12.62,,us-east-1", TOO_FAR),
-    "a minute": ("p4d.24xlarge,A100,8.0,96.0,1152.0,0.366,,us-east-1", TOO_FAR),
-    "a GPU of eight": ("p5.48xlarge,H100,8.0,192.0,2048.0,6.88,,us-east-1", TOO_FAR),
-    "a GPU of four": ("g5.12xlarge,A10G,4.0,48.0,192.0,1.418,,us-east-1", TOO_FAR),
-    "the cheapest spot price": ("g4dn.xlarge,T4,1.0,4.0,16.0,0.158,,us-east-1", TOO_FAR),
-    "a region nobody knows": ("g5.xlarge,A10G,1.0,4.0,16.0,0.1,,us-east-9", TOO_FAR),
-    "a spot price of ten": ("g4dn.xlarge,T4,1.0,4.0,16.0,,1.58,us-east-1", TOO_FAR),
-    "a spot price of a tenth": ("g4dn.xlarge,T4,1.0,4.0,16.0,,0.0126,us-east-1", TOO_FAR),
-    "the host": ("g4dn.xlarge,,,4.0,16.0,0.3,,us-east-1", NO_GPUS),
-    "four GPUs": ("g5.xlarge,A10G,4.0,4.0,16.0,100.0,,us-east-1", OTHER_GPUS),
-    "a GPU of a type of four": ("g5.12xlarge,A10G,1.0,48.0,192.0,5.672,,us-east-1", OTHER_GPUS),
-    "another card": ("g5.xlarge,L4,1.0,4.0,16.0,1.006,,us-east-1", OTHER_GPUS),
-    "the card with more memory": ("p4d.24xlarge,A100-80GB,8,96,1152,21.96,,us-east-1", OTHER_GPUS),
-    "a CPU type with GPUs": ("c5.xlarge,T4,1.0,4.0,8.0,0.17,,us-east-1", OTHER_GPUS),
-    "twice the vCPUs": ("g5.xlarge,A10G,1.0,8.0,16.0,1.006,,us-east-1", OTHER_SIZE),
-    "RAM in MiB": ("g5.xlarge,A10G,1.0,4.0,16384,1.006,,us-east-1", OTHER_SIZE),
-    "no count": (
-        "g5.xlarge,A10G,0.0,4.0,16.0,1.006,,us-east-1",
-        "AcceleratorCount is nothing that can be true",
-    ),
-    "a price below nothing": (
-        "g5.xlarge,A10G,1.0,4.0,16.0,-1,,us-east-1",
-        "Price is nothing that can be true",
-    ),
-    "cells that slipped": ("g5.xlarge,A10G,1.0,1.006,,us-east-1", "the line is nothing that can be true"),
-}
+SLIPS = table("imports")["slips"]
 
 
 @pytest.mark.parametrize("slip", SLIPS)
 def test_a_slip_leaves_out_its_line_with_the_reason_and_an_example(tmp_path, slip):
     """The line beside it is taken, and the type keeps the price that was known."""
     line, reason = SLIPS[slip]
+    reason = getattr(believed, reason, reason)
     result, catalog = take(tmp_path, f"{HEADER}\n{line}\n{GOOD}\n")
     assert result.left_out == {reason: 1}
     assert result.refreshed == {"aws": 1}
@@ -88,31 +56,18 @@ def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
     """SkyPilot's list of Google Cloud: every GPU type costs what machine and GPUs do."""
     text = (FILES / "vms_gcp.csv").read_text()
     result, catalog = take(tmp_path, text, "gcp")
-    told = {
-        name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour
-        for name in (
-            "a2-highgpu-1g",
-            "a2-highgpu-8g",
-            "a2-ultragpu-1g",
-            "a3-highgpu-1g",
-            "a3-highgpu-8g",
-            "a3-megagpu-8g",
-            "g2-standard-4",
-            "n2-standard-8",
-        )
+    sums = {
+        "a2-highgpu-1g": 3.67339,
+        "a2-highgpu-8g": 29.3871,
+        "a2-ultragpu-1g": 5.02962,
+        "a3-highgpu-1g": 10.97906,
+        "a3-highgpu-8g": 87.83246,
+        "a3-megagpu-8g": 92.66006,
+        "g2-standard-4": 0.70698,
+        "n2-standard-8": 0.38848,
     }
-    assert told == pytest.approx(
-        {
-            "a2-highgpu-1g": 3.67339,
-            "a2-highgpu-8g": 29.3871,
-            "a2-ultragpu-1g": 5.02962,
-            "a3-highgpu-1g": 10.97906,
-            "a3-highgpu-8g": 87.83246,
-            "a3-megagpu-8g": 92.66006,
-            "g2-standard-4": 0.70698,
-            "n2-standard-8": 0.38848,
-        }
-    )
+    told = {name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour for name in sums}
+    assert told == pytest.approx(sums)
     spot = catalog.price("a3-highgpu-1g", "us-central1", Market.SPOT, "gcp")
     assert spot.usd_per_hour == pytest.approx(3.35334)
     assert result.left_out == {NO_GPUS: 2, "no instance type, vCPUs or memory": 9}
@@ -193,12 +148,12 @@ def test_three_times_either_way_is_the_bound_of_every_format(tmp_path_factory, r
 def test_a_market_without_a_known_price_is_held_to_the_price_on_demand():
     """A spot price above it, or below a twelfth of it, is none; nor is one of a reservation."""
 
-    def believed(usd, market, region="us-east-9"):
+    def is_believed(usd, market, region="us-east-9"):
         return not why_not_believed(usd, BUNDLED, "aws", "g5.xlarge", region, market)
 
-    assert [believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [False, True, True, False]
-    assert [believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
-    assert [believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [False, True, True, False]
+    assert [is_believed(usd, Market.SPOT) for usd in (0.05, 0.1, 1.0, 1.2)] == [False, True, True, False]
+    assert [is_believed(usd, Market.COMMITMENT_3Y) for usd in (0.2, 0.4, 1.1)] == [False, True, False]
+    assert [is_believed(usd, Market.ON_DEMAND) for usd in (0.3, 0.5, 2.9, 3.2)] == [False, True, True, False]
 
 
 def test_small_steps_lead_no_further_from_the_snapshot_than_a_large_one(tmp_path):

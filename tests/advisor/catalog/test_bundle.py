@@ -1,7 +1,5 @@
 """A bundle that is missing, cut short, changed or of another version is refused; prices come back."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The catalogue as other rooms see it, and with one type as it is not."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
@@ -107,8 +105,7 @@ def test_resources_are_the_instances_own(catalog):
 def test_a_cpu_type_has_no_gpu(catalog):
     """Preprocessing runs there."""
     instance = catalog.instance("m5.large")
-    disk = catalog.disks.attach(instance, "gp3", 200, EAST)
-    assert resources_of(catalog, instance, disk).gpu is None
+    assert resources_of(catalog, instance, catalog.disks.attach(instance, "gp3", 200, EAST)).gpu is None
     assert instance.cpu.single_thread_score > 1000
 
 

@@ -1,7 +1,5 @@
 """Facts and prices of the other clouds, estimates on AWS, and what may never pass for what."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 
@@ -17,17 +15,6 @@ def all_of(catalog, **query):
     return catalog.offers(OfferQuery(**query))
 
 
-@pytest.mark.slow
-def test_there_are_a_hundred_thousand_offers_and_more(catalog):
-    """Of a dozen clouds and more, on every market."""
-    offers = all_of(catalog, cloud="any")
-    assert len(offers) > 100_000
-    sellers = set(Counter(one.instance.cloud for one in offers))
-    assert sellers >= {"aws", "azure", "gcp", "alibaba", "oci", "lambda", "runpod", "nebius", "verda"}
-    assert len(sellers) >= 12
-    assert {one.market for one in offers} == set(Market)
-
-
 def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
     """T4 and L4 in all regions; an estimate has the date of the oldest list it stands on."""
     for one in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
@@ -39,6 +26,9 @@ def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
 @pytest.mark.parametrize(
     ("name", "region", "usd", "year"),
     [
+        ("g4dn.xlarge", "us-east-1", 0.526, 2026),
+        ("g6.xlarge", "us-east-1", 0.8048, 2026),
+        ("p4d.24xlarge", "us-east-1", 21.957642, 2026),
         ("p5.48xlarge", "us-east-1", 55.04, 2026),  # after the cut of June 2025
         ("p5.48xlarge", "eu-north-1", 58.8928, 2026),
         ("c7i.metal-24xl", "us-east-1", 4.284, 2026),  # 4.7124 is for a machine to oneself

@@ -1,7 +1,5 @@
 """The bundled data itself: what a wrong row would break."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from datetime import date
@@ -56,9 +54,12 @@ def test_every_aws_type_is_there_once(instances):
 
 
 def test_a_hundred_thousand_offers_of_a_dozen_providers(priced):
-    """Each of them a price of its own."""
+    """Each of them a price of its own, on every market."""
     assert sum(np.count_nonzero(stored.position) for _, stored in priced) >= 100_000
-    assert len({cloud for cloud, stored in priced if stored.position.any()}) >= 12
+    sellers = {cloud for cloud, stored in priced if stored.position.any()}
+    assert sellers >= {"aws", "azure", "gcp", "alibaba", "oci", "lambda", "runpod", "nebius", "verda"}
+    assert len(sellers) >= 12
+    assert {stored.market for _, stored in priced} == set(Market)
 
 
 def test_prices_are_above_zero_and_unique(priced):
@@ -97,14 +98,6 @@ def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
     ]
     assert len({basis.origin.text for basis in moving}) >= 5
     assert {basis.origin.max_age_days for basis in moving} == {90}
-
-
-def test_known_prices_are_those_of_the_source(catalog):
-    """Three prices that anyone can look up in the price list of 2026-07-20."""
-    known = {"g4dn.xlarge": 0.526, "g6.xlarge": 0.8048, "p4d.24xlarge": 21.957642}
-    for name, usd in known.items():
-        price = catalog.price(name, "us-east-1")
-        assert (price.usd_per_hour, price.as_of) == (usd, date(2026, 7, 20))
 
 
 def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instances):
@@ -168,7 +161,6 @@ def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
 def test_measured_memory_replaces_the_nominal_one(catalog):
     """A T4 shows 15,360 MiB of its 16 GiB; a type nobody measured keeps the nominal size."""
     assert catalog.instance("g4dn.xlarge").gpu_memory_mib == 15360
-    assert catalog.gpu_of(catalog.instance("g4dn.xlarge")).memory_mib == 15360
     assert catalog.gpus["T4"].memory_mib == 16384
     assert catalog.instance("p5.48xlarge").gpu_memory_mib == 81920
 

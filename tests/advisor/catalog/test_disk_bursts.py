@@ -1,51 +1,27 @@
 """What a disk reads at first, and for how long: the documented buckets, alone and on instances."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice
 from tests.advisor.catalog.builders import make_instance
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 CATALOG = load_catalog()
 DISKS = CATALOG.disks
 EAST = "us-east-1"
-GP = "EC2 User Guide, general-purpose.md: burst duration at 3,000 IOPS"
-HDD = "EC2 User Guide, hdd-vols.md: burst throughput; 1 TiB of credits a TiB"
-
-# type, GiB -> MiB/s, IOPS, seconds of a full bucket, source
-BUCKETS = [
-    ("gp2", 1, 128, 3000, 1862, GP),
-    ("gp2", 33, 128, 3000, 1862, GP),
-    ("gp2", 100, 128, 3000, 2000, GP),
-    ("gp2", 170, 128, 3000, 5.4e6 / 2490, GP),
-    ("gp2", 171, 250, 3000, 5.4e6 / 2487, GP),
-    ("gp2", 333, 250, 3000, 5.4e6 / 2001, GP),
-    ("gp2", 334, 250, 3000, 2703, GP),
-    ("gp2", 750, 250, 3000, 7200, GP),
-    ("gp2", 960, 250, 3000, 5.4e6 / 120, GP),
-    ("st1", 128, 31.25, 31.25, 128 * 1024 / 26.25, HDD),
-    ("st1", 1024, 250, 250, 2**20 / 210, HDD),
-    ("st1", 2048, 500, 500, 2**21 / 420, HDD),
-    ("st1", 2049, 500, 500, 2049 * 1024 / (500 - 2049 * 40 / 1024), HDD),
-    ("sc1", 128, 10, 10, 128 * 1024 / 8.5, HDD),
-    ("sc1", 1024, 80, 80, 2**20 / 68, HDD),
-    ("sc1", 3200, 250, 250, 3200 * 1024 / 212.5, HDD),
-    ("sc1", 16384, 250, 250, 2**24 / 58, HDD),
-]
+TABLES = table("disks")
 
 
 def test_a_full_bucket_lasts_as_documented():
     def check(disk_type, size, rate, iops, seconds, source):
-        assert source
+        assert TABLES["sources"][source]
         burst = DISKS.burst(DiskChoice(type=disk_type, size_gib=size))
         assert (burst.read_mib_per_second, burst.read_iops) == (pytest.approx(rate), pytest.approx(iops))
         assert burst.seconds == pytest.approx(seconds, rel=1e-3)
         assert burst.causes == (disk_type,)
 
-    assert_each(check, BUCKETS)
+    assert_each(check, TABLES["bursts"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """Disks on instances: effective rate, price, parsing, and which are worth a look."""
 
-from __future__ import annotations
-
 import itertools
 import math
 
@@ -12,29 +10,13 @@ from hypothesis import strategies as st
 from advisor.catalog import load_catalog
 from advisor.errors import NoOfferError, UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance
+from tests.rows import table
 
 DISKS = load_catalog().disks
 EAST = "us-east-1"
 
 
-@pytest.mark.parametrize(
-    ("disk_type", "size", "asked", "month"),
-    [
-        ("gp2", 100, {}, 10.0),
-        ("gp3", 500, {}, 40.0),
-        ("gp3", 500, {"iops": 3000}, 40.0),
-        ("gp3", 500, {"iops": 5000}, 50.0),
-        ("gp3", 500, {"mib_per_second": 225}, 44.0),
-        ("gp3", 500, {"iops": 4000, "mib_per_second": 1000}, 40 + 5 + 875 * 0.04),
-        ("io1", 100, {"iops": 1000}, 77.5),
-        ("io1", 100, {}, 12.5 + 3000 * 0.065),
-        ("io2", 100, {"iops": 32000}, 12.5 + 2080),
-        ("io2", 100, {"iops": 64000}, 12.5 + 2080 + 1456),
-        ("io2", 100, {"iops": 64001}, 12.5 + 2080 + 1456 + 0.03185),
-        ("st1", 1000, {}, 45.0),
-        ("sc1", 1000, {}, 15.0),
-    ],
-)
+@pytest.mark.parametrize(("disk_type", "size", "asked", "month"), table("disks")["volume_prices"])
 def test_price_of_a_volume(disk_type, size, asked, month):
     """Monthly list price over 730 hours, dated as the price list is."""
     price = DISKS.volume_price(disk_type, size, EAST, **asked)

@@ -1,7 +1,5 @@
 """GPU facts of AWS types equal what DescribeInstanceTypes answers, and what nvidia-smi shows."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

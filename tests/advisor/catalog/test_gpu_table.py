@@ -1,51 +1,18 @@
 """The table of data sheets agrees with itself: rates follow from multiprocessors and clocks."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import Gpu
 from advisor.infra.build.catalog.tables import read_source
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 SHEETS = load_catalog().gpu_sheets
 CARDS = [sheet.gpu for sheet in SHEETS.values() if sheet.gpu.vendor == "NVIDIA"]
 COUNTED = [card for card in CARDS if card.sms and card.boost_mhz]
 NOTED = {row["gpu"] for row in read_source("catalog/gpu_specs.csv") if row["notes"]}
-# Results of an addition and a product count as two operations. Per clock and multiprocessor:
-# CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions"; white papers of
-# each architecture for the tensor cores, fp16 with fp32 sums.
-CORES = {
-    "3.7": 192,
-    "5.2": 128,
-    "6.0": 64,
-    "6.1": 128,
-    "7.0": 64,
-    "7.5": 64,
-    "8.0": 64,
-    "8.6": 128,
-    "8.9": 128,
-    "9.0": 128,
-    "10.0": 128,
-    "10.3": 128,
-    "12.0": 128,
-    "12.1": 128,
-}
-FP16 = {
-    "6.0": 256,
-    "6.1": 4,
-    "7.0": 1024,
-    "7.5": 1024,
-    "8.0": 2048,
-    "8.6": 1024,
-    "8.9": 1024,
-    "9.0": 4096,
-    "10.0": 8192,
-    "10.3": 8192,
-    "12.0": 1024,
-    "12.1": 512,
-}
+# Rates by architecture and card, of NVIDIA's guide and white papers.
+RATES = table("gpu_rates")
 # Told otherwise by their sheets; each has a note in the source.
 ODD = {"TITAN V", "A10G", "L40", "L20", "H20-SXM5-96GB", "RTX 5090 D", "RTX 5090 D v2"}
 
@@ -83,7 +50,7 @@ def test_fp32_is_two_results_a_core_and_clock() -> None:
     """At the boost clock, within 3 per cent."""
 
     def check(card: Gpu) -> None:
-        cores = CORES[str(card.compute_capability)]
+        cores = RATES["cores"][str(card.compute_capability)]
         assert card.fp32_tflops == pytest.approx(2 * cores * clock(card), rel=0.03)
 
     assert_each(check, COUNTED)
@@ -94,14 +61,14 @@ def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
 
     def check(card: Gpu) -> None:
         capability = str(card.compute_capability)
-        if capability not in FP16:
+        if capability not in RATES["fp16"]:
             assert card.capability is not None
             assert card.capability < 6
             return
         if card.name in ODD:
             assert card.name in NOTED
             return
-        rate = FP16[capability] * clock(card)
+        rate = RATES["fp16"][capability] * clock(card)
         if (
             card.name.startswith(("GTX 16", "T4", "T6", "T1"))
             and card.fp16_tflops is not None
@@ -133,29 +100,7 @@ def test_formats_are_told_only_where_there_are_units() -> None:
 
 def test_half_rates_are_those_that_nvidia_tells() -> None:
     """Its white papers: fp16 with fp32 sums on GeForce cards, and whole rates on others."""
-    told = {
-        "RTX 2080 Ti": 53.8,
-        "TITAN RTX": 130.5,
-        "Quadro RTX 8000": 130.5,
-        "RTX 3090": 71,
-        "RTX A6000": 154.8,
-        "RTX 4090": 165.2,
-        "RTX 6000 Ada": 364.2,
-        "RTX 5090": 209.5,
-        "RTX PRO 6000 Blackwell": 503.8,
-        "T4": 65,
-        "V100-SXM2-16GB": 125,
-        "A10": 125,
-        "A10G": 70,
-        "A30": 165,
-        "A40": 149.7,
-        "A100-SXM4-80GB": 312,
-        "L4": 121,
-        "L40S": 366,
-        "H100-SXM5-80GB": 989,
-        "H100-PCIE-80GB": 756,
-        "B200-SXM-180GB": 2250,
-    }
+    told = RATES["told"]
     assert {name: SHEETS[name].gpu.fp16_tflops for name in told} == pytest.approx(told, rel=0.012)
 
 

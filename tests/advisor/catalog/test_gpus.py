@@ -1,7 +1,5 @@
 """GPU names as people and clouds write them, what an hour of each costs, and how they reach each other."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,43 +19,30 @@ from advisor.domain.gpu_names import gpus_named
 from advisor.domain.orderable import NotOrderable
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_instance, make_offer
-from tests.advisor.catalog.public_gpu_names import DRIVERS, OTHERS, PEOPLES, PUBLIC
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 KNOWN = tuple(load_catalog().gpu_sheets)
+NAMES = table("gpu_names")
 
 
-def test_names_of_drivers_and_people_mean_one_sheet() -> None:
+def test_names_of_drivers_people_and_public_tables_mean_one_sheet() -> None:
     """Brands, blanks, hyphens and case do not matter; form and memory do where they are told."""
 
     def check(told: str, sheet: str) -> None:
         assert usual_sheet_name(told, KNOWN) == sheet
 
-    assert_each(check, [*DRIVERS.items(), *PEOPLES.items()])
+    assert_each(check, [*NAMES["drivers"].items(), *NAMES["people"].items()])
+    assert_each(check, [(told, sheet) for sheet, names in NAMES["public"].items() for told in names])
 
 
-def test_names_of_public_tables_mean_one_sheet() -> None:
-    """All that rates were published under."""
-
-    def check(sheet: str) -> None:
-        assert {told: usual_sheet_name(told, KNOWN) for told in PUBLIC[sheet]} == dict.fromkeys(
-            PUBLIC[sheet], sheet
-        )
-
-    assert_each(check, PUBLIC)
-
-
-@given(st.sampled_from(KNOWN), st.sampled_from([str.upper, str.lower, str.title, str.strip]))
-def test_every_sheet_is_found_by_its_own_name(name: str, written: object) -> None:
-    """However it is capitalised."""
-    assert callable(written)
-    assert sheet_names(written(name), KNOWN) == [name]
-
-
-@given(st.sampled_from(KNOWN), st.sampled_from(["NVIDIA {}", "{} GPU", "nvidia-{}", "{}?"]))
-def test_words_around_a_name_change_nothing(name: str, around: str) -> None:
-    """As tables have them."""
-    assert usual_sheet_name(around.format(name), KNOWN) == name
+@given(
+    st.sampled_from(KNOWN),
+    st.sampled_from([str.upper, str.lower, str.title, str.strip]),
+    st.sampled_from(["{}", "NVIDIA {}", "{} GPU", "nvidia-{}", "{}?"]),
+)
+def test_every_sheet_is_found_by_its_own_name(name, written, around) -> None:
+    """However it is capitalised, and whatever words are around it, as tables have them."""
+    assert sheet_names(around.format(written(name)), KNOWN) == [name]
 
 
 SPELLINGS = (
@@ -102,25 +87,13 @@ def test_a_bare_name_of_a_pro_card_means_every_form_of_it(told, sheets) -> None:
     assert sheet_names(told, KNOWN) == [f"RTX PRO 6000 Blackwell{form}" for form in sheets]
 
 
-@pytest.mark.parametrize(
-    ("told", "sheet"),
-    [
-        ("RTX6000Ada", "RTX 6000 Ada"),
-        ("RTX2000AdaGeneration", "RTX 2000 Ada"),
-        ("RTX4000SFFAda", "RTX 4000 SFF Ada"),
-        ("RTX2080Ti", "RTX 2080 Ti"),
-        ("RTX5090D", "RTX 5090 D"),
-        ("RTX4090Laptop", "RTX 4090 Laptop"),
-        ("A100SXM80GB", "A100-SXM4-80GB"),
-        ("RTXA6000", "RTX A6000"),
-        ("H200NVL", "H200-NVL-141GB"),
-        ("h200sxm141gb", "H200-SXM-141GB"),
-        ("gh20096gb", "GH200-96GB"),
-    ],
-)
-def test_names_without_a_blank_mean_one_sheet(told, sheet) -> None:
+def test_names_without_a_blank_mean_one_sheet() -> None:
     """As SkyPilot, dstack and gpuhunt write them."""
-    assert sheet_names(told, KNOWN) == [sheet]
+
+    def check(told: str, sheet: str) -> None:
+        assert sheet_names(told, KNOWN) == [sheet]
+
+    assert_each(check, NAMES["without_a_blank"].items())
 
 
 def test_cards_that_differ_by_a_word_stay_apart() -> None:
@@ -174,7 +147,7 @@ def test_what_is_no_whole_card_of_the_table_means_none() -> None:
     def check(told: str) -> None:
         assert gpus_named(told, KNOWN) == []
 
-    assert_each(check, OTHERS)
+    assert_each(check, NAMES["others"])
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """A user's CSV is taken whole or not at all, and never makes a price of what is none."""
 
-from __future__ import annotations
-
 import csv
 import io
 from datetime import date
@@ -20,8 +18,10 @@ from advisor.catalog.providers.rows import PriceFile
 from advisor.catalog.providers.tables import card_name
 from advisor.domain import Market
 from advisor.errors import UsageError
+from tests.rows import table
 
 BUNDLED = load_catalog()
+CASES = table("imports")
 GOOD = {
     "instance_type": "box",
     "region": "home",
@@ -65,44 +65,7 @@ def test_a_good_file_becomes_offers_of_its_own_cloud(tmp_path):
     assert found[0] in known.offers(OfferQuery(cloud="any", gpus=("T4",)))
 
 
-@pytest.mark.parametrize(
-    ("changes", "reason"),
-    [
-        ({"price_per_hour": "0"}, "costs 0 and its kind is not 'free'"),
-        ({"price_per_hour": "0.000"}, "costs 0"),
-        ({"price_per_hour": "-1"}, "above 0"),
-        ({"price_per_hour": "nan"}, "above 0"),
-        ({"price_per_hour": "inf"}, "above 0"),
-        ({"price_per_hour": "$1"}, "above 0"),
-        ({"price_per_hour": "1e-300"}, "1e-06 to 1,000,000 can be believed"),
-        ({"price_per_hour": "1e308"}, "can be believed"),
-        ({"memory_gib": "1e-9"}, "can be believed"),
-        ({"gpu_memory_gib": "1e-30"}, "can be believed"),
-        ({"local_disk_gib": "1e300"}, "can be believed"),
-        ({"vcpus": "8e21"}, "can be believed"),
-        ({"as_of": "9999-01-01"}, "in the future"),
-        ({"price_per_hour": "1", "kind": "free"}, "is free and costs"),
-        ({"price_per_hour": "", "kind": "free"}, "write 0"),
-        ({"currency": ""}, "nothing as currency"),
-        ({"currency": "GBP"}, "known: USD, CNY, EUR"),
-        ({"kind": "guess"}, "as kind"),
-        ({"market": "sometimes"}, "as market"),
-        ({"as_of": "20/7/2026"}, "write a date"),
-        ({"instance_type": ""}, "instance_type ''"),
-        ({"instance_type": "a,b"}, "letters, digits"),
-        ({"region": ""}, "region ''"),
-        ({"vcpus": "2.5"}, "a whole number"),
-        ({"vcpus": "0"}, "above 0"),
-        ({"memory_gib": "much"}, "above 0"),
-        ({"physical_cores": "9"}, "more physical_cores"),
-        ({"gpu_name": ""}, "GPUs without a gpu_name"),
-        ({"gpu_count": "0"}, "and no GPU"),
-        ({"cpu_architecture": "vax"}, "known: x86_64, arm64"),
-        ({"terms": 'a "quota"'}, "quote"),
-        ({"region": "home"}, "a second price of box in home"),
-        ({"region": "office", "vcpus": "16"}, "other facts of box than line 2"),
-    ],
-)
+@pytest.mark.parametrize(("changes", "reason"), CASES["own_offers"])
 def test_a_bad_line_refuses_the_file_with_its_number_and_the_reason(tmp_path, changes, reason):
     with pytest.raises(UsageError, match=r"^line 3 .*; nothing was imported$") as caught:
         take(tmp_path, text_of({}, changes))
@@ -244,27 +207,7 @@ def told_by_skypilot(text):
     return skypilot.told(file, BUNDLED)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("0.1,,east", "0,,east", "Price is nothing that can be true"),
-        ("0.1,,east", "-0.1,,east", "Price is nothing that can be true"),
-        ("0.1,,east", "1e9,,east", "Price is nothing that can be true"),
-        ("0.2,,east", "nan,,east", "Price is nothing that can be true"),
-        ("c9.large,,,2.0", "c9.large,,,two", "vCPUs is nothing that can be true"),
-        ("2.0,4.0,,0.1", "2.0,4194304,,0.1", "MemoryGiB is nothing that can be true"),
-        ("L4,0.125", "L4,0.0", "AcceleratorCount is nothing that can be true"),
-        ("L4,0.125", "L4,", "AcceleratorCount is nothing that can be true"),
-        ("c9.large", "c9 large", "InstanceType is nothing that can be true"),
-        ("east-a,arm64", "east-a", "the line is nothing that can be true"),
-        ("0.5,0.15", "0.6,0.15", "zones of one region have different prices: the highest counts"),
-        (
-            "T4,1.0,4.0,16.0,{},0.5,0.15",
-            "T4,1.0,8.0,16.0,{},0.5,0.15",
-            "other facts of the same type than a line before it",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "reason"), CASES["skypilot"])
 def test_a_broken_line_of_skypilots_leaves_out_that_line_alone(tmp_path, old, new, reason):
     """A public list of 100,000 lines is not lost for one of them, and says which it is."""
     text = SKYPILOT.replace(old.format(INFO), new.format(INFO))

@@ -1,7 +1,5 @@
 """Public price files are read as they are, and never make a price of what is none."""
 
-from __future__ import annotations
-
 import json
 from datetime import date
 from pathlib import Path
@@ -19,6 +17,7 @@ from advisor.catalog.providers.objects import rows_with
 from advisor.catalog.providers.rows import PriceFile
 from advisor.domain import Market
 from advisor.errors import UsageError
+from tests.rows import table
 
 FILES = Path(__file__).parents[2] / "data" / "price_files"
 DAY = date(2026, 11, 21)
@@ -202,33 +201,12 @@ def test_of_two_prices_of_one_card_one_counts_and_the_other_is_told(tmp_path):
 
 
 words = ["verda", "h100-sxm", "USD", "EUR", "spot", "2026-11-20", "0", "1.5", "$2"]
-scalars = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-5, 10**30),
-    st.floats(allow_nan=False),
-    st.text(max_size=8),
-    st.sampled_from(words),
-)
+numbers = st.integers(-5, 10**30) | st.floats(allow_nan=False)
+scalars = st.none() | st.booleans() | numbers | st.text(max_size=8) | st.sampled_from(words)
+PRICE_FIELDS = ("usd_per_gpu_hour", "price", "currency", "kind", "isSpot")
+ROW_FIELDS = (*PRICE_FIELDS, "vram_gb", "date", "vcpus", "gpu_count")
 names = st.sampled_from(
-    [
-        "provider",
-        "gpu",
-        "usd_per_gpu_hour",
-        "price",
-        "currency",
-        "kind",
-        "isSpot",
-        "vram_gb",
-        "date",
-        "min_gpus",
-        "gpu_count",
-        "vcpus",
-        "instance_type",
-        "pricing",
-        "linux",
-        "ondemand",
-    ]
+    ("provider", "gpu", "min_gpus", "instance_type", "pricing", "linux", "ondemand", *ROW_FIELDS)
 )
 nested = st.recursive(
     scalars,
@@ -237,21 +215,7 @@ nested = st.recursive(
 )
 rows = st.fixed_dictionaries(
     {"provider": st.sampled_from(["verda", "runpod", "new", "a,b"]), "gpu": st.text(min_size=1)},
-    optional=dict.fromkeys(
-        (
-            "usd_per_gpu_hour",
-            "price",
-            "currency",
-            "kind",
-            "isSpot",
-            "vram_gb",
-            "date",
-            "vcpus",
-            "ram_gb",
-            "gpu_count",
-        ),
-        scalars,
-    ),
+    optional=dict.fromkeys((*ROW_FIELDS, "ram_gb"), scalars),
 )
 types = st.fixed_dictionaries({"instance_type": st.sampled_from(["g5.xlarge", "x"]), "pricing": nested})
 documents = nested | st.lists(rows, max_size=3) | st.lists(types, max_size=2)
@@ -313,16 +277,7 @@ def test_a_local_disk_that_a_user_found_is_offered(tmp_path):
     assert instance.instance_store_read_iops == 500_000
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("lambda,volume.read_mib_s,0,,,", "above 0"),
-        ("lambda,volume.read_mib_s,200,300,400,", "not between 300 and 400"),
-        ("lambda,gp3.read_mib_s,200,,,", "known: .*volume.read_mib_s"),
-        ("nowhere,volume.read_mib_s,200,,,", "is of nowhere"),
-        ("lambda,colour,200,,,", "tells colour of lambda"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason"), table("imports")["facts"])
 def test_a_bad_fact_refuses_the_file_with_its_line(tmp_path, line, reason):
     with pytest.raises(UsageError, match=rf"line 2 .*{reason}"):
         take(tmp_path, facts(tmp_path, line))

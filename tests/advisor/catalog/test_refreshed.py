@@ -1,7 +1,5 @@
 """What was refreshed is read back as it was told, and stands in the place of the old, alone."""
 
-from __future__ import annotations
-
 import tempfile
 from datetime import date, timedelta
 from pathlib import Path
