@@ -10,7 +10,7 @@ from advisor.errors import UsageError
 from advisor.models.language.config_files import language_model_of_config
 from advisor.models.language.config_values import class_defaults
 from advisor.models.language.families import FAMILIES, UNCOVERED
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 KINDS = tuple(class_defaults())
 COVERED = tuple(
@@ -115,61 +115,7 @@ def test_a_configuration_that_says_nothing_is_its_class(kind, tmp_path):
     assert language_model_of_config(tmp_path).layers > 0
 
 
-GEMMA_3 = {
-    "model_type": "gemma3",
-    "torch_dtype": "bfloat16",
-    "text_config": {
-        "hidden_size": 2560,
-        "intermediate_size": 10240,
-        "model_type": "gemma3_text",
-        "num_hidden_layers": 34,
-        "sliding_window": 1024,
-    },
-    "vision_config": {
-        "hidden_size": 1152,
-        "intermediate_size": 4304,
-        "model_type": "siglip_vision_model",
-        "num_hidden_layers": 27,
-        "patch_size": 14,
-    },
-}
-LLAVA = {
-    "model_type": "llava",
-    "torch_dtype": "float16",
-    "text_config": {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064},
-    "vision_config": {
-        "hidden_size": 1024,
-        "intermediate_size": 4096,
-        "model_type": "clip_vision_model",
-        "num_attention_heads": 16,
-        "num_hidden_layers": 24,
-        "patch_size": 14,
-    },
-}
-PIXTRAL = {
-    "model_type": "llava",
-    "torch_dtype": "bfloat16",
-    "text_config": {
-        "hidden_size": 5120,
-        "head_dim": 128,
-        "max_position_embeddings": 1024000,
-        "model_type": "mistral",
-        "num_hidden_layers": 40,
-        "sliding_window": None,
-        "vocab_size": 131072,
-    },
-    "vision_config": {"head_dim": 64, "model_type": "pixtral", "image_size": 1024},
-}
-BLOOM = {"model_type": "bloom", "n_embed": 14336, "n_layer": 70, "num_attention_heads": 112}
-PUBLISHED = (
-    (GEMMA_3, 4.30e9, 4, 131_072),
-    (LLAVA, 7.06e9, 32, 4096),
-    (PIXTRAL, 12.68e9, 8, 1_024_000),
-    (BLOOM, 176.2e9, 112, None),
-)
-
-
-@pytest.mark.parametrize(("config", "weights", "kv_heads", "context"), PUBLISHED)
+@pytest.mark.parametrize(("config", "weights", "kv_heads", "context"), table("language_configs")["published"])
 def test_published_configurations_are_read_as_they_are(config, weights, kv_heads, context, tmp_path):
     """Gemma 3 of 4B, LLaVA-1.5, Pixtral and BLOOM, with the weights of their checkpoints."""
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.families import FAMILIES
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 MODELS = bundled_language_models()
+TABLES = table("language_models")
 
 
 def test_at_least_230_models_are_known():
@@ -23,22 +24,11 @@ def test_at_least_230_models_are_known():
 
 def test_other_spellings_find_the_model():
     """Capitals, signs, organisation, `Meta-`, `-Instruct`."""
-    cases = (
-        ("meta-llama/Llama-3.1-8B", "meta-llama/Meta-Llama-3.1-8B"),
-        ("llama_3.1_8b", "meta-llama/Meta-Llama-3.1-8B"),
-        ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Meta-Llama-3.1-8B-Instruct"),
-        ("Llama-2-7b", "meta-llama/Llama-2-7b-hf"),
-        ("qwen3-32b", "Qwen/Qwen3-32B"),
-        ("Qwen/Qwen2.5-72B-Instruct", "Qwen/Qwen2.5-72B"),
-        ("GPT-OSS-120B", "openai/gpt-oss-120b"),
-        ("DeepSeek-R1", "deepseek-ai/DeepSeek-R1"),
-        ("gemma-2-9b-it", "google/gemma-2-9b-it"),
-    )
 
     def check(given_name, name):
         assert MODELS.find(given_name).name == name
 
-    assert_each(check, cases)
+    assert_each(check, TABLES["spelled"])
 
 
 @given(st.sampled_from(MODELS.names()), st.randoms(use_true_random=False))
@@ -68,16 +58,6 @@ def test_names_nearby_are_offered():
 
 def test_models_whose_layers_are_not_covered_are_refused_by_name():
     """Hybrid, linear and sparse attention, layers of several shapes, pictures in layers."""
-    cases = (
-        ("Qwen/Qwen3.5-27B", "linear attention"),
-        ("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "state-space"),
-        ("moonshotai/Kimi-K3", "linear attention"),
-        ("deepseek-ai/DeepSeek-V4-Pro", "sparse"),
-        ("MiniMaxAI/MiniMax-M3", "sparse"),
-        ("google/gemma-4-26B-A4B", "differ"),
-        ("nvidia/Llama-3_3-Nemotron-Super-49B-v1", "differ"),
-        ("ai21labs/Jamba-v0.1", "state-space"),
-    )
 
     def check(name, reason):
         assert name not in MODELS.names()
@@ -86,7 +66,7 @@ def test_models_whose_layers_are_not_covered_are_refused_by_name():
         assert name in str(caught.value)
         assert caught.value.code == "uncovered_model"
 
-    assert_each(check, cases)
+    assert_each(check, TABLES["uncovered"])
 
 
 def test_defaults_of_classes_and_other_networks_are_no_models():
@@ -107,20 +87,11 @@ def test_any_text_is_found_or_refused(text):
 def test_active_weights_are_those_that_makers_name():
     """DeepSeek-V3 37, Kimi K2 32, gpt-oss 5.13 and 3.61, Mixtral 12.9, Llama-4 17 thousand
     million; makers count embeddings now and then, hence 3 %."""
-    cases = (
-        ("deepseek-ai/DeepSeek-V3", 37e9, 0.03),
-        ("moonshotai/Kimi-K2-Instruct", 32e9, 0.03),
-        ("openai/gpt-oss-120b", 5.13e9, 0.003),
-        ("openai/gpt-oss-20b", 3.61e9, 0.003),
-        ("mistralai/Mixtral-8x7B-v0.1", 12.9e9, 0.03),
-        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", 17e9, 0.06),
-        ("zai-org/GLM-5", 40e9, 0.03),
-    )
 
     def check(name, active, apart):
         assert MODELS.find(name).active_parameters == pytest.approx(active, rel=apart)
 
-    assert_each(check, cases)
+    assert_each(check, TABLES["active"])
 
 
 def test_every_architecture_of_the_table_is_known():

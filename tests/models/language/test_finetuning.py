@@ -38,6 +38,8 @@ MODELS = (
     "meta-llama/Llama-3.2-1B",
     "deepseek-ai/DeepSeek-V3",
 )
+# What is chosen where it is left open.
+OPEN = {"micro_batch": None, "checkpointing": None, "sharding": None}
 GPUS = ("H100-SXM5-80GB", "A100-SXM4-80GB", "L4", "A10G", "L40S", "B200-SXM-180GB")
 
 
@@ -76,62 +78,50 @@ def of_peak(tuning, tokens_per_second):
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.sampled_from(bundled_language_models().names()),
-    st.sampled_from(tuple(LlmMethod)),
-    st.sampled_from(tuple(Checkpointing)),
-    st.sampled_from((1, 2, 8)),
-    st.integers(16, 32768),
-    st.integers(1, 64),
+    st.builds(
+        tuning,
+        st.sampled_from(bundled_language_models().names()),
+        method=st.sampled_from(tuple(LlmMethod)),
+        checkpointing=st.sampled_from(tuple(Checkpointing)),
+        gpus=st.sampled_from((1, 2, 8)),
+        sequence=st.integers(16, 32768),
+        micro_batch=st.integers(1, 64),
+    ),
     st.floats(0.55, 0.99),
 )
-def test_no_gpu_tunes_faster_than_it_computes_and_reads(
-    model, method, checkpointing, gpus, sequence, micro_batch, confidence
-):
+def test_no_gpu_tunes_faster_than_it_computes_and_reads(one, confidence):
     """On every GPU of the catalogue, by all three bounds: 6 operations of a weight that a token
     uses, 4 where it is frozen, within the 16-bit peak; weights are read forwards and backwards."""
-    tunings = [
-        tuning(
-            model,
-            gpu,
-            method=method,
-            gpus=gpus,
-            sequence=sequence,
-            micro_batch=micro_batch,
-            checkpointing=checkpointing,
-            link="nvlink" if gpus > 1 else "none",
-            sharding=Sharding.ALL if gpus > 1 else Sharding.NONE,
-        )
-        for gpu in bundled_gpu_facts()
-    ]
-    rates = bundled_finetuning_predictor().tokens_per_second(tunings, confidence)
-    used = tunings[0].model.active_parameters
-    weight = 0.5 if method == LlmMethod.QLORA else 2.0
-    passes = 6 if method == LlmMethod.FULL else 4
-    for bound in rates.tokens_per_second:
-        for one, rate in zip(tunings, (bound / gpus).tolist(), strict=True):
-            assert rate * passes * used <= one.gpu.tflops * 1e12 * (1 + 1e-9)
-            read = 2 * weight * used / (sequence * micro_batch)
-            assert rate * read <= one.gpu.bandwidth_gb_s * 1e9 * (1 + 1e-9)
-
-
-models = st.sampled_from(MODELS)
-sharding = st.sampled_from((Sharding.NONE, Sharding.ALL))
-checkpointing = st.sampled_from(tuple(Checkpointing))
-
-
-@given(models, sharding, checkpointing, st.integers(256, 32768), st.integers(1, 8))
-def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(
-    model, sharding, checkpointing, sequence, micro_batch
-):
-    one = tuning(
-        model,
-        gpus=4,
-        link="nvlink",
-        sharding=sharding,
-        checkpointing=checkpointing,
-        sequence=sequence,
-        micro_batch=micro_batch,
+    if one.gpus > 1:
+        one = one._replace(link="nvlink", sharding=Sharding.ALL)
+    gpus = tuple(bundled_gpu_facts().values())
+    rates = bundled_finetuning_predictor().tokens_per_second(
+        [one._replace(gpu=gpu) for gpu in gpus], confidence
     )
+    used = one.model.active_parameters
+    read = 2 * (0.5 if one.method == LlmMethod.QLORA else 2.0) * used / (one.sequence * one.micro_batch)
+    passes = 6 if one.method == LlmMethod.FULL else 4
+    for bound in rates.tokens_per_second:
+        for gpu, rate in zip(gpus, (bound / one.gpus).tolist(), strict=True):
+            assert rate * passes * used <= gpu.tflops * 1e12 * (1 + 1e-9)
+            assert rate * read <= gpu.bandwidth_gb_s * 1e9 * (1 + 1e-9)
+
+
+models, methods = st.sampled_from(MODELS), st.sampled_from(tuple(LlmMethod))
+
+
+def tunings(gpus, **drawn):
+    """Tunings of those models on so many GPUs with NVLink; what is drawn beside it comes by name."""
+    same = {
+        "model": models,
+        "sharding": st.sampled_from((Sharding.NONE, Sharding.ALL)),
+        "checkpointing": st.sampled_from(tuple(Checkpointing)),
+    }
+    return st.builds(tuning, gpus=st.just(gpus), link=st.just("nvlink"), **(same | drawn))
+
+
+@given(tunings(4, sequence=st.integers(256, 32768), micro_batch=st.integers(1, 8)))
+def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(one):
     full, lora, qlora = (
         finetuning_memory(one._replace(method=method)).total_gib
         for method in (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
@@ -139,28 +129,17 @@ def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_1
     assert qlora <= lora <= full
 
 
-@given(models, st.sampled_from(tuple(LlmMethod)), sharding, checkpointing, st.integers(256, 16384))
-def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(
-    model, method, sharding, checkpointing, sequence
-):
-    one = tuning(
-        model,
-        method=method,
-        sharding=sharding,
-        checkpointing=checkpointing,
-        sequence=sequence,
-        gpus=2,
-        link="nvlink",
-    )
+@given(tunings(2, method=methods, sequence=st.integers(256, 16384)))
+def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(one):
     small, long, wide = (
         finetuning_memory(each).total_gib
-        for each in (one, one._replace(sequence=2 * sequence), one._replace(micro_batch=8))
+        for each in (one, one._replace(sequence=2 * one.sequence), one._replace(micro_batch=8))
     )
     assert small < long
     assert small < wide
 
 
-@given(models, st.sampled_from(tuple(LlmMethod)), st.sampled_from((2, 4, 8)))
+@given(models, methods, st.sampled_from((2, 4, 8)))
 def test_sharding_and_checkpointing_save_memory_and_more_gpus_do(model, method, gpus):
     whole = tuning(model, method=method, gpus=gpus, link="nvlink", checkpointing=Checkpointing.NONE)
     sharded = whole._replace(sharding=Sharding.ALL)
@@ -173,38 +152,24 @@ def test_sharding_and_checkpointing_save_memory_and_more_gpus_do(model, method, 
 
 @given(
     models,
-    st.sampled_from(tuple(LlmMethod)),
+    methods,
     st.sampled_from(("H100-SXM5-80GB", "B200-SXM-180GB", "A100-SXM4-80GB")),
     st.sampled_from((512, 2048, 8192)),
 )
 def test_more_gpus_of_a_host_with_nvlink_never_do_less_together(model, method, gpu, sequence):
+    one = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
     rates = []
     for gpus in (1, 2, 4, 8):
-        found = bundled_finetuning_predictor().settled(
-            [
-                tuning(
-                    model,
-                    gpu,
-                    method=method,
-                    gpus=gpus,
-                    link="nvlink" if gpus > 1 else "none",
-                    sequence=sequence,
-                    micro_batch=None,
-                    checkpointing=None,
-                    sharding=None,
-                )
-            ]
-        )[0]
+        asked = one._replace(gpus=gpus, link="nvlink" if gpus > 1 else "none")
+        (found,) = bundled_finetuning_predictor().settled([asked])
         rates.append(0.0 if found is None else median(found.tuning)[0])
     assert rates == sorted(rates)
 
 
-@given(models, st.sampled_from(GPUS), st.sampled_from(tuple(LlmMethod)), st.integers(256, 8192))
+@given(models, st.sampled_from(GPUS), methods, st.integers(256, 8192))
 def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
-    one = tuning(
-        model, gpu, method=method, sequence=sequence, micro_batch=None, checkpointing=None, sharding=None
-    )
-    found = bundled_finetuning_predictor().settled([one])[0]
+    one = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
+    (found,) = bundled_finetuning_predictor().settled([one])
     room = card_gib(one.gpu.name, one.gpu.memory_gib)
     if found is None:
         assert not least_memory(one).fits(room)
@@ -216,16 +181,12 @@ def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
 def test_a_run_too_large_for_its_card_is_never_said_to_fit():
     """Known ones: full tuning of 8B on one 80 GB card, LoRA of 70B in 16 bits on one, LoRA of 7B on
     a 16 GB card with 8,192 tokens and everything kept."""
-    assert (
-        bundled_finetuning_predictor().settled(
-            [
-                tuning(method=LlmMethod.FULL, micro_batch=None),
-                tuning("meta-llama/Llama-3.1-70B", micro_batch=None),
-                tuning(gpu="T4", sequence=8192, micro_batch=1, checkpointing=Checkpointing.NONE),
-            ]
-        )
-        == [None] * 3
-    )
+    too_large = [
+        tuning(method=LlmMethod.FULL, micro_batch=None),
+        tuning("meta-llama/Llama-3.1-70B", micro_batch=None),
+        tuning(gpu="T4", sequence=8192, micro_batch=1, checkpointing=Checkpointing.NONE),
+    ]
+    assert bundled_finetuning_predictor().settled(too_large) == [None] * 3
 
 
 def test_measured_peaks_of_memory_lie_within_the_bounds(rows):
@@ -266,11 +227,8 @@ def test_bounds_enclose_the_median_and_widen_with_confidence():
 
 
 def test_full_tuning_is_slower_than_adapters_and_checkpointing_costs_time():
-    full, lora, kept = (
-        tuning(method=LlmMethod.FULL, gpus=8, link="nvlink", sharding=Sharding.ALL),
-        tuning(gpus=8, link="nvlink", sharding=Sharding.ALL),
-        tuning(gpus=8, link="nvlink", sharding=Sharding.ALL, checkpointing=Checkpointing.NONE),
-    )
+    lora = tuning(gpus=8, link="nvlink", sharding=Sharding.ALL)
+    full, kept = lora._replace(method=LlmMethod.FULL), lora._replace(checkpointing=Checkpointing.NONE)
     slow, medium, fast = median(full, lora, kept)
     assert slow < medium < fast
     assert 0.2 < of_peak(kept, fast) < 0.75
@@ -289,7 +247,7 @@ def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only
     assert gain("A100-SXM4-80GB", 65536) == 1
 
 
-@given(models, st.sampled_from(sorted(bundled_gpu_facts())), st.sampled_from(tuple(LlmMethod)))
+@given(models, st.sampled_from(sorted(bundled_gpu_facts())), methods)
 def test_no_card_computes_more_than_products_reach_of_its_peak(model, gpu, method):
     one = tuning(model, gpu, method=method, checkpointing=Checkpointing.NONE)
     if unsupported(one) is None:

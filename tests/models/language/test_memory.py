@@ -17,101 +17,10 @@ from advisor.models.language.memory import (
     weight_gib,
     weight_gib_per_gpu,
 )
-from tests.rows import assert_each
+from tests.rows import assert_each, table
 
 GB = 1e9 / 2**30
-# GiB of checkpoints: KAITO's catalogue of models (kaito-project/kaito @ 037fb35,
-# presets/workspace/models/model_catalog.yaml), of gpt-oss its model card (60.8 and 12.8 GiB), of
-# GGUF files their published sizes, of Kimi-K2-Thinking the 594 GB that Moonshot names.
-CHECKPOINTS = (
-    ("microsoft/phi-4", "bf16", 27.31),
-    ("microsoft/Phi-4-mini-instruct", "bf16", 7.15),
-    ("microsoft/Phi-3-mini-4k-instruct", "bf16", 7.12),
-    ("microsoft/Phi-3-mini-128k-instruct", "bf16", 7.12),
-    ("microsoft/Phi-3-medium-4k-instruct", "bf16", 26.00),
-    ("microsoft/Phi-3.5-mini-instruct", "bf16", 7.12),
-    ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", "bf16", 14.96),
-    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "bf16", 27.51),
-    ("Qwen/Qwen2.5-Coder-7B-Instruct", "bf16", 14.19),
-    ("Qwen/Qwen2.5-Coder-32B-Instruct", "bf16", 61.03),
-    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 14.96),
-    ("meta-llama/Llama-3.3-70B-Instruct", "bf16", 131.42),
-    ("mistralai/Mistral-7B-Instruct-v0.3", "bf16", 13.50),
-    ("mistralai/Ministral-3-3B-Instruct-2512", "fp8", 4.35),
-    ("mistralai/Ministral-3-8B-Instruct-2512", "fp8", 9.70),
-    ("mistralai/Ministral-3-14B-Instruct-2512", "fp8", 14.65),
-    ("google/gemma-3-4b-it", "bf16", 8.01),
-    ("google/gemma-3-27b-it", "bf16", 51.10),
-    ("Qwen/Qwen3-8B-AWQ", "int4-awq", 5.68),
-    ("openai/gpt-oss-120b", "mxfp4", 60.8),
-    ("openai/gpt-oss-20b", "mxfp4", 12.8),
-    ("moonshotai/Kimi-K2-Thinking", "int4-awq", 594 * GB),
-)
-# GiB that a GPU took of a model split over so many, as engines' logs in public issues have it:
-# vllm-project/vllm 10517, 12569, 13061 and 6746 (Meta's own fp8 leaves attention in 16 bits).
-LOADED = (
-    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 1, 14.9888),
-    ("meta-llama/Llama-3.1-70B-Instruct", "fp8", 1, 67.7229),
-    ("deepseek-ai/DeepSeek-R1-Distill-Qwen-14B", "bf16", 2, 13.9476),
-    ("meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "fp8", 8, 57.7520),
-)
-# GiB that engines found for KV on each GPU, from such logs: vllm-project/vllm 21348 (SGLang, told
-# to fill 0.93), 10517 (vLLM as it starts) and a log of vLLM on an A100 of 40 GB.
-ROOM = (
-    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", 80, 4, "sglang", 16.46),
-    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 24, 1, "vllm", 5.82),
-    ("meta-llama/Llama-3.1-8B-Instruct", "bf16", 40, 1, "vllm", 19.92),
-)
-GGUF = (
-    ("meta-llama/Llama-3.1-8B", 4.92),
-    ("meta-llama/Llama-3.1-70B", 42.52),
-    ("meta-llama/Llama-2-7b-hf", 4.08),
-)
-# Bytes of KV a token in 16 bits: DeepSeek-AI, "Insights into DeepSeek-V3" (2025), table 1; Llama-2
-# 7B and Falcon-40B follow from full attention and eight KV heads.
-KV_BYTES = (
-    ("deepseek-ai/DeepSeek-V3", 70_272),
-    ("Qwen/Qwen2.5-72B", 327_680),
-    ("meta-llama/Llama-3.1-405B", 516_096),
-    ("meta-llama/Llama-2-7b-hf", 524_288),
-    ("tiiuae/falcon-40b", 122_880),
-)
-# Configurations of the published measurements (InferenceX and TensorRT-LLM tables, Apache-2.0;
-# QServe, Apache-2.0; llmperf of philschmid, Apache-2.0; gpt-fast, BSD-3-Clause): GPU's GiB as its
-# sheet has it, GPUs, tokens of a sequence.
-RAN = (
-    ("deepseek-ai/DeepSeek-R1", "fp8", "fp8", "B200-SXM-180GB", 180, 4, "sglang", 9216),
-    ("deepseek-ai/DeepSeek-R1", "fp8", "bf16", "B200-SXM-180GB", 180, 4, "trtllm", 9216),
-    ("nvidia/DeepSeek-R1-NVFP4", "nvfp4", "fp8", "B200-SXM-180GB", 180, 4, "trtllm", 9216),
-    ("deepseek-ai/DeepSeek-V3", "fp8", "bf16", "H200-SXM-141GB", 141, 8, "sglang", 9216),
-    ("moonshotai/Kimi-K2.5", "int4-awq", "bf16", "H200-SXM-141GB", 141, 8, "vllm", 9216),
-    ("nvidia/Kimi-K2.5-NVFP4", "nvfp4", "bf16", "B200-SXM-180GB", 180, 4, "vllm", 9216),
-    ("Qwen/Qwen3-32B", "bf16", "bf16", "H100-SXM5-80GB", 80, 1, "sglang", 2560),
-    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", "bf16", "H100-SXM5-80GB", 80, 4, "trtllm", 5000),
-    ("Qwen/Qwen3-235B-A22B-FP8", "fp8", "bf16", "H200-SXM-141GB", 141, 2, "sglang", 4000),
-    ("openai/gpt-oss-120b", "mxfp4", "bf16", "H200-SXM-141GB", 141, 1, "vllm", 9216),
-    ("meta-llama/Llama-3.1-70B", "fp8", "fp8", "H100-SXM5-80GB", 80, 1, "trtllm", 2048),
-    ("meta-llama/Llama-3.1-70B", "fp16", "bf16", "A100-SXM4-80GB", 80, 2, "trtllm", 4096),
-    ("meta-llama/Meta-Llama-3-70B", "fp16", "bf16", "A100-SXM4-40GB", 40, 4, "trtllm", 4096),
-    ("meta-llama/Llama-2-70b-hf", "fp16", "bf16", "A100-SXM4-40GB", 40, 4, "vllm", 4096),
-    ("tiiuae/falcon-180B", "fp8", "bf16", "H100-SXM5-80GB", 80, 4, "trtllm", 256),
-    ("meta-llama/Llama-3.1-405B", "fp8", "fp8", "H100-SXM5-80GB", 80, 8, "trtllm", 2048),
-    ("01-ai/Yi-1.5-34B", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
-    ("01-ai/Yi-1.5-34B-Chat", "fp16", "bf16", "A10G", 24, 4, "vllm", 707),
-    ("huggyllama/llama-30b", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
-    ("meta-llama/Llama-2-13b-hf", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
-    ("meta-llama/Meta-Llama-3-8B-Instruct", "fp16", "bf16", "A10G", 24, 1, "vllm", 727),
-    ("Qwen/Qwen3-8B", "bf16", "bf16", "L4", 24, 1, "sglang", 7000),
-)
-CRASHED = (
-    ("mistralai/Mixtral-8x7B-v0.1", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
-    ("meta-llama/Llama-2-70b-hf", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
-    ("meta-llama/Llama-3.1-70B", "bf16", "bf16", "A100-SXM4-80GB", 80, 1, "vllm", 400),
-    ("Qwen/Qwen1.5-72B", "fp16", "bf16", "A100-SXM4-80GB", 80, 1, "trtllm", 1536),
-    ("huggyllama/llama-30b", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
-    ("01-ai/Yi-34B", "fp16", "bf16", "L40S", 48, 1, "trtllm", 1536),
-    ("meta-llama/Llama-2-70b-hf", "fp8", "bf16", "L40S", 48, 1, "trtllm", 1536),
-)
+TABLES = table("language_memory")
 
 
 def find(name):
@@ -130,7 +39,7 @@ def test_weights_are_those_of_published_checkpoints():
     def check(name, precision, gib):
         assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
 
-    assert_each(check, CHECKPOINTS)
+    assert_each(check, TABLES["checkpoints"])
 
 
 def test_weights_are_what_engines_report_to_have_loaded():
@@ -140,7 +49,7 @@ def test_weights_are_what_engines_report_to_have_loaded():
         found = weight_gib_per_gpu(find(name), LlmPrecision(precision), gpus)
         assert found == pytest.approx(gib, rel=0.03)
 
-    assert_each(check, LOADED)
+    assert_each(check, TABLES["loaded"])
 
 
 def test_room_for_kv_is_within_its_bounds():
@@ -150,7 +59,7 @@ def test_room_for_kv_is_within_its_bounds():
         room = serving_memory(find(name), precision, "bf16", gib, gpus, engine).kv_gib
         assert room.lower[0] <= found <= room.upper[0]
 
-    assert_each(check, ROOM)
+    assert_each(check, TABLES["room"])
 
 
 def test_deepseeks_checkpoint_has_a_layer_that_engines_do_not_load():
@@ -162,7 +71,7 @@ def test_deepseeks_checkpoint_has_a_layer_that_engines_do_not_load():
 
 def test_gguf_files_have_their_published_sizes():
     """On llama.cpp `int4-awq` is Q4_K_M."""
-    for name, size in GGUF:
+    for name, size in TABLES["gguf"]:
         gib = weight_gib(find(name), LlmPrecision.INT4_AWQ, LlmEngine.LLAMA_CPP)
         assert gib == pytest.approx(size * GB, rel=0.005)
 
@@ -175,7 +84,7 @@ def test_kv_of_a_token_is_as_published():
         if find(name).indexer is None:
             assert kv_bytes_per_token(find(name), KvPrecision.FP8) == published / 2
 
-    assert_each(check, KV_BYTES)
+    assert_each(check, TABLES["kv_bytes"])
 
 
 def test_attention_in_16_bits_makes_kimi_as_large_as_measured():
@@ -195,7 +104,7 @@ def test_what_was_measured_fits():
     def check(row):
         assert sequences(row).lower[0] >= 1
 
-    assert_each(check, RAN)
+    assert_each(check, TABLES["ran"])
 
 
 def test_what_crashed_does_not_fit():
@@ -204,7 +113,7 @@ def test_what_crashed_does_not_fit():
     def check(row):
         assert sequences(row).upper[0] == 0
 
-    assert_each(check, CRASHED)
+    assert_each(check, TABLES["crashed"])
 
 
 def test_an_8b_model_in_16_bits_does_not_fit_a_t4():

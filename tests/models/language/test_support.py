@@ -1,18 +1,17 @@
-"""Twenty facts about what runs where, each of which a calculator gets wrong."""
+"""What runs where: twenty facts, each of which a calculator gets wrong; and how soon it serves."""
 
+import csv
 from typing import NamedTuple
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from advisor.catalog.load import load_catalog
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.support import supported, weight_only
-from tests.rows import assert_each
-
-BF16, FP16, FP8, INT4, NVFP4, MXFP4 = LlmPrecision
-KV16, KV8 = KvPrecision.FP16, KvPrecision.FP8
-VLLM, SGLANG, TRTLLM, LLAMA_CPP = LlmEngine
+from advisor.models.language.support import Loader, load_seconds, ready_seconds, supported, weight_only
+from tests.rows import assert_each, table
 
 
 class Card(NamedTuple):
@@ -21,87 +20,83 @@ class Card(NamedTuple):
     vendor: str = "NVIDIA"
 
 
-V100, T4, A100, A10G = Card("V100", 7.0), Card("T4", 7.5), Card("A100", 8.0), Card("A10G", 8.6)
-L4, H100, B200 = Card("L4", 8.9), Card("H100", 9.0), Card("B200", 10.0)
-PRO_6000, MI300X = Card("RTX PRO 6000", 12.0), Card("MI300X", 0.0, "AMD")
-# What is asked, and a word of the reason; None where it runs.
-FACTS = (
-    (BF16, KV16, VLLM, T4, "no bf16"),
-    (FP16, KV16, VLLM, T4, None),
-    (BF16, KV16, LLAMA_CPP, V100, "no bf16"),
-    (FP16, KV16, VLLM, V100, "starts at compute capability"),
-    (FP16, KV16, LLAMA_CPP, V100, None),
-    (FP16, KV16, TRTLLM, T4, "starts at compute capability"),
-    (BF16, KV16, VLLM, A10G, None),
-    (FP8, KV16, VLLM, A100, None),
-    (FP8, KV16, TRTLLM, A100, "no kernels"),
-    (FP8, KV16, TRTLLM, L4, None),
-    (BF16, KV8, TRTLLM, A100, "fp8 keys and values"),
-    (FP16, KV8, VLLM, T4, "fp8 keys and values"),
-    (BF16, KV8, VLLM, H100, None),
-    (NVFP4, KV16, TRTLLM, H100, "no kernels"),
-    (NVFP4, KV16, VLLM, H100, None),
-    (NVFP4, KV16, VLLM, T4, "no kernels"),
-    (NVFP4, KV8, TRTLLM, B200, None),
-    (MXFP4, KV16, VLLM, H100, None),
-    (MXFP4, KV16, TRTLLM, H100, None),
-    (MXFP4, KV16, TRTLLM, A100, "no kernels"),
-    (MXFP4, KV16, VLLM, T4, "no kernels"),
-    (INT4, KV16, VLLM, T4, None),
-    (FP8, KV16, LLAMA_CPP, H100, "llama.cpp has no fp8"),
-    (INT4, KV16, LLAMA_CPP, T4, None),
-    (BF16, KV16, VLLM, MI300X, "NVIDIA's GPUs alone"),
-)
+NVIDIA = {"V100": 7.0, "T4": 7.5, "A100": 8.0, "A10G": 8.6, "L4": 8.9, "H100": 9.0, "B200": 10.0}
+CARDS = {name: Card(name, capability) for name, capability in (NVIDIA | {"RTX PRO 6000": 12.0}).items()}
+CARDS["MI300X"] = Card("MI300X", 0.0, "AMD")
+TABLES = table("language_models")
 
 
 def test_formats_run_where_they_do():
-    """The table above."""
+    """A word of the reason; none where it runs."""
 
     def check(precision, kv_precision, engine, card, reason):
-        found = supported(precision, kv_precision, engine, card)
+        asked = LlmPrecision(precision), KvPrecision(kv_precision), LlmEngine(engine), CARDS[card]
+        found = supported(*asked)
         assert (found is None) if reason is None else (reason in str(found)), found
 
-    assert_each(check, FACTS)
+    assert_each(check, TABLES["facts"])
 
 
 def test_formats_without_units_are_weight_only():
     """fp8 computes in 16 bits before Ada, 4-bit floats before Blackwell, 4-bit integers always."""
-    cases = (
-        (FP8, T4, True),
-        (FP8, A100, True),
-        (FP8, A10G, True),
-        (FP8, L4, False),
-        (FP8, H100, False),
-        (NVFP4, H100, True),
-        (NVFP4, B200, False),
-        (NVFP4, PRO_6000, False),
-        (MXFP4, H100, True),
-        (MXFP4, B200, False),
-        (INT4, B200, True),
-        (BF16, T4, False),
-    )
 
     def check(precision, card, expected):
-        assert weight_only(precision, card) is expected
+        assert weight_only(LlmPrecision(precision), CARDS[card]) is expected
 
-    assert_each(check, cases)
+    assert_each(check, TABLES["weight_only"])
 
 
 def test_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
     """GGUF has it for those experts."""
     models = bundled_language_models()
-    gpt_oss, llama = models.find("gpt-oss-20b"), models.find("Llama-3.1-8B")
-    assert supported(MXFP4, KV16, LLAMA_CPP, L4, gpt_oss) is None
-    assert "no mxfp4" in str(supported(MXFP4, KV16, LLAMA_CPP, L4, llama))
+    asked = LlmPrecision.MXFP4, KvPrecision.FP16, LlmEngine.LLAMA_CPP, CARDS["L4"]
+    assert supported(*asked, models.find("gpt-oss-20b")) is None
+    assert "no mxfp4" in str(supported(*asked, models.find("Llama-3.1-8B")))
 
 
-def test_sheets_have_dense_rates_of_the_cards_that_clouds_rent():
-    """An A10G has 70 TFLOP/s where an A10 has 125, a T4 has 65 and no bf16, a V100 no bf16; an
-    H100's 989 are dense, not the 1,979 of sparse matrices."""
-    gpus = load_catalog().gpus
-    assert gpus["A10G"].bf16_tflops == 70
-    assert gpus["A10"].bf16_tflops == 125
-    assert gpus["T4"].fp16_tflops == pytest.approx(65.1, abs=0.1)
-    assert gpus["T4"].bf16_tflops is None
-    assert gpus["V100-SXM2-16GB"].bf16_tflops is None
-    assert gpus["H100-SXM5-80GB"].bf16_tflops == pytest.approx(989.4)
+# Seconds until an engine serves.
+rates = st.floats(50, 20000)
+sizes = st.floats(500, 1.5e6)
+
+
+def measured(what):
+    """Rows of the published loads: streams that are enough, or mapped files."""
+    with TRAINING_PATH.with_name("model_loads.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            few = row["readers"] in ("1", "4")  # a question has enough streams
+            if row["what"] != what or row["loader"] == "tensorizer" or few:
+                continue
+            loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
+            yield float(row["disk_mib_per_second"]), loader, float(row["seconds"])
+
+
+@pytest.mark.parametrize(("what", "seconds_of"), [("load", load_seconds), ("ready", ready_seconds)])
+def test_published_loads_and_starts_lie_within_15_percent_and_within_the_bounds(what, seconds_of):
+    cells = list(measured(what))
+    assert cells
+    for disk, loader, seconds in cells:
+        bounds = seconds_of(15e9 / 2**20, disk, loader=loader)
+        assert bounds.median == pytest.approx(seconds, rel=0.15)
+        assert bounds.lower <= seconds <= bounds.upper
+
+
+@given(sizes, rates, st.sampled_from(tuple(Loader)), st.integers(1, 8), st.booleans())
+def test_bounds_enclose_the_median_and_more_weights_take_longer(mib, disk, loader, gpus, local):
+    load = load_seconds(mib, disk, gpus, loader, local=local)
+    ready = ready_seconds(mib, disk, gpus, loader, local=local)
+    for bounds in (load, ready):
+        assert bounds.lower <= bounds.median <= bounds.upper
+    assert load.median < ready.median
+    assert load_seconds(2 * mib, disk, gpus, loader, local=local).median > load.median
+
+
+@given(sizes, rates, st.integers(1, 8))
+def test_a_faster_disk_and_more_streams_never_take_longer(mib, disk, gpus):
+    slow, fast = load_seconds(mib, disk, gpus), load_seconds(mib, 2 * disk, gpus)
+    assert fast.median <= slow.median
+    assert slow.median <= load_seconds(mib, disk, gpus, Loader.MAPPED).median
+
+
+def test_a_disk_without_a_limit_is_bound_by_the_processes_of_the_gpus():
+    one, eight = (load_seconds(100_000, gpus=gpus).median for gpus in (1, 8))
+    assert one == pytest.approx(8 * eight)

@@ -1,7 +1,5 @@
 """What the tests of serving share: the predictor that ships, models and GPUs by short names."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.models.language.configs import LanguageModels, bundled_language_models

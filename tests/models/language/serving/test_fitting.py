@@ -1,7 +1,5 @@
 """Fits on rows: what they teach, and what an answer leaves out."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,65 +1,30 @@
 """No answer above what GPUs compute, none sooner than they read: by every bound, any input."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain.generation import KvPrecision
-from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
-from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.memory import kv_bytes_per_token
 from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
 from advisor.models.language.serving.predictor import ServingRates
+from tests.models.language.serving.test_predictor import CARDS, NAMES, deployed
 
-MODELS = (
-    "Qwen/Qwen2.5-0.5B",
-    "google/gemma-2-9b",
-    "meta-llama/Llama-3.1-8B",
-    "meta-llama/Llama-3.3-70B-Instruct",
-    "Qwen/Qwen3-30B-A3B",
-    "openai/gpt-oss-120b",
-    "deepseek-ai/DeepSeek-R1",
-)
-CARDS = (
-    "T4",
-    "L4",
-    "A10G",
-    "L40S",
-    "RTX 4090",
-    "A100-SXM4-80GB",
-    "H100-SXM5-80GB",
-    "H200-SXM-141GB",
-    "B200-SXM-180GB",
-)
+MODELS = (*NAMES, "Qwen/Qwen2.5-0.5B", "google/gemma-2-9b")
+EVERY_CARD = ("T4", "L4", "A10G", "RTX 4090", *CARDS)
 LEAST_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "nvfp4": 0.5, "int4-awq": 0.5}
-
-
-def deployed(
-    model: str, card: str, gpus: int = 1, precision: str = "bf16", engine: str = "vllm", link: str = "nvlink"
-) -> Deployment:
-    return Deployment(
-        bundled_language_models().find(model),
-        precision,
-        "bf16",
-        engine,
-        bundled_gpu_facts()[card],
-        gpus,
-        "none" if gpus == 1 else link,
-    )
 
 
 LENGTHS = st.integers(1, 8) | st.floats(1, 120_000)
 DEPLOYMENTS = st.builds(
     deployed,
     st.sampled_from(MODELS),
-    st.sampled_from(CARDS),
+    st.sampled_from(EVERY_CARD),
     st.sampled_from([1, 2, 4, 8]),
-    st.sampled_from(sorted(LEAST_BYTES)),
     st.sampled_from(["vllm", "sglang", "trtllm"]),
+    st.sampled_from(sorted(LEAST_BYTES)),
     st.sampled_from(["nvlink", "pcie"]),
 )
 TRAFFICS = st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0) | st.floats(0, 0.95))
@@ -155,7 +120,7 @@ def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus() -> None:
         shipped.gpus,
     )
     for output in (1, 2, 30, 1000):
-        deployment, traffic = deployed(MODELS[2], "H100-SXM5-80GB"), Traffic(4000, output)
+        deployment, traffic = deployed(), Traffic(4000, output)
         require_possible(deployment, traffic, wild.closed_loop([deployment], traffic, [64]))
 
 

@@ -1,7 +1,5 @@
 """Requests that come at random: how many are in flight, and where capacity ends."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

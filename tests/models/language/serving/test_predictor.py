@@ -1,7 +1,5 @@
 """The predictor that ships: physics that hold for every deployment, bounds, and own trials."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,17 +24,15 @@ TRAFFIC = Traffic(1000, 200)
 
 
 def deployed(
-    name: str = NAMES[0], card: str = CARDS[0], gpus: int = 1, engine: str = "vllm", precision: str = "bf16"
+    name: str = NAMES[0],
+    card: str = CARDS[0],
+    gpus: int = 1,
+    engine: str = "vllm",
+    precision: str = "bf16",
+    link: str = "nvlink",
 ) -> Deployment:
-    return Deployment(
-        bundled_language_models().find(name),
-        precision,
-        "bf16",
-        engine,
-        bundled_gpu_facts()[card],
-        gpus,
-        "none" if gpus == 1 else "nvlink",
-    )
+    model, gpu = bundled_language_models().find(name), bundled_gpu_facts()[card]
+    return Deployment(model, precision, "bf16", engine, gpu, gpus, "none" if gpus == 1 else link)
 
 
 def seconds(deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC) -> Floats:
