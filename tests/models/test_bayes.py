@@ -1,7 +1,5 @@
 """One Gaussian that measured rows condition, and bounds from held-out residuals."""
 
-from __future__ import annotations
-
 from statistics import NormalDist
 
 import numpy as np

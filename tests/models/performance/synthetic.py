@@ -1,7 +1,5 @@
 """Measurements that follow the physical form, with noise: the truth is known."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np
@@ -12,6 +10,7 @@ from advisor.domain import (
     Accelerator,
     Cpu,
     DiskRate,
+    Gpu,
     LimitedBy,
     Measurement,
     Resources,
@@ -32,6 +31,16 @@ from advisor.models.performance.pipeline import (
 )
 from advisor.runs.fitting import reference_cpu
 
+# The sheet of a card that tells the least, of a vendor and an architecture that nobody measured.
+UNHEARD_OF = Gpu(
+    name="Unheard-of 1",
+    vendor="Nobody",
+    architecture="new",
+    compute_capability=None,
+    memory_mib=16384,
+    memory_gb_per_second=500.0,
+    fp32_tflops=20.0,
+)
 DATASET = replace(IMAGENET, name="photographs", samples=10_000)
 REFERENCE_SCORE = 2886.0
 # How much faster than step times tell every network is on the CPU.

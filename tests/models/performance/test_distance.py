@@ -1,20 +1,14 @@
 """How far from the measurements a prediction is asked is told in numbers, and kept in the model."""
 
-from __future__ import annotations
-
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import IMAGENET, Precision, Stage, Task
-from advisor.errors import DataError
-from advisor.models.performance import load_model, save_model
+from advisor.models.performance import load_model
 from advisor.models.performance.distance import AS_GOOD_AS, stage_weights
 from advisor.models.performance.machines import measured_ranges
-from advisor.models.performance.persistence import content_id
 from tests.models.performance.synthetic import measure, trials, true_parameters
 from tests.models.performance.test_prediction import machine, predict, workload
 
@@ -99,30 +93,3 @@ def test_the_ranges_are_those_of_the_trials():
     assert ranges["vcpus"] == (0.5, 2.0)
     assert ranges["disk_throughput"] == (20.0, 125.0)
     assert "disk_iops" not in ranges
-
-
-def rewritten(path, measured):
-    document = json.loads(path.read_text())
-    if measured is None:
-        del document["pipeline"]["measured"]
-    else:
-        document["pipeline"]["measured"] = measured
-    path.write_text(json.dumps({**document, "id": content_id(document)}))
-    return path
-
-
-def test_a_model_of_before_ranges_were_kept_still_answers(tmp_path):
-    save_model(MODEL, tmp_path / "model.json")
-    old = load_model(rewritten(tmp_path / "model.json", None))
-    prediction = old.predict([(workload(), machine())])[0]
-    told = {one.subject for one in old.distances(workload(), machine(), prediction)}
-    assert told == {"gpu", "network", "cpu", "host_to_gpu"}
-
-
-@pytest.mark.parametrize(
-    "measured", [{"vcpus": [2, 1]}, {"vcpus": [0, 1]}, {"vcpus": 3}, {"moons": [1, 2]}, {"vcpus": [1]}]
-)
-def test_ranges_that_are_none_are_a_damaged_model(tmp_path, measured):
-    save_model(MODEL, tmp_path / "model.json")
-    with pytest.raises(DataError, match="no performance model"):
-        load_model(rewritten(tmp_path / "model.json", measured))

@@ -1,7 +1,5 @@
 """No network runs faster than GPUs compute and read it: every bundled network, GPU and format."""
 
-from __future__ import annotations
-
 import csv
 import io
 

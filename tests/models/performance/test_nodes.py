@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from msgspec.structs import replace
 from msgspec.structs import replace as changed
 
 from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
@@ -94,22 +93,27 @@ def test_no_more_is_promised_than_was_measured_whatever_that_was(measured, confi
         assert 0 < lower_bound(law, row, confidence) <= row.efficiency * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
-def test_the_predictor_promises_no_rate_above_the_measured_one(path):
-    """Four nodes with a T4 of the emulated pace each: all of them, and one after the other."""
-    row, model = measured(path), load_model()
-    node = Node(
+def of_t4(nodes, gbit_per_second):
+    """Nodes with a T4 of the emulated pace each."""
+    return Node(
         vcpus=16,
         physical_cores=8,
         memory_mib=65_536,
         disk=DiskRate(type="any"),
         gpu=paced_gpu("T4"),
-        nodes=row.nodes,
-        gbit_per_second=row.gbit_per_second,
+        nodes=nodes,
+        gbit_per_second=gbit_per_second,
     )
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_the_predictor_promises_no_rate_above_the_measured_one(path):
+    """All of four nodes, and one after the other."""
+    row, model = measured(path), load_model()
     asked = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
     for rows in ((), tuple(ROWS)):
-        (told,) = changed(model, scaling_rows=rows).predict([(asked, node)])
+        asking = changed(model, scaling_rows=rows)
+        (told,) = asking.predict([(asked, of_t4(row.nodes, row.gbit_per_second))])
         assert row.nodes * told.lower <= row.nodes * asked.batch_size / row.step_seconds
         assert told.bottleneck is Stage.NETWORK
         assert told.provenance is Provenance.MODELLED
@@ -119,17 +123,6 @@ def test_the_predictor_promises_no_rate_above_the_measured_one(path):
 
 def test_nodes_share_nothing_but_gradients():
     """With a network beyond any, each keeps its own rate."""
-    model, gpu = load_model(), paced_gpu("T4")
-    node = Node(
-        vcpus=16,
-        physical_cores=8,
-        memory_mib=65_536,
-        disk=DiskRate(type="any"),
-        gpu=gpu,
-        nodes=8,
-        gbit_per_second=1e9,
-    )
     asked = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
-    (many,) = model.predict([(asked, node)])
-    (one,) = model.predict([(asked, replace(node, nodes=1))])
+    many, one = (load_model().predict([(asked, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
     assert many.median == pytest.approx(one.median, rel=0.01)

@@ -1,14 +1,12 @@
 """What a prediction promises: intervals that widen, a bottleneck, honest provenance."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import Cpu, DiskRate, Precision, Provenance, Resources, Stage, Task, Workload
+from advisor.domain import Cpu, DiskRate, Precision, Resources, Stage, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
 
@@ -128,35 +126,6 @@ def test_a_single_vcpu_cannot_feed_a_fast_gpu():
 def test_preprocessing_has_no_gpu_stage():
     answer = predict(workload(task=Task.PREPROCESSING), machine())
     assert set(answer.stage_rates) == {Stage.HOST, Stage.STORAGE}
-
-
-def test_a_published_cell_says_so_and_its_neighbour_does_not():
-    """A100 training of ResNet-50 in fp32 was published; of GoogLeNet it was not."""
-    fast = machine("A100-SXM4-40GB", vcpus=192, read=1e5, copy=25.0)
-    fast = replace(fast, disk=DiskRate(type="instance-store"), physical_cores=192, memory_mib=400_000)
-    model = load_model()
-    published = workload()
-    provenance = model.step_times.provenance(published, fast.gpu, model.table.of(published))
-    assert provenance is Provenance.PUBLISHED
-    assert predict(workload("googlenet"), fast).provenance is Provenance.MODELLED
-
-
-def test_the_interval_widens_from_a_published_cell_to_a_gpu_never_measured():
-    """Distance from what was measured is paid for in width."""
-
-    def width(network, gpu):
-        (rate,) = load_model().predict_gpu([workload(network)], paced_gpu(gpu))
-        return np.log(rate.median / rate.lower)
-
-    cell, card, far = (
-        width(*one) for one in (("resnet50", "A100"), ("resnet50", "RTX 5090"), ("googlenet", "RTX 5090"))
-    )
-    assert cell < card < far
-
-
-def test_what_was_never_measured_is_told_in_words():
-    answer = predict(workload("vgg16"), machine("L40S", vcpus=48))
-    assert any("L40S was not measured" in str(note) for note in answer.extrapolation)
 
 
 def test_an_unknown_host_to_gpu_rate_is_told_where_it_matters():

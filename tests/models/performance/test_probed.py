@@ -1,7 +1,5 @@
 """What a probe's layers tell of a GPU that nobody measured networks on."""
 
-from __future__ import annotations
-
 import itertools
 import json
 

@@ -1,7 +1,5 @@
 """Several GPUs of a host: what each keeps of its rate, and how that enters a prediction."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """vCPUs are cores, second threads and a speed, whichever of them a sweep was made on."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

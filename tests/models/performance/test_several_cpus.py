@@ -1,7 +1,5 @@
 """A sweep over nodes with different CPUs: every row is fitted, and each CPU is told by its own."""
 
-from __future__ import annotations
-
 import json
 import math
 

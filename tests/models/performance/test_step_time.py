@@ -1,20 +1,19 @@
 """The roofline of a step: its slopes are its own, and its numbers behave as time does."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import Gpu, Task
+from advisor.domain import Task
 from advisor.models.bayes import Parameters
 from advisor.models.data_sheets import power_ratio
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_parameters import Conditions, Step, unit_of
 from advisor.models.performance.step_time import multiprocessors, steps_of
+from tests.models.performance.synthetic import UNHEARD_OF
 
 GPUS = ("T4", "L4", "V100-SXM2-16GB", "A100-SXM4-40GB", "RTX 3090", "GTX 1080 Ti", "H100-SXM5-80GB")
 NETWORKS = ("resnet50", "mobilenet_v2", "vit_b_16", "bert-base-uncased", "unet", "lstm_ptb_medium")
@@ -119,18 +118,9 @@ def test_pytorchs_defaults_decide_the_unit():
 
 def test_what_a_sheet_does_not_tell_is_taken_as_usual():
     """A card without multiprocessors, clock or watts still has a time, and owes nobody power."""
-    bare = Gpu(
-        name="Unheard-of 1",
-        vendor="Nobody",
-        architecture="new",
-        compute_capability=None,
-        memory_mib=16384,
-        memory_gb_per_second=500.0,
-        fp32_tflops=20.0,
-    )
-    assert multiprocessors(bare) == pytest.approx(20e3 / (2 * 1.6 * 128))
-    assert power_ratio(bare) == 0
-    columns, theta = in_columns([step("resnet50", Conditions(bare, "training", "amp"), 8)])
+    assert multiprocessors(UNHEARD_OF) == pytest.approx(20e3 / (2 * 1.6 * 128))
+    assert power_ratio(UNHEARD_OF) == 0
+    columns, theta = in_columns([step("resnet50", Conditions(UNHEARD_OF, "training", "amp"), 8)])
     assert np.isfinite(columns.log_seconds(theta)).all()
 
 
@@ -152,10 +142,3 @@ def test_copies_and_optimizers_take_their_time():
     )
     bare, whole, copying = columns.log_seconds(theta)
     assert bare < whole < copying
-
-
-def test_both_lists_of_kinds_are_the_tables():
-    """The table stores numbers; the reader and the roofline must read them alike."""
-    from advisor.models.performance import network_table, step_time
-
-    assert step_time.KINDS == network_table.KINDS

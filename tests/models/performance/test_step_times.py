@@ -1,22 +1,21 @@
 """What is known of a GPU's rate, and what a user's trials change of it."""
 
-from __future__ import annotations
-
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
+from advisor.domain import Observation, Precision, Provenance, Stack, Task, Workload
 from advisor.errors import DataError
 from advisor.infra.build.fitting.files import write_step_times
 from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import paced_gpu
+from advisor.models.performance.kinship import kinship_of
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip, is_same_card
+from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip, features_of, is_same_card
 from advisor.models.performance.step_times_file import bundled_step_times, read_step_times
+from tests.models.performance.synthetic import UNHEARD_OF
 
 pytestmark = pytest.mark.vector
 
@@ -28,16 +27,7 @@ UNMEASURED = next(
     if not any(f"{TABLE[name].key}/{task}" in TIMES.networks for task in Task)
     and Task.TRAINING in TABLE[name].kernels
 )
-STRANGE = Gpu(
-    name="Unheard-of 1",
-    vendor="Nobody",
-    architecture="Newest",
-    compute_capability="15.0",
-    memory_mib=16384,
-    memory_gb_per_second=500.0,
-    fp32_tflops=20.0,
-    fp16_tflops=80.0,
-)
+STRANGE = replace(UNHEARD_OF, architecture="Newest", compute_capability="15.0", fp16_tflops=80.0)
 CELLS = (
     ("resnet50", "T4", Precision.FP32),
     ("resnet50", "L4", Precision.AMP),
@@ -230,16 +220,6 @@ def test_only_an_eager_step_at_a_measured_input_is_published():
     assert rate(work(UNMEASURED), "T4").provenance is Provenance.MODELLED
 
 
-@given(cells, st.floats(0.5, 0.99), st.floats(0.0, 0.0099))
-def test_intervals_grow_with_confidence(cell, confidence, more):
-    network, gpu, precision = cell
-    narrow, wide = (
-        rate(work(network, precision), gpu, confidence=one).widths for one in (confidence, confidence + more)
-    )
-    assert narrow.lower <= wide.lower + 1e-12
-    assert narrow.upper <= wide.upper + 1e-12
-
-
 def test_intervals_grow_with_what_is_unknown():
     """A measured cell, an unmeasured network, an unmeasured card, both: ever less sure."""
     widths = [
@@ -255,21 +235,10 @@ def test_intervals_grow_with_what_is_unknown():
 
 
 def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
-    from msgspec.structs import replace
-
     bare = replace(TIMES, quantiles={})
     found = rate(work(), "T4", bare).widths
     assert not found.calibrated
     assert found.lower == found.upper > gaussian_multiplier(0.9) * 0.04
-
-
-def test_many_cells_are_what_each_is_alone():
-    asked = [(work(batch=batch), card(gpu)) for batch, gpu in itertools.product((1, 64), ("T4", "L4"))]
-    together = TIMES.rates(asked, TABLE, 0.9)
-    alone = [TIMES.rates([one], TABLE, 0.9)[0] for one in asked]
-    assert [one.samples_per_second for one in together] == pytest.approx(
-        [one.samples_per_second for one in alone]
-    )
 
 
 def test_a_trial_of_nonsense_is_no_trial():
@@ -335,3 +304,52 @@ def test_numbers_that_are_none_are_a_damaged_file(written, tmp_path):
     np.save(tmp_path / "nan.npy", record)
     with pytest.raises(DataError, match="no fitted step times"):
         read_step_times(tmp_path / "nan.npy")
+
+
+# A network like measured ones takes their deviation, one like none takes little.
+
+
+def two_families(low=-0.3, high=0.3):
+    """Forty measured steps: one kind at the origin that is faster, another far off, slower."""
+    rng = np.random.default_rng(0)
+    near, far = rng.normal(0, 0.05, (20, 4)), rng.normal(0, 0.05, (20, 4)) + 10
+    residuals = np.repeat([low, high], 20)
+    return np.vstack([near, far]), residuals, np.full(40, 0.1**2)
+
+
+@pytest.mark.parametrize(("place", "deviation"), [(0.0, -0.3), (10.0, 0.3)])
+def test_a_network_like_measured_ones_takes_their_deviation(place, deviation):
+    """Little is left to doubt of a network among many that are like it."""
+    features, residuals, noise = two_families()
+    kinship = kinship_of(features, residuals, noise)
+    means, variances = kinship.deviation(np.full((1, 4), place))
+    assert means[0] == pytest.approx(deviation, abs=0.1)
+    between = kinship.deviation(np.full((1, 4), 5.0))
+    assert abs(between[0][0]) < abs(means[0])
+    assert variances[0] < between[1][0]
+
+
+@given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
+def test_the_doubt_is_never_negative_nor_more_than_without_relatives(place):
+    kinship = kinship_of(*two_families())
+    means, variances = kinship.deviation(np.array([place]))
+    assert 0 <= variances[0] <= 0.03 + 1e-9
+    assert abs(means[0]) <= 0.45
+
+
+def test_one_level_of_all_is_no_deviation_of_some():
+    """Where every step deviates alike, so does a strange one."""
+    features, _, noise = two_families()
+    kinship = kinship_of(features, np.full(40, 0.2), noise)
+    means, _ = kinship.deviation(np.array([[30.0, -30.0, 3.0, 0.0]]))
+    assert means[0] == pytest.approx(0.2)
+
+
+def test_relatives_lie_near_each_other_by_what_they_compute():
+    """ResNet-34 is nearer to ResNet-50 than a transformer is, in training and in inference."""
+    facts = [TABLE[name] for name in ("resnet50", "resnet101", "vit_b_16")]
+    for task in (Task.TRAINING, Task.INFERENCE):
+        found = features_of(facts, [task] * 3, TIMES.posterior)
+        assert np.isfinite(found).all()
+        apart = np.linalg.norm(found - found[0], axis=1)
+        assert 0 < apart[1] < apart[2]

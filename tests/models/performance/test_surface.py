@@ -1,7 +1,5 @@
 """Anchors tell the parameters, later trials the question, and both stop."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

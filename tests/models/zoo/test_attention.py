@@ -1,7 +1,5 @@
 """The transformer layers compute what torch's own do, given the same weights."""
 
-from __future__ import annotations
-
 import pytest
 
 torch = pytest.importorskip("torch")

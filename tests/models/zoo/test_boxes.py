@@ -1,7 +1,5 @@
 """Plain torch stands in for torchvision's compiled operators without a difference in results."""
 
-from __future__ import annotations
-
 import importlib
 
 import pytest

@@ -1,7 +1,5 @@
 """Every network of the list really trains and infers on this machine, by one code path."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.errors import UsageError

@@ -1,7 +1,5 @@
 """A user's own network runs from wherever it lives, and its faults are told in one line."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

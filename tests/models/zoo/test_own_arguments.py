@@ -1,7 +1,5 @@
 """Own networks as people write them: several arguments, lazy layers, losses that they return."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import pytest
@@ -24,174 +22,95 @@ def classes(n):
 def words(n, length=8):
     return torch.zeros(n, length, dtype=torch.long)
 """
-PAIR = """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(16, 4)
-    def forward(self, left, right):
-        return self.layer(left) - self.layer(right)
-def example_batch(n):
-    return {}, classes(n)
-"""
+
+
+def net(layers: str, forward: str, batch: str | None, more: str = "") -> str:
+    """A file whose `Net` has such layers, arguments and body of forward(), and such a batch."""
+    arguments, _, body = forward.partition(": ")
+    lines = [f"        {line}" for line in body.split("; ")]
+    forward = "\n".join([f"    def forward(self, {arguments}):", *lines])
+    made = f"    def __init__(self):\n        super().__init__()\n        {layers}"
+    example = f"def example_batch(n):\n    return {batch}" if batch else ""
+    return "\n".join(["class Net(nn.Module):", made, forward, example, more])
+
+
+LAYER = "self.layer = nn.Linear(16, 4)"
+WORDS = "self.words, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)"
+PLACES = "torch.rand(n, 16), torch.rand(n, 16)"
+TUPLE = f"({PLACES}), classes(n)"
+DICTIONARY = "{'right': torch.rand(n, 16), 'left': torch.rand(n, 16)}, classes(n)"
+PAIR = (LAYER, "left, right: return self.layer(left) - self.layer(right)")
 KINDS = {
-    "a tuple": PAIR.format("(torch.rand(n, 16), torch.rand(n, 16))"),
-    "a dictionary": PAIR.format("{'right': torch.rand(n, 16), 'left': torch.rand(n, 16)}"),
-    "words and targets, as nanoGPT": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)
-    def forward(self, idx, targets=None):
-        logits = self.head(self.words(idx))
-        loss = None
-        if targets is not None:
-            loss = F.cross_entropy(logits.view(-1, 50), targets.view(-1))
-        return logits, loss
-def example_batch(n):
-    return (words(n), words(n)), None
-""",
-    "words and a state, as word_language_model": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)
-        self.layer = nn.LSTM(16, 16, 2, batch_first=True)
-    def forward(self, x, hidden):
-        out, hidden = self.layer(self.words(x), hidden)
-        return self.head(out), hidden
-def example_batch(n):
-    state = torch.zeros(2, n, 16)
-    return (words(n), (state, state.clone())), words(n)
-""",
-    "a graph, as GCN": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = nn.Linear(16, 32), nn.Linear(32, 7)
-    def forward(self, x, adjacency):
-        return self.two(adjacency @ F.relu(self.one(adjacency @ x)))
-def example_batch(n):
-    return (torch.rand(n, 16), torch.rand(n, n)), classes(n)
-""",
-    "numbers and lists of places, as DLRM": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.bottom, self.top = nn.Linear(13, 8), nn.Linear(24, 2)
-        self.tables = nn.ModuleList(nn.Embedding(100, 8) for _ in range(2))
-    def forward(self, dense, sparse):
-        rows = [table(index) for table, index in zip(self.tables, sparse)]
-        return self.top(torch.cat([self.bottom(dense), *rows], 1))
-def example_batch(n):
-    return (torch.rand(n, 13), [classes(n), classes(n)]), classes(n)
-""",
-    "a user and an item": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.users, self.items = nn.Embedding(100, 8), nn.Embedding(100, 8)
-    def forward(self, user, item):
-        return (self.users(user) * self.items(item)).sum(1)
-def example_batch(n):
-    return (classes(n), classes(n)), torch.zeros(n)
-def loss(outputs, targets):
-    return F.binary_cross_entropy_with_logits(outputs, targets)
-""",
-    "images, a step and a text, as a denoiser": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv, self.text = nn.Conv2d(4, 4, 3, padding=1), nn.Linear(16, 4)
-    def forward(self, sample, timestep, text, guidance=None):
-        return self.conv(sample) + self.text(text)[..., None, None] * timestep[:, None, None, None]
-def example_batch(n):
-    return (torch.rand(n, 4, 8, 8), torch.rand(n), torch.rand(n, 16)), torch.rand(n, 4, 8, 8)
-def loss(outputs, targets):
-    return F.mse_loss(outputs, targets)
-""",
-    "keywords alone": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.image, self.text = nn.Conv2d(3, 4, 3), nn.Embedding(50, 4)
-    def forward(self, *, image, text):
-        return self.image(image).mean((2, 3)) + self.text(text).mean(1)
-def example_batch(n):
-    return {"image": torch.rand(n, 3, 8, 8), "text": words(n)}, classes(n)
-""",
-    "any number of places": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(16, 4)
-    def forward(self, *parts):
-        return sum(map(self.layer, parts))
-def example_batch(n):
-    return (torch.rand(n, 16),) * 3, classes(n)
-""",
-    "source and target words": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words, self.head = nn.Embedding(50, 16), nn.Linear(16, 50)
-        self.layer = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
-    def forward(self, src, tgt, src_mask=None):
-        return self.head(self.layer(self.words(src), self.words(tgt)))
-def example_batch(n):
-    return (words(n), words(n, 6)), words(n, 6)
-""",
-    "one dictionary": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(16, 4)
-    def forward(self, batch, scale=1.0):
-        return scale * self.layer(batch["left"] - batch["right"])
-def example_batch(n):
-    return {"left": torch.rand(n, 16), "right": torch.rand(n, 16)}, classes(n)
-""",
-    "one tuple": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(16, 4)
-    def forward(self, pair):
-        left, right = pair
-        return self.layer(left - right)
-def example_batch(n):
-    return (torch.rand(n, 16), torch.rand(n, 16)), classes(n)
-""",
-    "one tuple beside an option": """
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(16, 4)
-    def forward(self, pair, scale=1.0):
-        left, right = pair
-        return scale * self.layer(left - right)
-def example_batch(n):
-    return ((torch.rand(n, 16), torch.rand(n, 16)),), classes(n)
-""",
-    "lazy layers": """
-INPUT_SHAPE = (3, 16, 16)
-def Net():
-    return nn.Sequential(
-        nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(10)
-    )
-""",
-    "lazy layers of two arguments": PAIR.replace("nn.Linear(16, 4)", "nn.LazyLinear(4)").format(
-        "(torch.rand(n, 16), torch.rand(n, 16))"
+    "a tuple": net(*PAIR, TUPLE),
+    "a dictionary": net(*PAIR, DICTIONARY),
+    "words and targets, as nanoGPT": net(
+        WORDS,
+        "idx, targets=None: logits = self.head(self.words(idx)); loss = None; "
+        "if targets is not None: loss = F.cross_entropy(logits.view(-1, 50), targets.view(-1)); "
+        "return logits, loss",
+        "(words(n), words(n)), None",
     ),
-    "a lazy head that only training reaches": """
-INPUT_SHAPE = (16,)
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.layer, self.other = nn.LazyLinear(4), nn.LazyLinear(4)
-    def forward(self, x):
-        return self.layer(x) + (self.other(x) if self.training else 0)
-""",
+    "words and a state, as word_language_model": net(
+        f"{WORDS}\n        self.layer = nn.LSTM(16, 16, 2, batch_first=True)",
+        "x, hidden: out, hidden = self.layer(self.words(x), hidden); return self.head(out), hidden",
+        "(words(n), (torch.zeros(2, n, 16), torch.zeros(2, n, 16))), words(n)",
+    ),
+    "a graph, as GCN": net(
+        "self.one, self.two = nn.Linear(16, 32), nn.Linear(32, 7)",
+        "x, adjacency: return self.two(adjacency @ F.relu(self.one(adjacency @ x)))",
+        "(torch.rand(n, 16), torch.rand(n, n)), classes(n)",
+    ),
+    "numbers and lists of places, as DLRM": net(
+        "self.bottom, self.top = nn.Linear(13, 8), nn.Linear(24, 2)\n"
+        "        self.tables = nn.ModuleList(nn.Embedding(100, 8) for _ in range(2))",
+        "dense, sparse: rows = [table(index) for table, index in zip(self.tables, sparse)]; "
+        "return self.top(torch.cat([self.bottom(dense), *rows], 1))",
+        "(torch.rand(n, 13), [classes(n), classes(n)]), classes(n)",
+    ),
+    "a user and an item": net(
+        "self.users, self.items = nn.Embedding(100, 8), nn.Embedding(100, 8)",
+        "user, item: return (self.users(user) * self.items(item)).sum(1)",
+        "(classes(n), classes(n)), torch.zeros(n)",
+        "loss = F.binary_cross_entropy_with_logits",
+    ),
+    "images, a step and a text, as a denoiser": net(
+        "self.conv, self.text = nn.Conv2d(4, 4, 3, padding=1), nn.Linear(16, 4)",
+        "sample, timestep, text, guidance=None: text = self.text(text)[..., None, None]; "
+        "return self.conv(sample) + text * timestep[:, None, None, None]",
+        "(torch.rand(n, 4, 8, 8), torch.rand(n), torch.rand(n, 16)), torch.rand(n, 4, 8, 8)",
+        "loss = F.mse_loss",
+    ),
+    "keywords alone": net(
+        "self.image, self.text = nn.Conv2d(3, 4, 3), nn.Embedding(50, 4)",
+        "*, image, text: return self.image(image).mean((2, 3)) + self.text(text).mean(1)",
+        "{'image': torch.rand(n, 3, 8, 8), 'text': words(n)}, classes(n)",
+    ),
+    "any number of places": net(
+        LAYER, "*parts: return sum(map(self.layer, parts))", "(torch.rand(n, 16),) * 3, classes(n)"
+    ),
+    "source and target words": net(
+        f"{WORDS}\n        self.layer = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)",
+        "src, tgt, src_mask=None: return self.head(self.layer(self.words(src), self.words(tgt)))",
+        "(words(n), words(n, 6)), words(n, 6)",
+    ),
+    "one dictionary": net(
+        LAYER, "batch, scale=1.0: return scale * self.layer(batch['left'] - batch['right'])", DICTIONARY
+    ),
+    "one tuple": net(LAYER, "pair: left, right = pair; return self.layer(left - right)", TUPLE),
+    "one tuple beside an option": net(
+        LAYER,
+        "pair, scale=1.0: left, right = pair; return scale * self.layer(left - right)",
+        f"(({PLACES}),), classes(n)",
+    ),
+    "lazy layers": "INPUT_SHAPE = (3, 16, 16)\ndef Net():\n    return nn.Sequential("
+    "nn.LazyConv2d(8, 3), nn.LazyBatchNorm2d(), nn.Flatten(), nn.LazyLinear(10))",
+    "lazy layers of two arguments": net("self.layer = nn.LazyLinear(4)", PAIR[1], TUPLE),
+    "a lazy head that only training reaches": net(
+        "self.layer, self.other = nn.LazyLinear(4), nn.LazyLinear(4)",
+        "x: return self.layer(x) + (self.other(x) if self.training else 0)",
+        None,
+        "INPUT_SHAPE = (16,)",
+    ),
 }
 BERT = """
 from advisor.models.zoo.torchvision_operators import import_torchvision
@@ -288,7 +207,7 @@ def test_what_is_put_around_a_network_does_not_hide_its_arguments(own):
 def test_too_few_arguments_are_told_with_what_is_missing(own):
     """The way out is to say what a batch is."""
     with pytest.raises(UsageError, match=r"missing 1 required.*'right'.*example_batch"):
-        own(PAIR.format("torch.rand(n, 16)")).check()
+        own(net(*PAIR, "torch.rand(n, 16), classes(n)")).check()
 
 
 UNREACHED = "a lazy layer that forward() does not reach"

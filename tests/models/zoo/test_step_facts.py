@@ -1,7 +1,5 @@
 """What the network table is made of: rows of kernels, and memory, from one record a step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

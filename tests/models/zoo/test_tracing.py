@@ -1,7 +1,5 @@
 """A replayed step takes the memory of the step itself, and costs none."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.errors import UsageError

@@ -1,7 +1,5 @@
 """YOLOv3 learns boxes, objectness and classes, and from padding it learns nothing."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

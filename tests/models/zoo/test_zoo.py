@@ -1,7 +1,5 @@
 """The zoo answers without torch, builds what it names, and refuses what it does not know."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 
