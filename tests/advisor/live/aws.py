@@ -1,7 +1,5 @@
 """An AWS that knows GPU types with prices, and the questions that tests ask about it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path

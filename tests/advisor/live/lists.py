@@ -1,7 +1,5 @@
 """Price lists that tell what the snapshot says."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import nnls
 

@@ -1,7 +1,5 @@
 """`advisor catalog refresh` of AWS without credentials: its public list, on loopback."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -13,7 +11,6 @@ import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
-from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.infra.live import aws_public, web
 from tests.infra.live.aws_bulk import ADVISOR, FILE, INDEX, Bulk, advice, serving
@@ -34,15 +31,6 @@ def bulk(monkeypatch):
     with serving(Bulk(prices)) as one:
         monkeypatch.setenv("ADVISOR_AWS_URL", one.url)
         yield one
-
-
-@pytest.fixture
-def ask(capsys):
-    def command(*arguments):
-        code = run(list(arguments))
-        return code, *capsys.readouterr()
-
-    return command
 
 
 @pytest.fixture

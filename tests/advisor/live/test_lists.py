@@ -1,7 +1,5 @@
 """`advisor catalog refresh` and `recommend --live` of Azure and Google Cloud, on loopback."""
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +7,6 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.cli.main import run
 from tests.advisor.live.lists import AZURE_REGION, GCP_REGION, fill_azure, fill_gcp
 from tests.infra.live.listed import AZURE, GCP, KEY, Listed
 
@@ -29,15 +26,6 @@ def lists(listed, monkeypatch) -> Listed:
     monkeypatch.setenv("ADVISOR_GCP_KEY", KEY)
     monkeypatch.setattr("advisor.answers.live.checking.TOTAL_SECONDS", 200.0)
     return listed
-
-
-@pytest.fixture
-def ask(capsys):
-    def command(*arguments: str) -> tuple[int, str, str]:
-        code = run(list(arguments))
-        return code, *capsys.readouterr()
-
-    return command
 
 
 def kept(cloud: str) -> Path:

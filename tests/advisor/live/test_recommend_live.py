@@ -1,7 +1,5 @@
 """`recommend --live`: held to what AWS tells, bounded in time, never worse than the snapshot."""
 
-from __future__ import annotations
-
 import json
 import threading
 from importlib.resources import files

@@ -1,7 +1,5 @@
 """The price cuts of June 2025, replayed through refresh, change exactly the right answers."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from datetime import date

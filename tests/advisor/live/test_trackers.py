@@ -1,7 +1,5 @@
 """`advisor catalog refresh --tracker URL`: fetched, then taken as an import is, or not at all."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
