@@ -15,7 +15,7 @@ from advisor.domain import Task, Verdict
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.runs.verification.top import TopChoice, best_candidates
 from tests.advisor.engine.plain_model import PlainModel
-from tests.advisor.render.test_verification import verification
+from tests.advisor.render.test_views import verification
 from tests.builders import network_question
 
 CATALOG, MODEL, TODAY = load_catalog(), PlainModel(), date(2026, 11, 23)
