@@ -13,6 +13,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
+from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.planning.networks import StoredData, SweepData
 from advisor.sweeps.planning.plan import Machine, SweepRequest
 
@@ -45,6 +46,13 @@ def trial(*, network="googlenet", task=Task.PREPROCESSING, batch_size=8, **chang
     return Trial(**_with_accelerator({**values, **changes}))
 
 
+def trial_on(folder, **changes):
+    """A small trial that reads the images of a folder."""
+    values = {"batch_size": 4, "resources": resources(memory_mib=1024.0)}
+    profile = changes.pop("dataset", None) or profile_folder(folder)
+    return trial(dataset_path=str(folder), dataset=profile, **{**values, **changes})
+
+
 def measurement(**changes):
     values = {
         "trial": trial(),
@@ -60,6 +68,24 @@ def measurement(**changes):
 def row(memory_mib=1024.0, **changes):
     """A measurement of one trial of many, told apart by its memory."""
     return measurement(trial=trial(resources=resources(memory_mib=memory_mib)), **changes)
+
+
+class AtOnce:
+    """An executor that measures at once and notes what it was given; Ctrl-C comes after so many. Rows have
+    these values, and those that `of` gives the row of a number, from 1."""
+
+    def __init__(self, stop_after=None, of=lambda _number: {}, **values):
+        self.given, self._stop_after, self._of, self._values = [], stop_after, of, values
+
+    def execute(self, trials):
+        for one in trials:
+            if len(self.given) == self._stop_after:
+                raise KeyboardInterrupt
+            self.given.append(one)
+            yield measurement(trial=one, **{**self._values, **self._of(len(self.given))})
+
+    def close(self):
+        pass
 
 
 def images_at(path):

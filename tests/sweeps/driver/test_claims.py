@@ -16,6 +16,7 @@ from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver import spool
+from advisor.sweeps.driver.claims import leasing
 from advisor.sweeps.driver.runner import RETRIED, run_sweep
 from advisor.sweeps.events import Event, collected, forward
 from advisor.sweeps.formats import importing
@@ -53,6 +54,16 @@ class Ahead(Slow):
             if len(flight) >= 3:
                 yield from super().execute([flight.pop(0)])
         yield from super().execute(flight)
+
+
+class Telling(Ahead):
+    """Names on stdout each trial that it measures."""
+
+    def execute(self, trials):
+        for row in super().execute(trials):
+            sys.stdout.write(f"{row.trial.trial_id}\n")
+            sys.stdout.flush()
+            yield row
 
 
 class Batches(Slow):
@@ -155,18 +166,19 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
     assert [row.started_at for row in store.all()] == ["other"]
 
 
+def away(*_, **__):
+    raise DataError("away")
+
+
 @pytest.mark.parametrize("kind", [Slow, Ahead])
 def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store, kind, monkeypatch):
     """The trials in flight come to their end, and no further one is begun."""
-
-    def fail(*_, **__):
-        raise DataError("away")
 
     class Breaking(kind):
         def execute(self, trials):
             for number, one in enumerate(super().execute(trials)):
                 if number == 4:
-                    broken.setattr(store, "join", fail)
+                    broken.setattr(store, "join", away)
                 yield one
 
     executor = Breaking("mine", 0)
@@ -184,11 +196,8 @@ def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeyp
     first = measurement(trial=twice, started_at="first")
     store.append_all([first])
 
-    def fail(*_, **__):
-        raise DataError("away")
-
     with monkeypatch.context() as broken:
-        broken.setattr(store, "join", fail)
+        broken.setattr(store, "join", away)
         with pytest.raises(DataError) as told:
             run_sweep([twice], Slow("again"), store)
     found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
@@ -263,6 +272,32 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
         run_sweep(TRIALS[:2], Slow("mine"), store)
     (row,) = importing.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
     assert row.trial == TRIALS[0]
+
+
+class Troubled:
+    """Fails in another way at each beat, and works at last."""
+
+    def __init__(self, *troubles):
+        self._troubles, self.renewed, self.given_back = list(troubles), threading.Event(), []
+
+    def renew(self, owner):
+        if self._troubles:
+            raise self._troubles.pop(0)
+        self.renewed.set()
+
+    def give_back(self, owner, trial_ids=None):
+        self.given_back.append(owner)
+
+
+def test_no_trouble_of_any_kind_ends_the_heartbeat():
+    leases = Troubled(OSError("no file descriptor"), RuntimeError("a defect"))
+    with collected() as told, leasing(leases, heartbeat_seconds=0.01) as owner:
+        assert leases.renewed.wait(timeout=30)
+    assert leases.given_back == [owner]
+    assert [one["facts"]["reason"] for one in told if one["event"] == "heartbeat_failed"] == [
+        "no file descriptor",
+        "a defect",
+    ]
 
 
 DRIVER = """

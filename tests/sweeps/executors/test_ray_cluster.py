@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
@@ -195,11 +194,3 @@ def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(ray_c
         env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_cluster.address},
     )
     assert told.strip().splitlines()[-1] not in {node.node_id for node in ray_cluster.worker_nodes}
-
-
-def test_a_sweep_that_is_done_is_not_measured_again(on, tmp_path):
-    with closing(SqlStore(f"sqlite:///{tmp_path}/m.sqlite")) as store:
-        run_sweep(numbered(4), on(), store)
-        first = store.all()
-        run_sweep(numbered(4), on(ray_clusters.raising), store)
-        assert store.all() == first

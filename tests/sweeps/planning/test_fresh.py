@@ -9,36 +9,22 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
 from advisor.sweeps.quality.age import is_stale
-from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
+from tests.sweeps.builders import TIME_BOX, AtOnce, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]
 MONDAY = datetime(2026, 11, 16, 3, tzinfo=UTC)
 WEEK = timedelta(days=7)
 
 
-class At:
-    """Measures at once, at a moment of its own; the first so many end as told."""
-
-    def __init__(self, moment, status=Status.OK, worse=3, stop_after=None):
-        self.moment, self.status, self.worse = moment, status, worse
-        self.given, self.stop_after = [], stop_after
-
-    def execute(self, trials):
-        for one in trials:
-            if len(self.given) == self.stop_after:
-                raise KeyboardInterrupt
-            self.given.append(one)
-            status = self.status if len(self.given) <= self.worse else Status.OK
-            yield measurement(trial=one, status=status, started_at=self.moment.isoformat())
-
-    def close(self):
-        pass
+def at(moment, **options):
+    """Measures at a moment of its own."""
+    return AtOnce(started_at=moment.isoformat(), **options)
 
 
 @pytest.fixture
 def store():
     store = SqlStore("sqlite://")
-    run_sweep(TRIALS, At(MONDAY), store)
+    run_sweep(TRIALS, at(MONDAY), store)
     yield store
     store.close()
 
@@ -49,7 +35,7 @@ def starts(rows):
 
 def test_what_is_older_is_measured_again_and_stays_on_record(store):
     later = MONDAY + WEEK
-    assert run_sweep(TRIALS, At(later), store, since=later).measured == 3
+    assert run_sweep(TRIALS, at(later), store, since=later).measured == 3
     assert starts(store.all()) == {later.isoformat()}
     assert [row.trial for row in store.earlier()] == TRIALS
     assert starts(store.earlier()) == {MONDAY.isoformat()}
@@ -57,15 +43,15 @@ def test_what_is_older_is_measured_again_and_stays_on_record(store):
 
 
 def test_what_is_fresh_is_not_measured_again(store):
-    assert run_sweep(TRIALS, At(MONDAY), store, since=MONDAY).measured == 0
+    assert run_sweep(TRIALS, at(MONDAY), store, since=MONDAY).measured == 0
     assert current_rows(TRIALS, store, since=MONDAY + WEEK) == {}
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(store):
     later = MONDAY + WEEK
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(TRIALS, At(later, stop_after=2), store, since=later)
-    again = At(later)
+        run_sweep(TRIALS, at(later, stop_after=2), store, since=later)
+    again = at(later)
     run_sweep(TRIALS, again, store, since=later)
     assert again.given == TRIALS[2:]
 
@@ -73,14 +59,14 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(store):
 @pytest.mark.parametrize("status", sorted(RETRIED))
 def test_a_run_that_ends_badly_does_not_take_a_good_rows_place(store, status):
     later = MONDAY + WEEK
-    ended = run_sweep(TRIALS, At(later, status, worse=1), store, since=later)
-    assert ended.measured == 3
+    first_ends_badly = at(later, of=lambda number: {"status": status if number == 1 else Status.OK})
+    assert run_sweep(TRIALS, first_ends_badly, store, since=later).measured == 3
     kept = store.read([TRIALS[0].trial_id]).measurements[0]
     assert (kept.status, kept.started_at) == (Status.OK, MONDAY.isoformat())
     assert kept.attempts[-1]["status"] == status.value
     assert len(store.earlier()) == 2
     # The same command again tries what is still old.
-    again = At(later)
+    again = at(later)
     run_sweep(TRIALS, again, store, since=later)
     assert again.given == TRIALS[:1]
 
@@ -88,8 +74,8 @@ def test_a_run_that_ends_badly_does_not_take_a_good_rows_place(store, status):
 def test_repeats_are_measured_anew_together():
     repeated = [trial(plan={**TIME_BOX, "repeats": 2})]
     store, later = SqlStore("sqlite://"), MONDAY + WEEK
-    run_sweep(repeated, At(MONDAY), store)
-    run_sweep(repeated, At(later), store, since=later)
+    run_sweep(repeated, at(MONDAY), store)
+    run_sweep(repeated, at(later), store, since=later)
     (row,) = store.all()
     assert row.started_at == later.isoformat()
     assert [one["started_at"] for one in row.repeats] == [later.isoformat()]
@@ -100,8 +86,8 @@ def test_repeats_are_measured_anew_together():
 
 def test_a_further_run_leaves_nothing_among_the_earlier(store):
     more = [replace(one, plan={**one.plan, "repeats": 2}) for one in TRIALS]
-    run_sweep(more, At(MONDAY), store)
-    run_sweep(TRIALS, At(MONDAY), store, runs_of=lambda _trial: 2)
+    run_sweep(more, at(MONDAY), store)
+    run_sweep(TRIALS, at(MONDAY), store, runs_of=lambda _trial: 2)
     assert store.earlier() == []
 
 

@@ -1,9 +1,11 @@
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import CacheState, DiskRate, MemoryFormat, Precision, Stack, Task
 from advisor.errors import UsageError
+from advisor.sweeps.planning.networks import StoredData, SweepData, network_of_zoo, planned_network
 from advisor.sweeps.planning.plan import Machine, plan_trials, usual_seconds
-from tests.sweeps.builders import MACHINE, images_at, request
+from tests.sweeps.builders import MACHINE, PROFILE, images_at, measurement, request
 
 
 def pace(_workload, _gpu):
@@ -27,23 +29,16 @@ def test_there_is_exactly_one_trial_for_each_cell():
     assert len(trials) == len({trial.trial_id for trial in trials}) == 2 * 2 * 3 * 2 * 2
 
 
-def test_a_cell_that_is_asked_twice_is_measured_once():
+def test_neither_order_nor_number_of_trials_depends_on_how_they_are_asked_for():
+    forward = planned(request(vcpus=(0.5, 1.0, 2.0)))
+    assert planned(request(vcpus=(2.0, 1.0, 0.5))) == forward
     assert planned(request(), request()) == planned(request())
 
 
-def test_the_order_does_not_depend_on_how_it_is_asked():
-    forward = planned(request(vcpus=(0.5, 1.0, 2.0)))
-    assert planned(request(vcpus=(2.0, 1.0, 0.5))) == forward
-
-
-def test_an_emulated_gpu_brings_its_pace_into_the_trial():
-    (trial,) = planned(request(tasks=(Task.INFERENCE,), accelerator="emulated:T4"))
-    assert (str(trial.accelerator), trial.emulated_step_seconds) == ("emulated:T4", 0.03)
-
-
-def test_preprocessing_ends_where_an_accelerator_would_begin():
-    (trial,) = planned(request(accelerator="emulated:T4"))
-    assert (str(trial.accelerator), trial.emulated_step_seconds) == ("cpu", None)
+def test_an_emulated_gpu_brings_its_pace_into_the_trial_and_preprocessing_ends_before_it():
+    for task, found in ((Task.INFERENCE, ("emulated:T4", 0.03)), (Task.PREPROCESSING, ("cpu", None))):
+        (trial,) = planned(request(tasks=(task,), accelerator="emulated:T4"))
+        assert (str(trial.accelerator), trial.emulated_step_seconds) == found
 
 
 def test_a_moved_data_set_does_not_make_other_trials():
@@ -149,3 +144,76 @@ def test_the_forecast_has_the_whole_time_of_a_trial_on_a_gpu():
         for name in ("cuda", "emulated:T4")
     )
     assert gpu - emulated == (60 + 60 + 10) - 4
+
+
+OWN = """
+import torch
+INPUT_SHAPE = (3, 8, 8)
+SAMPLES_PER_ROW = 2
+def build():
+    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(192, 4))
+"""
+
+
+def planned_in_zoo(**changes):
+    return plan_trials([request(**changes)], MACHINE, pace, planned_network)
+
+
+def test_a_language_model_reads_the_text_and_its_rate_counts_tokens():
+    text = StoredData(replace(PROFILE, storage_format="text", samples=929_589), "/text")
+    data = SweepData(text=text)
+    (one,) = planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,), data=data)
+    assert one.workload.dataset == text.profile
+    assert (one.dataset_path, one.plan["loader_workers"]) == ("/text", 0)
+    row = measurement(trial=one, step_seconds=(0.5,) * 8)
+    assert row.throughput_samples_per_second == 32 * 20 / 0.5
+
+
+def test_what_is_stored_decoded_is_made_in_memory():
+    (one,) = planned_in_zoo(networks=("cifar10_cnn",), tasks=(Task.TRAINING,), data=SweepData())
+    assert one.workload.dataset.storage_format == "synthetic"
+
+
+def test_data_of_the_wrong_kind_are_refused_with_the_way_out():
+    with pytest.raises(UsageError, match=r"lstm_ptb_small reads text; .* --data"):
+        planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,))
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "words"),
+    [
+        ("lstm_ptb_small", Task.PREPROCESSING, "has no preprocessing.*training or inference"),
+        ("cifar10_cnn", Task.PREPROCESSING, "has no preprocessing"),
+        ("deeplabv3_resnet50", Task.TRAINING, "batches of 2 or more"),
+    ],
+)
+def test_what_a_network_does_not_do_is_refused_in_the_plan(name, task, words):
+    with pytest.raises(UsageError, match=words):
+        planned_in_zoo(networks=(name,), tasks=(task,), batch_sizes=(1,))
+
+
+def test_photographs_stay_the_data_of_what_reads_them():
+    assert network_of_zoo("yolov3").photographs
+    assert not network_of_zoo("cifar10_cnn").photographs
+
+
+@pytest.mark.slow
+def test_an_own_network_is_planned_by_its_content(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text(OWN)
+    reference = f"{file}:build"
+    (first,) = planned_in_zoo(networks=(reference,), tasks=(Task.TRAINING,))
+    assert first.plan["samples_per_row"] == 2
+    file.write_text(f"{OWN}# changed\n")
+    planned_network.cache_clear()
+    (second,) = planned_in_zoo(networks=(reference,), tasks=(Task.TRAINING,))
+    assert first.trial_id != second.trial_id
+
+
+@pytest.mark.slow
+def test_an_own_file_that_fails_is_told_in_one_line(tmp_path):
+    file = tmp_path / "net.py"
+    file.write_text("import no_such_package\ndef build(): ...\n")
+    with pytest.raises(UsageError, match="no_such_package") as told:
+        planned_network(str(file))
+    assert "\n" not in str(told.value)
