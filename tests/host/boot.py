@@ -99,39 +99,16 @@ def findings(folder, data, *, init, words="", seconds=3600):
 
 def _qemu(accelerator, images, socket, log, words):
     initramfs, disk = images
-    return [
-        "qemu-system-x86_64",
-        "-nodefaults",
-        "-no-reboot",
-        "-display",
-        "none",
-        "-accel",
-        "kvm" if accelerator == "kvm" else "tcg,thread=multi",
-        "-cpu",
-        "host" if accelerator == "kvm" else "max",
-        "-smp",
-        "3",
-        "-m",
-        _MEMORY,
-        "-object",
-        f"memory-backend-memfd,id=memory,size={_MEMORY},share=on",
-        "-numa",
-        "node,memdev=memory",
-        "-chardev",
-        f"socket,id=files,path={socket}",
-        "-device",
-        "vhost-user-fs-pci,chardev=files,tag=root",
-        "-drive",
-        f"file={disk},format=raw,if=virtio,cache=unsafe",
-        "-kernel",
-        str(kernel()),
-        "-initrd",
-        str(initramfs),
-        "-append",
-        f"console=ttyS0 quiet panic=-1 boot=shared root=shared {words}",
-        "-serial",
-        f"file:{log}",
-    ]
+    machine, cpu = ("kvm", "host") if accelerator == "kvm" else ("tcg,thread=multi", "max")
+    options = (
+        f"-nodefaults -no-reboot -display none -accel {machine} -cpu {cpu} -smp 3 -m {_MEMORY} "
+        f"-object memory-backend-memfd,id=memory,size={_MEMORY},share=on -numa node,memdev=memory "
+        f"-chardev socket,id=files,path={socket} -device vhost-user-fs-pci,chardev=files,tag=root "
+        f"-drive file={disk},format=raw,if=virtio,cache=unsafe "
+        f"-kernel {kernel()} -initrd {initramfs} -serial file:{log} -append"
+    )
+    kernels = f"console=ttyS0 quiet panic=-1 boot=shared root=shared {words}"
+    return ["qemu-system-x86_64", *options.split(), kernels]
 
 
 @contextmanager

@@ -59,25 +59,9 @@ def doctor():
 def contract(_name):
     """The tests that every limiter passes, by the limiter of this sandbox."""
     folder = DISK / str(os.getpid())
-    answer = subprocess.run(
-        [
-            sys.executable,
-            "-P",
-            "-m",
-            "pytest",
-            "tests/contracts/test_limiters.py",
-            "-k",
-            "CgroupV2",
-            "-p",
-            "no:cacheprovider",
-            f"--basetemp={folder}",
-            "--timeout",
-            "900",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = "-P -m pytest tests/contracts/test_limiters.py -k CgroupV2 -p no:cacheprovider --timeout 900"
+    command = [sys.executable, *words.split(), f"--basetemp={folder}"]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
     shutil.rmtree(folder, ignore_errors=True)
     return {"code": answer.returncode, "tail": answer.stdout[-1500:]}
 
@@ -194,40 +178,24 @@ TRIALS = {
 
 def trial(name):
     """A real trial: worker, loader, emulated accelerator."""
-    from advisor.domain import Accelerator, DiskRate, Resources, Task, Trial, Workload
-    from advisor.sweeps.datasets.opening import profile_folder
+    from advisor.domain import DiskRate, Task
     from advisor.sweeps.trial.trial_process import run_attempt
+    from tests.sweeps.builders import resources, trial_on
 
     wanted = TRIALS[name]
-    rate = wanted.get("disk")
-    row = run_attempt(
-        Trial(
-            workload=Workload(
-                network="alexnet",
-                task=Task.INFERENCE,
-                batch_size=4,
-                dataset=profile_folder(DISK / "photographs"),
-            ),
-            resources=Resources(
-                vcpus=wanted["vcpus"],
-                physical_cores=wanted["vcpus"],
-                memory_mib=wanted["memory_mib"],
-                disk=DiskRate(type="slow" if rate else "unlimited", read_mib_per_second=rate),
-            ),
-            accelerator=Accelerator.parse("emulated:T4"),
-            emulated_step_seconds=0.05,
-            dataset_path=str(DISK / "photographs"),
-            plan={
-                "measure_seconds": 2.0,
-                "min_steps": 5,
-                "max_seconds": 60.0,
-                "loader_workers": 1,
-                "prefetch_factor": 2,
-                "rel_error": 0.5,
-            },
-        ),
-        timeout_seconds=900.0,
+    rate, held = wanted.get("disk"), {key: wanted[key] for key in ("vcpus", "memory_mib")}
+    disk = DiskRate(type="slow" if rate else "unlimited", read_mib_per_second=rate)
+    plan = {"measure_seconds": 2.0, "min_steps": 5, "max_seconds": 60.0, "rel_error": 0.5}
+    one = trial_on(
+        DISK / "photographs",
+        network="alexnet",
+        task=Task.INFERENCE,
+        resources=resources(**held, physical_cores=wanted["vcpus"], disk=disk),
+        accelerator="emulated:T4",
+        emulated_step_seconds=0.05,
+        plan={**plan, "loader_workers": 1, "prefetch_factor": 2},
     )
+    row = run_attempt(one, timeout_seconds=900.0)
     facts = row.environment
     names = ("limits_held", "cpus", "usable_cpus", "cpu_quota", "memory_mib", "memory_limit_mib", "cpus_used")
     used = row.cpu_seconds / row.wall_seconds if row.wall_seconds else None

@@ -91,23 +91,8 @@ def _join(switch: str, node: str, number: int, gbit_per_second: float) -> None:
         # ten milliseconds: what a switch port buffers.
         rate = gbit_per_second * 1e9
         burst = max(2 * 2**16, rate / 8e3)
-        _run(
-            "tc",
-            "-n",
-            namespace,
-            "qdisc",
-            "add",
-            "dev",
-            device,
-            "root",
-            "tbf",
-            "rate",
-            f"{rate:.0f}bit",
-            "burst",
-            f"{burst:.0f}",
-            "latency",
-            "10ms",
-        )
+        limited = f"rate {rate:.0f}bit burst {burst:.0f} latency 10ms"
+        _run(*f"tc -n {namespace} qdisc add dev {device} root tbf {limited}".split())
 
 
 def _run(*command: str) -> None:
@@ -122,36 +107,13 @@ def measured(gbit_per_second: float, network: str, gpu: str, *, minutes: str = _
         processes = []
         for number, node in enumerate(nodes, 1):
             file = Path(folder) / f"{number}.json"
-            command = [
-                "ip",
-                "netns",
-                "exec",
-                node,
-                sys.executable,
-                "-m",
-                "advisor.cli.main",
-                "measure",
-                "--model",
-                network,
-                "--task",
-                "training",
-                "--minutes",
-                minutes,
-                "--ranks",
-                "1",
-                "--nodes",
-                str(NODES),
-                "--node-rank",
-                str(number),
-                "--rendezvous",
-                f"10.77.0.1:{PORT}",
-                "--network-gbit",
-                f"{gbit_per_second:g}",
-                "--accelerator",
-                f"emulated:{gpu}",
-                "--out",
-                str(file),
-            ]
+            words = (
+                f"--model {network} --task training --minutes {minutes} --ranks 1 --nodes {NODES} "
+                f"--node-rank {number} --rendezvous 10.77.0.1:{PORT} "
+                f"--network-gbit {gbit_per_second:g} --accelerator emulated:{gpu} --out {file}"
+            )
+            advisor = (sys.executable, "-m", "advisor.cli.main", "measure")
+            command = ["ip", "netns", "exec", node, *advisor, *words.split()]
             processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT))
         try:
             for process in processes:
@@ -169,23 +131,12 @@ def measured(gbit_per_second: float, network: str, gpu: str, *, minutes: str = _
 def compared(document: dict[str, Any]) -> dict[str, Any]:
     """A document's scaling beside the model's."""
     (row,) = document["scaling"]
+    facts = "accelerator batch_size backend ranks nodes gbit_per_second gradient_bytes efficiency"
     seconds = statistics.median(row["all_reduce_seconds"])
     model = float(all_reduce_seconds(row["gradient_bytes"], row["ranks"], row["gbit_per_second"]))
     return {
         "network": document["what"]["name"],
-        **{
-            name: row[name]
-            for name in (
-                "accelerator",
-                "batch_size",
-                "backend",
-                "ranks",
-                "nodes",
-                "gbit_per_second",
-                "gradient_bytes",
-                "efficiency",
-            )
-        },
+        **{name: row[name] for name in facts.split()},
         "one_step_seconds": statistics.fmean(row["one_step_seconds"]),
         "step_seconds": statistics.fmean(row["step_seconds"]),
         "all_reduces": len(row["all_reduce_seconds"]),

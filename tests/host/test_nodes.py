@@ -1,18 +1,13 @@
 """All-reduce between emulated nodes: `advisor measure` in four network namespaces, against the
 model. Needs root, `ip` and `tc`."""
 
-import json
-from pathlib import Path
-
 import pytest
-from jsonschema import Draft202012Validator
 
-import advisor.sweeps.anchors.measure as package
 from tests.host.nodes import NODES, NoNodes, compared, measured
+from tests.sweeps.anchors.test_measure import validate
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 GBIT_PER_SECOND = 1.0
-SCHEMA = json.loads((Path(package.__file__).parent / "anchor.schema.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +28,7 @@ def test_the_model_tells_an_all_reduce_between_nodes(document):
 
 def test_what_was_measured_is_an_anchor_document(document):
     """The file says that its GPU was emulated: no row of it passes for a GPU's."""
-    Draft202012Validator(SCHEMA).validate(document)
+    validate(document)
     (row,) = document["scaling"]
     assert row["accelerator"] == "emulated:T4"
     assert document["runs"] == []

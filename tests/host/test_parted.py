@@ -31,15 +31,9 @@ import sys
 from contextlib import closing
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.driver.test_claims import Ahead, TRIALS
+from tests.sweeps.driver.test_claims import TRIALS, Telling
 
 url, name, lease_seconds = sys.argv[1:]
-
-class Telling(Ahead):
-    def execute(self, trials):
-        for row in super().execute(trials):
-            print(row.trial.trial_id, flush=True)
-            yield row
 
 with closing(SqlStore(url, lease_seconds=float(lease_seconds))) as store:
     run_sweep(TRIALS, Telling(name, 0.5), store, poll_seconds=0.1)
