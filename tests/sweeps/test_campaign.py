@@ -154,20 +154,24 @@ def runs_of_anchor(*further):
     return row
 
 
-def test_an_anchor_cell_has_runs_in_three_processes_after_the_rest_of_its_ladder():
-    rest = [cell(size) for size in LADDER.batches if size != 32]
+SPOILED = {"status": Status.CONTAMINATED}
+
+
+@pytest.mark.parametrize(
+    ("anchor", "following"),
+    [
+        (runs_of_anchor(), 32),
+        (runs_of_anchor({}), 32),
+        (runs_of_anchor({}, {}), None),
+        (runs_of_anchor(SPOILED), 32),
+        (runs_of_anchor(SPOILED, FAULT), None),
+        (cell(32, **FAULT), None),
+    ],
+)
+def test_an_anchor_cell_has_three_runs_after_the_rest_and_a_spoiled_one_is_not_made_up_for(anchor, following):
     assert next_size(cell(1), cell(8), cell(32)) == 128
-    assert next_size(*rest, runs_of_anchor()) == 32
-    assert next_size(*rest, runs_of_anchor({})) == 32
-    assert next_size(*rest, runs_of_anchor({}, {})) is None
-
-
-def test_a_further_run_that_is_spoiled_is_not_made_up_for():
     rest = [cell(size) for size in LADDER.batches if size != 32]
-    spoiled = {"status": Status.CONTAMINATED}
-    assert next_size(*rest, runs_of_anchor(spoiled)) == 32
-    assert next_size(*rest, runs_of_anchor(spoiled, FAULT)) is None
-    assert next_size(*rest, cell(32, **FAULT)) is None
+    assert next_size(*rest, anchor) == following
 
 
 def test_steps_of_one_thread_are_in_its_cpu_seconds_only_where_that_is_planned():
@@ -193,11 +197,6 @@ def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
     assert {t.resources.physical_cores for t in trials if t.resources.vcpus == 4} == {2}
     loaders = {(t.plan["loader_workers"], t.plan["prefetch_factor"]) for t in trials}
     assert loaders == {(1, 2), (2, 2), (4, 2), (1, 4), (2, 4)}
-
-
-def test_a_row_is_readable_as_soon_as_it_is_appended(tmp_path):
-    Records(tmp_path / "c.jsonl").append(cell(1))
-    assert set(Records(tmp_path / "c.jsonl").done) == {cell(1).trial.trial_id}
 
 
 @given(st.data())

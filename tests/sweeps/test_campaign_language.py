@@ -46,7 +46,6 @@ def test_what_a_device_or_an_engine_cannot_do_is_no_cell():
 
 
 def test_larger_batches_than_memory_holds_are_left_out():
-    """Of the same lengths and server alone."""
     found = every_cell()
     first = next(cell for cell in found if cell.concurrency == 64)
     row = {**first.row(), "status": "out_of_memory"}

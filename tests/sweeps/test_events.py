@@ -5,11 +5,8 @@ import logging
 import subprocess
 import sys
 
-from advisor.domain import Status
 from advisor.sweeps.events import WARNING, collected, emit, forward_all, subscribe
 from advisor.sweeps.trial.child import started_worker
-from advisor.sweeps.trial.trial_process import measure_trial
-from tests.sweeps.builders import measurement, trial
 
 UNHEARD = """
 from advisor.sweeps.events import emit, WARNING
@@ -36,20 +33,6 @@ def test_events_survive_the_way_to_another_process():
     ]
     assert here[0].facts == {"steps": 20, "seconds": 4.5}
     assert here[0].at == there[0]["at"]
-
-
-def test_every_attempt_is_told_with_how_it_ended():
-    rows = [measurement(status=Status.CONTAMINATED, environment={"other_cores": 0.7}), measurement()]
-    with collected() as told:
-        measure_trial(trial(), attempt=lambda _trial: rows.pop(0))
-    seen = [(one["event"], one["facts"]["attempt"], one["facts"].get("status")) for one in told]
-    assert seen == [
-        ("attempt_began", 1, None),
-        ("attempt_ended", 1, "contaminated"),
-        ("attempt_began", 2, None),
-        ("attempt_ended", 2, "ok"),
-    ]
-    assert told[1]["facts"]["other_cores"] == 0.7
 
 
 def test_what_a_worker_tells_is_handed_on_and_is_no_answer():

@@ -183,17 +183,8 @@ def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
 
 
 def test_steps_of_an_older_hook_are_read(place):
-    place.write_text(
-        json.dumps(
-            {
-                "schema": "advisor.steps/1",
-                "warmup": [[0.0, 9.0, 8.0]],
-                "counted": [[0.0, 1.0, 8.0]] * 3,
-                "counted_seconds": 3.0,
-                "device": "cpu",
-            }
-        )
-    )
+    steps = {"warmup": [[0.0, 9.0, 8.0]], "counted": [[0.0, 1.0, 8.0]] * 3, "counted_seconds": 3.0}
+    place.write_text(json.dumps({"schema": "advisor.steps/1", **steps, "device": "cpu"}))
     found = read_steps(place)
     assert [row[1] for row in found.rows] == [9.0, 1.0, 1.0, 1.0]
     assert found.facts["device"] == "cpu"

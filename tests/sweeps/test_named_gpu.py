@@ -25,7 +25,6 @@ from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.data import plan_anywhere
 from advisor.store.measurements import open_store
 from advisor.sweeps.anchors.files import read_anchor
-from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.executors.ray.executor import RayExecutor
 from advisor.sweeps.executors.ray.placing import needs_of
@@ -35,7 +34,7 @@ from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.torch_facts import gpu_uuid, peaks
 from tests.advisor.cli.test_sweep_cloud import ON_AWS, account
 from tests.gpu.conftest import require_whole_gpu
-from tests.sweeps.builders import resources, trial
+from tests.sweeps.builders import trial_on
 from tests.sweeps.cuda_standin import COMMAND, StandIn, installed, worker_environment
 from tests.sweeps.marks import REAL_WORKER
 
@@ -51,14 +50,7 @@ def images(tmp_path_factory):
 
 
 def on_a_t4(images):
-    return trial(
-        accelerator="cuda:T4",
-        task=Task.INFERENCE,
-        batch_size=4,
-        dataset_path=str(images),
-        dataset=profile_folder(images),
-        resources=resources(memory_mib=1024.0),
-    )
+    return trial_on(images, accelerator="cuda:T4", task=Task.INFERENCE)
 
 
 def measured_with_standins(one):

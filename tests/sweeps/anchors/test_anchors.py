@@ -13,20 +13,14 @@ from msgspec.structs import replace
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     STEP_SIGMA,
-    Accelerator,
     DatasetProfile,
-    DiskRate,
     LimitedBy,
-    Measurement,
     MemoryFormat,
     Precision,
-    Resources,
     Stack,
     Status,
     Task,
     Tf32,
-    Trial,
-    Workload,
 )
 from advisor.errors import UsageError
 from advisor.models.performance import paced_gpu
@@ -34,6 +28,7 @@ from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from advisor.sweeps.quality.rates import rate_interval
+from tests.sweeps.builders import measurement, trial
 
 SYNTHETIC = DatasetProfile(
     name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224, height=224
@@ -85,25 +80,24 @@ PLAIN = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
 
 
 def a_measurement(accelerator="cuda", status=Status.OK, dataset=SYNTHETIC, **changes):
-    emulated = 0.1 if accelerator.startswith("emulated:") else None
-    trial = Trial(
-        workload=Workload(network="my_net", task=Task.TRAINING, batch_size=16, dataset=dataset),
-        resources=Resources(
-            vcpus=4.0, physical_cores=2.0, memory_mib=16000.0, disk=DiskRate(type="unlimited")
-        ),
-        accelerator=Accelerator.parse(accelerator),
-        emulated_step_seconds=emulated,
+    planned = trial(
+        network="my_net",
+        task=Task.TRAINING,
+        batch_size=16,
+        dataset=dataset,
+        accelerator=accelerator,
+        emulated_step_seconds=0.1 if accelerator.startswith("emulated:") else None,
         plan={"gpu": "Tesla T4"},
     )
     values = {
-        "trial": trial,
+        "trial": planned,
         "status": status,
         "limited_by": LimitedBy.HOST,
         "step_seconds": (0.125,) * 6,
         "environment": {**PLAIN, "gpu_peak_reserved_mib": 700.0},
         "reason": "" if status is Status.OK else "it ended badly",
     }
-    return Measurement(**{**values, **changes})
+    return measurement(**{**values, **changes})
 
 
 @pytest.fixture
@@ -146,27 +140,32 @@ def test_measurements_of_a_campaign_are_rows(written):
 
 
 def test_how_it_ran_is_the_measurements_own():
-    """Not the question's: stack and memory format as planned, TF32 as torch was set."""
+    """Not the question's: stack and memory format as planned."""
     row = a_measurement()
     planned = replace(row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
-    facts = {**row.environment, "tf32_convolutions": False}
-    row = replace(row, trial=replace(row.trial, workload=planned), environment=facts)
-    found = observed(row, "", sheet).workload
-    assert (found.stack, found.memory_format, found.tf32) == (
-        Stack.COMPILE,
-        MemoryFormat.CHANNELS_LAST,
-        Tf32.OFF,
-    )
-    fast = replace(row, environment={**facts, "float32_matmul_precision": "high"})
-    assert observed(fast, "", sheet).workload.tf32 is Tf32.ON
+    found = observed(replace(row, trial=replace(row.trial, workload=planned)), "", sheet).workload
+    assert (found.stack, found.memory_format) == (Stack.COMPILE, MemoryFormat.CHANNELS_LAST)
+
+
+@pytest.mark.parametrize(
+    ("facts", "tf32"),
+    [
+        ({"tf32_convolutions": False}, Tf32.OFF),
+        ({"tf32_convolutions": False, "float32_matmul_precision": "high"}, Tf32.ON),
+        ({"variables": {"NVIDIA_TF32_OVERRIDE": "0"}}, Tf32.OFF),  # as the driver was told
+    ],
+)
+def test_tf32_is_as_torch_and_the_driver_were_set(facts, tf32):
+    row = a_measurement()
+    found = observed(replace(row, environment=row.environment | facts), "", sheet)
+    assert found.workload.tf32 is tf32
 
 
 @pytest.mark.parametrize("setting", ["cudnn_benchmark", "synchronise_each_step"])
 def test_a_row_of_settings_that_no_answer_assumes_is_no_observation(setting):
     row = a_measurement()
-    trial = replace(row.trial, plan={**row.trial.plan, setting: True})
-    refused = observed(replace(row, trial=trial), "", sheet)
-    assert setting in refused.reason
+    planned = replace(row.trial, plan={**row.trial.plan, setting: True})
+    assert setting in observed(replace(row, trial=planned), "", sheet).reason
 
 
 def test_a_row_of_several_gpus_tells_the_step_of_one_of_them():
@@ -186,12 +185,6 @@ def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
     assert observed(row, "", sheet).seconds > 0
     assert "alone" in observed(replace(row, trial=four), "", sheet).reason
-
-
-def test_a_driver_that_was_told_to_do_without_tf32_did_without():
-    row = a_measurement()
-    facts = {**row.environment, "variables": {"NVIDIA_TF32_OVERRIDE": "0"}}
-    assert observed(replace(row, environment=facts), "", sheet).workload.tf32 is Tf32.OFF
 
 
 def test_measurements_that_name_their_gpu_are_rows_too(written):
@@ -215,13 +208,6 @@ def test_a_slice_of_a_card_is_no_anchor_of_the_card(written, facts):
     assert "is a slice" in written(a_document(device=facts)).refused[0].reason
 
 
-def test_a_gpu_without_a_data_sheet_is_refused_by_name(written):
-    found = written(a_measurement(environment={"gpu": "GPU X", "versions": {"torch": "2"}}))
-    assert found.observations == ()
-    assert "no data sheet" in found.refused[0].reason
-    assert "GPU X" in found.refused[0].reason
-
-
 def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
     real = replace(SYNTHETIC, name="photos", storage_format="jpeg-files")
     slow = a_measurement(dataset=real, step_seconds=(9.0,) * 6)
@@ -240,6 +226,10 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
         (a_measurement(status=Status.FAILED, step_seconds=()), "failed"),
         (a_measurement(environment={"gpu": "T4", "versions": {"tensorflow": "2"}}), "PyTorch"),
         (a_measurement(environment={"gpu": "T4"}), "PyTorch"),
+        (
+            a_measurement(environment={"gpu": "GPU X", "versions": {"torch": "2"}}),
+            "no data sheet of the GPU 'GPU X'",
+        ),
         (a_measurement(step_seconds=(0.1,)), "too few"),
         (a_measurement(environment={**PLAIN, "gpu_other_processes": 1}), "other processes"),
         (

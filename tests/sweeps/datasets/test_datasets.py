@@ -64,25 +64,23 @@ def test_a_profile_that_no_longer_fits_the_folder_is_not_believed(tmp_path):
     assert profile_folder(tmp_path).samples == 1
 
 
+def cut_off(path):
+    picture(path, (400, 300))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [(b"", "cannot be read as an image"), (b"no picture", "repair or remove"), (None, "needed")],
+    ("spoil", "words"),
+    [
+        (lambda file: file.write_bytes(b""), "cannot be read as an image"),
+        (lambda file: file.write_bytes(b"no picture"), "repair or remove"),
+        (cut_off, r"one\.jpg"),
+        (lambda _file: None, "needed"),
+    ],
+    ids=["empty", "no image", "cut off", "no files"],
 )
-def test_broken_or_missing_images_are_named(tmp_path, content, words):
-    if content is not None:
-        (tmp_path / "broken.jpg").write_bytes(content)
+def test_broken_or_missing_images_are_named(tmp_path, spoil, words):
+    (folder := tmp_path / "set").mkdir()
+    spoil(folder / "one.jpg")
     with pytest.raises(UsageError, match=words):
-        profile_folder(tmp_path)
-
-
-def test_a_cut_off_image_is_named(tmp_path):
-    picture(tmp_path / "cut.jpg", (400, 300))
-    whole = (tmp_path / "cut.jpg").read_bytes()
-    (tmp_path / "cut.jpg").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UsageError, match=r"cut\.jpg"):
-        profile_folder(tmp_path)
-
-
-def test_a_missing_folder_is_named(tmp_path):
-    with pytest.raises(UsageError, match="no folder"):
-        profile_folder(tmp_path / "nowhere")
+        profile_folder(folder)

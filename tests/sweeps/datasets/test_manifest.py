@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import pickle
+import shutil
 from pathlib import Path
 
 import pytest
@@ -56,18 +57,19 @@ def test_a_kept_manifest_answers_without_a_look_at_the_files(images, monkeypatch
     assert list(manifest_of(images, JPEG)) == listed
 
 
-@pytest.mark.parametrize("change", ["added", "removed", "renamed", "folder"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda images: picture(images / "ants" / "new.jpg"),
+        lambda images: (images / "cats" / "a.JPEG").unlink(),
+        lambda images: (images / "cats" / "a.JPEG").rename(images / "cats" / "z.jpg"),
+        lambda images: (images / "cats").rename(images / "dogs"),
+    ],
+    ids=["added", "removed", "renamed", "folder"],
+)
 def test_a_folder_that_changed_is_searched_again(images, change):
     manifest_of(images, JPEG)
-    first = images / "cats" / "a.JPEG"
-    if change == "added":
-        picture(images / "ants" / "new.jpg")
-    elif change == "removed":
-        first.unlink()
-    elif change == "renamed":
-        first.rename(images / "cats" / "z.jpg")
-    else:
-        (images / "cats").rename(images / "dogs")
+    change(images)
     assert kept_manifest(images) is None
     assert set(manifest_of(images, JPEG)) == {
         p for p in images.rglob("*") if p.suffix != ".txt" and p.is_file()
@@ -87,21 +89,25 @@ def test_the_profile_is_kept_with_it(images, monkeypatch):
     assert profile_folder(images) == profile
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone", "nonsense", "not writable"])
+def in_the_way(kept):
+    shutil.rmtree(kept)
+    kept.write_text("in the way")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda kept: (kept / "files.txt").write_bytes(b"12"),
+        lambda kept: (kept / "files.txt").unlink(),
+        lambda kept: (kept / "about.json").write_text("[]"),
+        in_the_way,
+    ],
+    ids=["cut", "gone", "nonsense", "not writable"],
+)
 def test_a_damaged_cache_costs_a_search_and_nothing_else(images, damage):
     listed = list(manifest_of(images, JPEG))
     (kept,) = manifests_folder().iterdir()
-    if damage == "cut":
-        (kept / "files.txt").write_bytes(b"12")
-    elif damage == "gone":
-        (kept / "files.txt").unlink()
-    elif damage == "nonsense":
-        (kept / "about.json").write_text("[]")
-    else:
-        for file in kept.iterdir():
-            file.unlink()
-        kept.rmdir()
-        kept.write_text("in the way")
+    damage(kept)
     assert list(manifest_of(images, JPEG)) == listed
 
 

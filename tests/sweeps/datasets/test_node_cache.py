@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from advisor.errors import DataError, UsageError
 from advisor.sweeps.datasets.node_cache import cached_data, is_cached, remote_profile
 from advisor.sweeps.datasets.remote import RemoteFile
+from tests.sweeps.builders import PROFILE
 from tests.sweeps.datasets import object_store
 
 FILES = {f"class{n % 3}/{n:02d}.jpg": bytes([n]) * (50_000 + n) for n in range(24)}
@@ -254,17 +255,9 @@ def test_a_prefix_without_files_is_named(cache):
 
 
 def test_a_profile_is_read_without_the_data(cache, store_url):
-    profile = {
-        "name": "p",
-        "samples": 3,
-        "bytes_per_sample": 9.0,
-        "storage_format": "tar",
-        "width": 5,
-        "height": 4,
-    }
-    text = json.dumps({"profile": profile}).encode()
+    text = msgspec.json.encode({"profile": PROFILE})
     object_store.put(store_url, {"told/profile.json": text, "told/a.tar": b"x"})
-    assert remote_profile(f"s3://{object_store.BUCKET}/told").samples == 3
+    assert remote_profile(f"s3://{object_store.BUCKET}/told") == PROFILE
     assert remote_profile(ADDRESS) is None
     assert not is_cached(ADDRESS)
 

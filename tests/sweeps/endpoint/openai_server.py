@@ -195,30 +195,19 @@ async def _drips(endpoint, writer):
         await asyncio.sleep(0.05)
 
 
-async def _half(endpoint, writer):
-    """Two tokens of an answer, then the stream ends in order, but without its end."""
-    await _begin(writer)
-    for _ in range(2):
-        await _event(writer, {"choices": [{"text": "a"}]})
-    await _chunk(writer, b"")
-    return True
+def _stream_of(*parts, stays=False):
+    """A stream of these events and raw chunks; then the connection closes, or the stream ends in order."""
 
+    async def answer(endpoint, writer):
+        await _begin(writer)
+        for part in parts:
+            await (_chunk if isinstance(part, bytes) else _event)(writer, part)
+        return stays
 
-async def _closes(endpoint, writer):
-    """The connection closes in the middle of a stream."""
-    await _begin(writer)
-    await _event(writer, {"choices": [{"text": "a"}]})
-    return False
+    return answer
 
 
 async def _hangs_up(endpoint, writer):
-    return False
-
-
-async def _huge(endpoint, writer):
-    await _begin(writer)
-    for _ in range(40):
-        await _chunk(writer, b"data: " * 10_000)
     return False
 
 
@@ -231,36 +220,10 @@ async def _page(endpoint, writer):
     return True
 
 
-async def _garbage(endpoint, writer):
-    await _begin(writer)
-    await _chunk(writer, b"data: {\x00\xff]\n\n")
-    return False
-
-
-async def _other_json(endpoint, writer):
-    await _begin(writer)
-    await _event(writer, {"choices": {"text": "no list"}})
-    return False
-
-
 async def _no_http(endpoint, writer):
     writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
     await writer.drain()
     return False
-
-
-async def _error_event(endpoint, writer):
-    await _begin(writer)
-    await _event(writer, {"error": {"message": "engine died"}})
-    return False
-
-
-async def _empty(endpoint, writer):
-    await _begin(writer)
-    await _event(writer, {"choices": [{"text": "", "finish_reason": "stop"}]})
-    await _chunk(writer, b"data: [DONE]\n\n")
-    await _chunk(writer, b"")
-    return True
 
 
 def _status(status, extra="", why=""):
@@ -270,19 +233,21 @@ def _status(status, extra="", why=""):
     return answer
 
 
+_TOKEN = {"choices": [{"text": "a"}]}
+_STOP = {"choices": [{"text": "", "finish_reason": "stop"}]}
 _BEHAVIOURS = {
     "hang": _hang,
     "drips": _drips,
-    "half": _half,
-    "closes": _closes,
+    "half": _stream_of(_TOKEN, _TOKEN, b"", stays=True),  # in order, but without its end
+    "closes": _stream_of(_TOKEN),
     "hangs_up": _hangs_up,
-    "huge": _huge,
+    "huge": _stream_of(*[b"data: " * 10_000] * 40),
     "page": _page,
-    "garbage": _garbage,
-    "other_json": _other_json,
+    "garbage": _stream_of(b"data: {\x00\xff]\n\n"),
+    "other_json": _stream_of({"choices": {"text": "no list"}}),
     "no_http": _no_http,
-    "error_event": _error_event,
-    "empty": _empty,
+    "error_event": _stream_of({"error": {"message": "engine died"}}),
+    "empty": _stream_of(_STOP, b"data: [DONE]\n\n", b"", stays=True),
     "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),
     "no_template": _status(400, why="provide a chat template"),
     **{str(status): _status(status) for status in (400, 403, 429, 500, 503)},

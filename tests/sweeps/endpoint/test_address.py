@@ -19,7 +19,6 @@ KEY = "sk-secret-0123456789"
     ],
 )
 def test_a_url_may_end_where_the_user_copied_it(url, base):
-    """The host, the API's root and a route all name the same endpoint."""
     assert address_of(url).base == base
 
 
@@ -27,7 +26,6 @@ def test_a_url_may_end_where_the_user_copied_it(url, base):
     "url", ["", "localhost:8000", "ftp://host", "http://", "http://host:port", "http://h\x1b[2J"]
 )
 def test_what_is_no_url_is_refused_with_an_example(url):
-    """The error names the field and shows how a URL looks."""
     with pytest.raises(UsageError, match="http://localhost:8000") as caught:
         address_of(url)
     assert caught.value.field == "endpoint"
@@ -58,7 +56,6 @@ def test_the_loopback_is_this_machine(url, expected):
 
 
 def test_the_key_comes_from_a_file_before_the_environment(tmp_path):
-    """A file beats the variable, and without both there is no key."""
     file = tmp_path / "key"
     file.write_text(f"  {KEY}\n")
     assert api_key(file, {KEY_VARIABLE: "other"}).headers == {"Authorization": f"Bearer {KEY}"}

@@ -56,7 +56,6 @@ def read(document, tmp_path, **more):
 
 
 def test_the_document_is_what_its_schema_says(document):
-    """Others read it, too."""
     jsonschema.validate(document, SCHEMA)
 
 
@@ -116,7 +115,6 @@ def test_loads_that_failed_are_left_out_by_name(document, tmp_path):
     ("part", "key", "words"), [("deployment", "gpu", "--gpu"), ("engine", "name", "--engine")]
 )
 def test_what_the_file_does_not_know_is_asked_for(document, tmp_path, part, key, words):
-    """The way out is the option that would have told it."""
     broken = copy.deepcopy(document)
     broken[part][key] = ""
     with pytest.raises(UsageError, match=words):

@@ -21,6 +21,7 @@ from advisor.sweeps.endpoint.engines.started import (
 )
 from advisor.sweeps.machine.processes import is_running, start_ticks
 
+QUIETLY = {"patience_seconds": 60, "report": lambda _: None}
 # Says 503 for a moment, then 200; has a child of its own, in another session.
 _SERVER = textwrap.dedent("""
     import http.server, os, subprocess, sys, time
@@ -57,9 +58,7 @@ def all_gone(processes):
 def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
     """Its children in other sessions, too; ready comes after the first connection."""
     port = free_port()
-    with running_engine(
-        server_command(tmp_path, port), port, patience_seconds=60, report=lambda _: None
-    ) as engine:
+    with running_engine(server_command(tmp_path, port), port, **QUIETLY) as engine:
         assert engine.ready_seconds >= engine.listening_seconds
         processes = pids(tmp_path)
         assert all(is_running(pid, ticks) for pid, ticks in processes)
@@ -67,13 +66,12 @@ def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
 
 
 def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
-    """And all of them are gone afterwards."""
     folders = [tmp_path / "0", tmp_path / "1"]
     starts = []
     for gpu, (folder, port) in enumerate(zip(folders, free_ports(2), strict=True)):
         folder.mkdir()
         starts.append(EngineStart(server_command(folder, port), port, str(gpu)))
-    with running_engines(starts, patience_seconds=60, report=lambda _: None) as engines:
+    with running_engines(starts, **QUIETLY) as engines:
         assert [engine.url for engine in engines] == [f"http://127.0.0.1:{start.port}" for start in starts]
         processes = [pids(folder) for folder in folders]
         for gpu, ((server, _), _child) in enumerate(processes):
@@ -90,7 +88,7 @@ def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):
     for words, port in ((late, slow), ([sys.executable, "-c", _SERVER], quick)):
         (folder := tmp_path / str(port)).mkdir()
         starts.append(EngineStart([*words, str(port), str(folder / "pids")], port))
-    with running_engines(starts, patience_seconds=60, report=lambda _: None) as (first, second):
+    with running_engines(starts, **QUIETLY) as (first, second):
         assert first.ready_seconds > 3
         assert second.ready_seconds < first.ready_seconds
 
@@ -100,18 +98,14 @@ def test_an_engine_that_ends_says_its_last_words(tmp_path):
     command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
     with (
         pytest.raises(MeasuringError, match="exit code 1 before it served: no such model"),
-        running_engine(command, free_port(), patience_seconds=60, report=lambda _: None),
+        running_engine(command, free_port(), **QUIETLY),
     ):
         pass
 
 
 def test_an_engine_that_is_never_ready_is_ended(tmp_path):
-    """And the error says after how long."""
-    command = [
-        sys.executable,
-        "-c",
-        f"import time, os; open({str(tmp_path / 'pids')!r}, 'w').write(str(os.getpid())); time.sleep(1000)",
-    ]
+    script = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(1000)"
+    command = [sys.executable, "-c", script, str(tmp_path / "pids")]
     with (
         pytest.raises(MeasuringError, match="did not serve within 2 s"),
         running_engine(command, free_port(), patience_seconds=2, report=lambda _: None),
@@ -123,7 +117,6 @@ def test_an_engine_that_is_never_ready_is_ended(tmp_path):
 @pytest.mark.kills
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
-    """However that command ends, kill -9 included."""
     port = free_port()
     script = textwrap.dedent(f"""
         import time
@@ -171,24 +164,11 @@ def test_vllm_is_told_formats_parts_and_no_prefix_cache(programs):
         StartedEngine.VLLM,
         settings(precision="fp8", kv_precision="fp8", tensor_parallel=2, arguments=("--x", "1")),
     )
-    assert command == [
-        str(programs / "vllm"),
-        "serve",
-        "org/model",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        "4000",
-        "--tensor-parallel-size",
-        "2",
-        "--no-enable-prefix-caching",
-        "--quantization",
-        "fp8",
-        "--kv-cache-dtype",
-        "fp8",
-        "--x",
-        "1",
-    ]
+    words = (
+        "serve org/model --host 127.0.0.1 --port 4000 --tensor-parallel-size 2 --no-enable-prefix-caching "
+        "--quantization fp8 --kv-cache-dtype fp8 --x 1"
+    )
+    assert command == [str(programs / "vllm"), *words.split()]
     assert "bfloat16" in engine_command(StartedEngine.VLLM, settings(precision="bf16"))
 
 

@@ -24,7 +24,6 @@ def _read(chunks):
     st.lists(st.integers(0, 400), max_size=12),
 )
 def test_events_do_not_depend_on_how_the_bytes_were_cut(events, end, cuts):
-    """Any cutting of the stream gives the events that were sent, in order."""
     stream = b"".join(b": comment" + end + b"data: " + one + end + end for one in events)
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     chunks = [stream[a:b] for a, b in pairwise(places)]
@@ -96,14 +95,12 @@ def test_tokens_count_and_frames_do_not(choice, has_text):
 
 
 def test_counts_are_the_servers_and_nonsense_is_none():
-    """A count that no server can mean is not taken."""
     usage = {"prompt_tokens": 12, "completion_tokens": -1, "prompt_tokens_details": {"cached_tokens": True}}
     piece = piece_of(json.dumps({"choices": [], "usage": usage}).encode())
     assert (piece.input_tokens, piece.output_tokens, piece.cached_tokens) == (12, None, None)
 
 
 def test_an_error_within_a_stream_is_the_servers_error():
-    """Its reason is kept, in one line."""
     with pytest.raises(RequestFailed) as caught:
         piece_of(json.dumps({"error": {"message": "out of\nmemory\x1b[0m"}}).encode())
     assert caught.value.fault is Fault.SERVER_ERROR

@@ -90,13 +90,11 @@ def test_tokens_of_answers_that_were_cut_count_as_rate_alone():
 
 @pytest.mark.parametrize(("count", "status"), [(0, "none"), (3, "few"), (12, "ok")])
 def test_few_answers_say_so(count, status):
-    """No figure pretends to more than it is."""
     figures = load_figures(driven([answered(1.5 * n) for n in range(count + (count > 0))]))
     assert figures["status"] == status
 
 
 def test_a_load_that_was_given_up_has_its_fault():
-    """And what it measured before."""
     load = driven([answered(1.5 * n) for n in range(12)])
     load.failed = RequestFailed(Fault.RATE_LIMITED, "slow down", 429)
     figures = load_figures(load)
@@ -106,7 +104,6 @@ def test_a_load_that_was_given_up_has_its_fault():
 
 @given(st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60))
 def test_percentiles_lie_in_order_and_within_the_values(values):
-    """Whatever was measured."""
     found = distribution(values)
     assert min(values) <= found["p50"] <= found["p90"] <= found["p99"] <= max(values) * (1 + 1e-9)
     assert (found["standard_error"] is None) == (len(values) == 1)

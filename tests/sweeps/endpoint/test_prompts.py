@@ -43,7 +43,6 @@ def test_a_server_that_counts_nothing_sensible_changes_nothing():
 
 
 def test_gaps_of_a_poisson_process_have_the_rate_asked_for():
-    """The mean of many gaps is one over the rate."""
     prompts = Prompts(3)
     gaps = [prompts.gap_seconds(4.0) for _ in range(4000)]
     assert abs(sum(gaps) / len(gaps) - 0.25) < 0.02

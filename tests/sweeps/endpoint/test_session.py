@@ -29,7 +29,6 @@ def texts(session):
 
 
 def test_a_closed_loop_keeps_its_concurrency():
-    """So many requests are in flight, and never more."""
     with fake_endpoint() as endpoint:
         session, _ = session_of(endpoint, Load(3))
     (figures,) = session.figures
@@ -52,7 +51,6 @@ def test_replicas_share_the_requests():
 
 @pytest.mark.slow
 def test_a_poisson_load_begins_requests_whether_or_not_others_are_answered():
-    """A slow server gets more and more of them."""
     with fake_endpoint(ttft_seconds=0.3) as endpoint:
         session, _ = session_of(endpoint, Load(None, 40.0), seconds=2.0)
     (figures,) = session.figures

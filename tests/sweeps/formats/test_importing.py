@@ -74,29 +74,9 @@ def test_other_trials_stay_apart_and_a_missing_file_is_told(tmp_path):
         read_file(tmp_path / "none.jsonl")
 
 
-ODD = st.sampled_from(
-    [
-        None,
-        True,
-        -1,
-        1.5,
-        10**400,
-        -(10**30),
-        1e308,
-        5e-324,
-        2**63,
-        "",
-        "x",
-        "\0",
-        "\ud800",
-        [],
-        [[1]],
-        {},
-        [None],
-        ["x"],
-        [1e308, 1e308],
-    ]
-)
+ODD_NUMBERS = [True, -1, 1.5, 10**400, -(10**30), 1e308, 5e-324, 2**63]
+ODD_WORDS = [None, "", "x", "\0", "\ud800"]
+ODD = st.sampled_from([*ODD_NUMBERS, *ODD_WORDS, [], [[1]], {}, [None], ["x"], [1e308, 1e308]])
 
 
 def places_in(document, place=()):

@@ -1,3 +1,7 @@
+"""Rows as documents and tables, there and back."""
+
+import csv
+import io
 import json
 from pathlib import Path
 
@@ -6,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status
+from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status, Task
 from advisor.errors import DataError
+from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv, to_jsonl
 from advisor.sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,
@@ -54,11 +59,6 @@ def test_raw_values_come_back_unrounded(steps):
     assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
 
 
-def test_a_failed_trial_is_a_measurement_too():
-    row = measurement(status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
-    assert measurement_from_dict(through_json(measurement_to_dict(row))) == row
-
-
 def test_the_export_names_what_others_rely_on():
     document = measurement_to_dict(measurement())
     names = {"trial_id", "trial", "limited_by", "status", "throughput_samples_per_second"}
@@ -102,3 +102,28 @@ def test_another_stack_is_another_trial_and_comes_back():
     other = replace(one, workload=replace(one.workload, stack=Stack.COMPILE, input="3x96x96"))
     assert other.trial_id != one.trial_id
     assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other
+
+
+def test_jsonl_has_every_measurement_whole():
+    rows = [measurement(), measurement(status=Status.FAILED, step_seconds=(), reason="it broke")]
+    lines = to_jsonl(rows).splitlines()
+    assert [measurement_from_dict(json.loads(line)) for line in lines] == rows
+
+
+def test_csv_has_one_row_a_measurement_and_a_missing_rate_is_empty():
+    text = to_csv([measurement(), measurement(step_seconds=())])
+    first, second = csv.DictReader(io.StringIO(text))
+    assert tuple(first) == SUMMARY_COLUMNS
+    assert float(first["throughput_samples_per_second"]) > 0
+    assert second["throughput_samples_per_second"] == ""
+
+
+def test_csv_says_whose_rate_it_is_of_several_gpus():
+    row = measurement()
+    of_one = replace(row.trial, workload=replace(row.trial.workload, task=Task.INFERENCE))
+    of_four = replace(of_one, resources=replace(of_one.resources, gpu_count=4))
+    text = to_csv([replace(row, trial=each) for each in (of_one, of_four)])
+    one, four = csv.DictReader(io.StringIO(text))
+    assert (one["processes"], four["processes"]) == ("1", "4")
+    rate = "throughput_samples_per_second"
+    assert float(four[rate]) == 4 * float(one[rate])

@@ -64,11 +64,13 @@ class Driver:
             return lambda handle, *rest: self._filled(_OF_A_GPU[name], handle, rest)
         return getattr(self, f"_{name}")
 
+    def _gpu(self, handle):
+        return self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+
     def _filled(self, answer, handle, rest):
         """An answer that is None is not supported; a GPU is given as its handle."""
         *arguments, place = rest
-        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
-        value = answer(gpu, *(one.value for one in arguments))
+        value = answer(self._gpu(handle), *(one.value for one in arguments))
         if value is None:
             return _NOT_SUPPORTED
         return self._put(place, value)
@@ -109,8 +111,7 @@ class Driver:
         return self._put(version, 12040)
 
     def _text(self, handle, text, name):
-        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
-        text.value = getattr(gpu, name).encode()
+        text.value = getattr(self._gpu(handle), name).encode()
         return _DONE
 
     def _nvmlDeviceGetUUID(self, handle, text, _size):
@@ -123,21 +124,20 @@ class Driver:
         return self._put(index, ctypes.cast(handle, ctypes.c_void_p).value - 1)
 
     def _nvmlDeviceGetCudaComputeCapability(self, handle, major, minor):
-        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
-        return self._put(major, gpu.capability[0]) or self._put(minor, gpu.capability[1])
+        ours = self._gpu(handle).capability
+        return self._put(major, ours[0]) or self._put(minor, ours[1])
 
     def _modes(self, current, pending, mode):
         return self._put(current, int(mode)) or self._put(pending, int(mode))
 
     def _nvmlDeviceGetMigMode(self, handle, current, pending):
-        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
-        return self._modes(current, pending, bool(gpu.slices))
+        return self._modes(current, pending, bool(self._gpu(handle).slices))
 
     def _nvmlDeviceGetEccMode(self, _handle, current, pending):
         return self._modes(current, pending, True)
 
     def _nvmlDeviceGetComputeRunningProcesses_v3(self, handle, count, found):
-        gpu = self._every[ctypes.cast(handle, ctypes.c_void_p).value - 1]
+        gpu = self._gpu(handle)
         room, count._obj.value = count._obj.value, len(gpu.processes)
         if found is None or room < len(gpu.processes):
             return _TOO_SMALL if gpu.processes else _DONE

@@ -12,6 +12,7 @@ from advisor.sweeps.machine import caches
 def test_cpu_lists_are_spans_and_single_numbers():
     assert caches.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
     assert caches.parse_cpu_list("\n") == ()
+    assert caches.parse_cpu_list("1-") == (1,)
 
 
 @given(st.sets(st.integers(0, 500), max_size=40))
@@ -20,13 +21,10 @@ def test_every_list_of_single_cpus_comes_back(cpus):
     assert caches.parse_cpu_list(text) == tuple(sorted(cpus))
 
 
-@pytest.mark.parametrize("text", ["a", "1-", "1,,x"])
+@pytest.mark.parametrize("text", ["a", "1,,x"])
 def test_nonsense_is_no_cpu_list(text):
-    if text == "1-":
-        assert caches.parse_cpu_list(text) == (1,)
-    else:
-        with pytest.raises(ValueError, match="invalid literal"):
-            caches.parse_cpu_list(text)
+    with pytest.raises(ValueError, match="invalid literal"):
+        caches.parse_cpu_list(text)
 
 
 @pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])

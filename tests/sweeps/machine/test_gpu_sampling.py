@@ -100,14 +100,10 @@ def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
     """No throttle reasons would else pass for none."""
     gpu = Watched(2)
     functions = (
-        "CurrentClocksEventReasons",
-        "CurrentClocksThrottleReasons",
-        "PowerUsage",
-        "UtilizationRates",
-        "ComputeRunningProcesses_v3",
-        "ComputeRunningProcesses_v2",
+        "CurrentClocksEventReasons CurrentClocksThrottleReasons PowerUsage UtilizationRates "
+        "ComputeRunningProcesses_v3 ComputeRunningProcesses_v2"
     )
-    gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions)
+    gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions.split())
     found = sampled(monkeypatch, gpu)
     assert found.keys() == {"gpu_samples", "gpu_used_memory_mib"}
     assert not {"power_watts", "utilization_percent"} & found["gpu_samples"].keys()

@@ -23,22 +23,20 @@ from tests.sweeps.probe.samples import MEMINFO
 
 
 @pytest.mark.parametrize(
-    ("text", "cpus"), [("150000 100000\n", 1.5), ("max 100000\n", math.inf), ("max\n", math.inf)]
+    ("found", "limit"),
+    [
+        (parse_quota_v2("150000 100000\n"), 1.5),
+        (parse_quota_v2("max 100000\n"), math.inf),
+        (parse_quota_v2("max\n"), math.inf),
+        (parse_quota_v1("50000\n", "100000\n"), 0.5),
+        (parse_quota_v1("-1\n", "100000\n"), math.inf),
+        (parse_memory_limit("1073741824\n"), 2**30),
+        (parse_memory_limit("max\n"), math.inf),
+        (parse_memory_limit("9223372036854771712\n"), math.inf),
+    ],
 )
-def test_a_quota_of_version_2_is_cpus(text, cpus):
-    assert parse_quota_v2(text) == cpus
-
-
-@pytest.mark.parametrize(("quota", "cpus"), [("50000\n", 0.5), ("-1\n", math.inf)])
-def test_a_quota_of_version_1_is_cpus(quota, cpus):
-    assert parse_quota_v1(quota, "100000\n") == cpus
-
-
-@pytest.mark.parametrize(
-    ("text", "limit"), [("1073741824\n", 2**30), ("max\n", math.inf), ("9223372036854771712\n", math.inf)]
-)
-def test_no_memory_limit_is_written_in_two_ways(text, limit):
-    assert parse_memory_limit(text) == limit
+def test_a_quota_is_cpus_and_no_limit_is_written_in_several_ways(found, limit):
+    assert found == limit
 
 
 def _container(tmp_path: Path, **files: str) -> Path:

@@ -17,7 +17,7 @@ from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
-from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
+from tests.sweeps.builders import TIME_BOX, measurement, resources, trial, trial_on
 
 MAY_MOUNT = os.geteuid() == 0 and shutil.which("losetup") and Path("/dev/loop-control").exists()
 pytestmark = [
@@ -81,14 +81,7 @@ def photographs(disk):
 
 
 def on(folder, profile, cache=CacheState.WARM, **plan):
-    return trial(
-        dataset_path=str(folder),
-        dataset=profile,
-        batch_size=4,
-        cache=cache,
-        resources=resources(memory_mib=1024.0),
-        plan={**TIME_BOX, **plan},
-    )
+    return trial_on(folder, dataset=profile, cache=cache, plan={**TIME_BOX, **plan})
 
 
 def swept(trials):

@@ -40,7 +40,8 @@ def answering(**changes):
 
 
 def test_the_answer_is_the_measurement_whatever_libraries_print_before():
-    row = attempt(f"sys.stdin.readline()\nprint('a banner')\n{answering()}")
+    """A bare number of a library is no answer either."""
+    row = attempt(f"sys.stdin.readline()\nprint('a banner')\nprint(3)\nprint('null')\n{answering()}")
     assert row.status is Status.OK
     assert row.step_seconds == measurement().step_seconds
 
@@ -93,10 +94,19 @@ def test_a_worker_waits_for_its_limits():
     assert attempt(script + answering()).status is Status.OK
 
 
-def test_a_crash_is_a_failed_measurement_with_the_last_words():
-    row = attempt("sys.exit('no such device')")
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ("sys.exit('no such device')", "no such device"),
+        ("os.kill(os.getpid(), 9)", "killed from outside (signal 9)"),
+        ('print(\'{"schema": "odd"}\')', "no measurement"),
+    ],
+    ids=["last words", "killed", "no measurement"],
+)
+def test_a_worker_without_an_answer_fails_its_trial_alone_and_says_why(script, reason):
+    row = attempt(script)
     assert row.status is Status.FAILED
-    assert "no such device" in row.reason
+    assert reason in row.reason
     assert "\n" not in row.reason
 
 
@@ -125,22 +135,6 @@ def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():
     row = run_attempt(trial(dataset_path="/no/such/place"))
     assert row.status is Status.FAILED
     assert "'/no/such/place' cannot be reached (No such file" in row.reason
-
-
-def test_a_killed_worker_is_told_as_killed():
-    row = attempt("os.kill(os.getpid(), 9)")
-    assert row.status is Status.FAILED
-    assert "killed from outside (signal 9)" in row.reason
-
-
-def test_a_bare_number_of_a_library_is_no_answer():
-    assert attempt(f"print(3)\nprint('null')\n{answering()}").status is Status.OK
-
-
-def test_an_answer_that_is_no_measurement_fails_the_trial_alone():
-    row = attempt('print(\'{"schema": "odd"}\')')
-    assert row.status is Status.FAILED
-    assert "no measurement" in row.reason
 
 
 class Leaving(Unlimited):
@@ -180,19 +174,19 @@ def test_a_spoiled_trial_is_repeated_and_keeps_the_spoiled_attempts_raw():
     assert [kept["step_seconds"] for kept in row.attempts] == [[9.0]]
 
 
-def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much():
-    spoiled = measurement(status=Status.CONTAMINATED)
+@pytest.mark.parametrize(
+    ("others", "reason"),
+    [
+        ({"other_cores": 0.25}, "0.25 cores in each of 3 attempts"),
+        ({"other_cores": 0.01, "gpu_other_processes": 2}, "its GPU (2 of them) in each of 3 attempts"),
+    ],
+)
+def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much(others, reason):
+    spoiled = measurement(status=Status.CONTAMINATED, environment=others)
     row = measure_trial(trial(), attempt=lambda _trial: spoiled)
     assert row.status is Status.CONTAMINATED
     assert len(row.attempts) == 2
-    assert "0.25 cores in each of 3 attempts" in row.reason
-
-
-def test_a_trial_whose_gpu_others_used_says_how_many():
-    shared = {"other_cores": 0.01, "gpu_other_processes": 2}
-    spoiled = measurement(status=Status.CONTAMINATED, environment=shared)
-    row = measure_trial(trial(), attempt=lambda _trial: spoiled)
-    assert "its GPU (2 of them) in each of 3 attempts" in row.reason
+    assert reason in row.reason
 
 
 def test_this_process_does_not_import_torch_to_measure():

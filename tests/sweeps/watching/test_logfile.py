@@ -11,11 +11,13 @@ from contextlib import closing
 from datetime import datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.sweeps.events import DEBUG, WARNING, emit, handled
 from advisor.sweeps.watching import logfile
-from advisor.sweeps.watching.logfile import SharedFile, logged
+from advisor.sweeps.watching.logfile import SharedFile, logged, without_secrets
 from advisor.sweeps.watching.story import log_lines
 
 WRITER = """
@@ -34,21 +36,14 @@ def written(path):
 
 
 def test_a_line_says_when_what_which_trial_and_where(tmp_path):
-    path = tmp_path / "deep" / "log.jsonl"
+    path, facts = tmp_path / "deep" / "log.jsonl", {"attempt": 1, "seconds": 2.5, "reason": "full"}
     with logged(path):
-        emit("attempt_ended", trial_id="abc", level=WARNING, attempt=1, seconds=2.5, reason="full")
+        emit("attempt_ended", trial_id="abc", level=WARNING, **facts)
     (line,) = written(path)
     assert datetime.fromisoformat(line.pop("time")).tzinfo
     assert line.pop("node")
     assert line.pop("pid")
-    assert line == {
-        "level": "warning",
-        "event": "attempt_ended",
-        "trial_id": "abc",
-        "attempt": 1,
-        "seconds": 2.5,
-        "reason": "full",
-    }
+    assert line == {"level": "warning", "event": "attempt_ended", "trial_id": "abc", **facts}
 
 
 def test_what_json_does_not_have_is_null_and_no_password_is_written(tmp_path):
@@ -145,3 +140,41 @@ def test_a_log_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="--log-file"), logged(tmp_path / "file" / "l"):
         pass
+
+
+WORDS = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=1, max_size=12)
+PASSWORDS = st.text(st.characters(codec="ascii", exclude_categories=("Z", "C")), min_size=1, max_size=20)
+
+
+@given(WORDS, PASSWORDS, WORDS)
+def test_a_url_never_shows_its_password(user, password, host):
+    secret = f"%{password}%"  # marked, or it may stand elsewhere by chance
+    shown = without_secrets(f"cannot reach postgresql://{user}:{secret}@{host}:5432/db now")
+    assert secret not in shown
+    assert f"postgresql://{user}:***@{host}:5432/db now" in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("host=db password=hunter2 user=me", "host=db password=*** user=me"),
+        ("PGPASSWORD='a b c'; psql", "PGPASSWORD=***; psql"),
+        ("db?password=x&sslmode=require", "db?password=***&sslmode=require"),
+        ("aws_secret_access_key: AbC/9", "aws_secret_access_key: ***"),
+    ],
+)
+def test_settings_do_not_either(text, shown):
+    assert without_secrets(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'FATAL: password authentication failed for user "me"',
+        "sqlite:////data/sweeps.sqlite",
+        "see http://127.0.0.1:9464/metrics",
+        "mail me@example.org",
+    ],
+)
+def test_what_holds_no_secret_stays(text):
+    assert without_secrets(text) == text

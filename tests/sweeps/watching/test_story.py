@@ -37,14 +37,10 @@ def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_pa
         run_sweep(TRIALS, Attempting(), store)
     story = story_of(log_lines(tmp_path / "l"), TRIALS[1].trial_id[:8])
     assert {line["trial_id"] for line in story} == {TRIALS[1].trial_id}
-    assert [line["event"] for line in story] == [
-        "attempt_began",
-        "attempt_ended",
-        "attempt_began",
-        "attempt_ended",
-        "stored",
-    ]
-    assert [line.get("status") for line in story][1::2] == ["contaminated", "ok"]
+    assert [line["event"] for line in story] == ["attempt_began", "attempt_ended"] * 2 + ["stored"]
+    assert [line["attempt"] for line in story[:4]] == [1, 1, 2, 2]
+    assert [line.get("status") for line in story][:4] == [None, "contaminated", None, "ok"]
+    assert story[1]["other_cores"] == 0.25
 
 
 def test_a_story_is_in_the_order_in_which_it_happened_not_in_which_it_arrived(tmp_path):
@@ -72,24 +68,11 @@ def test_older_files_come_first(tmp_path):
 
 
 def test_the_text_says_when_how_long_after_the_first_what_and_with_which_facts():
+    whose = {"trial_id": "a", "level": "info", "node": "n", "pid": 1}
+    limits = {"cpus": [0, 1], "limited_by": "cgroup-v2", "read_iops": None, "memory_mib": 1024.0}
     story = [
-        {
-            "time": "2026-07-20T10:00:00.000Z",
-            "event": "attempt_began",
-            "trial_id": "a",
-            "level": "info",
-            "node": "n",
-            "pid": 1,
-            "attempt": 1,
-        },
-        {
-            "time": "2026-07-20T10:00:12.340Z",
-            "event": "limits_on",
-            "cpus": [0, 1],
-            "limited_by": "cgroup-v2",
-            "read_iops": None,
-            "memory_mib": 1024.0,
-        },
+        {"time": "2026-07-20T10:00:00.000Z", "event": "attempt_began", **whose, "attempt": 1},
+        {"time": "2026-07-20T10:00:12.340Z", "event": "limits_on", **limits},
     ]
     assert story_text(story) == [
         "2026-07-20 10:00:00      +0.0 s  attempt begun: attempt 1",

@@ -10,16 +10,9 @@ from advisor.sweeps.events import Event
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.watching.tally import Tally
 from tests.sweeps.builders import measurement, resources, trial
+from tests.sweeps.clock import SleepingClock
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 9)]
-
-
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
 
 
 def event(name, one, **facts):
@@ -32,7 +25,7 @@ def progress(done, total=8, **changes):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return SleepingClock()
 
 
 @pytest.fixture
@@ -125,7 +118,7 @@ def test_batches_after_one_another_add_up(tally, clock):
 
 @given(st.lists(st.floats(0.001, 1e5), min_size=1, max_size=8), st.floats(0, 1e6))
 def test_what_is_expected_is_never_negative_and_nothing_left_takes_no_time(seconds, later):
-    clock = Clock()
+    clock = SleepingClock()
     tally = Tally(clock=clock)
     for number, one in enumerate(seconds):
         end(tally, clock, number, one)

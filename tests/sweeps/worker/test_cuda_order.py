@@ -165,8 +165,9 @@ def test_a_step_that_finds_no_memory_holds_none(gpu, monkeypatch):
 
 def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
     one, batches = runner(Task.TRAINING, Precision.AMP, scale=0), loaded(gpu)
-    with pytest.raises(MeasuringError, match="optimiser steps were skipped"):
+    with pytest.raises(MeasuringError, match="optimiser steps were skipped") as caught:
         warm_up(one, batches, 3)
+    assert "bf16" in str(caught.value.hint)
     assert one.engine.environment["skipped_optimizer_steps"] > 50
 
 

@@ -1,12 +1,22 @@
-"""The order in which an epoch's samples are read."""
+"""The order in which an epoch's samples are read, and loader processes that die or hang, with torch's
+own words for it."""
 
 from __future__ import annotations
 
+import os
+import signal
+import time
 from itertools import islice
 
 import pytest
 
+from advisor.domain import Status
+from advisor.sweeps.trial.faults import ending_of
+from advisor.sweeps.worker.pipeline import loading
 from advisor.sweeps.worker.pipeline.loading import EndlessInOrder, EndlessShuffle, make_loader, sample_order
+from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
+
+pytestmark = [*LEFT_TO_THE_COLLECTOR]
 
 
 def test_stored_order_begins_again_without_an_end() -> None:
@@ -27,3 +37,48 @@ def test_the_order_that_is_told_is_the_one_in_which_a_loader_reads(order) -> Non
         range(50), pixels=8, batch_size=4, workers=0, prefetch_factor=None, pin_memory=False, order=order
     )
     assert list(islice(sample_order(50, order), 60)) == list(islice(loader.sampler, 60))
+
+
+class Samples:
+    """A source whose samples never come: reading one does something else."""
+
+    storage_format = "jpeg-files"
+    files = ()
+
+    def __init__(self, read):
+        self._read = read
+
+    def __len__(self):
+        return 8
+
+    def read(self, index):
+        return self._read()
+
+    def name(self, index):
+        return str(index)
+
+
+def kill_oneself():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending_of_loading(read, folder):
+    loader = make_loader(
+        Samples(read), pixels=32, batch_size=2, workers=1, prefetch_factor=2, pin_memory=False
+    )
+    with pytest.raises(RuntimeError) as caught:
+        next(iter(loader))
+    return ending_of(caught.value, str(folder))
+
+
+def test_a_killed_loader_process_is_told_as_that(tmp_path):
+    ending = ending_of_loading(kill_oneself, tmp_path)
+    assert ending.status is Status.FAILED
+    assert "a loader process was killed from outside" in ending.reason
+
+
+def test_a_loader_process_that_hangs_ends_the_trial(tmp_path, monkeypatch):
+    monkeypatch.setattr(loading, "_LONGEST_BATCH_SECONDS", 1)
+    ending = ending_of_loading(lambda: time.sleep(600), tmp_path)
+    assert ending.status is Status.TIMED_OUT
+    assert str(tmp_path) in ending.reason

@@ -6,21 +6,14 @@ import pytest
 import torch
 from msgspec.structs import replace
 
-from advisor.domain import DatasetProfile, MemoryFormat, Stack, Stage, Status, Task
+from advisor.domain import MemoryFormat, Stack, Stage, Status, Task
 from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.measuring import measure
-from tests.sweeps.builders import resources, trial
+from tests.sweeps.builders import PROFILE, resources, trial
 
-MADE = DatasetProfile(
-    name="made-in-memory",
-    samples=1_000_000,
-    bytes_per_sample=1e4,
-    storage_format="synthetic",
-    width=1,
-    height=1,
-)
+MADE = replace(PROFILE, name="made-in-memory", storage_format="synthetic", samples=1_000_000)
 BRIEF = {"measure_seconds": 0.1, "min_steps": 4, "max_seconds": 0.5}
 JOB = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
 

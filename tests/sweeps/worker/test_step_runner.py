@@ -1,9 +1,11 @@
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
 from advisor.sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
+from advisor.sweeps.worker.torch_engine import TorchEngine
 from tests.sweeps.clock import SleepingClock
 
 
@@ -105,24 +107,21 @@ class Linear:
         return built(inputs)
 
     def training_loss(self, built, inputs, targets):
-        import torch
-
         return torch.nn.functional.cross_entropy(built(inputs), targets)
+
+
+def engine_of(network, **options):
+    values = {"task": Task.INFERENCE, "precision": Precision.FP32, **options}
+    return TorchEngine(Linear(network), device="cpu", **values)
 
 
 @pytest.mark.parametrize("task", [Task.TRAINING, Task.INFERENCE])
 @pytest.mark.parametrize("precision", [Precision.FP32, Precision.BF16])
 @pytest.mark.parametrize("memory_format", MemoryFormat)
 def test_training_changes_the_weights_and_inference_does_not(task, precision, memory_format):
-    import torch
-
-    from advisor.sweeps.worker.torch_engine import TorchEngine
-
     network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(12, 4))
     before = network[1].weight.detach().clone()
-    engine = TorchEngine(
-        Linear(network), device="cpu", task=task, precision=precision, memory_format=memory_format
-    )
+    engine = engine_of(network, task=task, precision=precision, memory_format=memory_format)
     StepRunner(engine, depth=0).submit(torch.rand(3, 3, 2, 2), torch.tensor([0, 1, 2]))
     changed = not torch.equal(before, network[1].weight)
     assert changed == (task is Task.TRAINING)
@@ -130,9 +129,6 @@ def test_training_changes_the_weights_and_inference_does_not(task, precision, me
 
 def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
     """As energies and their forces are computed; inference mode forbids it."""
-    import torch
-
-    from advisor.sweeps.worker.torch_engine import TorchEngine
 
     class Force(torch.nn.Linear):
         def forward(self, places):
@@ -141,7 +137,7 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
                 return torch.autograd.grad(super().forward(places).sum(), places)[0]
 
     def engine(network):
-        made = TorchEngine(Linear(network), device="cpu", task=Task.INFERENCE, precision=Precision.FP32)
+        made = engine_of(network)
         StepRunner(made, depth=0).submit(torch.rand(2, 3), None)
         return made
 
@@ -150,10 +146,6 @@ def test_a_network_that_takes_gradients_in_its_forward_pass_is_told_apart():
 
 
 def test_full_memory_in_the_first_step_is_not_tried_again():
-    import torch
-
-    from advisor.sweeps.worker.torch_engine import TorchEngine
-
     class TooLarge(torch.nn.Linear):
         tries = 0
 
@@ -161,7 +153,7 @@ def test_full_memory_in_the_first_step_is_not_tried_again():
             TooLarge.tries += 1
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 90 GiB")
 
-    engine = TorchEngine(Linear(TooLarge(3, 1)), device="cpu", task=Task.INFERENCE, precision=Precision.FP32)
+    engine = engine_of(TooLarge(3, 1))
     with pytest.raises(torch.OutOfMemoryError):
         StepRunner(engine, depth=0).submit(torch.rand(2, 3), None)
     assert (TooLarge.tries, engine.environment) == (1, {})
@@ -169,10 +161,6 @@ def test_full_memory_in_the_first_step_is_not_tried_again():
 
 @pytest.mark.parametrize("memory_format", MemoryFormat)
 def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
-    import torch
-
-    from advisor.sweeps.worker.torch_engine import TorchEngine
-
     seen = []
 
     class Recording(torch.nn.Conv2d):
@@ -181,12 +169,6 @@ def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
             seen.extend(one.is_contiguous(memory_format=torch.channels_last) for one in both)
             return super().forward(images)
 
-    engine = TorchEngine(
-        Linear(Recording(3, 4, 3)),
-        device="cpu",
-        task=Task.INFERENCE,
-        precision=Precision.FP32,
-        memory_format=memory_format,
-    )
+    engine = engine_of(Recording(3, 4, 3), memory_format=memory_format)
     StepRunner(engine, depth=0).submit(torch.rand(2, 3, 8, 8), None)
     assert set(seen) == {memory_format is MemoryFormat.CHANNELS_LAST}

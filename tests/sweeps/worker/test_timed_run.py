@@ -12,12 +12,11 @@ BATCHES = itertools.repeat((None, None))
 
 
 class Paced(HostEngine):
-    """Computes at the pace of a clock that the test owns; skips and diverges as it is told."""
+    """Computes at the pace of a clock that the test owns; skips steps as it is told."""
 
     def __init__(self, monkeypatch, seconds, skips=()):
         self.now, self.seconds, self.skips = 0.0, itertools.cycle(seconds), iter(skips)
         self.skipped = 0
-        self.diverged = False
         monkeypatch.setattr("time.perf_counter", lambda: self.now)
         super().__init__(clock=lambda: self.now)
 
@@ -29,10 +28,6 @@ class Paced(HostEngine):
         self.now += next(self.seconds)
         self.skipped += next(self.skips, 0)
         return self.mark()
-
-    def require_finite_loss(self):
-        if self.diverged:
-            raise MeasuringError("the loss is nan")
 
 
 def paced(monkeypatch, seconds, **engine):
@@ -89,18 +84,10 @@ def test_the_warm_up_goes_on_until_the_scale_of_a_scaled_loss_has_settled(monkey
     assert warm_up(runner, BATCHES, 2) == 4 + 8
 
 
-def test_a_loss_that_overflows_at_every_step_is_refused_in_the_warm_up(monkeypatch):
-    with pytest.raises(MeasuringError, match="optimiser steps were skipped") as caught:
-        warm_up(paced(monkeypatch, [0.1], skips=itertools.repeat(1)), BATCHES, 2)
-    assert "bf16" in str(caught.value.hint)
-
-
-@pytest.mark.parametrize(("skips", "diverged"), [([0, 0, 1], False), ([], True)])
-def test_steps_of_no_training_give_no_rate(monkeypatch, skips, diverged):
-    runner = paced(monkeypatch, [0.1], skips=skips)
-    runner.engine.diverged = diverged
+def test_steps_of_no_training_give_no_rate(monkeypatch):
+    runner = paced(monkeypatch, [0.1], skips=[0, 0, 1])
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=9.0, iterations=5)
-    with pytest.raises(MeasuringError, match="loss is nan" if diverged else "1 of 5"):
+    with pytest.raises(MeasuringError, match="1 of 5"):
         timed_steps(runner, BATCHES, box)
 
 

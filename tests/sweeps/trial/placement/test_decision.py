@@ -1,6 +1,6 @@
 """Which cores and which GPU a trial gets of what is free, on machines of every shape."""
 
-from collections import defaultdict
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -34,6 +34,14 @@ def nodes(draw):
     return free, gpus
 
 
+def room_of(free):
+    """Free CPUs by NUMA node."""
+    room = Counter()
+    for core in free:
+        room[core.numa_node] += len(core.cpus)
+    return room
+
+
 VCPUS = st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 16.0])
 
 
@@ -55,9 +63,7 @@ def test_a_trial_gets_what_it_asks_for_of_free_whole_cores_or_nothing(node, vcpu
 @given(nodes(), VCPUS)
 def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(node, vcpus):
     free, gpus = node
-    chosen, room = placement_of(vcpus, free, gpus), defaultdict(int)
-    for core in free:
-        room[core.numa_node] += len(core.cpus)
+    chosen, room = placement_of(vcpus, free, gpus), room_of(free)
     if chosen is None:
         assert not gpus or sum(room.values()) < wanted_cpus(vcpus)
         return
@@ -70,11 +76,8 @@ def test_the_gpu_and_the_cpus_share_a_numa_node_wherever_one_has_room_for_both(n
 @given(nodes(), VCPUS)
 def test_no_trial_is_spread_over_sockets_that_one_socket_holds(node, vcpus):
     free, _ = node
-    room = defaultdict(int)
-    for core in free:
-        room[core.numa_node] += len(core.cpus)
     chosen = placement_of(vcpus, free)
-    if max(room.values(), default=0) >= wanted_cpus(vcpus):
+    if max(room_of(free).values(), default=0) >= wanted_cpus(vcpus):
         assert chosen.numa_node is not None
 
 
