@@ -1,14 +1,15 @@
-"""AWS's prices: the newest list counts, and an estimate says how wrong its like were."""
-
-from __future__ import annotations
+"""Prices of the bundle: no source's lie becomes one, the newest list counts, and an estimate says so
+and how wrong its like were."""
 
 import pytest
 
+from advisor.infra.build.catalog import wide
 from advisor.infra.build.catalog.aws.estimates import Estimates, interval
+from advisor.infra.build.catalog.aws.extracts import aws_extracts
 from advisor.infra.build.catalog.aws.families import Kind, family, generation, kinds
 from advisor.infra.build.catalog.aws.lists import PriceList, newest_prices
 from advisor.infra.build.catalog.aws.spot import Advice, Seen, SpotRules, group
-from advisor.infra.build.catalog.wide import Basis
+from advisor.infra.build.catalog.wide import Basis, Cell, PriceRow, price_cell, price_files, price_row
 
 NEW = Basis("new", "list", "USD", "s")
 OLD = Basis("old", "list", "USD", "s")
@@ -147,3 +148,56 @@ def test_an_estimate_of_spot_never_exceeds_the_on_demand_price():
 def test_spot_prices_behave_alike_within_a_group(name, gpu, expected):
     """GPUs, the usual classes, and the rest."""
     assert group(name, gpu) == expected
+
+
+def test_zero_is_how_sources_say_missing():
+    """Never free."""
+    assert price_cell("0", "x") == price_cell("0.000", "x") == price_cell("", "x") == ""
+    assert price_cell("0.0010", "x") == "0.001"
+
+
+def test_two_prices_for_one_offer_are_refused_whatever_row_they_stand_in():
+    """A list price and an estimate for the same type, market and region."""
+    one = price_row("a.big", "on-demand", {"r": "1"}, "list")
+    other = price_row("a.big", "on-demand", {"r": "2"}, "estimate")
+    with pytest.raises(ValueError, match=r"two prices for a\.big in r \(on-demand\)"):
+        price_files("x", [one, other])
+
+
+def test_one_row_holds_prices_on_several_bases():
+    """A list price here and an estimate there; the market tells rows apart."""
+    cells = {"here": Cell("1", "list"), "there": Cell("2", "estimate")}
+    spot = price_row("a.big", "spot", {"here": "0.5"}, "spot")
+    first, second = price_files("x", [PriceRow("a.big", "on-demand", cells), spot])
+    assert (first.path, first.offers) == ("catalog/x_prices_on-demand", 2)
+    assert (second.path, second.offers) == ("catalog/x_prices_spot", 1)
+
+
+@pytest.mark.parametrize("price", ["0", "-1", "inf", "nan"])
+def test_no_builder_can_write_what_is_no_price(price):
+    """Whatever a source says and a builder overlooks."""
+    with pytest.raises(ValueError, match=r"no price of a\.big"):
+        price_files("x", [PriceRow("a.big", "spot", {"r": Cell(price, "b")})])
+
+
+@pytest.mark.parametrize(
+    "changes", [{"currency": ""}, {"currency": "XYZ"}, {"kind": "guessed"}, {"low": 1.1}, {"high": 0}]
+)
+def test_a_basis_that_cannot_be_is_refused(changes):
+    """Every price says what it is in, how it is known, and between what it lies."""
+    facts = {"id": "x", "kind": "list", "currency": "USD", "source": "s"}
+    with pytest.raises(ValueError, match=r"no known currency|no way to know|no price lies"):
+        Basis(**(facts | changes))
+
+
+def test_an_extract_refuses_two_rows_for_one_price():
+    """The public snapshots are cut down without choosing between contradictions."""
+    twice = [{"instance_type": "a", "r": usd} for usd in "12"]
+    with pytest.raises(ValueError, match="two rows of one type"):
+        aws_extracts(lambda name: twice)
+
+
+def test_wide_sources_are_checked_cell_by_cell():
+    """The line that names the type and region is in the error."""
+    with pytest.raises(ValueError, match="a in far"):
+        wide.wide_prices([{"instance_type": "a", "far": "-3"}], ("instance_type",))

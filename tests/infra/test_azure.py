@@ -1,7 +1,5 @@
 """Azure's part of the build: what names of sizes tell, which list is taken, estimated disks."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES

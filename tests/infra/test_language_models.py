@@ -8,13 +8,6 @@ from advisor.infra.build.language_models import table
 from advisor.infra.build.language_models.corrections import NO_CHECKPOINT, REPLACED
 from advisor.models.language.configs import COLUMNS, TABLE, model_of_cells, table_cells
 
-HEADER = (
-    "name,kind,model_type,layers,hidden,heads,kv_heads,head_dim,ffn,vocab,experts,"
-    "experts_per_token,moe_ffn,first_dense,kv_lora_rank,q_lora_rank,qk_rope_dim,qk_nope_dim,"
-    "v_head_dim,max_context,window,full_attn_layers,shared_experts,dense_ffn,moe_step,tied,"
-    "gated_mlp,quant,formula_ok,params_formula,active_formula,kv_bytes_token_fp16,"
-    "params_documented,source"
-)
 LLAMA = {
     "name": "some/Model-7B",
     "kind": "llm",
@@ -39,8 +32,9 @@ def built(tmp_path):
 
     def lines(*rows):
         path = tmp_path / "model_configs.csv"
+        header = table.FETCHED.read_text(encoding="utf-8").partition("\n")[0].split(",")
         with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, HEADER.split(","), restval="")
+            writer = csv.DictWriter(file, header, restval="")
             writer.writeheader()
             writer.writerows([{**LLAMA, **row} for row in rows])
         return {line["names"]: line for line in table.lines(path)}

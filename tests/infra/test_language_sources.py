@@ -1,76 +1,36 @@
 """Published measurements of language models: what is read, corrected and left out."""
 
 import csv
+import json
 import math
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.infra.build.language_sources import batches, closed_loops, maxima, open_loops
+from advisor.infra.build.language_sources import batches, campaign, closed_loops, maxima, open_loops
 from advisor.infra.build.language_sources.naming import LeftOutError, gpu_named, link_of, precision_named
 from advisor.infra.build.language_sources.rows import ServingRow, read_serving, write_table
 from advisor.infra.build.language_sources.serving import filed_once, main, merged_repeats, serving_rows
 
+# A record of each table as its publisher has it.
+RECORDS = json.loads((Path(__file__).parents[1] / "data/language_records.json").read_text())
+
 
 def inferencex(**changes):
     """A record of the closed loops' table."""
-    usual = {
-        "origin": "inferencex_2026-04-27",
-        "measured": "2026-04-20",
-        "backend": "vllm",
-        "backend_version": "0.17.0",
-        "model_path": "Qwen/Qwen3-32B",
-        "system": "h100_sxm",
-        "precision": "fp8",
-        "isl": "1000",
-        "osl": "1000",
-        "concurrency": "16",
-        "batch_size": "16",
-        "tp_size": "2",
-        "pp_size": "1",
-        "attention_dp_size": "1",
-        "moe_tp_size": "2",
-        "moe_ep_size": "1",
-        "ttft_ms": "100",
-        "tpot_ms": "10",
-    }
-    return {**usual, **changes}
+    return {**RECORDS["inferencex"], **changes}
 
 
 def argonne(**changes):
     """A record of static batches."""
-    usual = {
-        "gpu": "Nvidia A100 GPU",
-        "n_gpu": "1",
-        "engine": "vLLM",
-        "batch": "16",
-        "model": "meta-llama/Llama-2-7b-hf",
-        "in_out_len": "128",
-        "latency_s": "2",
-    }
-    return {**usual, **changes}
+    return {**RECORDS["argonne"], **changes}
 
 
 def small_gpu(**changes):
     """A record of the small GPUs' table, as llmperf measured it."""
-    usual = {
-        "source": "philschmid/llmperf",
-        "gpu": "A10G",
-        "tp": "1",
-        "engine": "vLLM 0.4.3",
-        "model": "Meta-Llama-3-8B-Instruct",
-        "precision": "fp16",
-        "concurrency": "4",
-        "isl": "550",
-        "osl": "101",
-        "ttft_ms": "100",
-        "itl_ms": "20",
-        "output_tok_s": "150",
-        "engine_version": "",
-        "regime": "",
-    }
-    return {**usual, **changes}
+    return {**RECORDS["small_gpu"], **changes}
 
 
 def test_lengths_that_are_drawn_count_with_their_mean():
@@ -129,35 +89,16 @@ def test_requests_that_wait_for_admission_are_not_fitted(ttft, tpot, queued):
     assert ("queued" in row.flags, row.fit) == (queued, 0 if queued else 1)
 
 
+GAP = {"origin": "nvidia_gap", "backend_version": "0.12.0", "system": "h200_sxm"}
+TRTLLM = {"backend": "trtllm", "backend_version": "1.2.0rc6.post3"}
+
+
 @pytest.mark.parametrize(
     ("changes", "flag"),
     [
-        (
-            {
-                "model_path": "deepseek-ai/DeepSeek-R1",
-                "backend": "trtllm",
-                "backend_version": "1.2.0rc6.post3",
-            },
-            "speculative",
-        ),
-        (
-            {
-                "origin": "nvidia_gap",
-                "backend_version": "0.12.0",
-                "system": "h200_sxm",
-                "model_path": "Qwen/Qwen3-235B-A22B-FP8",
-            },
-            "eager",
-        ),
-        (
-            {
-                "origin": "nvidia_gap",
-                "backend_version": "0.12.0",
-                "system": "h200_sxm",
-                "model_path": "meta-llama/Llama-3.1-8B-Instruct",
-            },
-            "prompts-cached",
-        ),
+        ({"model_path": "deepseek-ai/DeepSeek-R1", **TRTLLM}, "speculative"),
+        ({"model_path": "Qwen/Qwen3-235B-A22B-FP8", **GAP}, "eager"),
+        ({"model_path": "meta-llama/Llama-3.1-8B-Instruct", **GAP}, "prompts-cached"),
     ],
 )
 def test_what_a_table_does_not_say_of_its_runs_is_flagged(changes, flag):
@@ -209,16 +150,7 @@ def test_llama_cpp_runs_a_batch_one_after_another_and_shares_out_layers():
 
 
 def test_a_cache_of_eight_bits_on_a_card_without_such_units_is_not_fitted():
-    record = {
-        "Hardware": "Nvidia A100 GPU",
-        "Framework": "vLLM",
-        "Num of Hardware": "1",
-        "Model": "meta-llama/Meta-Llama-3-8B",
-        "Input Output Length": "1024",
-        "Batch Size": "64",
-        "kv_cache_dtype": "Weight = fp16, KV Cache = fp8",
-        "latency": "168",
-    }
+    record = RECORDS["argonne_formats"]
     assert batches.argonne_formats(record).fit == 0
     assert batches.argonne_formats(record | {"Hardware": "Nvidia H100 GPU"}).fit == 1
 
@@ -229,17 +161,7 @@ def test_cards_without_a_data_sheet_are_left_out():
 
 
 def test_a_static_table_of_one_gpus_rate_is_the_groups():
-    record = {
-        "gpu": "H100",
-        "precision": "fp8",
-        "model": "LLaMA 70B",
-        "batch": "64",
-        "tp": "4",
-        "isl": "2048",
-        "osl": "128",
-        "output_tok_s_per_gpu": "100",
-        "trtllm_version": "0.9.0",
-    }
+    record = RECORDS["tensorrt"]
     assert batches.tensorrt_batches(record).output_tokens_per_second == 400
 
 
@@ -260,20 +182,7 @@ def test_a_bridge_is_sold_apart():
 
 
 def test_disturbed_first_tokens_are_not_taken():
-    record = {
-        "qps_offered": "1",
-        "n_gpu": "4",
-        "gpu": "NVIDIA-GeForce-RTX-4090",
-        "engine": "vllm 0.8.5",
-        "model": "DeepSeek-R1-Distill-Llama-8B",
-        "completed": "200",
-        "total_input_tokens": "400",
-        "total_output_tokens": "600",
-        "mean_ttft_ms": "8350",
-        "mean_tpot_ms": "14",
-        "output_throughput": "3",
-        "request_throughput": "1",
-    }
+    record = RECORDS["iog"]
     assert math.isnan(open_loops.iog(record).ttft_seconds)
     assert open_loops.iog(record | {"n_gpu": "1"}).ttft_seconds == 8.35
     assert open_loops.iog(record).input_tokens == 2
@@ -366,3 +275,30 @@ def test_the_committed_rows_keep_what_their_columns_promise():
         measured = (one.ttft_seconds, one.tpot_seconds, one.output_tokens_per_second)
         assert any(value > 0 for value in measured)
         assert "xiongjie" not in one.source.lower()
+
+
+def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, capsys):
+    """Named as other tables name it, with the error of its own window; read back as written."""
+    file, table = tmp_path / "rows.jsonl", tmp_path / "rows.csv.gz"
+    file.write_text(json.dumps(RECORDS["campaign"]) + "\n")
+    campaign.main([str(file), "--to", str(table)])
+    (row,) = read_serving(table)
+    assert (row.gpu, row.model) == ("H200-SXM-141GB", "meta-llama/Meta-Llama-3.1-8B")
+    assert (row.kind, row.concurrency, row.fit) == ("closed", 16, 1)
+    assert row.input_tokens == pytest.approx(1020.5)
+    assert row.sigma == pytest.approx(0.01)
+
+
+def test_what_is_no_measurement_of_a_gpu_is_left_out_by_reason():
+    """Failed cells, and trial runs on a CPU."""
+    failed = RECORDS["campaign"] | {"status": "failed", "tpot_seconds": None}
+    trial = RECORDS["campaign"] | {"environment": {"gpus": []}}
+    rows, left_out = campaign.campaign_rows([json.dumps(one) for one in (failed, trial)])
+    assert rows == []
+    assert dict(left_out) == {"status failed": 1, "no GPU": 1}
+
+
+def test_steps_without_graphs_are_kept_and_not_fitted():
+    """Answers assume CUDA graphs; the difference is worth knowing."""
+    (row,), _ = campaign.campaign_rows([json.dumps(RECORDS["campaign"] | {"graphs": False})])
+    assert (row.fit, row.flags) == (0, "eager")

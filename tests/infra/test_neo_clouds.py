@@ -1,7 +1,5 @@
 """Neo-clouds in the bundle: every price is what a list says, and what nobody tells is assumed."""
 
-from __future__ import annotations
-
 import pytest
 
 from advisor.catalog import OfferQuery, load_catalog

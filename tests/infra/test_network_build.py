@@ -1,6 +1,4 @@
-"""How the network table is made."""
-
-from __future__ import annotations
+"""How the network table and its memory are made."""
 
 import argparse
 from pathlib import Path
@@ -11,12 +9,15 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from advisor.domain import Task  # noqa: E402
+from advisor.infra.build.networks import memory  # noqa: E402
 from advisor.infra.build.networks.__main__ import build  # noqa: E402
 from advisor.infra.build.networks.own import Plain  # noqa: E402
 from advisor.infra.build.networks.table import family_of  # noqa: E402
 from advisor.infra.build.networks.variants import Variant, image_variant  # noqa: E402
 from advisor.infra.build.networks.work import capture_all, result_path  # noqa: E402
+from advisor.models.bundled import FOLDER  # noqa: E402
 from advisor.models.network_columns import MEMORY_COLUMNS  # noqa: E402
+from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa: E402
 from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
 
 
@@ -32,26 +33,19 @@ def asked(folder: Path, **options: object) -> argparse.Namespace:
     return argparse.Namespace(**{**defaults, **options})
 
 
-def small(name: str, width: int = 8) -> Variant:
+def small(name: str, width: int = 8, takes: int = 4) -> Variant:
     return Variant(
         library="advisor",
         name=name,
         input="4",
         sample="sample",
         data="tensor",
-        subject=lambda: Plain(lambda: torch.nn.Linear(4, width), ((4,),)),
+        subject=lambda: Plain(lambda: torch.nn.Linear(takes, width), ((4,),)),
     )
 
 
 def broken() -> Variant:
-    return Variant(
-        library="advisor",
-        name="broken",
-        input="4",
-        sample="sample",
-        data="tensor",
-        subject=lambda: Plain(lambda: torch.nn.Linear(5, 4), ((4,),)),
-    )
+    return small("broken", takes=5)
 
 
 @pytest.mark.slow
@@ -122,3 +116,60 @@ def test_alike_steps_are_kept_once(tmp_path: Path) -> None:
 def test_families_are_architectures(class_name: str, family: str) -> None:
     """What a network is used for does not part it from its relatives."""
     assert family_of(class_name) == family
+
+
+ALEXNET, RESNET = ("torchvision", "alexnet", "3x224x224"), ("torchvision", "resnet18", "3x224x224")
+
+
+def table_with(folder: Path, *keys: tuple[str, str, str]) -> Path:
+    """A folder with these lines of the network table that ships."""
+    head, *lines = (FOLDER / "networks.csv").read_text().splitlines()
+    starts = [f"{name},{library}," for library, name, _ in keys]
+    kept = [
+        line for line in lines if any(line.startswith(one) for one in starts) and f",{keys[0][2]}," in line
+    ]
+    (folder / "networks.csv").write_text("\n".join([head, *kept]) + "\n")
+    return folder
+
+
+def reserved(table: Path, key: tuple[str, str, str]) -> float:
+    """MiB that a training step on 64 images reserves in fp32."""
+    return MemoryTable(np.load(table / BUNDLED))[key].steps["training/fp32"][-1].reserved
+
+
+def test_a_replay_in_the_table_outlives_the_folder_that_it_was_made_in(tmp_path: Path) -> None:
+    """Replaying one network more does not cost those that were replayed before."""
+    table = table_with(tmp_path, ALEXNET, RESNET)
+    assert memory.build(tmp_path / "none", table) == (2, 0)
+    derived = reserved(table, RESNET)
+
+    memory.capture([image_variant("torchvision", "resnet18", 224)], tmp_path / "first")
+    assert memory.build(tmp_path / "first", table) == (2, 1)
+    replayed = reserved(table, RESNET)
+    assert replayed == pytest.approx(2330, rel=0.01)
+    assert replayed > 1.1 * derived
+
+    memory.capture([image_variant("torchvision", "alexnet", 224)], tmp_path / "second")
+    assert memory.build(tmp_path / "second", table) == (2, 2)
+    assert reserved(table, RESNET) == replayed
+
+
+def test_a_network_that_changed_its_size_loses_its_replay(tmp_path: Path) -> None:
+    """Another network of the same name is told from its own line."""
+    table = table_with(tmp_path, RESNET)
+    memory.build(tmp_path / "none", table)
+    derived = reserved(table, RESNET)
+    memory.capture([image_variant("torchvision", "resnet18", 224)], tmp_path / "replays")
+    memory.build(tmp_path / "replays", table)
+
+    lines = table / "networks.csv"
+    lines.write_text(lines.read_text().replace(",44.629,", ",50,"))
+    assert memory.build(tmp_path / "none", table) == (1, 0)
+    assert reserved(table, RESNET) < 1.1 * derived
+
+
+def test_networks_are_replayed_in_the_order_they_are_asked_for() -> None:
+    """What is wanted first comes first, and once."""
+    variants = [image_variant("timm", name, 224) for name in ("vit_a", "resnet_b", "vit_c")]
+    found = memory.chosen(variants, ["timm/resnet*", "*"])
+    assert [one.name for one in found] == ["resnet_b", "vit_a", "vit_c"]

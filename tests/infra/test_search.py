@@ -1,16 +1,12 @@
 """The search finds the cheapest configuration in few trials, and never wastes one."""
 
-from __future__ import annotations
-
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.infra.build.search import Run, Table, propose, replay
-from advisor.infra.build.search.engine import chance_of_working
 from advisor.infra.build.search.tables import encoded
 
 pytestmark = pytest.mark.vector
@@ -89,12 +85,6 @@ def test_the_same_seed_gives_the_same_trials(seed):
     problem, outcome = table.problem("own", ()), table.outcome("own")
     first, again = (replay(problem, outcome, trials=4, seed=seed) for _ in range(2))
     assert first == again
-
-
-def test_a_failure_lowers_the_chances_of_what_is_like_it():
-    features = np.array([[0.0], [0.1], [1.0]])
-    chances = chance_of_working(features, np.empty((0, 3)), [], [0])
-    assert chances[0] < chances[1] < chances[2]
 
 
 def test_numbers_words_and_gaps_become_columns_between_0_and_1():

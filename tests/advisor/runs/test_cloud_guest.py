@@ -1,7 +1,5 @@
 """The work of an instance in this process: a sweep as a real child, moto's S3, a local IMDS."""
 
-from __future__ import annotations
-
 import sys
 import time
 from contextlib import closing
@@ -10,22 +8,29 @@ from threading import Thread
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from advisor.errors import AdvisorError, DataError
-from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.asking import Aws, SystemClock
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import Metadata
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
 from advisor.store.measurements import open_store
+from tests.infra.aws.clients import moto_account
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.reaping import aws
 from tests.sweeps.builders import measurement, resources, trial
 
 BUCKET, REGION = "advisor-test", "us-east-1"
-JOB = Job(sweep_id="s1", region=REGION, bucket=BUCKET, prefix="sweeps/s1", arguments=("3",))
+
+
+def a_job(**changes):
+    usual = {"sweep_id": "s1", "region": REGION, "bucket": BUCKET, "prefix": "sweeps/s1", "arguments": ("3",)}
+    return Job(**(usual | changes))
+
+
+JOB = a_job()
 LATER = timedelta(hours=1)
 # Stands for `advisor sweep run N`: stores one trial after the other that the store has not yet,
 # each after a while; SIGTERM gives up the one in hand.
@@ -57,16 +62,12 @@ def service():
 
 @pytest.fixture
 def bucket(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    with mock_aws():
+    with moto_account(monkeypatch):
         boto3.client("s3", region_name=REGION).create_bucket(Bucket=BUCKET)
         yield result_bucket()
 
 
 def real_time(faults=None):
-    from advisor.infra.aws.asking import SystemClock
-
     return aws(faults and {REGION: faults}, SystemClock())
 
 
@@ -92,6 +93,12 @@ def run(a_guest, job=JOB, lasts=LATER):
     """Put the job into the bucket, and do it."""
     result_bucket().put("job.json", job_to_json(job).encode())
     return run_job(job.url, REGION, datetime.now(UTC) + lasts, a_guest)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
+        yield store
 
 
 def collected(tmp_path):
@@ -139,14 +146,14 @@ def has_rows(database):
 
 
 def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(bucket, service, tmp_path):
-    job = Job(**{**_fields(JOB), "arguments": ("400",)})
+    job = a_job(arguments=("400",))
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
     Thread(target=lambda: (wait_for_rows(database), service.take_back())).start()
     assert run(guest(tmp_path / "one", service, pace=0.1), job) is End.SPOT
     first = collected(tmp_path)
     assert 0 < len(first) < 400
     del service.told["meta-data/spot/instance-action"]
-    few = Job(**{**_fields(JOB), "arguments": (str(len(first) + 2),)})
+    few = a_job(arguments=(str(len(first) + 2),))
     assert run(guest(tmp_path / "two", service), few) is End.DONE
     rows = collected(tmp_path)
     assert len(rows) == len(first) + 2
@@ -156,15 +163,13 @@ def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(bucket
 
 def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
     """Its time is nearly over once something was measured, however busy the machine is."""
-    from advisor.infra.aws.asking import SystemClock
-
     database = f"sqlite:///{tmp_path / 'one' / 'measurements.sqlite'}"
 
     class FastOnceMeasured(SystemClock):
         def now(self):
             return super().now() + (LATER if has_rows(database) else timedelta())
 
-    job = Job(**{**_fields(JOB), "arguments": ("4000",)})
+    job = a_job(arguments=("4000",))
     one = guest(tmp_path / "one", service, aws=aws(None, FastOnceMeasured()))
     assert run(one, job) is End.EXPIRY
     assert collected(tmp_path)
@@ -200,7 +205,7 @@ def test_mounted_disks_become_arguments(tmp_path):
 
 
 def test_a_verification_reads_from_the_one_disk_that_is_meant(tmp_path):
-    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("--minutes", "2")})
+    job = a_job(command="verify", arguments=("--minutes", "2"))
     mounts = {"gp3": tmp_path / "gp3"}
     assert command_of(("advisor",), job, mounts) == ("advisor", "verify", "--minutes", "2")
     assert own_data(job, mounts) == {"XDG_CACHE_HOME": str(tmp_path / "gp3")}
@@ -209,7 +214,7 @@ def test_a_verification_reads_from_the_one_disk_that_is_meant(tmp_path):
 
 def test_a_target_that_a_verification_misses_is_an_answer(bucket, service, tmp_path):
     # `advisor verify 1 1` has its number of trials where `advisor sweep run 1` has it.
-    job = Job(**{**_fields(JOB), "command": "verify", "arguments": ("1", "1")})
+    job = a_job(command="verify", arguments=("1", "1"))
     assert run(guest(tmp_path / "one", service, code=3), job) is End.DONE
     assert len(collected(tmp_path)) == 1
 
@@ -219,7 +224,7 @@ def test_a_shared_database_is_written_by_the_sweep_itself(bucket, service, tmp_p
     boto3.client("ssm", region_name=REGION).put_parameter(
         Name="/advisor/database", Value=url, Type="SecureString"
     )
-    job = Job(**{**_fields(JOB), "database_parameter": "/advisor/database"})
+    job = a_job(database_parameter="/advisor/database")
     assert run(guest(tmp_path / "one", service), job) is End.DONE
     with closing(open_store(url, reading=True)) as store:
         assert len(store.all()) == 3
@@ -241,37 +246,30 @@ def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service
         run(a_guest)
 
 
-def test_sending_and_collecting_twice_changes_nothing(bucket, tmp_path):
+def test_sending_and_collecting_twice_changes_nothing(bucket, store):
     rows = [measurement(trial=one) for one in trials(5)]
     assert Sender(bucket).send(rows) == 5
     assert Sender(bucket).send(rows) == 0
-    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
-        collector = Collector(bucket)
-        assert [collector.collect(store), collector.collect(store)] == [5, 0]
-        assert Collector(bucket).collect(store) == 0
-        assert {one.trial.trial_id: one for one in store.all()} == {one.trial.trial_id: one for one in rows}
+    collector = Collector(bucket)
+    assert [collector.collect(store), collector.collect(store)] == [5, 0]
+    assert Collector(bucket).collect(store) == 0
+    assert {one.trial.trial_id: one for one in store.all()} == {one.trial.trial_id: one for one in rows}
 
 
-def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, tmp_path):
+def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, store):
     row = measurement()
     run_of = {"status": "ok", "step_seconds": [0.1, 0.2], "started_at": "2026-07-20T11:00:00"}
     more = measurement(repeats=(run_of,))
     assert Sender(bucket).send([row]) == Sender(bucket).send([more]) == 1
-    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
-        Collector(bucket).collect(store)
-        assert [len(one.repeats) for one in store.all()] == [1]
+    Collector(bucket).collect(store)
+    assert [len(one.repeats) for one in store.all()] == [1]
 
 
-def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, tmp_path):
+def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, store):
     key, _ = object_of(measurement())
     bucket.put(key, b"{}")
     Sender(bucket).send([measurement(trial=trials(1)[0])])
-    with closing(open_store(f"sqlite:///{tmp_path / 'x.sqlite'}")) as store:
-        collector = Collector(bucket)
-        assert collector.collect(store) == 1
-        assert list(collector.refused) == [key]
-        assert collector.collect(store) == 0
-
-
-def _fields(job):
-    return {name: getattr(job, name) for name in job.__struct_fields__}
+    collector = Collector(bucket)
+    assert collector.collect(store) == 1
+    assert list(collector.refused) == [key]
+    assert collector.collect(store) == 0

@@ -13,24 +13,11 @@ from advisor.errors import DataError, UsageError
 from advisor.runs.executor import execute
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.store.records import NewRun, NewSchedule, RunState
-from advisor.store.schedules import ScheduleBook
 from tests.processes import gone
 
 NOW = 1_790_000_000.0
 SWEEP = ("sweep", "run", "--preset", "small")
 TOLD = "print('{\"measured_now\": 3}')"
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/schedules.sqlite"
-
-
-@pytest.fixture
-def book(url):
-    book = ScheduleBook(url)
-    yield book
-    book.close()
 
 
 @pytest.fixture
@@ -50,6 +37,12 @@ def due(book, tmp_path):
 def running(code):
     """In place of `advisor ..`: a program of Python's."""
     return lambda _words, _due: [sys.executable, "-c", code]
+
+
+def failing(why, code):
+    """A program that says why it fails where commands of the advisor do."""
+    said = f"open(os.environ['ADVISOR_ERROR_FILE'], 'w').write('{{\"message\": \"{why}\"}}')"
+    return f"import os, sys; {said}; sys.exit({code})"
 
 
 def nothing(_run):
@@ -90,11 +83,7 @@ def test_a_run_is_executed_once(book, due):
 
 def test_a_command_that_fails_leaves_its_error(book, due):
     number = due()
-    code = (
-        "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
-        '.write(\'{"message": "no disk"}\'); sys.exit(1)'
-    )
-    run = executed(book, number, started=running(code))
+    run = executed(book, number, started=running(failing("no disk", 1)))
     assert (run.state, run.exit_code) == (RunState.FAILED, 1)
     assert run.note == "no disk"
 

@@ -1,4 +1,8 @@
-"""Weeks of schedules in seconds: daemons are killed at any moment, and clocks are moved."""
+"""Weeks of schedules in seconds: daemons are killed at any moment, and clocks are moved.
+
+The book is the real one, in memory. A daemon is killed before or after any of its transactions;
+what it had started goes on. Which processes have gone is told by the world, not by the kernel.
+"""
 
 import re
 from collections import Counter
@@ -8,8 +12,11 @@ from random import Random
 import pytest
 
 from advisor.runs.cron import CronLine
-from advisor.store.records import Misfire, RunState
-from tests.advisor.runs.world import World, release
+from advisor.runs.daemon import Daemon
+from advisor.store.database import Database
+from advisor.store.records import Ending, Misfire, NewSchedule, RunState
+from advisor.store.schedules import ScheduleBook
+from advisor.sweeps.trial.ownership import this_process
 
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 # Clocks go forward in Berlin on March 29th, and back in Sydney on April 5th.
@@ -20,6 +27,123 @@ SCHEDULES = {
     "often": ("15 */4 * * *", "Europe/Berlin"),
     "weekly": ("0 3 * * 1", "Europe/Berlin"),
 }
+
+
+class Killed(BaseException):
+    """kill -9, as far as a daemon's own code can tell."""
+
+
+class World:
+    def __init__(self, monkeypatch, random, now, run_seconds=600.0):
+        self.random, self.now, self.run_seconds = random, now, run_seconds
+        self.processes, self.executed, self.said = [], [], []
+        self._left_to_live = None
+        self.occupied = False
+        self.book = ScheduleBook("sqlite://")
+        self._real = {name: getattr(Database, name) for name in ("read", "write")}
+        for name in self._real:
+            monkeypatch.setattr(Database, name, self._dangerous(name))
+
+    def daemon(self):
+        return Daemon(
+            self.book,
+            start=self.start,
+            clock=lambda: self.now,
+            say=self.said.append,
+            occupied=lambda: self.occupied,
+        )
+
+    def add(self, name, cron, timezone="UTC", **changes):
+        values = {"command": ("fit",), "folder": "/", **changes}
+        new = NewSchedule(name=name, cron=cron, timezone=timezone, **values)
+        return self.book.add(new, now=self.now)
+
+    def start(self, number):
+        self.processes.append(Process(self, number))
+        return self.processes[-1]
+
+    def work(self):
+        """What the processes do by themselves meanwhile."""
+        for one in self.processes:
+            one.live()
+        self.processes = [one for one in self.processes if one.poll() is None]
+
+    def tick(self, daemon, transactions=None):
+        """One round of a daemon; False when it was killed in it, after so many transactions."""
+        self._left_to_live = transactions
+        try:
+            daemon.tick()
+        except Killed:
+            release(daemon._lock)
+            return False
+        finally:
+            self._left_to_live = None
+        return True
+
+    def _dangerous(self, name):
+        real = self._real[name]
+
+        def call(database, work, **options):
+            self._maybe_die()
+            outcome = real(database, work, **options)
+            self._maybe_die()
+            return outcome
+
+        return call
+
+    def _maybe_die(self):
+        if self._left_to_live is None:
+            return
+        self._left_to_live -= 0.5
+        if self._left_to_live <= 0:
+            raise Killed
+
+
+class Process:
+    """The process of a run: takes it in hand a moment after it was started, and ends later."""
+
+    def __init__(self, world, number):
+        self._world, self._number, self._owner = world, number, this_process()
+        self._ends, self._code, self._lock = None, None, None
+
+    def live(self):
+        if self._code is not None:
+            return
+        world = self._world
+        if self._ends is None:
+            self._begin(world)
+        elif world.now >= self._ends:
+            ending = Ending(state=RunState.DONE, exit_code=0, cost_usd=1.0)
+            world.book.runs.end(self._number, self._owner, ending, now=world.now)
+            release(self._lock)
+            self._code = 0
+
+    def _begin(self, world):
+        self._lock = world.book.runs.begin(self._number, self._owner, log="/log", now=world.now)
+        if self._lock is None:
+            self._code = 0
+            return
+        self._ends = world.now + world.run_seconds
+        world.executed.append(self._number)
+
+    def kill(self):
+        release(self._lock)
+        self._code = -9
+
+    def poll(self):
+        return self._code
+
+    def send_signal(self, _number):
+        self.kill()
+
+    def wait(self, timeout=None):
+        return self._code
+
+
+def release(lock):
+    """As the kernel does with the locks of a process that has ended."""
+    if lock is not None:
+        lock.release()
 
 
 @pytest.fixture
@@ -77,9 +201,7 @@ def test_a_run_whose_process_is_killed_is_gone_on_with_and_ends_once(world, rand
     world.add("often", "0 * * * *")
     daemon, ended = world.daemon(), 0
     for step in range(24 * 12 + 11):
-        world.now += 5 * MINUTE
-        world.tick(daemon)
-        world.work()
+        go_on(world, daemon, 5 * MINUTE)
         for process in world.processes:
             if step < 24 * 12 and random.random() < 0.1:
                 process.kill()
@@ -90,6 +212,14 @@ def test_a_run_whose_process_is_killed_is_gone_on_with_and_ends_once(world, rand
     assert {run.state for run in runs} <= {RunState.DONE, RunState.FAILED, RunState.SKIPPED}
     assert sum(run.attempts for run in runs) == len(world.executed)
     assert [run.note for run in runs if run.state is RunState.SKIPPED] == []
+
+
+def go_on(world, daemon, *steps):
+    """Let time pass in steps; after each the daemon looks, and processes do their work."""
+    for seconds in steps:
+        world.now += seconds
+        world.tick(daemon)
+        world.work()
 
 
 def only_runs(world):
@@ -117,11 +247,7 @@ def test_what_was_missed_runs_once_or_is_skipped_and_both_is_told(world, misfire
 def test_a_run_that_goes_on_is_not_joined_by_the_next_one(world):
     world.run_seconds = 90 * MINUTE
     world.add("hourly", "0 * * * *")
-    daemon = world.daemon()
-    for _ in range(4 * 60 + 40):
-        world.now += MINUTE
-        world.tick(daemon)
-        world.work()
+    go_on(world, world.daemon(), *(4 * 60 + 40) * [MINUTE])
     states = [state for state, _ in only_runs(world)]
     assert states == [RunState.DONE, RunState.SKIPPED, RunState.DONE, RunState.SKIPPED]
     assert "was still going" in only_runs(world)[1][1]
@@ -132,9 +258,7 @@ def test_runs_that_measure_here_wait_for_each_other_and_none_is_lost(world):
         world.add(name, "0 3 * * *")
     daemon, most = world.daemon(), 0
     for _ in range(6 * 60):
-        world.now += MINUTE
-        world.tick(daemon)
-        world.work()
+        go_on(world, daemon, MINUTE)
         most = max(most, len(world.processes))
     assert most == 1
     assert len(world.executed) == 3
@@ -144,14 +268,10 @@ def test_a_sweep_waits_for_one_that_somebody_runs_by_hand(world):
     world.add("sweep", "0 3 * * *", command=("sweep", "run", "--preset", "small"))
     world.add("fit", "0 3 * * *")
     daemon, world.occupied = world.daemon(), True
-    for _ in range(5 * 60):
-        world.now += MINUTE
-        world.tick(daemon)
-        world.work()
+    go_on(world, daemon, *5 * 60 * [MINUTE])
     assert len(world.executed) == 1
     world.occupied = False
-    world.tick(daemon)
-    world.work()
+    go_on(world, daemon, 0.0)
     assert len(world.executed) == 2
 
 
@@ -159,11 +279,7 @@ def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
     """Each run costs a dollar, and may cost one and a half."""
     world.now = datetime(2026, 3, 27, 12, tzinfo=UTC).timestamp()
     world.add("daily", "0 3 * * *", "Europe/Berlin", budget_usd=3.0, run_usd=1.5)
-    daemon = world.daemon()
-    for _ in range(8 * 48):
-        world.now += HOUR / 2
-        world.tick(daemon)
-        world.work()
+    go_on(world, world.daemon(), *8 * 48 * [HOUR / 2])
     states = [state for state, _ in only_runs(world)]
     # Of March's three dollars two are spent on the 28th and 29th; a third run might be too dear.
     assert states == 2 * [RunState.DONE, RunState.DONE, RunState.SKIPPED, RunState.SKIPPED]
@@ -173,22 +289,15 @@ def test_the_budget_of_a_month_is_kept_and_begins_anew_with_the_next(world):
 def test_a_zone_that_this_machine_does_not_know_keeps_no_other_schedule_back(world):
     world.add("martian", "0 * * * *", "Mars/Olympus")
     world.add("hourly", "0 * * * *")
-    daemon = world.daemon()
-    for _ in range(6):
-        world.now += HOUR / 2
-        world.tick(daemon)
-        world.work()
+    go_on(world, world.daemon(), *6 * [HOUR / 2])
     assert len(world.executed) == 3
     assert len([line for line in world.said if "martian is not looked at" in line]) == 1
 
 
 def test_a_clock_that_is_set_back_repeats_nothing(world):
     world.add("hourly", "0 * * * *")
-    daemon = world.daemon()
-    for step in [10 * MINUTE] * 30 + [-3 * HOUR] + [10 * MINUTE] * 30:
-        world.now += step
-        world.tick(daemon)
-        world.work()
+    steps = 30 * [10 * MINUTE]
+    go_on(world, world.daemon(), *steps, -3 * HOUR, *steps)
     due = [run.due_at for run in world.book.runs.of(1, 100)]
     assert len(due) == len(set(due)) == len(world.executed) == 7
 

@@ -1,6 +1,7 @@
 """A scheduled sweep on AWS: each occurrence is a sweep of its own there."""
 
 import json
+import shlex
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
@@ -29,27 +30,11 @@ from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
 
-COMMAND = (
-    "sweep",
-    "run",
-    "--networks",
-    "resnet50",
-    "--tasks",
-    "training",
-    "--vcpus",
-    "1,2",
-    "--memory",
-    "4GiB",
-    "--disks",
-    "gp3",
-    "--on",
-    "aws",
-    "--instance",
-    "g4dn.xlarge",
-    "--budget",
-    "5USD",
-    "--instance-profile",
-    "none",
+COMMAND = tuple(
+    shlex.split(
+        "sweep run --networks resnet50 --tasks training --vcpus 1,2 --memory 4GiB --disks gp3 --on aws "
+        "--instance g4dn.xlarge --budget 5USD --instance-profile none"
+    )
 )
 DUE = datetime(2026, 11, 23, 2, tzinfo=UTC)
 WEEK = timedelta(days=7)

@@ -11,18 +11,11 @@ from advisor.runs.executor import execute
 from advisor.runs.schedule_documents import one_document, statuses
 from advisor.runs.scheduled_reports import report_after, report_in_process
 from advisor.store.records import NewRun, NewSchedule, Reporting, RunState
-from advisor.store.schedules import ScheduleBook
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
+from tests.advisor.runs.test_executing import failing, running
 
 NOW = 1_790_000_000.0
-
-
-@pytest.fixture
-def book(tmp_path):
-    book = ScheduleBook(f"sqlite:///{tmp_path}/schedules.sqlite")
-    yield book
-    book.close()
 
 
 def added(book, folder, send=(), **changes):
@@ -111,19 +104,11 @@ def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
     assert found["error"].startswith("plan.yaml, line 3")
 
 
-def running(code):
-    return lambda *_: [sys.executable, "-c", code]
-
-
 @pytest.mark.parametrize(
     ("code", "error"),
     [
         ('print(\'{"headline": null, "changed": null, "deliveries": [], "error": null}\')', None),
-        (
-            "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
-            '.write(\'{"message": "broken"}\'); sys.exit(1)',
-            "broken",
-        ),
+        (failing("broken", 1), "broken"),
         ("import os; os.kill(os.getpid(), 9)", "killed by SIGKILL"),
         ('print(\'{"schema": "advisor.report/1"}\')', "exit code 0"),
     ],

@@ -3,6 +3,7 @@ from sight."""
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,8 +28,8 @@ from advisor.runs.started import (
 )
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.store.records import Ending, RunState
-from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
+from tests.advisor.runs.test_executing import failing
 from tests.processes import gone
 
 GRID = {
@@ -46,18 +47,6 @@ class Nobody:
 
     def wait(self):
         return 0
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/runs.sqlite"
-
-
-@pytest.fixture
-def book(url):
-    book = ScheduleBook(url)
-    yield book
-    book.close()
 
 
 @pytest.fixture(autouse=True)
@@ -172,32 +161,25 @@ def test_a_sweep_that_ends_well_is_done_and_its_document_is_kept(run):
     assert json.loads(one.talk_path.with_suffix(".json").read_text()) == {}
 
 
-def test_a_sweep_that_fails_keeps_its_error(run):
-    one = run(
-        "import os, sys; open(os.environ['ADVISOR_ERROR_FILE'], 'w')"
-        '.write(\'{"message": "no such disk"}\'); sys.exit(2)'
-    )
-    assert one.state(time.time()) is SweepState.FAILED
-    assert (one.run.exit_code, sweep_document(one)["reason"]) == (2, "no such disk")
+SLEEPING = "import time; time.sleep(60)"
+POLITE = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(60)"
 
 
-def test_a_sweep_that_the_kernel_kills_says_by_what(run):
-    one = run("import os; os.kill(os.getpid(), 9)")
-    assert sweep_document(one)["reason"] == "killed by SIGKILL"
-
-
-def test_a_sweep_that_is_asked_to_end_is_ended_politely(run):
-    one = run(
-        "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143)); time.sleep(60)", stop=True
-    )
-    assert one.state(time.time()) is SweepState.STOPPED
-    assert "asked" in sweep_document(one)["reason"]
-
-
-def test_a_sweep_ends_when_its_time_is_over(run):
-    one = run("import time; time.sleep(60)", max_minutes=0.005)
-    assert one.state(time.time()) is SweepState.STOPPED
-    assert "minutes are over" in sweep_document(one)["reason"]
+@pytest.mark.parametrize(
+    ("code", "asked", "state", "exit_codes", "reason"),
+    [
+        (failing("no such disk", 2), {}, SweepState.FAILED, {2}, "no such disk"),
+        ("import os; os.kill(os.getpid(), 9)", {}, SweepState.FAILED, {-9}, "killed by SIGKILL"),
+        (POLITE, {"stop": True}, SweepState.STOPPED, {143, -15}, ".*asked.*"),
+        (SLEEPING, {"max_minutes": 0.005}, SweepState.STOPPED, {-15}, ".*minutes are over.*"),
+    ],
+)
+def test_how_a_sweep_ended_is_told_with_its_reason(run, code, asked, state, exit_codes, reason):
+    """By its own error, by the kernel, because it was asked to, or because its time was over."""
+    one = run(code, **asked)
+    assert one.state(time.time()) is state
+    assert one.run.exit_code in exit_codes
+    assert re.fullmatch(reason, sweep_document(one)["reason"])
 
 
 def test_nothing_is_begun_twice(book, run):

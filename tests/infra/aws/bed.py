@@ -1,7 +1,5 @@
 """The test bed: an account of moto with a fake clock, guests that end by themselves, and faults."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Sweeps, slots and work with defaults: a test tells what matters to it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A clock that takes no time, and tells those who wait for a moment when it has come."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

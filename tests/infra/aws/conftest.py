@@ -1,7 +1,5 @@
 """A bed for each test; nothing of the person who runs it is read."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

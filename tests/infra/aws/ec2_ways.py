@@ -2,8 +2,6 @@
 dry runs, quotas, images by parameter, spot prices that are some.
 """
 
-from __future__ import annotations
-
 import base64
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
@@ -12,7 +10,7 @@ from datetime import datetime, timedelta
 
 from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.lifecycles import SpotRequests
-from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal
+from tests.infra.aws.wire import Answer, Request, ec2_answer, json_answer, refusal, spot_prices
 
 ACCOUNT = "123456789012"
 
@@ -187,17 +185,11 @@ class Ec2Ways:
     def _spot_prices(self, request: Request) -> Answer:
         """In every zone, each a cent more than the one before."""
         names = [value for key, value in request.values.items() if key.startswith("InstanceType.")]
-        items = "".join(
-            f"<item><instanceType>{name}</instanceType>"
-            f"<spotPrice>{self.spot_usd + number / 100:.4f}</spotPrice>"
-            f"<availabilityZone>{request.region}{letter}</availabilityZone>"
-            "<productDescription>Linux/UNIX</productDescription>"
-            "<timestamp>2026-11-21T10:00:00.000Z</timestamp></item>"
+        return spot_prices(
+            (name, f"{request.region}{letter}", f"{self.spot_usd + number / 100:.4f}")
             for name in names
             for number, letter in enumerate("abcdef")
         )
-        inner = f"<spotPriceHistorySet>{items}</spotPriceHistorySet>"
-        return ec2_answer("DescribeSpotPriceHistory", inner)
 
 
 def _lives(instance_id: str) -> bool:

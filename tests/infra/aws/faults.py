@@ -4,8 +4,6 @@ It is a WSGI application: served over a socket for whole commands, and called wi
 `bed.py`, where thousands of launches are to take no time.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus

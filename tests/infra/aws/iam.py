@@ -1,8 +1,6 @@
 """What IAM would say of a recorded request: each resource of it, with the context that EC2 and S3
 give it (Service Authorization Reference), against the statements of a policy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase

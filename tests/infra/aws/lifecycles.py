@@ -1,7 +1,5 @@
 """How instances end and what spot requests live on for, where moto has it otherwise than EC2."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,32 +1,18 @@
 """Things of sweeps in moto's EC2, a clock that takes no time, and clients that misbehave."""
 
-from __future__ import annotations
-
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from botocore.exceptions import ClientError
 
 from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
 from tests.infra.aws.clients import client_of
+from tests.infra.aws.clocks import START, FakeClock
 
-NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+NOW = START
 PAST, FUTURE = NOW - timedelta(minutes=1), NOW + timedelta(minutes=1)
 REGIONS = ("us-east-1", "eu-west-1")
 IMAGE = "ami-12c6146b"
-
-
-class StillClock:
-    """Time passes by sleeping, and only so."""
-
-    def __init__(self, now=NOW):
-        self.moment = now
-
-    def now(self):
-        return self.moment
-
-    def sleep(self, seconds):
-        self.moment += timedelta(seconds=seconds)
 
 
 class Faulty:
@@ -61,7 +47,7 @@ def aws(faults=None, clock=None):
     def client(service, region):
         return Faulty(client_of(service, region), (faults or {}).get(region, {}))
 
-    return Aws(client, clock or StillClock())
+    return Aws(client, clock or FakeClock())
 
 
 def worn(expires_at=PAST, owner="ann", sweep_id="s1", **changes):
@@ -71,17 +57,18 @@ def worn(expires_at=PAST, owner="ann", sweep_id="s1", **changes):
 
 
 def specified(kind, told):
-    return tags.specifications(told, [kind])
+    """As a request has them; those of an expired thing of ours, where a test tells none."""
+    told = worn() if told is None else told
+    return tags.specifications(told, [kind]) if told else []
 
 
 def an_instance(region, told=None, **more):
-    told = worn() if told is None else told
     answer = client_of("ec2", region).run_instances(
         ImageId=IMAGE,
         MinCount=1,
         MaxCount=1,
         InstanceType="g4dn.xlarge",
-        TagSpecifications=specified("instance", told) if told else [],
+        TagSpecifications=specified("instance", told),
         **more,
     )
     return answer["Instances"][0]["InstanceId"]
@@ -89,31 +76,29 @@ def an_instance(region, told=None, **more):
 
 def a_volume(region, told=None):
     return client_of("ec2", region).create_volume(
-        AvailabilityZone=f"{region}a",
-        Size=10,
-        TagSpecifications=specified("volume", worn() if told is None else told),
+        AvailabilityZone=f"{region}a", Size=10, TagSpecifications=specified("volume", told)
     )["VolumeId"]
 
 
-def a_group(region, told=None, name="advisor-s1"):
+def a_group(region, told=None):
     return client_of("ec2", region).create_security_group(
-        GroupName=name,
+        GroupName="advisor-s1",
         Description="nothing comes in",
-        TagSpecifications=specified("security-group", worn() if told is None else told),
+        TagSpecifications=specified("security-group", told),
     )["GroupId"]
 
 
-def a_key(region, told=None, name="advisor-s1"):
+def a_key(region, told=None):
     return client_of("ec2", region).create_key_pair(
-        KeyName=name, TagSpecifications=specified("key-pair", worn() if told is None else told)
+        KeyName="advisor-s1", TagSpecifications=specified("key-pair", told)
     )["KeyName"]
 
 
-def a_template(region, told=None, name="advisor-s1"):
+def a_template(region, told=None):
     return client_of("ec2", region).create_launch_template(
-        LaunchTemplateName=name,
+        LaunchTemplateName="advisor-s1",
         LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
-        TagSpecifications=specified("launch-template", worn() if told is None else told),
+        TagSpecifications=specified("launch-template", told),
     )["LaunchTemplate"]["LaunchTemplateId"]
 
 
@@ -121,14 +106,14 @@ def an_interface(region, told=None):
     ec2 = client_of("ec2", region)
     subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
     return ec2.create_network_interface(
-        SubnetId=subnet, TagSpecifications=specified("network-interface", worn() if told is None else told)
+        SubnetId=subnet, TagSpecifications=specified("network-interface", told)
     )["NetworkInterface"]["NetworkInterfaceId"]
 
 
 def a_spot_request(region, told=None):
     return client_of("ec2", region).request_spot_instances(
         LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"},
-        TagSpecifications=specified("spot-instances-request", worn() if told is None else told),
+        TagSpecifications=specified("spot-instances-request", told),
     )["SpotInstanceRequests"][0]["SpotInstanceRequestId"]
 
 

@@ -1,7 +1,5 @@
 """Which API calls the code makes, as IAM names their actions."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """The bed's AWS behind a socket on loopback, for whole commands."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """A budget is never passed by more than one billing minute."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

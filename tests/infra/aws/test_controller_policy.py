@@ -1,8 +1,6 @@
 """The controller's policy against every request of a real sweep on AWS: all are allowed, each
 resource of them, and none that lacks what makes a launch safe."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import boto3

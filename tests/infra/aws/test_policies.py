@@ -1,7 +1,5 @@
 """Each part may do what it does, and nothing else: policies against recorded API calls."""
 
-from __future__ import annotations
-
 import ast
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,7 +7,6 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto import mock_aws
 
 import advisor.infra.aws
 from advisor.errors import UsageError
@@ -23,6 +20,7 @@ from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
 from tests.infra.aws.builders import is_clean
+from tests.infra.aws.clients import moto_account
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.iam import allowed_actions
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
@@ -38,10 +36,7 @@ OF_PRICES = {"pricing:GetProducts"}
 
 @pytest.fixture
 def account(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    with mock_aws():
+    with moto_account(monkeypatch):
         yield
 
 

@@ -1,7 +1,6 @@
 """What is missing is told with what mends it, before anything is launched."""
 
-from __future__ import annotations
-
+import shlex
 from typing import Any
 
 import pytest
@@ -19,6 +18,14 @@ from tests.infra.aws.iam import Ask, allows
 from tests.infra.aws.test_provisioner import always
 
 MAKING = {"RunInstances", "CreateSecurityGroup", "CreateTags"}
+HELD = {
+    "TerminateInstances",
+    "DeleteSecurityGroup",
+    "CreateTags",
+    "DeleteVolume",
+    "DeleteNetworkInterface",
+    "CancelSpotInstanceRequests",
+}
 
 
 def findings(bed: Bed, **wish: Any) -> list[Finding]:
@@ -57,37 +64,15 @@ def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> N
     assert {one.usd_per_hour for one in looked(bed).options} == {0.526}
 
 
-@pytest.mark.parametrize(
-    ("operation", "action"),
-    [
-        ("RunInstances", "ec2:RunInstances"),
-        ("TerminateInstances", "ec2:TerminateInstances"),
-        ("CreateSecurityGroup", "ec2:CreateSecurityGroup"),
-        ("DeleteSecurityGroup", "ec2:DeleteSecurityGroup"),
-        ("CreateTags", "ec2:CreateTags"),
-        ("DeleteVolume", "ec2:DeleteVolume"),
-        ("DeleteNetworkInterface", "ec2:DeleteNetworkInterface"),
-        ("CancelSpotInstanceRequests", "ec2:CancelSpotInstanceRequests"),
-    ],
-)
-def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str, action: str) -> None:
+@pytest.mark.parametrize("operation", sorted(HELD | {"RunInstances", "CreateSecurityGroup"}))
+def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str) -> None:
     """Above all the one to end an instance: it must not be missed when one runs."""
     bed.ways.denied = {operation}
     one = missing(bed)["permission"]
-    assert f"{action} is denied" in one.text
-    assert f'"{action}"' in one.mend
+    assert f"ec2:{operation} is denied" in one.text
+    assert f'"ec2:{operation}"' in one.mend
     assert '"Effect": "Allow"' in one.mend
     assert made(bed) == []
-
-
-HELD = {
-    "TerminateInstances",
-    "DeleteSecurityGroup",
-    "CreateTags",
-    "DeleteVolume",
-    "DeleteNetworkInterface",
-    "CancelSpotInstanceRequests",
-}
 
 
 def test_a_right_for_what_carries_our_tag_is_enough(bed: Bed) -> None:
@@ -129,22 +114,13 @@ def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) ->
     assert principal_of(aws, "us-east-1", user) == user
 
 
-@pytest.mark.parametrize(
-    "operation",
-    [
-        "DescribeSubnets",
-        "DescribeImages",
-        "DescribeInstanceTypeOfferings",
-        "DescribeRegions",
-        "DescribeInstances",
-        "DescribeVolumes",
-        "DescribeSecurityGroups",
-        "DescribeKeyPairs",
-        "DescribeNetworkInterfaces",
-        "DescribeLaunchTemplates",
-        "DescribeSpotInstanceRequests",
-    ],
+LOOKED_AT = shlex.split(
+    "Subnets Images InstanceTypeOfferings Regions Instances Volumes SecurityGroups KeyPairs "
+    "NetworkInterfaces LaunchTemplates SpotInstanceRequests"
 )
+
+
+@pytest.mark.parametrize("operation", [f"Describe{one}" for one in LOOKED_AT])
 def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
     """What is not seen cannot be ended."""
     bed.ways.denied = {operation}
@@ -164,20 +140,22 @@ def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
     assert {one.market for one in looked(bed).options} == {Market.ON_DEMAND}
 
 
-def test_a_quota_that_may_not_be_asked_is_left_to_ec2(bed: Bed) -> None:
-    bed.ways.denied = {"GetServiceQuota"}
+@pytest.mark.parametrize(
+    ("action", "markets"),
+    [
+        ("servicequotas:GetServiceQuota", {Market.SPOT, Market.ON_DEMAND}),
+        ("ec2:DescribeSpotPriceHistory", {Market.ON_DEMAND}),
+        ("ec2:DescribeRouteTables", {Market.SPOT, Market.ON_DEMAND}),
+    ],
+)
+def test_what_may_not_be_asked_is_told_and_keeps_no_launch_back(
+    bed: Bed, action: str, markets: set[Market]
+) -> None:
+    """Quotas and routes are left to EC2; without spot prices there is on demand."""
+    bed.ways.denied = {action.partition(":")[2]}
     assert missing(bed) == {}
-    found = looked(bed)
-    assert found.options
-    assert any('"servicequotas:GetServiceQuota"' in one.mend for one in found.findings)
-
-
-def test_spot_prices_that_may_not_be_asked_are_told_and_leave_on_demand(bed: Bed) -> None:
-    bed.ways.denied = {"DescribeSpotPriceHistory"}
-    assert missing(bed) == {}
-    found = looked(bed)
-    assert {one.market for one in found.options} == {Market.ON_DEMAND}
-    assert any('"ec2:DescribeSpotPriceHistory"' in one.mend for one in found.findings)
+    assert {one.market for one in looked(bed).options} == markets
+    assert any(f'"{action}"' in one.mend for one in findings(bed))
 
 
 def test_no_credentials_are_told_alone(bed: Bed) -> None:
@@ -220,12 +198,6 @@ def test_a_network_without_a_way_out_is_told_with_the_command_that_makes_one(bed
     assert "--route-table-id rtb-0" in one.mend
     assert "infra/image" in one.mend
     assert looked(bed).options == ()
-
-
-def test_routes_that_may_not_be_listed_keep_no_launch_back(bed: Bed) -> None:
-    bed.ways.denied = {"DescribeRouteTables"}
-    assert missing(bed) == {}
-    assert any('"ec2:DescribeRouteTables"' in one.mend for one in findings(bed))
 
 
 ACTIVE = {"State": "active"}

@@ -1,7 +1,5 @@
 """An instance lives for its work and its budget, and all of it is gone afterwards."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -19,17 +17,20 @@ from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST
 from tests.infra.aws.test_provisioner import always, at, run_requests
 
 
-def provisioned(bed: Bed, minutes: float, plan: Any = None, **sweep: Any) -> Provisioned:
+def provisioned(
+    bed: Bed, minutes: float, plan: Any = None, kind: type[Minutes] = Minutes, **sweep: Any
+) -> Provisioned:
     found = looked(bed)
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or (lambda _: "")
-    return provision(
-        bed.aws(),
-        a_slot(found, **sweep),
-        Fallbacks(found.options),
-        Minutes(bed.clock, minutes),
-        queue=timedelta(minutes=1),
-    )
+    work, queue = kind(bed.clock, minutes), timedelta(minutes=1)
+    return provision(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options), work, queue=queue)
+
+
+def ends_after(bed: Bed, minutes: float, reason: str) -> None:
+    """Have the instance that runs then end by itself."""
+    moment = bed.clock.now() + timedelta(minutes=minutes)
+    bed.clock.at(moment, lambda: bed.end(bed.instances("running")[0].id, reason))
 
 
 def test_work_that_is_done_ends_everything(bed: Bed) -> None:
@@ -77,13 +78,7 @@ def test_the_budget_holds_while_ec2_answers_nothing(bed: Bed, silent_after: int)
 
 
 def test_a_spot_instance_that_is_taken_back_is_followed_by_another(bed: Bed) -> None:
-    began = bed.clock.now()
-
-    def taken() -> None:
-        (machine,) = bed.instances("running")
-        bed.end(machine.id, "Server.SpotInstanceTermination")
-
-    bed.clock.at(began + timedelta(minutes=20), taken)
+    ends_after(bed, 20, "Server.SpotInstanceTermination")
     done = provisioned(bed, 60)
     assert done.outcome.why is Why.DONE
     assert done.instances == 2
@@ -95,11 +90,7 @@ def test_a_spot_instance_that_is_taken_back_is_followed_by_another(bed: Bed) -> 
 
 
 def test_both_instances_of_a_sweep_count_for_its_budget(bed: Bed) -> None:
-    began = bed.clock.now()
-    bed.clock.at(
-        began + timedelta(minutes=60),
-        lambda: bed.end(bed.instances("running")[0].id, "Server.SpotInstanceTermination"),
-    )
+    ends_after(bed, 60, "Server.SpotInstanceTermination")
     done = provisioned(bed, 10_000, budget_usd=0.6)
     assert done.outcome.why is Why.BUDGET
     assert done.instances == 2
@@ -111,9 +102,7 @@ def test_both_instances_of_a_sweep_count_for_its_budget(bed: Bed) -> None:
     [("Client.VolumeLimitExceeded", "L-7A658B76"), ("Client.UserInitiatedShutdown", "ended it")],
 )
 def test_an_end_that_would_come_again_stops_with_the_way_out(bed: Bed, reason: str, way_out: str) -> None:
-    bed.clock.at(
-        bed.clock.now() + timedelta(minutes=3), lambda: bed.end(bed.instances("running")[0].id, reason)
-    )
+    ends_after(bed, 3, reason)
     with pytest.raises(CloudError, match=way_out):
         provisioned(bed, 60)
     assert bed.left() == []
@@ -121,10 +110,7 @@ def test_an_end_that_would_come_again_stops_with_the_way_out(bed: Bed, reason: s
 
 def test_a_guest_that_powers_off_by_itself_is_not_launched_again(bed: Bed) -> None:
     """Its set-up failed, or its timer ended it: another one would cost the same for nothing."""
-    bed.clock.at(
-        bed.clock.now() + timedelta(minutes=5),
-        lambda: bed.end(bed.instances("running")[0].id, "Client.InstanceInitiatedShutdown"),
-    )
+    ends_after(bed, 5, "Client.InstanceInitiatedShutdown")
     done = provisioned(bed, 60)
     assert done.outcome.why is Why.SHUT_DOWN
     assert len(run_requests(bed)) == 1
@@ -139,19 +125,12 @@ def test_an_end_that_fails_at_first_is_asked_for_again(bed: Bed, fault: str) -> 
 
 
 def test_ctrl_c_ends_what_was_launched(bed: Bed) -> None:
-    found = looked(bed)
-
     class Interrupted(Minutes):
-        def on_end(self, *_: Any) -> None:
-            """Nothing is kept of it."""
-
         def on_minute(self, *_: Any) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        provision(
-            bed.aws(), a_slot(found), Fallbacks(found.options), Interrupted(bed.clock, 60), queue=timedelta()
-        )
+        provisioned(bed, 60, kind=Interrupted)
     assert bed.left() == []
 
 
@@ -196,7 +175,7 @@ def test_who_interrupts_the_end_waits_for_it(bed: Bed, operation: str) -> None:
 
 def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
     """A guest that tells of its spot notice runs on for two minutes."""
-    found, machines = looked(bed), []
+    machines = []
 
     class Noticed(Minutes):
         def reported(self, machine: Any) -> Why | None:
@@ -205,9 +184,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
                 return Why.TAKEN_BACK
             return super().reported(machine)
 
-    done = provision(
-        bed.aws(), a_slot(found), Fallbacks(found.options), Noticed(bed.clock, 30), queue=timedelta(minutes=1)
-    )
+    done = provisioned(bed, 30, kind=Noticed)
     assert done.instances == 2
     assert max(machines) == 1
     assert bed.left() == []

@@ -1,7 +1,5 @@
 """From nothing to exactly one instance, whatever EC2 answers."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 
@@ -10,7 +8,8 @@ from moto.ec2.models import ec2_backends
 
 from advisor.errors import CloudError
 from advisor.infra.aws import tags
-from advisor.infra.aws.errors import Unanswered
+from advisor.infra.aws.errors import Reaction, Unanswered, error_codes
+from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
 from advisor.infra.aws.provisioning.provisioner import BudgetOverError, NoCapacityError, Provisioner
 from tests.infra.aws.bed import Bed, worn
@@ -28,6 +27,8 @@ from tests.infra.aws.faults import (
 )
 from tests.infra.aws.wire import Request
 
+SAID_AGAIN = [code for code, (_, what) in error_codes().items() if what is Reaction.ASK_AGAIN]
+
 
 def at(operation: str, *faults: str) -> Any:
     """A plan: the first requests of an operation fail so, the others are answered."""
@@ -39,14 +40,24 @@ def always(operation: str, fault: str) -> Any:
     return lambda request: fault if request.operation == operation else ""
 
 
-def launching(bed: Bed, *types: str, regions=("us-east-1",), **sweep: Any) -> Provisioner:
+def launching(bed: Bed, *types: str, plan: Any = None, regions=("us-east-1",), **sweep: Any) -> Provisioner:
+    """What launches; only its own requests fail, by the plan."""
+    bed.faulty.plan = lambda _: ""
     found = looked(bed, *types, regions=regions)
     bed.faulty.asked.clear()
+    bed.faulty.plan = plan or bed.faulty.plan
     return Provisioner(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options))
 
 
 def run_requests(bed: Bed) -> list[Request]:
     return [one for one in bed.faulty.asked if one.operation == "RunInstances"]
+
+
+def kept(bed: Bed, one: Provisioner) -> LaunchedMachine:
+    """The machine that it gets, and the only one that runs."""
+    machine, _ = one.get(in_minutes(bed, 1))
+    assert [made.id for made in bed.instances("running")] == [machine.id]
+    return machine
 
 
 def in_minutes(bed: Bed, minutes: float) -> Any:
@@ -79,53 +90,26 @@ def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
     assert meter.usd_per_hour == pytest.approx(machine.usd_per_hour)
     group = bed.own_groups()[0]
     assert group.ingress_rules == []
+    # A volume that outlives its instance is found by its tags.
+    assert [worn(one)[tags.SWEEP_ID] for one in bed.volumes()] == 3 * ["s1"]
 
 
-def test_every_volume_carries_the_tags(bed: Bed) -> None:
-    """A volume that outlives its instance is found by them."""
-    launching(bed).get(in_minutes(bed, 1))
-    volumes = bed.volumes()
-    assert len(volumes) == 3
-    assert all(worn(one)[tags.SWEEP_ID] == "s1" for one in volumes)
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        LOST_REPLY,
-        LOST_REQUEST,
-        CUT,
-        GARBAGE,
-        DONE_ALL_THE_SAME,
-        "RequestLimitExceeded",
-        "ServerInternal",
-        "InternalError",
-        "Unavailable",
-        "ServiceUnavailable",
-    ],
-)
+@pytest.mark.parametrize("fault", [LOST_REPLY, LOST_REQUEST, CUT, GARBAGE, DONE_ALL_THE_SAME, *SAID_AGAIN])
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, times: int) -> None:
     """The same request with the same token is asked again; EC2 dedupes."""
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", *[fault] * times)
-    machine, _ = one.get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
+    kept(bed, launching(bed, plan=at("RunInstances", *[fault] * times)))
     assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
 
 
 @pytest.mark.parametrize("fault", [LOST_REPLY, DONE_ALL_THE_SAME])
 def test_an_instance_whose_answers_all_get_lost_is_found_by_its_token(bed: Bed, fault: str) -> None:
     bed.ways.lag_seconds = 15
-    one = launching(bed)
-    bed.faulty.plan = always("RunInstances", fault)
-    machine, _ = one.get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
+    kept(bed, launching(bed, plan=always("RunInstances", fault)))
 
 
 def test_no_other_offer_is_tried_while_nobody_knows_of_the_last_one(bed: Bed) -> None:
-    one = launching(bed)
-    bed.faulty.plan = always("RunInstances", LOST_REQUEST)
+    one = launching(bed, plan=always("RunInstances", LOST_REQUEST))
     with pytest.raises(Unanswered, match="may have been done or not"):
         one.get(in_minutes(bed, 1))
     assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
@@ -136,36 +120,21 @@ def test_no_other_offer_is_tried_while_nobody_knows_of_the_last_one(bed: Bed) ->
 def test_a_refusal_after_a_lost_answer_is_no_proof(bed: Bed, open_try: str, code: str) -> None:
     """The first try was done: the next offer would be a second instance."""
     bed.ways.lag_seconds = 20
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", open_try, code)
-    machine, _ = one.get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
+    kept(bed, launching(bed, plan=at("RunInstances", open_try, code)))
 
 
-def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(bed: Bed) -> None:
-    """Even where lists do not show it for a while."""
-    bed.ways.lag_seconds = 20
-    first = launching(bed)
-    bed.faulty.plan = at("RunInstances", CRASH_AFTER)
+@pytest.mark.parametrize(("lag_seconds", "requests"), [(20, 0), (70, 1)])
+def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(
+    bed: Bed, lag_seconds: int, requests: int
+) -> None:
+    """Even where lists do not show it for a while; later, by its token, though that asked with
+    another expiry."""
+    bed.ways.lag_seconds = lag_seconds
+    first = launching(bed, plan=at("RunInstances", CRASH_AFTER))
     with pytest.raises(Crashed):
         first.get(in_minutes(bed, 1))
-    bed.faulty.plan = lambda _: ""
-    machine, _ = launching(bed).get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
-    assert run_requests(bed) == []
-
-
-def test_a_token_that_was_used_with_other_tags_gives_its_instance(bed: Bed) -> None:
-    """The second controller asks with another expiry, before lists show the instance."""
-    bed.ways.lag_seconds = 70
-    first = launching(bed)
-    bed.faulty.plan = at("RunInstances", CRASH_AFTER)
-    with pytest.raises(Crashed):
-        first.get(in_minutes(bed, 1))
-    bed.faulty.plan = lambda _: ""
-    machine, _ = launching(bed).get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
-    assert len(run_requests(bed)) == 1
+    kept(bed, launching(bed))
+    assert len(run_requests(bed)) == requests
 
 
 def test_after_an_end_the_next_generation_has_a_token_of_its_own(bed: Bed) -> None:
@@ -185,10 +154,9 @@ def test_a_token_of_an_instance_that_is_long_forgotten_gets_a_new_one(bed: Bed) 
     bed.end(machine.id, "Client.InstanceInitiatedShutdown")
     for region in ec2_backends[ACCOUNT].values():
         region.reservations.clear()
-    again, _ = launching(bed).get(in_minutes(bed, 1))
+    again = kept(bed, launching(bed))
     assert again.id != machine.id
     assert again.generation == 1
-    assert [made.id for made in bed.instances("running")] == [again.id]
 
 
 def ends_at_once(bed: Bed, reason: str) -> None:
@@ -204,10 +172,9 @@ def ends_at_once(bed: Bed, reason: str) -> None:
 def test_an_offer_whose_instance_comes_to_nothing_is_not_the_next_one(bed: Bed) -> None:
     one = launching(bed)
     ends_at_once(bed, "Server.InsufficientInstanceCapacity")
-    machine, _ = one.get(in_minutes(bed, 1))
+    kept(bed, one)
     first, second = (_offer(bed, request) for request in run_requests(bed))
     assert first != second
-    assert [made.id for made in bed.instances("running")] == [machine.id]
 
 
 def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
@@ -221,10 +188,7 @@ def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
 
 @pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound"])
 def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", code, code)
-    machine, _ = one.get(in_minutes(bed, 1))
-    assert [made.id for made in bed.instances("running")] == [machine.id]
+    kept(bed, launching(bed, plan=at("RunInstances", code, code)))
     assert len(bed.own_groups()) == 1
 
 
@@ -236,9 +200,7 @@ def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:
     bed.clock.sleep(5)
     other = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options[1:]))
     monkeypatch.setattr(other, "_adopted", lambda: None)
-    kept, _ = other.get(in_minutes(bed, 1))
-    assert kept.id == machine.id
-    assert [made.id for made in bed.instances("running")] == [machine.id]
+    assert kept(bed, other).id == machine.id
 
 
 def test_twelve_offers_are_tried_within_a_minute(bed: Bed) -> None:
@@ -278,18 +240,14 @@ def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> 
 
 @pytest.mark.parametrize("code", ["VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
 def test_a_quota_bars_its_whole_market_and_the_other_one_is_tried(bed: Bed, code: str) -> None:
-    one = launching(bed, "g4dn.xlarge", "g4dn.2xlarge")
-    bed.faulty.plan = at("RunInstances", code)
-    one.get(in_minutes(bed, 1))
+    launching(bed, "g4dn.xlarge", "g4dn.2xlarge", plan=at("RunInstances", code)).get(in_minutes(bed, 1))
     markets = [_offer(bed, request)[0] for request in run_requests(bed)]
     assert markets == ["spot", "on-demand"]
 
 
 @pytest.mark.parametrize("code", ["Unsupported", "InsufficientFreeAddressesInSubnet"])
 def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", code)
-    one.get(in_minutes(bed, 1))
+    launching(bed, plan=at("RunInstances", code)).get(in_minutes(bed, 1))
     first, second = (_offer(bed, request) for request in run_requests(bed))
     assert first[3] != second[3]
 
@@ -304,8 +262,7 @@ def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
     ],
 )
 def test_what_does_not_pass_stops_and_names_the_way_out(bed: Bed, code: str, way_out: str) -> None:
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", code)
+    one = launching(bed, plan=at("RunInstances", code))
     with pytest.raises(CloudError) as told:
         one.get(in_minutes(bed, 1))
     assert way_out in str(told.value)
@@ -320,8 +277,7 @@ def test_a_budget_that_pays_no_offer_for_ten_minutes_launches_none(bed: Bed) -> 
 
 
 def test_a_crash_before_the_request_leaves_nothing_but_the_group(bed: Bed) -> None:
-    one = launching(bed)
-    bed.faulty.plan = at("RunInstances", CRASH_BEFORE)
+    one = launching(bed, plan=at("RunInstances", CRASH_BEFORE))
     with pytest.raises(Crashed):
         one.get(in_minutes(bed, 1))
     assert bed.instances() == []

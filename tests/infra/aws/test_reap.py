@@ -1,12 +1,9 @@
 """The reaper against moto: what has expired goes, and nothing else."""
 
-from __future__ import annotations
-
 import boto3
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from moto import mock_aws
 from moto.moto_api._internal.models import moto_api_backend
 
 from advisor.errors import AdvisorError
@@ -14,7 +11,8 @@ from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.reap import reap
 from tests.infra.aws.builders import is_clean
-from tests.infra.aws.clients import client_of
+from tests.infra.aws.clients import client_of, moto_account
+from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.reaping import (
     FUTURE,
     MAKERS,
@@ -22,7 +20,6 @@ from tests.infra.aws.reaping import (
     PAST,
     REGIONS,
     Faulty,
-    StillClock,
     a_group,
     a_key,
     a_volume,
@@ -34,9 +31,7 @@ from tests.infra.aws.reaping import (
 
 @pytest.fixture(autouse=True)
 def moto_ec2(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    with mock_aws():
+    with moto_account(monkeypatch):
         yield
 
 
@@ -70,7 +65,7 @@ def test_an_expired_thing_of_every_kind_goes(kind):
 def test_what_is_not_ours_or_not_over_stays(told):
     made = {make("us-east-1", told) for make in MAKERS.values()}
     client = Faulty(client_of("ec2"), {})
-    reaped = reap(Aws(lambda *_: client, StillClock()), now=NOW, regions=REGIONS[:1])
+    reaped = reap(Aws(lambda *_: client, FakeClock()), now=NOW, regions=REGIONS[:1])
     assert not reaped.expired
     assert is_clean(reaped)
     assert {one.id for one in reaped.kept} == (made if told.get(tags.MANAGED) == "true" else set())
@@ -195,7 +190,7 @@ def test_what_an_ending_instance_holds_is_waited_for():
     an_instance("us-east-1")
     a_group("us-east-1")
     held = ["DependencyViolation"] * 3
-    clock = StillClock()
+    clock = FakeClock()
     reaped = reap(aws({"us-east-1": {"delete_security_group": held}}, clock), now=NOW, regions=REGIONS)
     assert is_clean(reaped)
     assert clock.now() > NOW
@@ -203,7 +198,7 @@ def test_what_an_ending_instance_holds_is_waited_for():
 
 def test_what_somebody_else_holds_is_told_at_once_and_left_alone():
     a_group("us-east-1")
-    clock = StillClock()
+    clock = FakeClock()
     faults = {"us-east-1": {"delete_security_group": "DependencyViolation"}}
     reaped = reap(aws(faults, clock), now=NOW, regions=REGIONS)
     assert "DependencyViolation" in reaped.remaining[0].reason

@@ -1,7 +1,5 @@
 """Requests and answers of AWS as they go over the wire, read and written by hand."""
 
-from __future__ import annotations
-
 import io
 import json
 import re
@@ -91,6 +89,17 @@ def ec2_answer(operation: str, inner: str) -> Answer:
     told = f"<requestId>r</requestId>{inner}"
     text = f'<{operation}Response xmlns="{SPACE}">{told}</{operation}Response>'
     return Answer(200, text.encode(), _XML)
+
+
+def spot_prices(rows: Iterable[tuple[str, str, str]]) -> Answer:
+    """EC2's answer with the price of each type and zone."""
+    items = "".join(
+        f"<item><instanceType>{name}</instanceType><spotPrice>{usd}</spotPrice>"
+        f"<availabilityZone>{zone}</availabilityZone><productDescription>Linux/UNIX</productDescription>"
+        "<timestamp>2026-11-21T10:00:00.000Z</timestamp></item>"
+        for name, zone, usd in rows
+    )
+    return ec2_answer("DescribeSpotPriceHistory", f"<spotPriceHistorySet>{items}</spotPriceHistorySet>")
 
 
 def json_answer(document: Any) -> Answer:

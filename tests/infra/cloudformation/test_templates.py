@@ -4,25 +4,35 @@ moto's CloudFormation knows no schedules, budgets, alarms and topic policies: wh
 says of those is resolved here and asked of moto's own services.
 """
 
-from __future__ import annotations
-
 import ast
 import json
-import warnings
+import re
 from datetime import UTC, datetime
 
 import pytest
-from moto import mock_aws
 
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import UsageError
 from advisor.infra.aws.policies import NAMES as POLICIES
 from advisor.infra.aws.policies import policy
 from advisor.infra.cloudformation import NAMES, template
-from tests.infra.aws.clients import client_of
+from tests.infra.aws.clients import client_of, moto_account
 from tests.infra.aws.iam import allowed_actions
-from tests.infra.cloudformation.resolving import ARGUMENTS, REGION, as_requests_write, given, resolved
 
+REGION = "us-east-1"
+ARGUMENTS = '["sweep", "run", "--on", "aws", "--vcpus", "1,2", "--budget", "5USD"]'
+GIVEN = {
+    "account": {"AlarmEmail": "you@example.com"},
+    "schedules": {
+        "AlarmEmail": "you@example.com",
+        "Bucket": "advisor-test",
+        "Image": "123456789012.dkr.ecr.us-east-1.amazonaws.com/advisor:1",
+        "SweepArguments": ARGUMENTS,
+        "Timezone": "Europe/Berlin",
+    },
+}
+# moto warns of kinds that it passes over.
+pytestmark = pytest.mark.filterwarnings("ignore:Tried to parse")
 BUCKET = "advisor-test"
 KNOWN_TO_MOTO = {
     "AWS::EC2::SecurityGroup",
@@ -37,24 +47,83 @@ KNOWN_TO_MOTO = {
 }
 
 
+def given(name):
+    """The stack's parameters, with a network of moto's."""
+    values = dict(GIVEN[name])
+    if name == "schedules":
+        ec2 = client_of("ec2")
+        values["Network"] = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
+        subnets = ec2.describe_subnets()["Subnets"]
+        values["Subnets"] = ",".join(one["SubnetId"] for one in subnets[:2])
+    return values
+
+
+def resolved(name, **changes):
+    """The properties of each resource as CloudFormation would ask for them."""
+    document = template(name)
+    told = {key: one.get("Default", "") for key, one in document["Parameters"].items()}
+    told |= given(name) | changes
+    names = {
+        **told,
+        "AWS::Partition": "aws",
+        "AWS::Region": REGION,
+        "AWS::AccountId": "123456789012",
+        "AWS::StackName": "advisor",
+    }
+    if "Subnets" in names:
+        names["Subnets"] = names["Subnets"].split(",")
+    for key, one in document["Resources"].items():
+        named = one["Properties"].get("Name", key) if "Properties" in one else key
+        names[key] = _filled(named, names)
+    return {key: _filled(one.get("Properties", {}), names) for key, one in document["Resources"].items()}
+
+
+def _filled(value, names):
+    if isinstance(value, list):
+        return [_filled(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    if set(value) == {"Ref"}:
+        return names.get(value["Ref"])
+    if set(value) == {"Fn::Sub"}:
+        return re.sub(r"\$\{([\w:.]+)\}", lambda found: _text(found[1], names), value["Fn::Sub"])
+    if set(value) == {"Fn::GetAtt"}:
+        return _text(".".join(value["Fn::GetAtt"]), names)
+    if set(value) == {"Fn::If"}:
+        return _filled(value["Fn::If"][1 if names["DatabaseParameter"] else 2], names)
+    filled = {key: _filled(one, names) for key, one in value.items()}
+    return {key: one for key, one in filled.items() if one is not None}
+
+
+def _text(place, names):
+    """A name's value; an attribute of a resource as an ARN of the right form."""
+    if place in names:
+        return names[place]
+    resource = place.partition(".")[0]
+    kind = "role" if resource.endswith("Role") else "cluster"
+    service = "iam" if kind == "role" else "ecs"
+    return f"arn:aws:{service}:{'' if kind == 'role' else REGION}:123456789012:{kind}/{resource}"
+
+
+def as_requests_write(properties):
+    """The API writes two words of a network in lower case, and ARNs of task definitions whole."""
+    target = dict(properties["Target"])
+    ecs = dict(target["EcsParameters"])
+    network = ecs["NetworkConfiguration"]["AwsvpcConfiguration"]
+    ecs["NetworkConfiguration"] = {"awsvpcConfiguration": network}
+    ecs["TaskDefinitionArn"] = f"arn:aws:ecs:{REGION}:123456789012:task-definition/{ecs['TaskDefinitionArn']}"
+    return {**properties, "Target": {**target, "EcsParameters": ecs}}
+
+
 @pytest.fixture
 def account(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", REGION)
     monkeypatch.setenv("MOTO_IAM_LOAD_MANAGED_POLICIES", "true")
-    with mock_aws():
+    with moto_account(monkeypatch):
         yield
 
 
 def created(name):
-    """Create the stack; its resources by logical name. moto warns of kinds that it passes over."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Tried to parse")
-        return _created(name)
-
-
-def _created(name):
+    """Create the stack; its resources by logical name."""
     stacks = client_of("cloudformation")
     parameters = [{"ParameterKey": key, "ParameterValue": value} for key, value in given(name).items()]
     stacks.create_stack(
@@ -104,13 +173,6 @@ def test_each_container_has_its_own_policy():
         assert attribute == "Arn"
         (held,) = resources[role]["Properties"]["Policies"]
         assert allowed_actions(held["PolicyDocument"]) == allowed_actions(policy(name, bucket=BUCKET))
-
-
-def test_the_reapers_container_reaps(account):
-    task = created("schedules")["ReaperTask"]
-    described = client_of("ecs").describe_task_definition(taskDefinition=task)
-    (container,) = described["taskDefinition"]["containerDefinitions"]
-    assert container["command"] == ["cloud", "reap"]
 
 
 def test_the_bucket_is_closed_and_outlives_the_stack():
@@ -180,10 +242,8 @@ def test_the_budget_is_one_that_is_taken(account):
     assert made["CostFilters"] == {"TagKeyValue": ["user:advisor:managed$true"]}
 
 
-def test_the_reaper_may_not_launch_and_the_scheduler_only_starts_containers():
+def test_the_scheduler_only_starts_containers():
     roles = template("schedules")["Resources"]
-    (reaper,) = roles["ReaperRole"]["Properties"]["Policies"]
-    assert "ec2:RunInstances" not in allowed_actions(reaper["PolicyDocument"])
     (scheduler,) = roles["SchedulerRole"]["Properties"]["Policies"]
     assert allowed_actions(scheduler["PolicyDocument"]) == {"ecs:RunTask", "iam:PassRole"}
 

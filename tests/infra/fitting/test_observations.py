@@ -1,7 +1,5 @@
 """Rows of measured steps are read as they were run; what nobody knows is counted by name."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 
@@ -18,30 +16,13 @@ from advisor.infra.build.fitting.observations import (
     read_observations,
     torch_version,
 )
+from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.network_table import network_table
 
-ROW = {
-    "source": "someone",
-    "network": "resnet50",
-    "task": "training",
-    "stack": "eager",
-    "framework": "pytorch-2.1",
-    "memory_format": "",
-    "variant": "",
-    "precision": "fp32",
-    "tf32": "conv",
-    "gpu": "T4",
-    "gpu_count": "1",
-    "batch_size": "32",
-    "input": "3x224x224",
-    "step_seconds": "0.3",
-    "sigma": "",
-    "peak_memory_mib": "",
-    "host": "",
-    "fit": "1",
-    "licence": "MIT",
-}
+# A line of the table.
+LINE = "someone,resnet50,training,eager,pytorch-2.1,,,fp32,conv,T4,1,32,3x224x224,0.3,,,,1,MIT"
+ROW = dict(zip(COLUMNS, LINE.split(","), strict=True))
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """How a real GPU joins its host is what public runs on real data tell."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

@@ -5,13 +5,13 @@ Nothing was recorded: the form is that of AWS's documentation of the bulk API (f
 list, all cells quoted, rows of other operating systems, tenancies, terms, disks and traffic).
 """
 
-from __future__ import annotations
-
 import json
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+
+from tests.loopback import on_loopback
 
 INDEX = "/offers/v1.0/aws/AmazonEC2/current/region_index.json"
 FILE = "/offers/v1.0/aws/AmazonEC2/20261120000000/us-east-1/index"
@@ -23,64 +23,10 @@ ABOUT = (
     ("Version", "20261120180415"),
     ("OfferCode", "AmazonEC2"),
 )
-PLAIN = {
-    "SKU": "2223B6PCG6QAUYY6",
-    "OfferTermCode": "JRTCKXETXF",
-    "RateCode": "2223B6PCG6QAUYY6.JRTCKXETXF.6YS6EN2CT7",
-    "TermType": "OnDemand",
-    "PriceDescription": "$0.526 per On Demand Linux g4dn.xlarge, hourly",
-    "EffectiveDate": "2026-11-01",
-    "StartingRange": "0",
-    "EndingRange": "Inf",
-    "Unit": "Hrs",
-    "PricePerUnit": "0.5260000000",
-    "Currency": "USD",
-    "LeaseContractLength": "",
-    "PurchaseOption": "",
-    "OfferingClass": "",
-    "Product Family": "Compute Instance",
-    "serviceCode": "AmazonEC2",
-    "Location": "US East (N. Virginia)",
-    "Location Type": "AWS Region",
-    "Instance Type": "g4dn.xlarge",
-    "Current Generation": "Yes",
-    "vCPU": "4",
-    "Memory": "16 GiB",
-    "Volume API Name": "",
-    "Tenancy": "Shared",
-    "Operating System": "Linux",
-    "License Model": "No License required",
-    "usageType": "",
-    "CapacityStatus": "Used",
-    "Pre Installed S/W": "NA",
-    "Region Code": "us-east-1",
-    "MarketOption": "OnDemand",
-}
-# Rows of a type that are not its price, each by what it differs in.
-OTHERS = (
-    {"Operating System": "Windows"},
-    {"Tenancy": "Dedicated"},
-    {"CapacityStatus": "UnusedCapacityReservation"},
-    {"Pre Installed S/W": "SQL Web"},
-    {"Location Type": "AWS Local Zone"},
-    {"TermType": "Reserved", "LeaseContractLength": "1yr", "PurchaseOption": "No Upfront"},
-    {"MarketOption": "CapacityBlock", "PricePerUnit": "0.0000000000"},
-    {"Unit": "Quantity"},
-    {"Region Code": "us-west-2"},
-    {"Currency": "CNY"},
-)
-STORAGE = {
-    "Product Family": "Storage",
-    "Instance Type": "",
-    "Volume API Name": "gp3",
-    "Unit": "GB-Mo",
-    "Operating System": "",
-    "Tenancy": "",
-    "CapacityStatus": "",
-    "Pre Installed S/W": "",
-    "PricePerUnit": "0.0800000000",
-    "MarketOption": "",
-}
+_ROWS = json.loads((Path(__file__).parents[2] / "data/price_files/live_rows.json").read_text())
+# A type's price, rows of it that are not, each by what it differs in, and a volume's price.
+PLAIN, OTHERS = _ROWS["aws_csv_row"], _ROWS["aws_csv_others"]
+STORAGE = _ROWS["aws_csv_storage"]
 
 
 def line(cells: Iterable[str]) -> bytes:
@@ -156,16 +102,6 @@ def serving(bulk: Bulk) -> Iterator[Bulk]:
             except OSError:
                 pass  # the client has given up, as it should
 
-        def log_message(self, *_: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    bulk.url = f"http://127.0.0.1:{server.server_address[1]}{INDEX}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
+    with on_loopback(Handler) as server:
+        bulk.url = f"http://127.0.0.1:{server.server_port}{INDEX}"
         yield bulk
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,7 +1,5 @@
 """Clouds as tests see them: credentials that mean nothing, and servers on loopback only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

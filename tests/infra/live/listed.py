@@ -5,49 +5,32 @@ Nothing here was recorded from the real services: the shapes are those of their 
 the committed sources. `faults` come first, one a request.
 """
 
-from __future__ import annotations
-
+import copy
 import json
 import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
+
+from tests.loopback import on_loopback
 
 KEY = "a-key-that-is-secret"
 AZURE, GCP = "/api/retail/prices", "/v1/services/6F81-5844-456A/skus"
 
 
+_ROWS = json.loads((Path(__file__).parents[2] / "data/price_files/live_rows.json").read_text())
+
+
 def meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
     """An item of Azure's list; `more` overrides its fields."""
     plain = name.removeprefix("Standard_").replace("_", " ")
-    return {
-        "currencyCode": "USD",
-        "tierMinimumUnits": 0.0,
-        "retailPrice": usd,
-        "unitPrice": usd,
-        "armRegionName": region,
-        "location": "EU West",
-        "effectiveStartDate": "2023-06-01T00:00:00Z",
-        "meterId": "8c4b6d0c-1d3d-5f4c-9d5a-0d2a1a1b8f5e",
-        "meterName": plain,
-        "productId": "DZH318Z08M9T",
-        "skuId": "DZH318Z08M9T/006Q",
-        "productName": "Virtual Machines NCADS A100 v4 Series",
-        "skuName": plain,
-        "serviceName": "Virtual Machines",
-        "serviceId": "DZH313Z7MMC8",
-        "serviceFamily": "Compute",
-        "unitOfMeasure": "1 Hour",
-        "type": "Consumption",
-        "isPrimaryMeterRegion": True,
-        "armSkuName": name,
-        "savingsPlan": [{"unitPrice": 0.01, "retailPrice": 0.01, "term": "3 Years"}],
-        **more,
-    }
+    told = {"retailPrice": usd, "unitPrice": usd, "armRegionName": region, "armSkuName": name}
+    return {**_ROWS["azure_meter"], **told, "meterName": plain, "skuName": plain, **more}
 
 
 def spot_meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
@@ -60,35 +43,16 @@ def sku(
     description: str, usd: float, *regions: str, usage: str = "OnDemand", unit: str = "h", **more: Any
 ) -> dict[str, Any]:
     """A SKU of Google's list at one flat rate; `more` overrides fields of its price."""
-    nanos = round(usd * 1e9)
+    one, nanos = copy.deepcopy(_ROWS["gcp_sku"]), round(usd * 1e9)
     price = {"units": str(nanos // 10**9), "nanos": nanos % 10**9, "currencyCode": "USD"}
-    expression = {
+    (told,) = one["pricingInfo"]
+    told["pricingExpression"] |= {
         "usageUnit": unit,
-        "displayQuantity": 1,
         "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}],
-        "baseUnitConversionFactor": 3600,
+        **more,
     }
-    return {
-        "name": "services/6F81-5844-456A/skus/2E27-4F75-95CD",
-        "skuId": "2E27-4F75-95CD",
-        "description": description,
-        "category": {
-            "serviceDisplayName": "Compute Engine",
-            "resourceFamily": "Compute",
-            "resourceGroup": "CPU",
-            "usageType": usage,
-        },
-        "serviceRegions": list(regions or ("us-central1",)),
-        "pricingInfo": [
-            {
-                "summary": "",
-                "pricingExpression": {**expression, **more},
-                "currencyConversionRate": 1,
-                "effectiveTime": "2026-11-20T09:17:28.343Z",
-            }
-        ],
-        "serviceProviderName": "Google",
-    }
+    one["category"]["usageType"] = usage
+    return {**one, "description": description, "serviceRegions": list(regions or ("us-central1",))}
 
 
 FAULTS = {
@@ -193,17 +157,9 @@ def serving(listed: Listed) -> Iterator[Listed]:
             except OSError:
                 pass  # the client has given up, as it should
 
-        def log_message(self, *_: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    listed.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield listed
-    finally:
-        listed.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Handler) as server:
+        listed.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield listed
+        finally:
+            listed.released.set()

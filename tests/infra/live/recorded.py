@@ -5,16 +5,17 @@ the API's documentation; prices are those of the committed snapshot. `faults` co
 request; `faulty` are operations that always answer so.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qs
+
+from tests.infra.aws.wire import Request, ec2_answer, refusal, spot_prices
+from tests.loopback import on_loopback
 
 
 def product(name: str, *prices: str, unit: str = "Hrs", currency: str = "USD", **attributes: str) -> str:
@@ -70,13 +71,13 @@ class Recorded:
         self.operations.append(operation)
         fault = self.faults.pop(0) if self.faults else self.faulty.get(operation, "")
         if fault in EC2_ERRORS and operation in EC2:
-            return 400, ec2_error(EC2_ERRORS[fault])
+            return 400, refusal(Request("ec2", "us-east-1", operation, request), EC2_ERRORS[fault]).body
         if fault in FAULTS:
             return FAULTS[fault]
         if fault == "hang":
             self.released.wait(30)
         if operation in EC2:
-            return 200, EC2[operation](self, request).encode()
+            return 200, EC2[operation](self, request)
         return 200, json.dumps(self._good(operation, request)).encode()
 
     def _good(self, operation: str, request: dict[str, Any]) -> dict[str, Any]:
@@ -86,12 +87,7 @@ class Recorded:
         return {"FormatVersion": "aws_v1", "PriceList": self.products.get(name, [])}
 
 
-def ec2_error(code: str) -> bytes:
-    """An error as EC2 tells it."""
-    return f"<Response><Errors><Error><Code>{code}</Code></Error></Errors></Response>".encode()
-
-
-def _offerings(one: Recorded, _request: Mapping[str, Any]) -> str:
+def _offerings(one: Recorded, _request: Mapping[str, Any]) -> bytes:
     items = "".join(
         f"<item><instanceType>{name}</instanceType><locationType>region</locationType></item>"
         for name in one.types
@@ -99,7 +95,7 @@ def _offerings(one: Recorded, _request: Mapping[str, Any]) -> str:
     return _answered("DescribeInstanceTypeOfferings", "instanceTypeOfferingSet", items)
 
 
-def _described(one: Recorded, _request: Mapping[str, Any]) -> str:
+def _described(one: Recorded, _request: Mapping[str, Any]) -> bytes:
     items = "".join(
         f"<item><instanceType>{name}</instanceType>"
         f"<vCpuInfo><defaultVCpus>{vcpus}</defaultVCpus></vCpuInfo>"
@@ -110,23 +106,13 @@ def _described(one: Recorded, _request: Mapping[str, Any]) -> str:
     return _answered("DescribeInstanceTypes", "instanceTypeSet", items)
 
 
-def _spot(one: Recorded, request: Mapping[str, Any]) -> str:
+def _spot(one: Recorded, request: Mapping[str, Any]) -> bytes:
     asked = [value for key, value in request.items() if key.startswith("InstanceType.")]
-    items = "".join(
-        f"<item><instanceType>{name}</instanceType><spotPrice>{price}</spotPrice>"
-        f"<availabilityZone>{zone}</availabilityZone>"
-        "<productDescription>Linux/UNIX</productDescription>"
-        "<timestamp>2026-11-21T10:00:00.000Z</timestamp></item>"
-        for name in asked
-        for zone, price in one.spot.get(name, [])
-    )
-    return _answered("DescribeSpotPriceHistory", "spotPriceHistorySet", items)
+    return spot_prices((name, zone, price) for name in asked for zone, price in one.spot.get(name, [])).body
 
 
-def _answered(operation: str, name: str, items: str) -> str:
-    space = "http://ec2.amazonaws.com/doc/2016-11-15/"
-    body = f"<{name}>{items}</{name}>" if items else f"<{name}/>"
-    return f'<{operation}Response xmlns="{space}">{body}</{operation}Response>'
+def _answered(operation: str, name: str, items: str) -> bytes:
+    return ec2_answer(operation, f"<{name}>{items}</{name}>").body
 
 
 EC2 = {
@@ -164,17 +150,9 @@ def serving(recorded: Recorded) -> Iterator[Recorded]:
             except OSError:
                 pass  # the client has given up, as it should
 
-        def log_message(self, *_: object) -> None:
-            """Silence."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    recorded.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield recorded
-    finally:
-        recorded.released.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with on_loopback(Handler) as server:
+        recorded.url = f"http://127.0.0.1:{server.server_port}"
+        try:
+            yield recorded
+        finally:
+            recorded.released.set()

@@ -1,7 +1,5 @@
 """Prices, offerings and quotas of AWS with an account, and every way in which they can be wrong."""
 
-from __future__ import annotations
-
 from datetime import date
 
 import pytest
@@ -15,6 +13,7 @@ from advisor.infra.live.quotes import NoQuote, Quote
 from tests.infra.live.recorded import Recorded, product
 
 TODAY = date(2026, 11, 21)
+NO_PRICES = ("0.0000000000", "-1", "nan", "inf", "free")
 
 
 def asked_price(name: str = "g5.xlarge") -> Quote | NoQuote:
@@ -52,11 +51,7 @@ def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded
     ("products", "why"),
     [
         ([], "no on-demand price"),
-        ([product("g5.xlarge", "0.0000000000")], "no on-demand price"),
-        ([product("g5.xlarge", "-1")], "no on-demand price"),
-        ([product("g5.xlarge", "nan")], "no on-demand price"),
-        ([product("g5.xlarge", "inf")], "no on-demand price"),
-        ([product("g5.xlarge", "free")], "no on-demand price"),
+        *(([product("g5.xlarge", usd)], "no on-demand price") for usd in NO_PRICES),
         ([product("g5.xlarge", "7.2", currency="CNY")], "no on-demand price"),
         ([product("g5.xlarge", "1.006", unit="Quantity")], "no on-demand price"),
         ([product("g5.2xlarge", "1.212")], "no on-demand price"),

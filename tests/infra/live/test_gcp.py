@@ -1,7 +1,5 @@
 """Google's price list summed up to machine types, and every way in which it can be wrong."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from datetime import UTC, date, datetime
 
@@ -26,10 +24,8 @@ BUNDLED = load_catalog(DATA_FOLDER)
 MACHINES = {one.name: one for one in BUNDLED.instances("gcp")}
 G2, N2 = "g2-standard-8", "n2-standard-8"
 # Of us-central1 on 2026-07-30, by the committed sources.
-N2_SKUS = [
-    sku("N2 Instance Core running in Americas", 0.031611),
-    sku("N2 Instance Ram running in Americas", 0.004237, unit="GiBy.h"),
-]
+CORE, N2_RAM = "N2 Instance Core running in Americas", "N2 Instance Ram running in Americas"
+N2_SKUS = [sku(CORE, 0.031611), sku(N2_RAM, 0.004237, unit="GiBy.h")]
 
 
 def ask(
@@ -61,12 +57,7 @@ def test_spot_is_told_apart_and_the_list_is_fetched_once_over_pages(listed) -> N
     listed.skus = [
         *N2_SKUS,
         sku("Spot Preemptible N2 Instance Core running in Americas", 0.01499, usage="Preemptible"),
-        sku(
-            "Spot Preemptible N2 Instance Ram running in Americas",
-            0.00201,
-            usage="Preemptible",
-            unit="GiBy.h",
-        ),
+        sku(f"Spot Preemptible {N2_RAM}", 0.00201, usage="Preemptible", unit="GiBy.h"),
         sku("N2 Custom Instance Core running in Americas", 0.5),
         sku("Commitment v1: N2 Cpu in Americas for 1 Year", 0.01, usage="Commit1Yr"),
         sku("N2 Instance Core running in EMEA", 0.04, "europe-west4"),
@@ -111,12 +102,19 @@ def without(field: str) -> dict:
     return {key: value for key, value in N2_SKUS[0].items() if key != field}
 
 
-CORE = "N2 Instance Core running in Americas"
 RAM = N2_SKUS[1]
 TIERS = [
     {"startUsageAmount": 0, "unitPrice": {"units": "0", "nanos": 0, "currencyCode": "USD"}},
     {"startUsageAmount": 9, "unitPrice": {"units": "0", "nanos": 31611000, "currencyCode": "USD"}},
 ]
+
+
+NO_RATES = (
+    [],
+    [{"unitPrice": {"units": "x"}}],
+    [{"unitPrice": {"units": "1", "currencyCode": "CNY"}}],
+    [{"unitPrice": {"units": "9" * 5000, "nanos": 0, "currencyCode": "USD"}}],
+)
 
 
 @pytest.mark.parametrize(
@@ -128,27 +126,9 @@ TIERS = [
         ([sku(CORE, 0.03, usage="Commit1Yr"), RAM], "no on-demand price of N2 Instance Core"),
         ([sku(CORE, 0.03, unit="mo"), RAM], "is no price"),
         ([sku(CORE, 0.03, unit="GiBy.h"), RAM], "no on-demand price of N2 Instance Core"),
-        ([sku(CORE, 0.0), RAM], "is no price"),
-        ([sku(CORE, -0.03), RAM], "is no price"),
-        ([sku(CORE, 1e6), RAM], "is no price"),
+        *(([sku(CORE, usd), RAM], "is no price") for usd in (0.0, -0.03, 1e6)),
         ([sku(CORE, 0.03), sku(CORE, 0.04), RAM], "several prices of N2 Instance Core"),
-        ([sku(CORE, 0.03, tieredRates=[]), RAM], "is no price"),
-        ([sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "x"}}]), RAM], "is no price"),
-        (
-            [sku(CORE, 0.03, tieredRates=[{"unitPrice": {"units": "1", "currencyCode": "CNY"}}]), RAM],
-            "is no price",
-        ),
-        (
-            [
-                sku(
-                    CORE,
-                    0.03,
-                    tieredRates=[{"unitPrice": {"units": "9" * 5000, "nanos": 0, "currencyCode": "USD"}}],
-                ),
-                RAM,
-            ],
-            "is no price",
-        ),
+        *(([sku(CORE, 0.03, tieredRates=rates), RAM], "is no price") for rates in NO_RATES),
         ([without("pricingInfo"), RAM], "is no price"),
         ([without("serviceRegions"), RAM], "no on-demand price of N2 Instance Core"),
         (

@@ -1,7 +1,5 @@
 """A sweep that plans itself: the store is its state."""
 
-from __future__ import annotations
-
 import random
 from datetime import UTC, datetime
 
@@ -171,22 +169,29 @@ class _Fake:
         pass
 
 
-def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch, tmp_path):
-    """Run, and run again with more budget: the second goes on from the store."""
+@pytest.fixture
+def fake(truth, monkeypatch):
+    """What executes the trials; it notes which it was given."""
     fake = _Fake(truth)
     monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
+    return fake
+
+
+@pytest.fixture
+def run(fake, tmp_path):
+    """Runs a sweep with that budget on one store; where it stands then."""
     store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
 
-    def run(budget):
-        return run_adaptive(
-            adaptive_sweep(grid(), parse_budget(budget)),
-            store,
-            executor="process",
-            ray_address=None,
-            on_progress=lambda _: None,
-            on_batch=lambda _: None,
-        )
+    def run(budget, **more):
+        sweep = adaptive_sweep(grid(), parse_budget(budget))
+        shown = dict.fromkeys(("on_progress", "on_batch"), lambda _: None)
+        return run_adaptive(sweep, store, executor="process", ray_address=None, **shown, **more)
 
+    return run
+
+
+def test_the_runner_measures_what_is_asked_and_nothing_twice(fake, run):
+    """Run, and run again with more budget: the second goes on from the store."""
     assert len(run("7trials").done) == 7
     assert len(run("10trials").done) == 10
     assert len(fake.given) == 10
@@ -195,26 +200,13 @@ def test_the_runner_measures_what_is_asked_and_nothing_twice(truth, monkeypatch,
     assert "budget" in again.stopped
 
 
-def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_path):
-    fake = _Fake({})
-    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
-    store = open_store(f"sqlite:///{tmp_path / 'm.sqlite'}")
-
+def test_what_is_older_than_asked_for_is_measured_anew(truth, fake, run):
     def measured(day, since=None):
         """How many trials a sweep on that day measures."""
         begun = f"2026-11-{day}T00:00:00+00:00"
         fake.truth = {name: replace(row, started_at=begun) for name, row in truth.items()}
         fake.given.clear()
-        standing = run_adaptive(
-            adaptive_sweep(grid(), parse_budget("7trials")),
-            store,
-            executor="process",
-            ray_address=None,
-            on_progress=lambda _: None,
-            on_batch=lambda _: None,
-            since=since,
-        )
-        assert len(standing.done) == 7
+        assert len(run("7trials", since=since).done) == 7
         return len(fake.given)
 
     tenth = datetime(2026, 11, 10, tzinfo=UTC)
@@ -222,19 +214,10 @@ def test_what_is_older_than_asked_for_is_measured_anew(truth, monkeypatch, tmp_p
     assert measured("20", tenth) == 0
 
 
-def test_a_time_budget_ends_between_batches(truth, monkeypatch, tmp_path):
+def test_a_time_budget_ends_between_batches(run):
     """The clock says that the first batch took all of it."""
-    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: _Fake(truth))
     ticks = iter((0.0, 0.0, 4000.0, 8000.0))
-    standing = run_adaptive(
-        adaptive_sweep(grid(), parse_budget("1h")),
-        open_store(f"sqlite:///{tmp_path / 'm.sqlite'}"),
-        executor="process",
-        ray_address=None,
-        on_progress=lambda _: None,
-        on_batch=lambda _: None,
-        clock=lambda: next(ticks),
-    )
+    standing = run("1h", clock=lambda: next(ticks))
     assert 6 <= len(standing.done) <= 8
     assert "60 min" in standing.stopped
 

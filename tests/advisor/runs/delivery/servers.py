@@ -4,7 +4,6 @@ import datetime
 import http.server
 import ipaddress
 import ssl
-import threading
 from contextlib import contextmanager
 
 from aiosmtpd.controller import Controller
@@ -14,6 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from advisor.runs.delivery.letter import Attachment, Letter
+from tests.loopback import on_loopback
 
 USER, PASSWORD = "ann@example.com", "a secret of ann's"
 
@@ -85,27 +85,15 @@ class Hook(http.server.BaseHTTPRequestHandler):
         self.server.got.append((self.path, {}, b"followed"))
         self.send_error(404)
 
-    def log_message(self, *_):
-        pass
-
 
 @contextmanager
 def hook(answers=(), certificate_path=None):
     """A server with `got` requests and an `url`; `answers` are (status, headers, body)."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook)
-    server.got, server.answers = [], list(answers)
-    if certificate_path:
-        server.socket = tls(certificate_path).wrap_socket(server.socket, server_side=True)
-    kind = "https" if certificate_path else "http"
-    server.url = f"{kind}://127.0.0.1:{server.server_port}/services/T0/secret-path?key=hidden"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    kind, context = ("https", tls(certificate_path)) if certificate_path else ("http", None)
+    with on_loopback(Hook, context) as server:
+        server.got, server.answers = [], list(answers)
+        server.url = f"{kind}://127.0.0.1:{server.server_port}/services/T0/secret-path?key=hidden"
         yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 class Postbox:

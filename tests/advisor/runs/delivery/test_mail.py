@@ -29,6 +29,10 @@ def login(monkeypatch):
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", PASSWORD)
 
 
+def target_of(box, to=TO):
+    return parse_target(f"smtp://127.0.0.1:{box.port}?{to}")
+
+
 def read(content):
     return email.message_from_bytes(content, policy=email.policy.default)
 
@@ -49,7 +53,7 @@ def test_a_mail_has_the_text_and_every_file():
 
 def test_a_title_cannot_write_headers():
     with postbox() as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target = target_of(box)
         target.send(parcel(title="报告\r\nBcc: mallory@example.com\x00 📈" + "x" * 400))
     mail = read(box.got[0][2])
     assert mail["Bcc"] is None
@@ -76,7 +80,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
     monkeypatch.setenv("SSL_CERT_FILE", str(path))
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
     with postbox(certificate_path=path, needs_login=True) as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?to=bob@example.com")
+        target = target_of(box, "to=bob@example.com")
         (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "does not accept ADVISOR_SMTP_USER" in found.error
     assert "secret" not in found.error
@@ -84,7 +88,7 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
 
 def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path):
     with postbox(certificate_path=certificate(tmp_path)) as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target = target_of(box)
         (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "certificate is not trusted" in found.error
     assert box.got == []
@@ -105,18 +109,18 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
 
 def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
     with postbox(["452 full", "452 full"]) as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target = target_of(box)
         (found,) = deliver(parcel(), [target], sleep=lambda _s: None)
         assert (found.arrived, found.attempts) == (True, 2)
     with postbox(["550 no such user", "550 nor this"]) as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target = target_of(box)
         (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "550 no such user" in found.error
 
 
 def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
     with postbox(["250 OK", "550 no such user"]) as box:
-        target = parse_target(f"smtp://127.0.0.1:{box.port}?{TO}")
+        target = target_of(box)
         (found,) = deliver(parcel(), [target], sleep=pytest.fail)
     assert "refused for eve+cloud@example.com" in found.error
     assert [to for _, to, _ in box.got] == [["bob@example.com"]]
@@ -134,24 +138,6 @@ def test_a_server_that_never_answers_is_left_in_time():
         )
         with pytest.raises(TransientDeliveryError, match="timed out"):
             target.send(parcel())
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("smtp://ann:secret@mail.example.com?to=a@b.c", "set ADVISOR_SMTP_USER"),
-        ("smtp://mail.example.com", "cannot be read"),
-        ("smtp://mail.example.com?to=", "cannot be read"),
-        ("smtp://mail.example.com?to=bob", "no mail address"),
-        ("smtp://mail.example.com?to=a@b.c%0d%0aBcc:x@y.z", "no mail address"),
-        ("smtp://mail.example.com?to=a@b.c&cc=d@e.f", "only to and from are known"),
-        ("smtp://?to=a@b.c", "SERVER:PORT"),
-    ],
-)
-def test_targets_that_are_refused(text, why):
-    with pytest.raises(UsageError, match=why) as told:
-        parse_target(text)
-    assert "secret" not in str(told.value)
 
 
 def test_what_is_missing_is_known_before_the_work(monkeypatch):

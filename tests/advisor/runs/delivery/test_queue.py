@@ -1,6 +1,7 @@
 """Messages that did not arrive: kept, sent again, given up."""
 
 import stat
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,22 +11,23 @@ from tests.advisor.runs.delivery.servers import hook, parcel, postbox
 DOWN = [(503, {}, b"")]
 
 
-class Clock:
-    def __init__(self):
-        self.now = 1_000_000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return SimpleNamespace(now=1_000_000.0)
 
 
 @pytest.fixture
 def box(tmp_path, clock):
-    return RetryQueue(tmp_path / "outbox", clock)
+    return RetryQueue(tmp_path / "outbox", lambda: clock.now)
+
+
+def lines_of_all_tries(box, clock):
+    """What is said while it is sent again after each pause."""
+    said = []
+    for pause in PAUSES_SECONDS:
+        clock.now += pause
+        box.send_due(said.append)
+    return said
 
 
 def kept(tmp_path):
@@ -55,12 +57,9 @@ def test_only_its_owner_reads_what_is_kept(box, tmp_path):
 
 
 def test_after_two_days_it_is_given_up_and_said_so(box, clock, tmp_path):
-    said = []
     with hook(DOWN * 20) as server:
         box.keep(parcel(), server.url)
-        for pause in PAUSES_SECONDS:
-            clock.now += pause
-            box.send_due(said.append)
+        said = lines_of_all_tries(box, clock)
     assert len(server.got) == len(PAUSES_SECONDS)
     assert len({headers["webhook-id"] for _, headers, _ in server.got}) == 1
     assert "given up" in said[-1]
@@ -70,12 +69,9 @@ def test_after_two_days_it_is_given_up_and_said_so(box, clock, tmp_path):
 
 @pytest.mark.parametrize("status", [404, 410, 403])
 def test_what_a_server_refuses_for_good_is_said_once_and_not_sent_again(box, clock, tmp_path, status):
-    said = []
     with hook([(status, {}, b"gone")] * 9) as server:
         box.keep(parcel(), server.url)
-        for pause in PAUSES_SECONDS:
-            clock.now += pause
-            box.send_due(said.append)
+        said = lines_of_all_tries(box, clock)
     assert len(server.got) == 1
     assert len(said) == 1
     assert f"answered {status}: gone; given up" in said[0]
@@ -83,13 +79,9 @@ def test_what_a_server_refuses_for_good_is_said_once_and_not_sent_again(box, clo
 
 
 def test_a_folder_that_is_missing_is_said_once_and_not_tried_again(box, clock, tmp_path):
-    said = []
     box.keep(parcel(), f"file:{tmp_path}/nowhere/")
-    for pause in PAUSES_SECONDS:
-        clock.now += pause
-        box.send_due(said.append)
-    assert len(said) == 1
-    assert "there is no folder" in said[0]
+    (said,) = lines_of_all_tries(box, clock)
+    assert "there is no folder" in said
     assert kept(tmp_path) == []
 
 

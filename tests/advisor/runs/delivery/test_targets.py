@@ -4,31 +4,23 @@ import boto3
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from moto.moto_api._internal.models import moto_api_backend
-from moto.server import ThreadedMotoServer
 
 from advisor.errors import UsageError
 from advisor.runs.delivery.sending import checked_targets, deliver, deliver_to
 from advisor.runs.delivery.targets import checked_words, parse_target, target_label
 from tests.advisor.runs.delivery.servers import hook, parcel
+from tests.infra.aws.clients import moto_server
 
 BUCKET = "team-reports"
 
 
 @pytest.fixture
 def s3(monkeypatch):
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
-    client = boto3.client("s3", region_name="us-east-1")
-    client.create_bucket(Bucket=BUCKET)
-    yield client
-    server.stop()
-    moto_api_backend.reset()
+    with moto_server(monkeypatch):
+        client = boto3.client("s3", region_name="us-east-1")
+        client.create_bucket(Bucket=BUCKET)
+        yield client
 
 
 def test_s3_gets_the_first_file_or_all_of_them(s3):
@@ -98,6 +90,31 @@ def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
     assert checked_words(["env:REPORT_HOOK"]) == ("env:REPORT_HOOK",)
     found = deliver_to(parcel(), "env:REPORT_HOOK")
     assert (found.label, found.arrived) == ("env:REPORT_HOOK", False)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("smtp://ann:secret@mail.example.com?to=a@b.c", "set ADVISOR_SMTP_USER"),
+        ("smtp://mail.example.com", "cannot be read"),
+        ("smtp://mail.example.com?to=", "cannot be read"),
+        ("smtp://mail.example.com?to=bob", "no mail address"),
+        ("smtp://mail.example.com?to=a@b.c%0d%0aBcc:x@y.z", "no mail address"),
+        ("smtp://mail.example.com?to=a@b.c&cc=d@e.f", "only to and from are known"),
+        ("smtp://?to=a@b.c", "SERVER:PORT"),
+        ("http://example.com/hook", "use https"),
+        ("http://169.254.169.254/latest", "use https"),
+        ("http://127.0.0.1.example.com/", "use https"),
+        ("https://ann:secret@example.com/", "no name and password in an address"),
+        ("https:///path", "no host"),
+        ("https://example.com/a\r\nX-Injected: 1", "without blanks"),
+        ("https://example.com:99999/", "cannot be read"),
+    ],
+)
+def test_addresses_that_are_refused(text, why):
+    with pytest.raises(UsageError, match=why) as told:
+        parse_target(text)
+    assert "secret" not in str(told.value)
 
 
 @pytest.mark.parametrize("text", ["", "report.md", "ftp://a/b", "env:", "env:A B", "s3://", "file:"])

@@ -27,8 +27,16 @@ def left(remove=lambda: None):
     return Orphan(kind="cgroup", name="/g", owner=own_tag(), command="rmdir '/g'", remove=remove)
 
 
-def refuse():
-    raise PermissionError(1, "Operation not permitted")
+def raising(error):
+    """A function that fails so, whatever it is asked."""
+
+    def fails(*_):
+        raise error
+
+    return fails
+
+
+refuse = raising(PermissionError(1, "Operation not permitted"))
 
 
 @pytest.mark.parametrize(
@@ -52,10 +60,7 @@ def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, 
 
 
 def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
-    def refused(_request):
-        raise PermissionError("no")
-
-    monkeypatch.setattr(machine, "choose_limiter", refused)
+    monkeypatch.setattr(machine, "choose_limiter", raising(PermissionError("no")))
     told = machine.check_limits()
     assert told.state is State.PROBLEM
     assert "--privileged" in told.advice
@@ -120,16 +125,9 @@ def test_packages_that_are_not_there_are_named_with_what_installs_them(monkeypat
 
 
 def test_a_gpu_whose_driver_fails_is_a_problem_and_no_gpu_is_none(monkeypatch, tmp_path):
-    def failing():
-        raise MeasuringError("NVIDIA's driver does not answer")
-
-    monkeypatch.setattr(examining, "gpus", failing)
+    monkeypatch.setattr(examining, "gpus", raising(MeasuringError("NVIDIA's driver does not answer")))
     assert examining.check_gpu().state is State.PROBLEM
-
-    def missing():
-        raise MeasuringError("no driver", code="no_nvml")
-
-    monkeypatch.setattr(examining, "gpus", missing)
+    monkeypatch.setattr(examining, "gpus", raising(MeasuringError("no driver", code="no_nvml")))
     monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
     assert examining.check_gpu().state is State.OK
     monkeypatch.setattr(examining, "_DRIVER", tmp_path)
@@ -194,9 +192,7 @@ def test_the_bundle_is_whole_and_its_age_is_told():
 
 
 def test_a_check_that_fails_itself_hides_no_other():
-    def fails():
-        raise RuntimeError("oh\nno")
-
+    fails = raising(RuntimeError("oh\nno"))
     fine = Finding(check="ray", state=State.OK, found="2.60.0")
     findings = run_checks({"clock": fails, "ray": lambda: fine})
     assert [one.state for one in findings] == [State.PROBLEM, State.OK]

@@ -1,12 +1,11 @@
 """An instance metadata service, version 2, on loopback: as EC2's guide describes it."""
 
-from __future__ import annotations
-
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.loopback import on_loopback
 
 TTL = "X-aws-ec2-metadata-token-ttl-seconds"
 TOKEN = "X-aws-ec2-metadata-token"
@@ -64,16 +63,6 @@ def serving(service: Service | None = None) -> Iterator[Service]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    service.address = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
+    with on_loopback(Handler) as server:
+        service.address = f"http://127.0.0.1:{server.server_port}"
         yield service
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -4,9 +4,8 @@ Its PATH has links to a few harmless programs of the system, and recorders by th
 that would end or change the machine. A recorder notes its call and leaves with a given code.
 """
 
-from __future__ import annotations
-
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,23 +13,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-HARMLESS = (
-    "bash",
-    "sh",
-    "mkdir",
-    "chmod",
-    "date",
-    "tar",
-    "gzip",
-    "sha256sum",
-    "cat",
-    "sleep",
-    "rm",
-    "timeout",
-    "head",
-)
+from advisor.infra.aws.guest.job import Job
+from advisor.infra.aws.guest.software import Software
+from advisor.infra.aws.guest.user_data import user_data
+
+HARMLESS = shlex.split("bash sh mkdir chmod date tar gzip sha256sum cat sleep rm timeout head")
 # Whatever is asked of these is noted, and nothing is done.
 RECORDED = ("shutdown", "systemd-run", "systemctl", "poweroff", "apt-get")
 _RECORDER = """#!/bin/sh
@@ -88,6 +78,13 @@ class Sandbox:
         program = self.programs / "nvidia-smi"
         program.write_text(_NVIDIA_SMI.format(calls=self.folder / "calls"))
         program.chmod(0o755)
+
+    def user_data(self, job: Job, software: Software, lasts: timedelta, now: datetime | None = None) -> str:
+        """The start script of a launch at that moment, for this instance alone."""
+        now = now or datetime.now(UTC)
+        names = {"root": "root", "per_boot": "per-boot", "boot_log": "said"}
+        places = {key: str(self.folder / name) for key, name in names.items()}
+        return user_data(job, software, expires_at=now + lasts, now=now, **places)
 
     @contextmanager
     def started(self, script: str) -> Iterator[subprocess.Popen[bytes]]:

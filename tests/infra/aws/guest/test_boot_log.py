@@ -1,21 +1,17 @@
 """A start that fails leaves its log in the bucket, by the guest's role and Python alone."""
 
-from __future__ import annotations
-
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import boto3
 import pytest
 from botocore.exceptions import ClientError
-from moto.core import DEFAULT_ACCOUNT_ID, set_initial_no_auth_action_count
-from moto.moto_api._internal.models import moto_api_backend
-from moto.server import ThreadedMotoServer
+from moto.core import set_initial_no_auth_action_count
 
 from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.guest.software import Software
-from advisor.infra.aws.guest.user_data import user_data
 from advisor.infra.aws.policies import policy
+from tests.infra.aws.clients import moto_server, role_credentials
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.guest.sandbox import sandbox
 
@@ -27,40 +23,16 @@ KEY = f"{JOB.prefix}/guests/{INSTANCE}.boot.log"
 @pytest.fixture
 def aws(monkeypatch):
     """moto's server, as a client of an administrator finds it."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    for name, value in {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-east-1",
-    }.items():
-        monkeypatch.setenv(name, value)
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-    yield f"http://{host}:{port}"
-    server.stop()
-    moto_api_backend.reset()
+    with moto_server(monkeypatch) as settings:
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield settings["AWS_ENDPOINT_URL"]
 
 
-def role_credentials(document):
+def guests_credentials(document):
     """Those of a role with that policy, as the metadata service gives them."""
-    iam = boto3.client("iam")
-    trust = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
-    }
-    iam.create_role(RoleName="advisor-guest", AssumeRolePolicyDocument=json.dumps(trust))
-    iam.put_role_policy(RoleName="advisor-guest", PolicyName="guest", PolicyDocument=json.dumps(document))
-    arn = f"arn:aws:iam::{DEFAULT_ACCOUNT_ID}:role/advisor-guest"
-    given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=INSTANCE)["Credentials"]
-    return json.dumps(
-        {
-            "AccessKeyId": given["AccessKeyId"],
-            "SecretAccessKey": given["SecretAccessKey"],
-            "Token": given["SessionToken"],
-        }
-    )
+    given = role_credentials("advisor-guest", INSTANCE, document)
+    keys = {name: given[name] for name in ("AccessKeyId", "SecretAccessKey")}
+    return json.dumps({**keys, "Token": given["SessionToken"]})
 
 
 def failed_boot(tmp_path, endpoint, credentials):
@@ -74,29 +46,16 @@ def failed_boot(tmp_path, endpoint, credentials):
             AWS_EC2_METADATA_SERVICE_ENDPOINT=service.address,
         )
         box.answer("python3.13", 0, pip=1)
-        now = datetime.now(UTC)
-        script = user_data(
-            JOB,
-            Software(b"", "0" * 64),
-            expires_at=now + timedelta(hours=1),
-            now=now,
-            root=str(box.folder / "root"),
-            per_boot=str(box.folder / "per-boot"),
-            boot_log=str(box.folder / "said"),
-        )
+        script = box.user_data(JOB, Software(b"", "0" * 64), timedelta(hours=1))
         script = script.replace("venv/bin/pip install", "echo no way to PyPI; venv/bin/pip install")
 
-        @set_initial_no_auth_action_count(0)
-        def run():
-            return box.run(script)
-
-        run()
+        set_initial_no_auth_action_count(0)(box.run)(script)
     return box
 
 
 def test_a_failed_start_leaves_its_log_by_the_guests_role_and_ends(aws, tmp_path):
     """moto takes no request whose signature or right is wrong."""
-    credentials = role_credentials(policy("guest", bucket=BUCKET))
+    credentials = guests_credentials(policy("guest", bucket=BUCKET))
     box = failed_boot(tmp_path, aws, credentials)
     assert box.calls[-1] == "shutdown -h now"
     text = boto3.client("s3").get_object(Bucket=BUCKET, Key=KEY)["Body"].read().decode()
@@ -106,7 +65,7 @@ def test_a_failed_start_leaves_its_log_by_the_guests_role_and_ends(aws, tmp_path
 @pytest.mark.parametrize("spoilt", ["right", "key"])
 def test_a_bucket_that_refuses_the_log_keeps_no_machine_alive(aws, tmp_path, spoilt):
     document = policy("guest", bucket=BUCKET if spoilt == "key" else "another-one")
-    credentials = role_credentials(document)
+    credentials = guests_credentials(document)
     if spoilt == "key":
         credentials = json.dumps(json.loads(credentials) | {"SecretAccessKey": "x" * 40})
     box = failed_boot(tmp_path, aws, credentials)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from advisor.errors import DataError
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.guest.engine import HUB_TOKEN, engine_environment, installed_engine
+from tests.infra.aws.clients import moto_account
 from tests.infra.aws.reaping import aws
 
 REGION = "us-east-1"
@@ -38,9 +38,7 @@ def test_an_engine_has_an_environment_of_its_own(tmp_path):
 
 def test_gated_models_are_loaded_with_the_accounts_token_where_it_has_one(monkeypatch):
     """And its programs come before those of the instance."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(name, "testing")
-    with mock_aws():
+    with moto_account(monkeypatch):
         without = engine_environment(Path("/engine/bin"), aws(None, SystemClock()), REGION)
         boto3.client("ssm", region_name=REGION).put_parameter(
             Name=HUB_TOKEN, Value="hf_x", Type="SecureString"

@@ -1,7 +1,5 @@
 """A job's document and the archive of the software."""
 
-from __future__ import annotations
-
 import io
 import tarfile
 from pathlib import Path

@@ -1,13 +1,11 @@
 """Objects of a bucket: written once, found again, over moto's S3."""
 
-from __future__ import annotations
-
 import boto3
 import pytest
-from moto import mock_aws
 
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.result_bucket import ResultBucket
+from tests.infra.aws.clients import moto_account
 from tests.infra.aws.reaping import aws
 
 BUCKET = "advisor-test"
@@ -15,9 +13,7 @@ BUCKET = "advisor-test"
 
 @pytest.fixture
 def bucket(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    with mock_aws():
+    with moto_account(monkeypatch):
         boto3.client("s3", region_name="us-east-1").create_bucket(Bucket=BUCKET)
         yield BUCKET
 

@@ -1,7 +1,5 @@
 """The metadata client against a service that wants version 2."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest
@@ -9,12 +7,6 @@ import pytest
 from advisor.errors import LiveError
 from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
 from tests.infra.aws.guest.imds import Service, serving
-
-
-@pytest.fixture
-def service():
-    with serving() as one:
-        yield one
 
 
 def test_it_takes_one_token_for_many_questions(service):

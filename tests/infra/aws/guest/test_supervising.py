@@ -1,32 +1,21 @@
 """A real child process, watched with a real metadata service."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 
-import pytest
-
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.guest import supervising
 from advisor.infra.aws.guest.metadata import Metadata
 from advisor.infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching
-from tests.infra.aws.guest.imds import serving
 from tests.processes import gone
 
 SLEEPER = "import time; print('begun', flush=True); time.sleep(60)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 POLITE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); " + SLEEPER
 LATER = timedelta(hours=1)
-
-
-@pytest.fixture
-def service():
-    with serving() as one:
-        yield one
 
 
 def started(tmp_path, program):

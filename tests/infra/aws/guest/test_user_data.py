@@ -1,7 +1,5 @@
 """The start script, run by bash in a sandbox: its end comes first, and comes whatever happens."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys
@@ -13,7 +11,7 @@ import pytest
 from advisor.errors import DataError
 from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.guest.software import Software
-from advisor.infra.aws.guest.user_data import MOST_BYTES, user_data
+from advisor.infra.aws.guest.user_data import MOST_BYTES
 from tests.infra.aws.guest.sandbox import sandbox
 
 JOB = Job(
@@ -34,16 +32,7 @@ def box(tmp_path):
 
 
 def script(box, lasts=timedelta(hours=1), now=None, job=JOB):
-    now = now or datetime.now(UTC)
-    return user_data(
-        job,
-        SOFTWARE,
-        expires_at=now + lasts,
-        now=now,
-        root=str(box.folder / "root"),
-        per_boot=str(box.folder / "per-boot"),
-        boot_log=str(box.folder / "said"),
-    )
+    return box.user_data(job, SOFTWARE, lasts, now)
 
 
 def timers(box):

@@ -1,6 +1,5 @@
-"""Volumes are found by their id, formatted only when blank, and mounted once."""
-
-from __future__ import annotations
+"""Volumes are found by their id, formatted only when blank, and mounted once; the instance's own
+NVMe disk is found by its model, or where the image has mounted it."""
 
 import os
 import subprocess
@@ -8,10 +7,16 @@ from pathlib import Path
 
 import boto3
 import pytest
-from moto import mock_aws
 
 from advisor.errors import MeasuringError
-from advisor.infra.aws.guest.volumes import device_of, mount_volumes, run_command, volume_ids
+from advisor.infra.aws.guest.volumes import (
+    device_of,
+    mount_local_disk,
+    mount_volumes,
+    run_command,
+    volume_ids,
+)
+from tests.infra.aws.clients import moto_account
 from tests.infra.aws.reaping import an_instance, aws
 
 IDS = {"/dev/sdf": "vol-0aa", "/dev/sdg": "vol-0bb"}
@@ -126,9 +131,7 @@ def test_a_program_that_fails_is_told_in_one_line(system):
 
 
 def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    with mock_aws():
+    with moto_account(monkeypatch):
         blocks = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 10, "VolumeType": "gp3"}}]
         name = an_instance("us-east-1", BlockDeviceMappings=blocks)
         an_instance("us-east-1", BlockDeviceMappings=blocks)
@@ -137,6 +140,41 @@ def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):
             Filters=[{"Name": "attachment.instance-id", "Values": [name]}]
         )["Volumes"]
         assert found["/dev/sdf"] in {one["VolumeId"] for one in told}
+
+
+def a_machine(root, *models):
+    for number, model in enumerate(models):
+        device = root / f"sys/class/block/nvme{number}n1/device"
+        device.mkdir(parents=True)
+        (device / "model").write_text(f"{model}              \n")
+    return root
+
+
+def test_the_first_disk_of_its_own_is_mounted_and_no_volume(tmp_path):
+    system = a_machine(
+        tmp_path,
+        "Amazon Elastic Block Store",
+        "Amazon EC2 NVMe Instance Storage",
+        "Amazon EC2 NVMe Instance Storage",
+    )
+    programs = Programs()
+    place = mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=system)
+    assert place == tmp_path / "mnt/instance_store"
+    assert programs.mounted == {str(place)}
+    assert "mkfs.ext4" in programs.asked
+
+
+def test_what_the_image_has_mounted_already_is_taken(tmp_path):
+    made = tmp_path / "opt/dlami/nvme"
+    programs = Programs(mounted=[str(made)])
+    assert mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=tmp_path) == made
+    assert programs.asked == ["mountpoint"]
+
+
+def test_an_instance_without_one_says_so(tmp_path):
+    system = a_machine(tmp_path, "Amazon Elastic Block Store")
+    with pytest.raises(MeasuringError, match="no NVMe disk of its own"):
+        mount_local_disk(run=Programs(), mounts=tmp_path / "mnt", system=system)
 
 
 @pytest.mark.root
