@@ -65,17 +65,10 @@ def type_(vcpus="2", maker="AWS", gpu=""):
 
 
 TYPES = {
-    "c7g.large": type_(),
-    "c7gd.large": type_(),
-    "c8g.large": type_(),
-    "c8g.xlarge": type_("4"),
-    "c8g.metal": type_("4"),
-    "c8gd.large": type_(),
-    "c8i.large": type_(maker="Intel"),
-    "c6i.large": type_(maker="Intel"),
-    "c5.large": type_(maker="Intel"),
-    "g7.large": type_(maker="Intel", gpu="X"),
-    "g6.large": type_(maker="Intel", gpu="X"),
+    **dict.fromkeys(("c7g.large", "c7gd.large", "c8g.large", "c8gd.large"), type_()),
+    **dict.fromkeys(("c8g.xlarge", "c8g.metal"), type_("4")),
+    **dict.fromkeys(("c8i.large", "c6i.large", "c5.large"), type_(maker="Intel")),
+    **dict.fromkeys(("g7.large", "g6.large"), type_(maker="Intel", gpu="X")),
 }
 HOME = {name: {"us-east-1": 1.0} for name in TYPES if name != "c8g.metal"}
 

@@ -33,19 +33,14 @@ def small_gpu(**changes):
     return {**RECORDS["small_gpu"], **changes}
 
 
-def test_lengths_that_are_drawn_count_with_their_mean():
-    row = closed_loops.inferencex(inferencex())
-    assert (row.input_tokens, row.output_tokens) == (900, 900)
-    own = closed_loops.inferencex(inferencex(origin="nvidia_gap"))
-    assert (own.input_tokens, own.output_tokens) == (1000, 1000)
-
-
-def test_nvidias_own_requests_have_equal_lengths():
-    flags = [
-        closed_loops.inferencex(inferencex(origin=origin)).flags.split()
+def test_lengths_that_are_drawn_count_with_their_mean_and_nvidias_own_are_equal():
+    drawn, own = (
+        closed_loops.inferencex(inferencex(origin=origin))
         for origin in ("inferencex_2026-04-27", "nvidia_gap")
-    ]
-    assert ["equal-lengths" in each for each in flags] == [False, True]
+    )
+    assert (drawn.input_tokens, drawn.output_tokens) == (900, 900)
+    assert (own.input_tokens, own.output_tokens) == (1000, 1000)
+    assert ["equal-lengths" in each.flags.split() for each in (drawn, own)] == [False, True]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from tests.infra.aws.clocks import FakeClock
 from tests.infra.aws.ec2_ways import ACCOUNT, Ec2Ways
 from tests.infra.aws.faults import Crashed, FaultyAws, Lost
 from tests.infra.aws.lifecycles import Endings
-from tests.infra.aws.wire import Environ
+from tests.infra.aws.wire import Environ, call
 
 REGIONS = ("us-east-1", "us-east-2")
 _ANY = DomainDispatcherApplication(create_backend_app)
@@ -158,19 +158,11 @@ class Bed:
             raise
 
     def _sent(self, request: Any) -> AWSResponse:
-        builder = EnvironBuilder(
-            path=request.url,
-            method=request.method,
-            data=request.body or b"",
-            headers={key: _text(value) for key, value in request.headers.items()},
-        )
-        told: list[Any] = []
-
-        def start(status: str, headers: list[tuple[str, str]]) -> None:
-            told[:] = [int(status.split()[0]), dict(headers)]
-
-        body = b"".join(self.faulty(builder.get_environ(), start))
-        return AWSResponse(request.url, told[0], told[1], _Raw(body))
+        headers = {key: _text(value) for key, value in request.headers.items()}
+        sent = EnvironBuilder(request.url, method=request.method, data=request.body or b"", headers=headers)
+        environ = sent.get_environ()
+        answer = call(self.faulty, environ, environ["wsgi.input"].read())
+        return AWSResponse(request.url, answer.status, answer.headers, _Raw(answer.body))
 
 
 def worn(thing: Any) -> dict[str, str]:
