@@ -10,7 +10,6 @@ from advisor.answers.context import load_context
 from advisor.domain import LIST, Task
 from advisor.domain.generation import LanguageTask
 from advisor.domain.price_age import is_listed
-from advisor.domain.words import ANY_MARKET
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.questions.language import RecommendFinetuning, RecommendGeneration
 from advisor.questions.network import Recommend
@@ -18,7 +17,7 @@ from advisor.questions.network import Recommend
 TODAY = date(2026, 11, 22)
 NETWORKS = ("googlenet", "resnet50", "vit_b_16", "bert-base-uncased", "efficientnet_b0", "swin_t")
 LANGUAGE_MODELS = ("meta-llama/Llama-3.1-8B", "mistralai/Mistral-7B-v0.1", "Qwen/Qwen2.5-14B")
-ANYWHERE = {"cloud": "any", "market": ANY_MARKET}
+ANYWHERE = {"cloud": "any", "market": None}
 SAID = {"estimated": "stimated", "observed": "bserved price", "old list": "ld price"}
 
 
@@ -29,7 +28,7 @@ def questions(count):
         kind = drawn.randrange(10)
         if kind < 6:
             yield Recommend(
-                model=drawn.choice(NETWORKS),
+                network=drawn.choice(NETWORKS),
                 task=drawn.choice((Task.TRAINING, Task.INFERENCE)),
                 target_throughput=round(10 ** drawn.uniform(1, 3.7)),
                 accelerated_only=drawn.random() < 0.3,
@@ -39,7 +38,7 @@ def questions(count):
             yield RecommendGeneration(
                 task=LanguageTask.GENERATION,
                 model=drawn.choice(LANGUAGE_MODELS),
-                target_throughput=round(10 ** drawn.uniform(2, 4)),
+                target_output_tokens_per_second=round(10 ** drawn.uniform(2, 4)),
                 **ANYWHERE,
             )
         else:
