@@ -1,4 +1,4 @@
-"""What a question is answered with, whatever it is about, and the forms in which it is written."""
+"""The answer to a question of any task, and the forms in which it is written."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORMATS = ("json", "yaml", "csv", "md")
 Document = Mapping[str, Any]
 
 
-class Table(Struct, frozen=True):
+class AnswerTable(Struct, frozen=True):
     """The answer as flat records, and the columns of a table of them."""
 
     columns: Sequence[str]
@@ -35,7 +35,7 @@ class Answer(Struct, frozen=True, kw_only=True):
     message_document: Callable[[], dict[str, Any]]
     text: Callable[..., str]
     notes: Sequence[Message | str] = ()
-    table: Table | None = None
+    table: AnswerTable | None = None
 
     def document(self) -> dict[str, Any]:
         """The JSON document, numbers unrounded."""

@@ -30,7 +30,7 @@ def recommend(data: Data, question: AnyRecommend, *, today: date | None = None) 
 
 
 def predict(data: Data, question: AnyPredict) -> Answer:
-    """What the instance, or the GPU, of the question does."""
+    """The prediction for the instance, or the GPU, of the question."""
     if isinstance(question, Predict):
         return networks.predicted(_context(data), question)
     answer: Answer = _language(question).predicted(_catalog(data), question)
@@ -64,7 +64,7 @@ def _catalog(data: Data) -> Catalog:
 
 
 def _language(question: object) -> ModuleType:
-    """What answers about language models; who asks about a network does not wait for its 40 ms."""
+    """The module that answers about language models; networks do not wait 40 ms for it."""
     from advisor.answers import serving, tuning
 
     about_tuning = isinstance(question, RecommendFinetuning | PredictFinetuning | MemoryFinetuning)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended, Table
+from advisor.answers.answer import Answer, AnswerTable, Recommended
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
 from advisor.answers.left_out import left_out, unconverted_notes
@@ -18,12 +18,11 @@ from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, 
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, recommend, stack_assumption
-from advisor.engine.effort import Effort
 from advisor.engine.explaining import explain
 from advisor.engine.no_offer import no_offer
 from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
 from advisor.engine.prices import fresh_answer
-from advisor.engine.relax import relaxations
+from advisor.engine.relax import relaxed
 from advisor.engine.single import compare_instances, on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
 from advisor.errors import UsageError
@@ -129,9 +128,7 @@ def recommended(
 def _relaxed(
     result: Recommendation, question: Recommend, context: Context, preparations: Preparations
 ) -> NetworkRecommended:
-    effort = Effort()
-    relaxing = relaxations(NetworkTask(preparations), result, effort=effort)
-    result = replace(result, relaxations=relaxing, warnings=(*result.warnings, *effort.notes))
+    result = relaxed(NetworkTask(preparations), result)
     return _answer(result, question, context, preparations, is_relaxed=True)
 
 
@@ -159,7 +156,7 @@ def _answer(
         result=result,
         message_document=document,
         text=text,
-        no_offer=partial(_no_offer, result),
+        no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
         csv=recommendation_csv,
         markdown=recommendation_markdown,
@@ -167,10 +164,6 @@ def _answer(
         context=context,
         preparations=preparations,
     )
-
-
-def _no_offer(result: Recommendation) -> Message:
-    return no_offer(result)
 
 
 def _start_file(result: Recommendation, name: str) -> str:
@@ -226,7 +219,7 @@ def _what_if_document(real: InstanceType, changed: InstanceType) -> dict[str, An
 
 
 def predicted(context: Context, question: Predict) -> Answer:
-    """What the instance or GPU of the question will reach; `UsageError` where it cannot run there.
+    """The prediction for the instance or GPU of the question; `UsageError` where it cannot run there.
 
     With `vcpus` or `memory`: what it would reach with that host. With `curve`: how that moves
     with vCPUs, RAM and disks.
@@ -275,7 +268,7 @@ def _explained_instance(result: InstancePrediction, context: Context) -> Explain
 
 
 def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
-    """What the card that `question.gpu` names (any name of a data sheet) reaches with its samples
+    """The prediction for the card that `question.gpu` names (any name of a data sheet), its samples
     on the device. `UsageError` for an unknown card, with near names."""
     cards = context.catalog.cards
     card = cards[usual_sheet_name(str(question.gpu), cards)]
@@ -386,5 +379,5 @@ def _comparison(context: Context, networks: Sequence[_Named], first: str, rows: 
         result=first,
         message_document=lambda: comparison_document(requests_of, first, rows(), context.sources()),
         text=text,
-        table=Table(COLUMNS, lambda: [flat_row(plain_document(row)) for row in rows()]),
+        table=AnswerTable(COLUMNS, lambda: [flat_row(plain_document(row)) for row in rows()]),
     )

@@ -14,17 +14,16 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, Recommended, Table
+from advisor.answers.answer import Answer, AnswerTable, Recommended
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
-from advisor.engine.effort import Effort
 from advisor.engine.no_offer import unmet
 from advisor.engine.prices import fresh_answer
-from advisor.engine.relax import relaxations
+from advisor.engine.relax import relaxed
 from advisor.engine.tasks.serving.memory import serving_memory_of
 from advisor.engine.tasks.serving.options import Cards, kv_precision_of
 from advisor.engine.tasks.serving.prepared import ServingPreparations
@@ -111,11 +110,7 @@ def serving_recommended(
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     answer = _with_notes(answer, context._replace(notes=(*context.notes, *notes)))
-    if answer.chosen is not None or not relax:
-        return answer
-    effort = Effort()
-    ways = relaxations(task, answer, effort=effort)
-    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
+    return relaxed(task, answer) if relax and answer.chosen is None else answer
 
 
 def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date | None = None) -> Recommended:
@@ -170,7 +165,7 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
         result=results,
         message_document=partial(serving_comparison_document, results, baseline, request, sources),
         text=partial(serving_comparison_text, results, baseline, request),
-        table=Table(SERVING_COLUMNS, partial(serving_comparison_rows, results, baseline)),
+        table=AnswerTable(SERVING_COLUMNS, partial(serving_comparison_rows, results, baseline)),
     )
 
 
@@ -196,8 +191,8 @@ def memory(catalog: Catalog, question: MemoryGeneration) -> Answer:
     )
 
 
-def sources_of(context: LanguageContext, question: ServingQuestion | None = None) -> Sources:
-    """The identities of catalogue and predictor, and how many anchors a question brings."""
+def sources_of(context: LanguageContext, question: ServingQuestion) -> Sources:
+    """The identities of catalogue and predictor, and how many anchors the question brings."""
     catalog, predictor = context.catalog, context.predictor
     digest = hashlib.sha256(" ".join(predictor.names).encode() + predictor.mean.tobytes())
     return Sources(
@@ -207,7 +202,7 @@ def sources_of(context: LanguageContext, question: ServingQuestion | None = None
         error_percent=None,
         catalog_as_of=catalog.as_of.isoformat(),
         catalog_sources=tuple(catalog.sources),
-        anchors=len(question.anchor) if question else 0,
+        anchors=len(question.anchor),
     )
 
 

@@ -12,14 +12,12 @@ from msgspec.structs import replace
 from advisor.answers.answer import FORMATS, Answer, Recommended
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
-from advisor.answers.serving import LanguageContext, sources_of
 from advisor.catalog import Catalog
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
-from advisor.engine.effort import Effort
 from advisor.engine.no_offer import unmet
 from advisor.engine.prices import fresh_answer
-from advisor.engine.relax import relaxations
+from advisor.engine.relax import relaxed
 from advisor.engine.tasks.tuning.options import TuningPreparations
 from advisor.engine.tasks.tuning.single import predict_tuning, tuning_memory_of
 from advisor.engine.tasks.tuning.task import TuningTask
@@ -27,7 +25,6 @@ from advisor.engine.tasks.tuning.words import described
 from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.models.language.finetuning import bundled_finetuning_predictor
-from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions import settled
 from advisor.questions.settled import instance_named, language_model_of, settled_tuning
 from advisor.questions.values import GpuFilter
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 
 
 def tuning_recommended(
-    context: LanguageContext, question: RecommendFinetuning, *, today: date | None = None, relax: bool = True
+    catalog: Catalog, question: RecommendFinetuning, *, today: date | None = None, relax: bool = True
 ) -> FineTuningRecommendation:
     """The instance that tunes for the least money; where none does as asked, what to relax, which
     takes longer, unless `relax` is False.
@@ -51,25 +48,20 @@ def tuning_recommended(
     Raises `UsageError`, `NoOfferError` (no prices at all there), and with `strict`
     `StalePriceError`.
     """
-    preparations = _preparations(context, language_model_of(question))
-    request = settled_tuning(question, preparations.model, context.catalog)
+    preparations = _preparations(catalog, language_model_of(question))
+    request = settled_tuning(question, preparations.model, catalog)
     today = today or settled.today()
     task = TuningTask(preparations)
     answered = partial(recommend, task, today=today)
     answer = fresh_answer(request, answered, today) if question.strict else answered(request)
-    notes = left_out(request, context.catalog, today, strict=question.strict)
-    answer = replace(answer, warnings=(*context.notes, *notes, *answer.warnings))
-    if answer.chosen is not None or not relax:
-        return answer
-    effort = Effort()
-    ways = relaxations(task, answer, effort=effort)
-    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
+    notes = left_out(request, catalog, today, strict=question.strict)
+    answer = replace(answer, warnings=(*notes, *answer.warnings))
+    return relaxed(task, answer) if relax and answer.chosen is None else answer
 
 
 def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date | None = None) -> Recommended:
     """The instance that tunes as the question wants it for the least money."""
-    context = LanguageContext(catalog, bundled_serving_predictor())
-    result, sources = tuning_recommended(context, question, today=today), _sources(context)
+    result, sources = tuning_recommended(catalog, question, today=today), _sources(catalog)
     every = question.explain_rejected
     return Recommended(
         result=result,
@@ -94,14 +86,13 @@ def _no_start_file(name: str) -> str:
 
 def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
     """What the instance of the question does; `UsageError` where it cannot tune the model."""
-    context = LanguageContext(catalog, bundled_serving_predictor())
-    preparations = _preparations(context, language_model_of(question))
+    preparations = _preparations(catalog, language_model_of(question))
     request = settled_tuning(question, preparations.model, catalog)
     name = instance_named(str(question.instance), question, catalog)
     result = predict_tuning(request, preparations, name, today=settled.today())
-    written = (replace(result, warnings=(*context.notes, *result.warnings)), request, _sources(context))
+    written = (result, request, _sources(catalog))
     return Answer(
-        result=written[0],
+        result=result,
         message_document=partial(tuning_document, *written),
         text=partial(tuning_text, *written),
     )
@@ -121,10 +112,17 @@ def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:
     )
 
 
-def _sources(context: LanguageContext) -> Sources:
+def _sources(catalog: Catalog) -> Sources:
+    """The identities of catalogue and predictor."""
     predictor = bundled_finetuning_predictor()
-    return replace(sources_of(context), model_id=predictor.id, trained_on=predictor.trained_on)
+    return Sources(
+        model_id=predictor.id,
+        trained_on=predictor.trained_on,
+        error_percent=None,
+        catalog_as_of=catalog.as_of.isoformat(),
+        catalog_sources=tuple(catalog.sources),
+    )
 
 
-def _preparations(context: LanguageContext, model: LanguageModel) -> TuningPreparations:
-    return TuningPreparations(context.catalog, model, bundled_finetuning_predictor())
+def _preparations(catalog: Catalog, model: LanguageModel) -> TuningPreparations:
+    return TuningPreparations(catalog, model, bundled_finetuning_predictor())

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Generic
 
+from msgspec.structs import replace
+
 from advisor.domain import Change, Relaxation
 from advisor.engine.columns import cheapest
 from advisor.engine.constraints import Constraint
@@ -37,6 +39,13 @@ def relaxations(
     effort = effort or Effort()
     relaxed_task, request = task.to_relax(answer, effort)
     return Relaxer(relaxed_task, answer, effort).relaxations(request)
+
+
+def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
+    """The answer with its relaxations, and a warning where the search for them ended early."""
+    effort = Effort()
+    found = relaxations(task, answer, effort=effort)
+    return replace(answer, relaxations=found, warnings=(*answer.warnings, *effort.notes))
 
 
 class Relaxer(Generic[R, O, T, C, A]):

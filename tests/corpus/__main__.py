@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import venv
-from collections import Counter
 from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
@@ -67,13 +66,11 @@ def _environment(folder: Path, wheel: str) -> str:
 @click.option("--show", default=10, help="Differences to print of each kind.")
 def compare(old: Path, new: Path, show: int) -> None:
     """Print where two builds differ; ends with 1 where a difference has no reason."""
-    found = list(differences(read(old), read(new)))
-    reasons = json.loads(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else []
-    counts = Counter(reason_of(where, reasons) or "without a reason" for _, where, _, _ in found)
-    left = [one for one in found if reason_of(one[1], reasons) is None]
+    by_reason = differences_by_reason(old, new)
+    left = by_reason.get(UNEXPLAINED, [])
     for words, where, before, after in left[:show]:
         click.echo(f"advisor {' '.join(words)}\n  {where}\n  - {before}\n  + {after}")
-    click.echo(json.dumps(counts, indent=1))
+    click.echo(json.dumps({reason: len(those) for reason, those in by_reason.items()}, indent=1))
     sys.exit(1 if left else 0)
 
 
@@ -84,6 +81,16 @@ def read(file: Path) -> list[dict[str, Any]]:
 
 
 Difference = tuple[list[str], str, Any, Any]
+UNEXPLAINED = "without a reason"
+
+
+def differences_by_reason(old: Path, new: Path) -> dict[str, list[Difference]]:
+    """Where two builds' answers differ, by the kind of the reason for it."""
+    reasons = json.loads(REASONS.read_text(encoding="utf-8")) if REASONS.exists() else []
+    by_reason: dict[str, list[Difference]] = {}
+    for difference in differences(read(old), read(new)):
+        by_reason.setdefault(reason_of(difference[1], reasons) or UNEXPLAINED, []).append(difference)
+    return by_reason
 
 
 def differences(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> Iterator[Difference]:

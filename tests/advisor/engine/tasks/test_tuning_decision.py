@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.answers import tuning
-from advisor.answers.serving import LanguageContext, load_language_context
+from advisor.catalog import Catalog, load_catalog
 from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
@@ -30,9 +30,9 @@ COMMON: dict[str, Any] = {"task": LanguageTask.FINETUNING, "model": EIGHT_B}
 
 
 @cache
-def context() -> LanguageContext:
+def catalog() -> Catalog:
     """What ships, read once."""
-    return load_language_context()
+    return load_catalog()
 
 
 def answer(**fields: Any) -> FineTuningRecommendation:
@@ -40,7 +40,7 @@ def answer(**fields: Any) -> FineTuningRecommendation:
     usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
     asked = tuning_question(**{**usual, **fields})
     model = bundled_language_models().find(asked.model)
-    prepared = TuningPreparations(context().catalog, model, bundled_finetuning_predictor())
+    prepared = TuningPreparations(catalog(), model, bundled_finetuning_predictor())
     return recommend(TuningTask(prepared), asked, today=TODAY)
 
 
@@ -126,7 +126,7 @@ def test_no_more_gpus_are_used_than_are_allowed() -> None:
 def test_nothing_that_answers_says_what_to_relax() -> None:
     """An hour and three dollars do not buy a hundred billion tokens."""
     asked = RecommendFinetuning(**COMMON, tokens=1e11, sequence=2048, max_hours=1.0)
-    found = tuning.tuning_recommended(context(), asked, today=TODAY)
+    found = tuning.tuning_recommended(catalog(), asked, today=TODAY)
     assert found.chosen is None
     assert found.nearest is not None
     changes = [one.changes[0].constraint for one in found.relaxations]
@@ -137,11 +137,11 @@ def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     """Eight H100 tune all weights of 8B; one L4 does not hold them."""
     common = {**COMMON, "tokens": 1e9, "sequence": 4096, "method": LlmMethod.FULL}
     question = PredictFinetuning(**common, instance="p5.48xlarge")
-    found = tuning.predicted(context().catalog, question).result
+    found = tuning.predicted(catalog(), question).result
     assert found.candidate.gpus_used == 8
     assert found.price is not None
     with pytest.raises(UsageError) as refused:
-        tuning.predicted(context().catalog, PredictFinetuning(**common, instance="g6.xlarge"))
+        tuning.predicted(catalog(), PredictFinetuning(**common, instance="g6.xlarge"))
     assert "GiB" in str(refused.value)
 
 
@@ -156,12 +156,12 @@ def test_memory_is_told_before_anything_is_rented() -> None:
     """Over as few cards as hold the run, or what it lacks."""
     cards = GpuFilter(names=("L4", "H100", "T4"))
     asked = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
-    found = {one.gpu: one for one in tuning.memory(context().catalog, asked).result.gpus}
+    found = {one.gpu: one for one in tuning.memory(catalog(), asked).result.gpus}
     assert found["L4"].use is not None
     assert found["L4"].gpus == 1
     assert found["H100-SXM5-80GB"].use is not None
     full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
-    told = {one.gpu: one for one in tuning.memory(context().catalog, full).result.gpus}
+    told = {one.gpu: one for one in tuning.memory(catalog(), full).result.gpus}
     assert told["T4"].use is None
     assert "bf16" in str(told["T4"].why_not)
     assert told["H100-SXM5-80GB"].gpus > 1
