@@ -8,7 +8,6 @@ import shlex
 import sys
 from collections.abc import Collection
 from importlib import metadata
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -26,8 +25,9 @@ def install_command(*extras: str) -> str:
     What is no checkout comes from where pip found it (`direct_url.json`, PEP 610). The advisor is
     on no index, so where nobody knows, or the wheel has gone, it is the packages by their names.
     """
+    has_pip = any(metadata.distributions(name="pip"))  # find_spec("pip") breaks the import of setuptools
     pip = [sys.executable, "-m", "pip", "install"]
-    if not find_spec("pip"):
+    if not has_pip:
         pip = ["uv", "pip", "install", "--python", sys.executable]
     brackets = f"[{','.join(extras)}]" if extras else ""
     try:

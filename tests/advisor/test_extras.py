@@ -60,9 +60,15 @@ def test_from_an_index_the_packages_are_named_with_their_conditions(installed):
 
 
 def test_without_pip_uv_installs_into_this_python(monkeypatch):
-    monkeypatch.setattr(extras, "find_spec", lambda _: None)
+    monkeypatch.setattr(extras.metadata, "distributions", lambda **_: iter(()))
     words = shlex.split(install_command("mcp"))
     assert words[:5] == ["uv", "pip", "install", "--python", sys.executable]
+
+
+def test_setuptools_can_be_imported_after_an_install_command():
+    """A finder of setuptools hands distutils back to Python once anybody looks for pip's module."""
+    program = "from advisor.extras import install_command; install_command('mcp'); import setuptools"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_every_extra_that_is_told_is_declared():
