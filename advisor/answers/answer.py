@@ -12,7 +12,7 @@ from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.render.document import document_yaml, plain_document
 
-# Formats of a whole recommendation; those of `render.exporting` are files that start its spec.
+# Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
 Document = Mapping[str, Any]
 

@@ -18,9 +18,9 @@ from advisor.models.zoo.networks import NETWORKS, NetworkInfo
 from advisor.questions.listings import Gpus, InstanceDetails, Offers
 from advisor.questions.settled import region_of
 from advisor.questions.values import GpuFilter
-from advisor.render.blocks import price_block
 from advisor.render.catalog import catalog_head, offer_document, offer_order, type_document
 from advisor.render.listings import gpu_rows, gpus_document
+from advisor.render.records import price_block
 
 if TYPE_CHECKING:
     from advisor.models.performance import PerformanceModel

@@ -34,7 +34,7 @@ from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
 from advisor.render.document import plain_document, recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
-from advisor.render.exporting import export
+from advisor.render.export import export
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (

@@ -17,8 +17,8 @@ from advisor.catalog.overlay import import_names, overlay_clouds, overlay_in, ow
 from advisor.domain import Market, Price
 from advisor.domain.price_age import aged
 from advisor.errors import UsageError
-from advisor.render.blocks import price_block
 from advisor.render.diff import Key, Workload, change, differ, key_of, percent, side_of, spec_document
+from advisor.render.records import price_block
 
 SCHEMA = "advisor.catalog-diff/1"
 # Names of states: the snapshot that ships, and that with what was imported and refreshed.

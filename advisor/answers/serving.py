@@ -46,7 +46,7 @@ from advisor.questions.settled import (
 )
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
-from advisor.render.exporting.serving import export_serving
+from advisor.render.export.serving import export_serving
 from advisor.render.language.document import generation_document
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.compare import (

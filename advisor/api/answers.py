@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from advisor.answers import answer as answers
-    from advisor.render.content import Leaf, Part
+    from advisor.render.blocks import Leaf, Part
 
 
 class Record(Mapping[str, Any]):

@@ -17,8 +17,8 @@ from advisor.cli.questions import output_option
 from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice
 from advisor.errors import UsageError
 from advisor.questions.settled import OWN_DISK
-from advisor.render.blocks import price_block
 from advisor.render.catalog import assumed_block, assumed_text
+from advisor.render.records import price_block
 from advisor.render.text import WIDTH, table
 
 DISKS_SCHEMA = "advisor.disks/1"

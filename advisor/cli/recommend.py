@@ -15,7 +15,7 @@ from advisor.questions.commands import RECOMMEND, AnyRecommend
 from advisor.questions.fields import wrong
 from advisor.questions.listings import Sources
 from advisor.questions.network import Recommend
-from advisor.render.exporting import EVERY_FORMAT as EXPORTS
+from advisor.render.export import EVERY_FORMAT as EXPORTS
 
 OUTPUTS = ("table", *FORMATS)
 EXPLAINED_IN = ("table", "json", "yaml")

@@ -1,381 +1,194 @@
-"""The blocks of JSON that documents share: a price, a disk, an instance, a prediction, a run, ...
+"""The few kinds of blocks that an answer is told in: what each format renders, and nothing else.
 
-Each concept is written by one function here, whatever document it stands in. Values are JSON-ready
-and not rounded, but for sentences, which are `Message`s until `render.document.plain` or a report
-renders them. Null is what is not known or does not apply, never 0.
+A text is in the reader's language already; `English` is one that nobody translated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
 
-from advisor.domain import (
-    BatchPoint,
-    Burst,
-    Candidate,
-    Change,
-    DatasetProfile,
-    Disk,
-    InstanceType,
-    Latency,
-    OtherSetting,
-    Prediction,
-    Price,
-    Rejected,
-    Relaxation,
-    RunTime,
-    Span,
-    Spec,
-    Workload,
-)
-from advisor.messages import Message
+from advisor.messages import Message, Spell, option_name, render
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.i18n.filters import lower_rate, percent, plain
+from advisor.units import format_mib, format_rate, format_usd
 
-if TYPE_CHECKING:
-    from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
-
-BOUNDS = ("lower", "median", "upper")
-# So many rejected types are named where nobody wants them all.
-NEAREST_REJECTED = 10
-RISKS = ("very low", "low", "medium", "high", "very high")
-# Least lower bound over the median of each risk but the highest.
-_RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
+Record = Mapping[str, Any]
 
 
-def bounds(interval: Any) -> dict[str, float]:
-    """Lower bound, median and upper bound of a `Prediction` or a `Span`."""
-    return {name: getattr(interval, name) for name in BOUNDS}
+class English(str):
+    """A text that is English on a page of another language."""
+
+    __slots__ = ()
 
 
-def finite_bounds(span: Span) -> dict[str, float | None]:
-    """The same, with null for an infinite bound: no bound is known."""
-    return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
+def translated(sentence: Message | str, t: Texts, spell: Spell = option_name) -> str:
+    """A sentence of the engine in the reader's language, with fields as `spell` names them."""
+    text = t.render(sentence, spell)
+    # A text of parameters alone is its own translation; they may be translated all the same.
+    is_translated = t.speaks(sentence) or text != render(sentence, str, spell)
+    return text if is_translated else English(text)
 
 
-def notes_text(notes: Iterable[Any]) -> str:
-    """What the user must mind of a type, in one text."""
-    return "; ".join(map(str, notes))
+class Look(Enum):
+    """What kind of value a column holds: each format writes it in its own way."""
+
+    TEXT = "text"
+    NAME = "name"
+    LONG = "long"  # may break anywhere
+    FLAG = "flag"
+    DAY = "day"
+    WHOLE = "whole"
+    NUMBER = "number"
+    RATE = "rate"
+    LOWER = "lower"  # rounded down
+    USD = "usd"
+    SHARE = "share"
+    MIB = "mib"
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it stands on the right."""
+        return self in _WRITERS
 
 
-def rate_unit(dataset: DatasetProfile) -> str:
-    """'images/s', 'sequences/s': what a throughput counts."""
-    return f"{dataset.sample}s/s"
+_WRITERS: Mapping[Look, Callable[[Any], str]] = {
+    Look.WHOLE: "{:,}".format,
+    Look.NUMBER: plain,
+    Look.RATE: format_rate,
+    Look.LOWER: lower_rate,
+    Look.USD: format_usd,
+    Look.SHARE: percent,
+    Look.MIB: format_mib,
+}
 
 
-def instance_block(instance: InstanceType) -> dict[str, Any]:
-    """What an instance type has."""
-    gpu = None
-    if instance.gpu_name is not None:
-        gpu = {"name": instance.gpu_name, "count": instance.gpu_count, "memory_mib": instance.gpu_memory_mib}
-    return {
-        "instance_type": instance.name,
-        "gpu": gpu,
-        "vcpus": instance.vcpus,
-        "physical_cores": instance.physical_cores,
-        "memory_mib": instance.memory_mib,
-        "cpu_architecture": instance.cpu.architecture,
-        "cpu_speed_known": bool(instance.cpu.single_thread_score),
-    }
+class Column(NamedTuple):
+    """`of` takes the value out of a record: a path of its fields ('price.as_of'), or a function.
+    What is None is `unknown`. `link` gives the address that a cell leads to, `label` what a link
+    is called where nobody sees its row."""
+
+    heading: str
+    of: str | Callable[[Any], Any]
+    look: Look = Look.TEXT
+    unknown: str = ""
+    link: Callable[[Any], str] | None = None
+    label: Callable[[Any], str] | None = None
+
+    def value(self, record: Any) -> Any:
+        """Text, number, bool, a day as YYYY-MM-DD, or None for an empty cell."""
+        if callable(self.of):
+            return self.of(record)
+        for name in self.of.split("."):
+            if record is None:
+                return None
+            record = record[name]
+        return record
+
+    def text(self, record: Any) -> str:
+        """The value as people read it."""
+        value = self.value(record)
+        if value is None:
+            return self.unknown
+        write = _WRITERS.get(self.look)
+        return value if isinstance(value, str) else write(value) if write else str(value)
 
 
-def disk_block(disk: Disk) -> dict[str, Any]:
-    """A disk with what it sustains on its instance."""
-    return {
-        "type": disk.rate.type,
-        "order": str(disk.choice),
-        "size_gib": disk.size_gib,
-        "read_mib_per_second": disk.rate.read_mib_per_second,
-        "read_iops": disk.rate.read_iops,
-        "binding_limit": disk.binding_limit,
-        "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
-        "price_kind": disk.price.kind if disk.price else None,
-        "burst": _burst_block(disk.burst),
-    }
+class Table(NamedTuple):
+    """Records in columns; `chosen` says of a record whether it is the recommended one. `total` are
+    the cells of a last row; `attributes` what a page's row has for a script."""
+
+    columns: Sequence[Column]
+    records: Sequence[Any]
+    chosen: Callable[[Any], bool] = lambda _record: False
+    total: Sequence[str] = ()
+    attributes: Callable[[Any], Mapping[str, Any]] | None = None
 
 
-def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
-    """What the disk reads at first, and for how long; None where it never reads faster."""
-    if burst is None:
-        return None
-    return {
-        "read_mib_per_second": burst.read_mib_per_second,
-        "read_iops": burst.read_iops,
-        "seconds": burst.seconds if isfinite(burst.seconds) else None,
-        "lent_by": list(burst.causes),
-    }
+class Mark(NamedTuple):
+    """A place of a picture that a page lets people point at: its distance from the left and the
+    top, in percent of the picture, and what is there, in words. `href` leads on from it."""
+
+    x_percent: float
+    y_percent: float
+    text: str
+    href: str = ""
 
 
-def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
-    """An instance's price with its date and source; in a currency that has no known rate, a dollar
-    of `price` stands for a unit of that."""
-    hourly: dict[str, Any] = {
-        "usd_per_hour": price.usd_per_hour,
-        "low_usd_per_hour": price.low_usd_per_hour,
-        "high_usd_per_hour": price.high_usd_per_hour,
-    }
-    if currency != "USD":
-        hourly = {"usd_per_hour": None, "currency": currency, "per_hour": price.usd_per_hour}
-    return {
-        **hourly,
-        "kind": price.kind,
-        "as_of": price.as_of.isoformat(),
-        "source": price.source,
-        "terms": price.terms,
-    }
+class Chart(NamedTuple):
+    """A picture as SVG that needs no other file, and its numbers in words. `table` has them for
+    formats without pictures, where it does not stand below anyway."""
+
+    svg: str
+    alt: str
+    note: str = ""
+    table: Table | None = None
+    marks: Sequence[Mark] = ()
+
+    @property
+    def src(self) -> str:
+        """Its own address: escaped, a third shorter than in base 64. It has no quotation mark and
+        no `&`, `<` or `>`: an attribute takes it as it is."""
+        from urllib.parse import quote  # pages alone need it
+
+        return "data:image/svg+xml," + quote(self.svg.replace('"', "'"), safe=_SAFE)
 
 
-def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, Any]:
-    """Throughput with its interval, what binds, and how far each stage is used."""
-    return {
-        "batch_size": workload.batch_size,
-        "predicted": {
-            "throughput": bounds(prediction),
-            "unit": rate_unit(workload.dataset),
-            "confidence": prediction.confidence,
-            "provenance": str(prediction.provenance),
-            "gpus_used": prediction.gpus_used,
-            "gpu_efficiency": prediction.gpu_efficiency,
-        },
-        "bottleneck": str(prediction.bottleneck),
-        "utilization": _by_stage(prediction.utilization),
-        "stage_rates": _by_stage(prediction.stage_rates),
-        "risk": risk(prediction),
-        "extrapolation": list(prediction.extrapolation),
-    }
+# What an address may have as it is; the rest of a picture is escaped.
+_SAFE = " /:=,;()'-._~!*@+?[]{}|^`"
 
 
-def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:
-    return {str(stage): value for stage, value in values.items()}
+class Paragraph(NamedTuple):
+    """`kind` is text, answer (what matters most), or note (what may be skipped)."""
+
+    text: str
+    kind: str = "text"
 
 
-def gpu_prediction_block(workload: Workload | None, prediction: Prediction | None) -> dict[str, Any]:
-    """The part of a prediction that a GPU by itself has; rates are null where no batch fits."""
-    if workload is None or prediction is None:
-        return {"batch_size": None, "predicted": None, "extrapolation": []}
-    whole = prediction_block(workload, prediction)
-    return {name: whole[name] for name in ("batch_size", "predicted", "extrapolation")}
+class Items(NamedTuple):
+    """A list."""
+
+    texts: Sequence[str]
 
 
-def risk(prediction: Prediction) -> int:
-    """0 (very low) to 4 (very high), as AWS Compute Optimizer counts it: how wide the interval is,
-    and how far it was extrapolated.
+class Command(NamedTuple):
+    """Lines to be copied."""
 
-    One fact outside of what was measured makes it 2 at least, three of them 3; 4 where no held-out
-    residuals stand behind the interval.
-    """
-    share = prediction.lower / prediction.median
-    return risk_of(share, len(prediction.extrapolation), calibrated=prediction.calibrated)
+    text: str
 
 
-def risk_of(share: float, outside: int, *, calibrated: bool) -> int:
-    """The same of a lower bound's `share` of its median, and of how many facts lie `outside`."""
-    if not calibrated:
-        return len(RISKS) - 1
-    by_width = next((i for i, least in enumerate(_RISK_SHARES) if share >= least), 4)
-    return max(by_width, 3 if outside >= 3 else 2 if outside else 0)
+class Facts(NamedTuple):
+    """Names, each with what is to be said of it."""
+
+    pairs: Sequence[tuple[str, str]]
 
 
-def latency_block(latency: Latency | None) -> dict[str, Any] | None:
-    """One batch's latency in milliseconds; null but for inference, p99 null without a bound."""
-    if latency is None:
-        return None
-    bounded = isfinite(latency.p99_seconds)
-    return {"p50_ms": 1000 * latency.p50_seconds, "p99_ms": 1000 * latency.p99_seconds if bounded else None}
+Leaf = Paragraph | Items | Command | Facts | Table | Chart
 
 
-def batch_point_block(point: BatchPoint) -> dict[str, Any]:
-    """What an instance reaches at one batch size."""
-    return {
-        "batch_size": point.batch_size,
-        "throughput": bounds(point.prediction),
-        "bottleneck": str(point.prediction.bottleneck),
-        "latency": latency_block(point.latency),
-    }
+class Part(NamedTuple):
+    """Blocks under a title; a `detail` is folded away where a page can fold."""
+
+    title: str
+    blocks: Sequence[Leaf]
+    detail: bool = False
 
 
-def by_price(spec: Spec, usd: float) -> dict[str, float]:
-    """Between what a cost at the median rate lies, since the spec's price does in 9 of 10 cases."""
-    total = spec.total_usd_per_hour or 1.0  # what is free is free at every rate
-    return {"low": usd * spec.low_usd_per_hour / total, "high": usd * spec.high_usd_per_hour / total}
+class Section(NamedTuple):
+    """Parts and blocks under a larger title, that links lead to."""
+
+    title: str
+    anchor: str
+    blocks: Sequence[Leaf | Part]
 
 
-def run_block(run: RunTime | None, usd: Span | None, spec: Spec | None = None) -> dict[str, Any] | None:
-    """Hours and dollars of a whole run; null where none was asked for, `usd` without a price."""
-    if run is None:
-        return None
-    return {
-        "samples": run.samples,
-        "hours": finite_bounds(run.hours),
-        "usd": finite_bounds(usd) if usd else None,
-        "usd_by_price": by_price(spec, usd.median) if usd and spec else None,
-        "first_epoch_hours": first_epoch_block(run.first_epoch),
-    }
+Block = Leaf | Part | Section
 
 
-def first_epoch_block(hours: Span | None) -> dict[str, Any] | None:
-    """Hours of the first pass over the data, from the disk; null where nothing trains."""
-    return finite_bounds(hours) if hours else None
+class Page(NamedTuple):
+    """All of it."""
 
-
-def spec_block(spec: Spec) -> dict[str, Any]:
-    """An offer with its disk and price."""
-    return {
-        "cloud": spec.offer.instance.cloud,
-        "region": spec.offer.region,
-        "market": str(spec.offer.market),
-        "count": spec.count,
-        **instance_block(spec.offer.instance),
-        "disk": disk_block(spec.disk),
-        "price": {
-            **price_block(spec.offer.price),
-            "disk_usd_per_hour": spec.disk.usd_per_hour,
-            "usd_per_hour_each": spec.usd_per_hour_each,
-            "total_usd_per_hour": spec.total_usd_per_hour,
-            "total_low_usd_per_hour": spec.low_usd_per_hour,
-            "total_high_usd_per_hour": spec.high_usd_per_hour,
-        },
-    }
-
-
-def candidate_block(candidate: Candidate) -> dict[str, Any]:
-    """A spec with its price, prediction and cost."""
-    spec, prediction = candidate.spec, candidate.prediction
-    predicted = prediction_block(candidate.workload, prediction)
-    predicted["predicted"]["throughput_each"] = bounds(prediction.times(1 / spec.count))
-    predicted["predicted"]["nodes"] = nodes_block(candidate) if spec.count > 1 else None
-    return {
-        **spec_block(spec),
-        **predicted,
-        "latency": latency_block(candidate.latency),
-        "cost": {
-            "usd_per_million_samples": candidate.usd_per_million_samples,
-            "by_price": by_price(spec, candidate.usd_per_million_samples),
-        },
-        "run": run_block(candidate.run, candidate.usd_per_run, spec),
-        "first_epoch_hours": first_epoch_block(candidate.first_epoch),
-        "note": notes_text(candidate.notes),
-    }
-
-
-def nodes_block(candidate: Candidate) -> dict[str, Any] | None:
-    """Instances that train together, with the network between them; null where none do."""
-    network = candidate.node_network
-    if network is None:
-        return None
-    return {
-        "count": candidate.spec.count,
-        "efficiency": candidate.prediction.node_efficiency,
-        "gbit_per_second": network.gbit_per_second,
-        "source": network.source,
-    }
-
-
-def pareto_block(candidate: Candidate) -> dict[str, Any]:
-    """A spec of the front of price and rate."""
-    offer = candidate.spec.offer
-    return {
-        "instance_type": offer.instance.name,
-        "cloud": offer.instance.cloud,
-        "region": offer.region,
-        "gpu": offer.instance.gpu_name,
-        "disk": str(candidate.spec.disk.choice),
-        "batch_size": candidate.workload.batch_size,
-        "total_usd_per_hour": candidate.spec.total_usd_per_hour,
-        "lower": candidate.prediction.lower,
-        "usd_per_million_samples": candidate.usd_per_million_samples,
-    }
-
-
-def rejected_block(rejected: Rejected) -> dict[str, Any]:
-    """A type that is not recommended, and why; of what cannot be ordered also since when."""
-    detail = rejected.detail
-    closed = {}
-    if rejected.reason == "not_offered" and isinstance(detail, Message):
-        day = detail.parameters.get("as_of")
-        closed = {"not_orderable": {"status": detail.code} | ({"as_of": day} if day else {})}
-    return closed | {
-        "cloud": rejected.cloud,
-        "instance_type": rejected.instance_type,
-        "reason": rejected.reason,
-        "detail": rejected.detail,
-        "usd_per_hour": rejected.usd_per_hour,
-        "disk": rejected.disk,
-    }
-
-
-def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
-    """Changes that are enough together, and what they give."""
-    spec = relaxation.gives.spec
-    return {
-        "changes": [change_block(change) for change in relaxation.changes],
-        "gives": {
-            "cloud": spec.offer.instance.cloud,
-            "instance_type": spec.offer.instance.name,
-            "region": spec.offer.region,
-            "total_usd_per_hour": spec.total_usd_per_hour,
-            "lower": relaxation.gives.prediction.lower,
-        },
-    }
-
-
-def change_block(change: Change) -> dict[str, Any]:
-    """A constraint as it was, and as it would be."""
-    return {
-        "constraint": change.constraint,
-        "option": change.option,
-        "from": change.before,
-        "to": change.after,
-    }
-
-
-def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:
-    """What other settings bring; `gain` is the factor by which the GPU alone is faster."""
-    return [
-        {
-            "change": setting.name,
-            "option": setting.option,
-            "gain": setting.gpu_gain.median,
-            "lower": setting.gpu_gain.lower,
-            "upper": setting.gpu_gain.upper,
-            "measured": setting.measured,
-            "throughput_gain": setting.gain,
-            "throughput": bounds(setting.prediction),
-            "bottleneck": str(setting.prediction.bottleneck),
-        }
-        for setting in settings
-    ]
-
-
-def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
-    """A price that a cloud was asked for: the one before, the new one, or why there is none."""
-    return {
-        "instance_type": answer.instance_type,
-        "region": answer.region,
-        "market": str(answer.market),
-        "before": price_block(answer.before) if answer.before else None,
-        "told": price_block(answer.told) if answer.told else None,
-        "changed": answer.changed,
-        "refused_usd_per_hour": answer.not_believed,
-        "why": answer.why,
-    }
-
-
-def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
-    """Every type that a cloud was asked for, in order; null where none was to be asked."""
-    if check is None:
-        return None
-    return {
-        "as_of": check.as_of.isoformat(),
-        "checked": [
-            {
-                **price_answer_block(checked.answer),
-                "offered": checked.offered,
-                "quota_code": checked.quota_code,
-                "vcpu_quota": checked.vcpu_quota,
-                "verified": checked.verified,
-            }
-            for checked in check.checked
-        ],
-        "warnings": list(check.warnings),
-    }
+    kicker: str
+    title: str
+    blocks: Sequence[Block]

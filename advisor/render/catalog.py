@@ -9,7 +9,7 @@ from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejec
 from advisor.catalog.instances import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
 from advisor.domain.orderable import NotOrderable
-from advisor.render.blocks import instance_block, notes_text, price_block
+from advisor.render.records import instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"

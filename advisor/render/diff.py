@@ -11,9 +11,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from advisor.domain import HOURS_PER_MONTH
-from advisor.render.blocks import BOUNDS
 from advisor.render.document import is_language
 from advisor.render.facts import usd_per_million_samples
+from advisor.render.records import BOUNDS
 
 SCHEMA = "advisor.report-diff/1"
 RECOMMENDATION, REPORT = "advisor.recommendation/1", "advisor.report/1"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import one_line
-from advisor.render.content import Items, Page, Paragraph
+from advisor.render.blocks import Items, Page, Paragraph
 from advisor.render.markdown import page_markdown
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 

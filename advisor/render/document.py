@@ -14,7 +14,9 @@ from advisor.domain.generation import LanguageTask
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.documents import question_document
-from advisor.render.blocks import (
+from advisor.render.borderline import borderline_blocks
+from advisor.render.price_doubt import price_doubt_block
+from advisor.render.records import (
     NEAREST_REJECTED,
     candidate_block,
     live_block,
@@ -23,8 +25,6 @@ from advisor.render.blocks import (
     rejected_block,
     relaxation_block,
 )
-from advisor.render.borderline import borderline_blocks
-from advisor.render.price_doubt import price_doubt_block
 
 SCHEMA = "advisor.recommendation/1"
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
 from advisor.extras import install_hint
-from advisor.render.content import Column, English, Leaf, Look, Page, Part
+from advisor.render.blocks import Column, English, Leaf, Look, Page, Part
 from advisor.render.i18n.filters import FILTERS
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from advisor.catalog.gpus import SORT_KEYS, GpuSheet, usd_per_gpu_hour
 from advisor.catalog.instances import PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
-from advisor.render.blocks import price_block
+from advisor.render.records import price_block
 from advisor.render.text import fitting_table, table
 from advisor.units import format_mib, format_usd
 

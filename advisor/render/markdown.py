@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from advisor.render.content import (
+from advisor.render.blocks import (
     Block,
     Chart,
     Command,

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from math import ceil, floor, log10
 from typing import Literal, NamedTuple
 
-from advisor.render.content import Chart, Mark
+from advisor.render.blocks import Chart, Mark
 
 INK, FAINT, GRID = "#222222", "#666666", "#dddddd"
 BLUE, LIGHT_BLUE, PALE_BLUE = "#0072B2", "#8fbfdc", "#d6e8f3"

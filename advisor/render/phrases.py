@@ -9,7 +9,7 @@ from advisor.domain import InstanceType, Span
 from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
 from advisor.domain.tuning import FineTuningCandidate
-from advisor.render.blocks import risk_of
+from advisor.render.records import risk_of
 from advisor.render.text import shortened
 from advisor.units import ceil_significant
 

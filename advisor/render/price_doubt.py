@@ -14,8 +14,8 @@ from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
-from advisor.render.blocks import by_price
 from advisor.render.document_names import place_name, spec_name
+from advisor.render.records import by_price
 from advisor.render.text import INDENT, WIDTH, AnyAnswer, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or

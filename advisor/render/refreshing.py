@@ -9,7 +9,7 @@ from typing import Any
 from advisor.catalog.overlay import Overlay
 from advisor.domain import Price
 from advisor.domain.live import PriceAnswer, Refresh
-from advisor.render.blocks import price_answer_block, price_block
+from advisor.render.records import price_answer_block, price_block
 from advisor.render.text import table
 from advisor.units import format_usd
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from advisor.render.content import Column, Command, Look, Paragraph, translated
+from advisor.render.blocks import Column, Command, Look, Paragraph, translated
 from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.facts import ANSWERED

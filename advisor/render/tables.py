@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from advisor.csv_cells import csv_of
-from advisor.render.blocks import BOUNDS
 from advisor.render.markdown import md_text
+from advisor.render.records import BOUNDS
 from advisor.units import format_usd
 
 Record = Mapping[str, Any]

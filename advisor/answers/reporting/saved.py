@@ -19,9 +19,9 @@ from advisor.messages import Message
 from advisor.questions.documents import question_from
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.values import DATASETS, dataset_for
-from advisor.render.blocks import candidate_block
 from advisor.render.document import SCHEMA as RECOMMENDATION
 from advisor.render.facts import SCHEMA as REPORT
+from advisor.render.records import candidate_block
 from advisor.render.schema_check import first_fault
 
 _SAME = 1e-9

@@ -22,7 +22,6 @@ from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
 from advisor.questions.network import NetworkQuestion
-from advisor.render.blocks import candidate_block, price_block
 from advisor.render.facts import (
     Drawn,
     answer_facts,
@@ -32,6 +31,7 @@ from advisor.render.facts import (
     per_million,
     per_month,
 )
+from advisor.render.records import candidate_block, price_block
 
 
 class Bought(NamedTuple):

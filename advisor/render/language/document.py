@@ -22,7 +22,11 @@ from advisor.domain.language import (
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
 from advisor.domain.words import Provenance
 from advisor.questions.documents import question_document
-from advisor.render.blocks import (
+from advisor.render.borderline import borderline_block
+from advisor.render.document import SCHEMA, Sources, relax_stopped
+from advisor.render.phrases import risk_level, trial_command
+from advisor.render.price_doubt import price_doubt_block
+from advisor.render.records import (
     NEAREST_REJECTED,
     bounds,
     by_price,
@@ -32,10 +36,6 @@ from advisor.render.blocks import (
     rejected_block,
     spec_block,
 )
-from advisor.render.borderline import borderline_block
-from advisor.render.document import SCHEMA, Sources, relax_stopped
-from advisor.render.phrases import risk_level, trial_command
-from advisor.render.price_doubt import price_doubt_block
 
 OUTPUT_UNIT, TUNING_UNIT = "output tokens/s", "tokens/s"
 # What the two latencies are the means of; users and tools mean different things by TPOT.

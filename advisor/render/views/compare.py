@@ -13,7 +13,10 @@ from advisor.naming import asked_of
 from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
 from advisor.questions.network import NetworkQuestion
-from advisor.render.blocks import (
+from advisor.render.document import Sources
+from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
+from advisor.render.phrases import gpus_text as serving_gpus
+from advisor.render.records import (
     BOUNDS,
     bounds,
     disk_block,
@@ -22,9 +25,6 @@ from advisor.render.blocks import (
     prediction_block,
     price_block,
 )
-from advisor.render.document import Sources
-from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
-from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.text import (
     WIDTH,
     disk_text,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from advisor.domain import LIST
-from advisor.render.charts import curves_picture, how_known, memory_picture, price_picture, stages_picture
-from advisor.render.content import (
+from advisor.render.blocks import (
     Chart,
     Column,
     Command,
@@ -19,6 +18,7 @@ from advisor.render.content import (
     Table,
     translated,
 )
+from advisor.render.charts import curves_picture, how_known, memory_picture, price_picture, stages_picture
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import plain

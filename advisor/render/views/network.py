@@ -31,7 +31,10 @@ from advisor.messages import Message
 from advisor.naming import asked_of, covers_clouds, others_text, place_texts, spec_name
 from advisor.questions.documents import question_document
 from advisor.questions.network import NetworkQuestion
-from advisor.render.blocks import (
+from advisor.render.borderline import verify_command
+from advisor.render.document import Sources
+from advisor.render.price_doubt import price_lines, resting_lines
+from advisor.render.records import (
     RISKS,
     batch_point_block,
     disk_block,
@@ -46,9 +49,6 @@ from advisor.render.blocks import (
     risk,
     run_block,
 )
-from advisor.render.borderline import verify_command
-from advisor.render.document import Sources
-from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.text import (
     INDENT,
     SHOWN_ALTERNATIVES,

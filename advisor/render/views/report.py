@@ -8,8 +8,7 @@ from math import inf
 from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, LIST
-from advisor.render.charts import front_picture, totals_picture
-from advisor.render.content import (
+from advisor.render.blocks import (
     Block,
     Column,
     Command,
@@ -25,6 +24,7 @@ from advisor.render.content import (
     Table,
     translated,
 )
+from advisor.render.charts import front_picture, totals_picture
 from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts, report_texts

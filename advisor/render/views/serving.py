@@ -19,7 +19,6 @@ from advisor.domain.language import (
 from advisor.naming import spec_name
 from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
-from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
 from advisor.render.language.document import front_block, generation_block, step_block
 from advisor.render.phrases import (
@@ -36,6 +35,7 @@ from advisor.render.phrases import (
     trial_command,
 )
 from advisor.render.price_doubt import price_lines, resting_lines
+from advisor.render.records import RISKS
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,

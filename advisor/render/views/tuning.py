@@ -11,11 +11,11 @@ from advisor.domain.generation import Link
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
 from advisor.questions.documents import question_document
 from advisor.questions.language import TuningQuestion
-from advisor.render.blocks import RISKS
 from advisor.render.document import Sources
 from advisor.render.language.document import finetuning_block
 from advisor.render.phrases import gib_text, gpus_text, risk_level
 from advisor.render.price_doubt import price_lines, resting_lines
+from advisor.render.records import RISKS
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,

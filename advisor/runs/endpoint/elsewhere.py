@@ -16,7 +16,7 @@ from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import sweep_id_of
 from advisor.messages import FieldName, Message
-from advisor.render.exporting.serving import engine_words, vllm_requirement
+from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud

@@ -14,7 +14,7 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
-from advisor.render.content import Column, Look, Table
+from advisor.render.blocks import Column, Look, Table
 from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate

@@ -13,7 +13,7 @@ from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError
 from advisor.questions.network import Predict
 from advisor.questions.values import Curve
-from advisor.render.content import Column, Look, Table
+from advisor.render.blocks import Column, Look, Table
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sentences import rate_columns

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from advisor.messages import Message
-from advisor.render.content import translated
+from advisor.render.blocks import translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
 from advisor.render.i18n.catalogue import Texts

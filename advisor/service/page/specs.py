@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from advisor.domain import HOURS_PER_MONTH, Stage
+from advisor.render.blocks import Chart, Column, Look, Table
 from advisor.render.charts import curves_picture, price_picture
-from advisor.render.content import Chart, Column, Look, Table
 from advisor.render.document_names import spec_name
 from advisor.render.facts import Drawn, drawn_rows
 from advisor.render.i18n.catalogue import Texts

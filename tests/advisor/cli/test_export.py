@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from advisor.cli.main import run
-from advisor.render.exporting import FORMATS
+from advisor.render.export import FORMATS
 
 ASK = ["recommend", "--task", "training", "--model", "resnet50", "--target-throughput", "100"]
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import resources_of
 from advisor.domain import IMAGENET, DiskChoice, Prediction, Provenance, Stage, Task, Workload
-from advisor.render.blocks import disk_block
+from advisor.render.records import disk_block
 from tests.advisor.engine.one_by_one import OneByOne
 
 from .asking import CATALOG, SMALL, answered, question

@@ -20,9 +20,9 @@ from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.render import schema_check
-from advisor.render.content import Chart, Part
+from advisor.render.blocks import Chart, Part
 from advisor.render.document import document_yaml, plain_document
-from advisor.render.exporting.serving import FORMATS, export_serving, serve_words
+from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
 from advisor.render.phrases import risk_level

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from advisor.domain import OBSERVED, Market, PriceCall, Task
-from advisor.render.content import English
+from advisor.render.blocks import English
 from advisor.render.document import plain
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.price_doubt import price_doubt_block

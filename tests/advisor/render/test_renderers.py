@@ -24,9 +24,9 @@ from advisor.domain import (
     Task,
     Tf32,
 )
-from advisor.render.blocks import risk
 from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain_document, recommendation_document
+from advisor.render.records import risk
 from advisor.render.tables import recommendation_csv, recommendation_markdown, short_number
 from advisor.render.views.network import recommendation_text
 from tests.advisor.render.schemas import assert_keeps

@@ -6,8 +6,8 @@ from click.testing import CliRunner
 from advisor.answers.reporting.formats import FORMATS
 from advisor.cli.recommend import recommend as command
 from advisor.cli.report import report as report_command
-from advisor.render.exporting import COMPOSE
-from advisor.render.exporting import FORMATS as EXPORTS
+from advisor.render.export import COMPOSE
+from advisor.render.export import FORMATS as EXPORTS
 
 QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 FLAGS = ["--task=inference", "--model=googlenet", "--target-throughput=500"]

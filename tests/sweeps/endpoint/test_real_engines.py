@@ -10,7 +10,7 @@ import pytest
 
 from advisor.cli.main import run
 from advisor.domain.language import ServingPlacement
-from advisor.render.exporting.serving import serve_words
+from advisor.render.export.serving import serve_words
 from advisor.sweeps.endpoint.engines.commands import StartedEngine
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
 from tests.sweeps.endpoint.anchor_schema import SCHEMA

@@ -6,7 +6,7 @@ import json
 import shlex
 from typing import Any
 
-from advisor.render.exporting.parts import (
+from advisor.render.export.parts import (
     DATA_DEVICE,
     PLACEMENT_GROUP,
     Start,

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from advisor.domain import Disk, InstanceType
-from advisor.render.exporting.parts import NO_PLACEMENT_GROUP, Start, header, is_spot
+from advisor.render.export.parts import NO_PLACEMENT_GROUP, Start, header, is_spot
 
 CLOUDS = ("aws", "gcp", "azure")
 # SkyPilot puts the data on the boot disk, beside the system and the driver.

@@ -10,7 +10,7 @@ from advisor.messages import Message
 
 if TYPE_CHECKING:
     from advisor.domain import Candidate
-    from advisor.render.exporting.parts import Start
+    from advisor.render.export.parts import Start
 
 _SEVERAL = ("aws", "gcp", "azure")
 # The clouds that each tool knows.
@@ -37,7 +37,7 @@ def export(candidate: Candidate, format: str) -> str:
             field="export",
             hint=Message("for a network take one of {formats}", formats=FORMATS),
         )
-    from advisor.render.exporting.parts import start_of
+    from advisor.render.export.parts import start_of
 
     return export_start(start_of(candidate), format)
 
@@ -63,9 +63,9 @@ def export_start(start: Start, format: str) -> str:
 def _writers(format: str) -> Mapping[str, Callable[[Start], str]]:
     """Imported when asked for: an answer without --export pays for none of them."""
     if format in ("skypilot", "dstack"):
-        from advisor.render.exporting.brokers import dstack_task, skypilot_task
+        from advisor.render.export.brokers import dstack_task, skypilot_task
 
         return {"skypilot": skypilot_task, "dstack": dstack_task}
-    from advisor.render.exporting.aws import aws_command, ray_cluster, terraform
+    from advisor.render.export.aws import aws_command, ray_cluster, terraform
 
     return {"terraform": terraform, "ray": ray_cluster, "awscli": aws_command}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.domain import Candidate, Market, NodeNetwork, Spec
-from advisor.render.blocks import rate_unit
+from advisor.render.records import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
 

@@ -17,8 +17,8 @@ from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import ServingQuestion
-from advisor.render.exporting import COMPOSE, export_start
-from advisor.render.exporting.parts import Start, header
+from advisor.render.export import COMPOSE, export_start
+from advisor.render.export.parts import Start, header
 from advisor.render.phrases import engine_text, placement_text
 from advisor.render.text import lower_name
 from advisor.units import floor_rate

@@ -26,8 +26,8 @@ from msgspec.structs import replace
 
 from advisor.domain import Candidate, Cpu, DiskChoice, Market, NodeNetwork, Task
 from advisor.errors import UsageError
-from advisor.render.exporting import FORMATS, export
-from advisor.render.exporting.serving import export_serving
+from advisor.render.export import FORMATS, export
+from advisor.render.export.serving import export_serving
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
 from tests.alike import assert_golden_text
 from tests.builders import candidate
