@@ -53,22 +53,8 @@ def test_what_the_schema_allows_is_what_the_tool_takes(context):
 
 
 def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
-    assert (
-        run(
-            [
-                "recommend",
-                "--task",
-                "inference",
-                "--model",
-                "googlenet",
-                "--target-throughput",
-                "500",
-                "-o",
-                "json",
-            ]
-        )
-        == 0
-    )
+    asked = "recommend --task inference --model googlenet --target-throughput 500 -o json"
+    assert run(asked.split()) == 0
     printed = json.loads(capsys.readouterr().out)
     assert TOOLS["recommend"].answer(context, ASKED | {"full": True}) == printed
 

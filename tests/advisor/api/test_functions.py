@@ -68,15 +68,9 @@ def test_lists_are_those_of_the_command_line(capsys):
     assert len(offers.to_frame()) == len(offers.offers) > 40
 
 
-@pytest.mark.slow
-def test_500_random_questions_get_the_json_of_the_command_line():
-    rows = list(islice(questions(seed=24), 500))
-    assert [row for row in rows if _differs(*row)] == []
-
-
-def test_some_questions_get_the_json_of_the_command_line():
-    rows = list(islice(questions(seed=7), 6))
-    assert [row for row in rows if _differs(*row)] == []
+@pytest.mark.parametrize(("seed", "count"), [(7, 6), pytest.param(24, 500, marks=pytest.mark.slow)])
+def test_random_questions_get_the_json_of_the_command_line(seed, count):
+    assert [row for row in islice(questions(seed=seed), count) if _differs(*row)] == []
 
 
 def test_values_of_python_are_read_as_texts_are():
