@@ -1,8 +1,20 @@
 """Commands as a user calls them, in this process."""
 
+import json
+from importlib.resources import files
+
 import pytest
 
 from advisor.cli.main import run
+from advisor.render.schema_check import first_fault
+
+# The files that describe the documents, by what those call themselves.
+SCHEMAS = {
+    name: f"advisor.{file.name.removesuffix('.schema.json')}/1"
+    for file in (files("advisor.render") / "schemas").iterdir()
+    for of in [json.loads(file.read_text())["properties"]["schema"]]
+    for name in of.get("enum", [of.get("const")])
+}
 
 
 @pytest.fixture
@@ -10,8 +22,58 @@ def ask(capsys):
     """Run a command; returns (exit code, stdout, stderr)."""
 
     def command(*arguments):
-        code = run(list(arguments))
+        code = run(list(map(str, arguments)))
         said = capsys.readouterr()
         return code, said.out, said.err
 
     return command
+
+
+@pytest.fixture
+def shown(ask):
+    """Run a command that ends with `code`, and where it is to be `quiet` says nothing on stderr;
+    returns its stdout."""
+
+    def command(*arguments, code=0, quiet=False):
+        got, out, err = ask(*arguments)
+        assert got == code, err
+        assert not (quiet and err)
+        return out
+
+    return command
+
+
+@pytest.fixture
+def sweep(shown):
+    """Run a command of `advisor sweep`; returns its stdout."""
+    return lambda *arguments, code=0: shown("sweep", *arguments, code=code)
+
+
+@pytest.fixture
+def said(ask):
+    """Run a command that ends with `code`; returns its stderr."""
+
+    def command(*arguments, code=2):
+        got, _, err = ask(*arguments)
+        assert got == code, err
+        return err
+
+    return command
+
+
+@pytest.fixture
+def answer(shown):
+    """Run a command with `-o json`; returns the document, which keeps the schema that it names."""
+
+    def command(*arguments, code=0, quiet=False):
+        out = shown(*arguments, "-o", "json", code=code, quiet=quiet)
+        document = json.loads(out, parse_constant=_refuse)
+        if schema := SCHEMAS.get(document["schema"]):
+            assert first_fault(document, schema) is None
+        return document
+
+    return command
+
+
+def _refuse(constant):
+    raise AssertionError(f"{constant} is no JSON")

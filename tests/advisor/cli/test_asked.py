@@ -1,8 +1,6 @@
 """The first lines of every answer say what was asked: the network that a name was taken as, the
 precision, and how large a sample is."""
 
-import json
-
 import pytest
 
 from advisor.models.performance.network_table import network_table
@@ -13,11 +11,10 @@ PLACES = [("recommend",), ("predict", "--instance", "g5.xlarge"), ("predict", "-
 ON_TWO = ("compare", "--instance", "g5.xlarge", "--instance", "g6.xlarge")
 
 
-def told(ask, *words):
+@pytest.fixture
+def told(answer, shown):
     """The text of an answer on one line, and its document."""
-    _, text, _ = ask(*words)
-    _, document, _ = ask(*words, "-o", "json")
-    return " ".join(text.split()), json.loads(document)
+    return lambda *words: (" ".join(shown(*words).split()), answer(*words))
 
 
 @pytest.mark.parametrize("command", PLACES)
@@ -33,30 +30,30 @@ def told(ask, *words):
         ("timesformer-base-finetuned-k400", "inputs of 8x3x224x224", "8x3x224x224"),
     ],
 )
-def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(ask, command, model, size, raw):
-    text, document = told(ask, *command, "--task", "inference", "--model", model)
+def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(told, command, model, size, raw):
+    text, document = told(*command, "--task", "inference", "--model", model)
     assert f" fp32, {size}" in text.partition("throughput")[0]
     assert f" fp32, {size}" in document["asked"]
     assert any(f"on {size}" in sentence for sentence in document["assumptions"])
     assert document["request"]["sample_input"] == raw
 
 
-def test_the_size_that_was_asked_for_is_the_one_that_is_told(ask):
+def test_the_size_that_was_asked_for_is_the_one_that_is_told(told):
     words = ("--task", "training", "--model", "bert-base-uncased", "--precision", "amp")
-    text, document = told(ask, "recommend", *words, "--input", "384")
+    text, document = told("recommend", *words, "--input", "384")
     assert "amp, sequences of 384 tokens" in text
     assert document["request"]["sample_input"] == "seq:384"
 
 
-def test_a_comparison_and_markdown_say_it_of_each_network(ask):
+def test_a_comparison_and_markdown_say_it_of_each_network(shown, told):
     words = ("--task", "inference", "--model", "bert,yolov8", "--precision", "amp")
-    text, document = told(ask, *ON_TWO, *words)
+    text, document = told(*ON_TWO, *words)
     first, second = document["asked"]
     assert first.startswith("bert-base-uncased inference, amp, sequences of 128 tokens")
     assert second.startswith("yolov8s inference, amp, images of 640 x 640 pixels")
     assert first in text
     assert second in text
-    _, markdown, _ = ask("recommend", *words[:2], "--model", "yolov8", "-o", "md")
+    markdown = shown("recommend", *words[:2], "--model", "yolov8", "-o", "md")
     assert markdown.splitlines()[0].endswith("(yolov8: taken as yolov8s)")
 
 
@@ -72,20 +69,20 @@ def test_a_comparison_and_markdown_say_it_of_each_network(ask):
         ("whisper", "whisper-small"),
     ],
 )
-def test_an_answer_says_which_network_a_name_was_taken_as(ask, command, name, network):
-    text, document = told(ask, *command, "--task", "inference", "--model", name)
+def test_an_answer_says_which_network_a_name_was_taken_as(told, command, name, network):
+    text, document = told(*command, "--task", "inference", "--model", name)
     assert f"{name}: taken as {network}" in text
     assert document["request"]["model"] == network
     assert document["request"]["model_asked"] == name
 
 
 @pytest.mark.parametrize("command", PLACES)
-def test_two_networks_of_almost_one_name_are_told_apart(ask, command):
+def test_two_networks_of_almost_one_name_are_told_apart(told, command):
     """`resnet-50` is transformers' and `resnet50` torchvision's, with other rates."""
-    text, document = told(ask, *command, "--task", "inference", "--model", "resnet-50")
+    text, document = told(*command, "--task", "inference", "--model", "resnet-50")
     assert "resnet-50 is another network than resnet50" in text
     assert "resnet-50 is another network than resnet50" in document["assumptions"]
-    text, document = told(ask, *command, "--task", "inference", "--model", "resnet50")
+    text, document = told(*command, "--task", "inference", "--model", "resnet50")
     assert "another network" not in text
     assert document["request"]["namesake"] is None
 

@@ -1,15 +1,12 @@
 """`advisor catalog`: lists, shows and imports offers, as a user runs it."""
 
-from __future__ import annotations
-
-import json
 from pathlib import Path
 
 import pytest
 
-from advisor.cli.main import run
-
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+OWN = EXAMPLES / "own_machines.csv"
+SHOW, LIST, IMPORT = ("catalog", "show"), ("catalog", "list"), ("catalog", "import")
 
 
 @pytest.fixture(autouse=True)
@@ -21,229 +18,165 @@ def home(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def ask(capsys):
-    def command(*arguments):
-        code = run(["catalog", *map(str, arguments)])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return command
+def offers(answer):
+    return lambda *words: answer(*LIST, *words, quiet=True)["offers"]
 
 
-def offers(ask, *arguments):
-    code, out, err = ask("list", *arguments, "-o", "json")
-    assert (code, err) == (0, "")
-    return json.loads(out)["offers"]
+def test_a_table_tells_how_each_price_is_known_and_show_how_often_spot_is_taken_back(shown):
+    lines = shown(*LIST, "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4").splitlines()
+    assert "observed" in next(one for one in lines if "g4dn.xlarge" in one and "spot" in one)
+    assert "interrupted within a month" in shown(*SHOW, "g4dn.xlarge", "--market", "spot")
 
 
-def test_a_table_tells_how_each_price_is_known_and_show_how_often_spot_is_taken_back(ask):
-    code, out, _ = ask("list", "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4")
-    line = next(one for one in out.splitlines() if "g4dn.xlarge" in one and "spot" in one)
-    assert code == 0
-    assert "observed" in line
-    shown = ask("show", "g4dn.xlarge", "--market", "spot")[1]
-    assert "interrupted within a month" in shown
-
-
-def test_without_a_region_all_regions_of_the_clouds_are_told(ask):
-    found = offers(ask, "--gpu", "L4", "--market", "on-demand")
+def test_without_a_region_all_regions_of_the_clouds_are_told(offers):
+    found = offers("--gpu", "L4", "--market", "on-demand")
     assert {"aws", "gcp"} <= {one["cloud"] for one in found}
     assert len({one["region"] for one in found}) > 20
 
 
-def test_offers_are_told_cheapest_first_and_always_in_the_same_order(ask):
-    found = offers(ask, "--cloud", "alibaba", "--gpu", "P100,T4")
-    assert found == offers(ask, "--cloud", "alibaba", "--gpu", "P100,T4")
+def test_offers_are_told_cheapest_first_and_always_in_the_same_order(offers):
+    found = offers("--cloud", "alibaba", "--gpu", "P100,T4")
+    assert found == offers("--cloud", "alibaba", "--gpu", "P100,T4")
     usd = [one["price"]["usd_per_hour"] for one in found]
     assert usd == sorted(usd)
     assert min(usd) > 0
 
 
-def test_types_without_facts_are_listed_and_say_what_is_missing(ask):
-    found = offers(ask, "--cloud", "azure", "--gpu", "K80")
+def test_types_without_facts_are_listed_and_say_what_is_missing(offers, shown):
+    found = offers("--cloud", "azure", "--gpu", "K80")
     assert found
     assert all("RAM" in one["missing"] and one["memory_mib"] is None for one in found)
-    code, out, _ = ask("show", "standard_nc6_promo")
-    assert code == 0
-    assert "RAM" in out
+    assert "RAM" in shown(*SHOW, "standard_nc6_promo")
 
 
-def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, monkeypatch):
-    one = ("--cloud", "alibaba", "--instance", "ecs.gn6i-c4g1.xlarge")
-    (first, *_) = offers(ask, *one, "--market", "on-demand")
+def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, offers, monkeypatch):
+    one = ("--cloud", "alibaba", "--instance", "ecs.gn6i-c4g1.xlarge", "--market", "on-demand")
+    (first, *_) = offers(*one)
     assert "CNY at 7.07 a US dollar of 2024-10-09" in first["price"]["source"]
-    (told, *_) = offers(ask, *one, "--market", "on-demand", "--cny-per-usd", "14.14")
+    (told, *_) = offers(*one, "--cny-per-usd", "14.14")
     assert told["price"]["usd_per_hour"] == pytest.approx(first["price"]["usd_per_hour"] / 2)
     assert "as told" in told["price"]["source"]
     monkeypatch.setenv("ADVISOR_CNY_PER_USD", "14.14")
-    assert offers(ask, *one, "--market", "on-demand")[0] == told
+    assert offers(*one)[0] == told
     monkeypatch.setenv("ADVISOR_CNY_PER_USD", "0")
-    code, _, err = ask("list")
+    code, _, err = ask(*LIST)
     assert (code, "ADVISOR_CNY_PER_USD" in err) == (2, True)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("list", "--region", "us-esat-1"), 2, "did you mean"),
-        (("list", "--cloud", "gpc"), 2, "did you mean gcp?"),
-        (("list", "--market", "sport"), 2, "did you mean spot"),
-        (("list", "--gpu", "T44"), 2, "unknown GPU"),
-        (("list", "--instance", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
-        (("list", "--cny-per-usd", "0"), 2, "above 0"),
-        (("show", "g4dn.xlrge"), 2, "did you mean g4dn.xlarge"),
-        (("show", "g4dn.xlarge", "--region", "us-esat-1"), 2, "us-east-1"),
-        (("show", "g4dn.xlarge", "--cloud", "gcp"), 2, "unknown instance type"),
-        (("import",), 2, "an import takes one file"),
-        (("import", "x.csv", "--list"), 2, "an import takes one file"),
-        (("import", "nowhere.csv"), 2, "cannot read"),
-        (("import", "--remove", "x"), 2, "nothing has been imported"),
-        (("import", "x.csv", "--as-of", "yesterday"), 2, "a date like"),
-    ],
-)
-def test_each_refusal_is_one_line_with_the_way_out(ask, arguments, code, said):
-    got, out, err = ask(*arguments)
-    assert (got, out, len(err.strip().splitlines())) == (code, "", 1)
-    assert said in err
-
-
-def test_free_services_are_imported_told_as_free_and_removed(ask):
-    code, out, _ = ask("import", EXAMPLES / "free_services.csv")
-    assert code == 0
-    assert "colab" in out
-    (found, *_) = offers(ask, "--cloud", "aistudio")
+def test_free_services_are_imported_told_as_free_and_removed(offers, shown):
+    assert "colab" in shown(*IMPORT, EXAMPLES / "free_services.csv")
+    (found, *_) = offers("--cloud", "aistudio")
     assert (found["price"]["usd_per_hour"], found["price"]["kind"]) == (0, "free")
     assert "12 GPU hours a day" in found["price"]["terms"]
     assert "RAM" in found["missing"]
-    assert "free" in ask("list", "--cloud", "colab")[1]
-    assert ask("import", "--remove", "free_services")[0] == 0
-    assert ask("list", "--cloud", "colab")[0] == 2
+    assert "free" in shown(*LIST, "--cloud", "colab")
+    shown(*IMPORT, "--remove", "free_services")
+    shown(*LIST, "--cloud", "colab", code=2)
 
 
-def test_own_machines_have_facts_and_can_be_ranked(ask):
-    ask("import", EXAMPLES / "own_machines.csv")
-    shown = json.loads(ask("show", "workstation", "-o", "json")[1])
-    assert shown["ranked"]
-    assert shown["gpu"] == {"name": "RTX 3090", "count": 1, "memory_mib": 24576}
-    listing = json.loads(ask("import", "--list", "-o", "json")[1])
-    (listed,) = listing["imports"]
+def test_own_machines_have_facts_and_can_be_ranked(answer, shown):
+    shown(*IMPORT, OWN)
+    machine = answer(*SHOW, "workstation")
+    assert machine["ranked"]
+    assert machine["gpu"] == {"name": "RTX 3090", "count": 1, "memory_mib": 24576}
+    (listed,) = answer(*IMPORT, "--list")["imports"]
     assert (listed["name"], listed["offers"]) == ("own_machines", {"lab": 2})
     assert (listed["disk_prices"], listed["left_out"]) == ({}, 0)
 
 
-def test_a_bad_file_leaves_the_import_before_it_whole(ask, tmp_path):
-    good = (EXAMPLES / "own_machines.csv").read_text()
+def test_a_bad_file_leaves_the_import_before_it_whole(ask, offers, tmp_path):
     file = tmp_path / "mine.csv"
-    file.write_text(good)
-    ask("import", file)
-    before = offers(ask, "--cloud", "lab")
-    file.write_text(good.replace("0.35,USD", "-0.35,USD"))
-    code, _, err = ask("import", file)
+    file.write_text(OWN.read_text())
+    ask(*IMPORT, file)
+    before = offers("--cloud", "lab")
+    file.write_text(OWN.read_text().replace("0.35,USD", "-0.35,USD"))
+    code, _, err = ask(*IMPORT, file)
     assert code == 2
     assert "line 3" in err
     assert "nothing was imported" in err
-    assert offers(ask, "--cloud", "lab") == before
+    assert offers("--cloud", "lab") == before
 
 
-@pytest.mark.parametrize("cloud", ["aws", "any", "gcp"])
-def test_an_import_never_takes_a_clouds_name(ask, tmp_path, cloud):
-    text = (EXAMPLES / "own_machines.csv").read_text().replace("lab,", f"{cloud},")
-    (tmp_path / "mine.csv").write_text(text)
-    code, _, err = ask("import", tmp_path / "mine.csv")
-    assert (code, "--name" in err) == (2, True)
-
-
-def test_a_damaged_import_is_told_with_the_way_out(ask, home):
-    ask("import", EXAMPLES / "own_machines.csv")
+def test_a_damaged_import_is_told_with_the_way_out(ask, home, shown):
+    shown(*IMPORT, OWN)
     (stored,) = home.rglob("*.import.json")
     stored.write_text(stored.read_text().replace("0.35", "0.05"))
-    code, _, err = ask("list", "--cloud", "lab")
-    assert code == 1
-    assert "--remove own_machines" in err
-    assert ask("import", "--remove", "own_machines")[0] == 0
+    code, _, err = ask(*LIST, "--cloud", "lab")
+    assert (code, "--remove own_machines" in err) == (1, True)
+    shown(*IMPORT, "--remove", "own_machines")
 
 
-def test_the_table_of_a_type_has_its_prices_side_by_side(ask):
-    code, out, _ = ask("show", "g4dn.xlarge")
-    lines = out.splitlines()
-    assert code == 0
+def test_the_table_of_a_type_has_its_prices_side_by_side(shown):
+    lines = shown(*SHOW, "g4dn.xlarge").splitlines()
     assert any(line.split()[:4] == ["us-east-1", "$0.526", "list", "2026-07-20"] for line in lines)
     assert max(map(len, lines)) <= 100
 
 
-def test_a_type_marks_what_is_assumed_of_it_and_says_why(ask):
+def test_a_type_marks_what_is_assumed_of_it_and_says_why(answer, shown):
     """Only what it rests on, of a disk of its size; cores by the name of its series."""
     name = "Standard_NC24ads_A100_v4"
-    facts = json.loads(ask("show", name, "-o", "json")[1])["assumed"]
+    facts = answer(*SHOW, name)["assumed"]
     assert set(facts) == {"local_disk_read_iops", "series_cores"}
     fact = facts["local_disk_read_iops"]
     assert fact["low"] < fact["value"] < fact["high"]
-    lines = ask("show", name)[1].splitlines()
+    lines = shown(*SHOW, name).splitlines()
     assert any(line.split() == ["local_disk", "read_iops", "139200", "(assumed)"] for line in lines)
     assert any(line.split()[::2] == ["physical_cores", "(assumed)"] for line in lines)
     assert any("139,200 (66,240 to 266,880): 145 IOPS a GB" in line for line in lines)
 
 
-def test_what_nobody_measured_of_a_processor_is_not_zero(ask):
+def test_what_nobody_measured_of_a_processor_is_not_zero(answer):
     """Second threads of a cloud that names no processor; a core of Graviton has none."""
-    cpu = json.loads(ask("show", "1x-l4.secure", "-o", "json")[1])["cpu"]
-    assert cpu["second_thread_yield"] is None
-    graviton = json.loads(ask("show", "c7g.large", "-o", "json")[1])["cpu"]
-    assert graviton["second_thread_yield"] == 0
+    assert answer(*SHOW, "1x-l4.secure")["cpu"]["second_thread_yield"] is None
+    assert answer(*SHOW, "c7g.large")["cpu"]["second_thread_yield"] == 0
 
 
-def test_a_list_without_offers_says_so(ask):
-    code, out, _ = ask("list", "--cloud", "runpod", "--market", "spot")
-    assert (code, out) == (0, "No offer in the catalogue is like this.\n")
+def test_a_list_without_offers_says_so(shown):
+    out = shown(*LIST, "--cloud", "runpod", "--market", "spot")
+    assert out == "No offer in the catalogue is like this.\n"
 
 
-def test_a_list_marks_cores_that_are_assumed(ask):
+def test_a_list_marks_cores_that_are_assumed(shown):
     """RunPod tells vCPUs alone; AWS tells its cores."""
-    _, out, _ = ask("list", "--cloud", "runpod", "--instance", "1x-l4.secure")
+    out = shown(*LIST, "--cloud", "runpod", "--instance", "1x-l4.secure")
     assert " 6*  " in out
     assert "* assumed: `advisor catalog show TYPE`" in out
-    assert "*" not in ask("list", "--cloud", "aws", "--instance", "g4dn.xlarge")[1]
+    assert "*" not in shown(*LIST, "--cloud", "aws", "--instance", "g4dn.xlarge")
 
 
 @pytest.mark.parametrize(
     "of", [("--gpu", "A10", "--cloud", "azure"), ("--cloud", "runpod"), ("--cloud", "any", "--gpu", "H100")]
 )
-def test_a_list_fits_a_terminal(ask, of):
+def test_a_list_fits_a_terminal(shown, of):
     """Columns without room are left out, those that name an offer and its price never."""
-    heading, *lines = ask("list", *of)[1].splitlines()
+    heading, *lines = shown(*LIST, *of).splitlines()
     assert max(map(len, [heading, *lines])) <= 100
     assert {"instance", "region", "hour", "market", "price"} <= set(heading.split())
 
 
-def test_prices_of_a_currency_without_a_rate_are_listed_in_it(ask):
+def test_prices_of_a_currency_without_a_rate_are_listed_in_it(answer, offers, shown):
     """Never as dollars: 1.609 euros are no $1.609."""
-    prices = [offer["price"] for offer in offers(ask, "--cloud", "leafcloud")]
+    prices = [offer["price"] for offer in offers("--cloud", "leafcloud")]
     assert {price["currency"] for price in prices} == {"EUR"}
     assert all(price["usd_per_hour"] is None and price["per_hour"] > 0 for price in prices)
-    _, text, _ = ask("list", "--cloud", "ovh")
+    text = shown(*LIST, "--cloud", "ovh")
     assert "EUR 0.800" in text
     assert text.index("$12.28") < text.index("EUR 0.800"), "behind all that has a price in dollars"
-    _, shown, _ = ask("show", "t2-le-45", "--cloud", "ovh", "-o", "json")
-    assert json.loads(shown)["prices"]["global"]["per_hour"] == 0.8
+    assert answer(*SHOW, "t2-le-45", "--cloud", "ovh")["prices"]["global"]["per_hour"] == 0.8
 
 
-def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(ask, tmp_path, capsys):
+def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(answer, ask, shown, tmp_path):
     """A tracker's file makes a '1x-H100' of every provider: none of them is taken silently."""
-    text = (EXAMPLES / "own_machines.csv").read_text()
-    for cloud in ("acme", "zeta"):
+    for cloud, usd in (("acme", "1.5"), ("zeta", "0.25")):
         file = tmp_path / f"{cloud}.csv"
-        prices = text.replace("0.35", {"acme": "1.5", "zeta": "0.25"}[cloud])
-        file.write_text(prices.replace("lab,", f"{cloud},"))
-        assert ask("import", file)[0] == 0
-    name = "server"
-    code, _, err = ask("show", name)
-    assert code == 2
-    assert f"{name} is a type of acme, zeta" in err
-    asked = ("predict", "--task", "inference", "--model", "resnet50", "--instance", name)
-    assert run([*asked, "--cloud", "any"]) == 2
-    assert "give --cloud one of them" in capsys.readouterr().err
-    assert run([*asked, "--cloud", "zeta", "-o", "json"]) == 0
-    assert json.loads(capsys.readouterr().out)["price"]["usd_per_hour"] == 0.25
+        file.write_text(OWN.read_text().replace("0.35", usd).replace("lab,", f"{cloud},"))
+        shown(*IMPORT, file)
+    code, _, err = ask(*SHOW, "server")
+    assert (code, "server is a type of acme, zeta" in err) == (2, True)
+    asked = ("predict", "--task", "inference", "--model", "resnet50", "--instance", "server")
+    code, _, err = ask(*asked, "--cloud", "any")
+    assert (code, "give --cloud one of them" in err) == (2, True)
+    assert answer(*asked, "--cloud", "zeta")["price"]["usd_per_hour"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -255,11 +188,10 @@ def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(ask, tmp_path, cap
         ("f2.6xlarge", ""),
     ],
 )
-def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(ask, name, accelerator):
+def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(answer, name, accelerator):
     """Its CPU prepares data; what computes there is no GPU of ours."""
-    code, out, _ = ask("show", name, "-o", "json")
-    document = json.loads(out)
-    assert (code, document["ranked"], document["gpu"]) == (0, True, None)
+    document = answer(*SHOW, name)
+    assert (document["ranked"], document["gpu"]) == (True, None)
     assert accelerator in document["accelerator"]
     assert document["remark"].startswith(
         f"ranked without its accelerator ({document['accelerator']}), which does not run CUDA: "
@@ -267,7 +199,6 @@ def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(ask,
     )
 
 
-def test_cards_of_others_are_refused_for_the_reason_that_is_true(ask):
+def test_cards_of_others_are_refused_for_the_reason_that_is_true(answer):
     """ROCm builds of PyTorch exist; rates of them do not."""
-    _, out, _ = ask("show", "g4ad.xlarge", "-o", "json")
-    assert "all rates are of PyTorch on CUDA" in json.loads(out)["remark"]
+    assert "all rates are of PyTorch on CUDA" in answer(*SHOW, "g4ad.xlarge")["remark"]

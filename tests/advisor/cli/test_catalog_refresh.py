@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
-
-import jsonschema
 import pytest
 
 from tests.advisor.live.aws import T4, fill, known_prices
 from tests.advisor.live.conftest import no_real_aws, recorded  # noqa: F401
 from tests.infra.live.recorded import product
-
-SCHEMA = json.loads((files("advisor.render") / "schemas/refresh.schema.json").read_text())
 
 
 @pytest.fixture
@@ -22,59 +16,53 @@ def aws(recorded, monkeypatch):  # noqa: F811
     return recorded
 
 
-def refresh(ask, *more):
-    return ask("catalog", "refresh", *[f"--instance={name}" for name in T4], *more)
+REFRESH = ("catalog", "refresh", *[f"--instance={name}" for name in T4])
 
 
-def test_what_changed_is_told_and_used_until_it_is_forgotten(ask, aws):
+def test_what_changed_is_told_and_used_until_it_is_forgotten(answer, shown, ask, aws):
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
-    code, out, err = refresh(ask)
+    code, out, err = ask(*REFRESH)
     assert code == 0
     assert "6 of 6 prices taken on 2026-11-21, 4 of them new or changed; 0 refused" in out
     assert "-24 %" in next(line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
     assert "on-demand prices: 3 of 3" in err
-    _, shown, _ = ask("catalog", "refresh", "--show")
-    assert len(shown.splitlines()) == 7
-    _, listed, _ = ask("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1", "-o", "json")
-    prices = {one["market"]: one["price"] for one in json.loads(listed)["offers"]}
+    assert len(shown("catalog", "refresh", "--show").splitlines()) == 7
+    listed = answer("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1")
+    prices = {one["market"]: one["price"] for one in listed["offers"]}
     assert prices["on-demand"]["usd_per_hour"] == 0.4
     assert prices["spot"]["kind"] == "observed"
-    assert "refreshed prices of AWS 2026-11-21" in " ".join(json.loads(listed)["sources"])
+    assert "refreshed prices of AWS 2026-11-21" in " ".join(listed["sources"])
     assert ask("catalog", "refresh", "--forget") == (0, "", "back to the snapshot\n")
     assert ask("catalog", "refresh", "--forget") == (0, "", "nothing had been refreshed\n")
 
 
-def test_the_document_keeps_its_schema(ask, aws):
+def test_the_document_keeps_its_schema(answer, aws):
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.001")]
     aws.spot["g4dn.2xlarge"] = []
     del aws.types["g4dn.4xlarge"]
-    code, out, _ = refresh(ask, "-o", "json")
-    document = json.loads(out)
-    jsonschema.validate(document, SCHEMA)
-    assert code == 0
+    document = answer(*REFRESH)
     assert document["withdrawn"] == ["g4dn.4xlarge"]
     refused = {one["instance_type"]: one for one in document["prices"] if not one["told"]}
     assert refused["g4dn.xlarge"]["refused_usd_per_hour"] == 0.001
     assert refused["g4dn.2xlarge"]["why"] == "no spot price in us-east-1"
-    _, kept, _ = ask("catalog", "refresh", "--show", "-o", "json")
-    assert json.loads(kept)["schema"] == "advisor.catalog-refreshed/1"
+    assert answer("catalog", "refresh", "--show")["schema"] == "advisor.catalog-refreshed/1"
 
 
-def test_refusals_name_both_numbers_and_the_way_to_insist(ask, aws):
+def test_refusals_name_both_numbers_and_the_way_to_insist(shown, aws):
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "5.26")]
-    _, out, _ = refresh(ask, "--market", "on-demand")
+    out = shown(*REFRESH, "--market", "on-demand")
     assert "Refused: g4dn.xlarge (on-demand): $5.260/h is 10 times the known $0.526/h" in out
     assert "--accept-implausible takes it" in out
-    _, out, _ = refresh(ask, "--market", "on-demand", "--accept-implausible")
+    out = shown(*REFRESH, "--market", "on-demand", "--accept-implausible")
     assert "+900 %" in out
 
 
-def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(ask, aws):
+def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, aws):
     aws.products = {name: ["{"] for name in T4}
-    code, out, err = refresh(ask, "--market", "on-demand")
+    code, out, err = ask(*REFRESH, "--market", "on-demand")
     assert code == 1
     assert "No on-demand price of g4dn.2xlarge, g4dn.4xlarge, g4dn.xlarge: the price list" in out
-    assert "nothing has been refreshed" in ask("catalog", "refresh", "--show")[1]
+    assert "nothing has been refreshed" in shown("catalog", "refresh", "--show")
     assert "AWS gave none of the 3 prices asked for" in err
 
 
@@ -102,6 +90,6 @@ def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
     monkeypatch.setenv("ADVISOR_AWS_URL", "http://127.0.0.1:9/")
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    code, out, err = refresh(ask, "--market", "spot")
+    code, out, err = ask(*REFRESH, "--market", "spot")
     assert (code, out) == (1, "")
     assert "run `aws configure`" in err

@@ -6,7 +6,6 @@ import shlex
 
 import pytest
 
-from advisor.cli.main import run
 from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.runs.cloud.launches import launches
@@ -45,15 +44,13 @@ def test_the_words_of_a_command_win(monkeypatch):
     assert context.params["fresh_since"].day == 23
 
 
-def test_a_time_that_is_none_is_told_with_where_it_stands(monkeypatch, capsys):
+def test_a_time_that_is_none_is_told_with_where_it_stands(monkeypatch, said):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", "<aws.scheduler.scheduled-time>")
-    assert run(["sweep", "run", *ON_AWS]) == 2
-    assert "ADVISOR_FRESH_SINCE" in capsys.readouterr().err
+    assert "ADVISOR_FRESH_SINCE" in said("sweep", "run", *ON_AWS)
 
 
-def test_a_schedule_refuses_only_what_its_command_says(monkeypatch, tmp_path, capsys):
+def test_a_schedule_refuses_only_what_its_command_says(monkeypatch, tmp_path, shown):
     monkeypatch.setenv("ADVISOR_FRESH_SINCE", FIRST)
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'x.sqlite'}")
     add = ("schedule", "add", "--cron", "0 3 * * 1", "--timezone", "UTC", "--")
-    assert run([*add, "sweep", "run", "--preset", "small"]) == 0
-    assert "fresh-since" not in capsys.readouterr().out
+    assert "fresh-since" not in shown(*add, "sweep", "run", "--preset", "small")

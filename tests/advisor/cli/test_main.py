@@ -49,10 +49,9 @@ def test_each_error_has_its_exit_code_and_one_line(failing, capsys, error, code)
     assert "Traceback" not in said.err
 
 
-def test_a_missing_extra_is_named(failing, capsys):
+def test_a_missing_extra_is_named(failing, said):
     failing(ModuleNotFoundError("No module named 'PIL'", name="PIL"))
-    assert main.run(["recommend"]) == 1
-    assert f"install it: {install_command('sweep')}" in capsys.readouterr().err
+    assert f"install it: {install_command('sweep')}" in said("recommend", code=1)
 
 
 def test_a_full_disk_is_told_with_the_way_out(failing, capsys):
@@ -68,14 +67,8 @@ def test_debug_shows_where_an_error_came_from(failing, capsys, monkeypatch):
     assert "Traceback" in capsys.readouterr().err
 
 
-def test_a_mistyped_command_gets_the_nearest_one(capsys):
-    assert main.run(["recomend"]) == 2
-    assert "did you mean recommend?" in capsys.readouterr().err
-
-
-def test_help_lists_every_command_without_importing_one(capsys):
-    assert main.run(["--help"]) == 0
-    said = capsys.readouterr().out
+def test_help_lists_every_command_without_importing_one(shown):
+    said = shown("--help")
     assert all(name in said for name in main.COMMANDS)
 
 

@@ -34,45 +34,26 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "either a network or a script"),
-        (["--model", "alexnet", "--", "python", "x.py"], "either a network or a script"),
-        (["--model", "alexnett"], "did you mean alexnet?"),
-        (["--model", "none.py:build"], "there is no file none.py"),
-        (["--model", "alexnet", "--data", "/nonexistent"], "no folder"),
-        (["--model", "alexnet", "--minutes", "0"], "--minutes must be a number above 0"),
-        (["--model", "alexnet", "--minutes", "600"], "must be at most 60"),
-        (["--model", "alexnet", "--out", "/nonexistent/a.json"], "cannot be written: No such file"),
-        (["--task", "training", "--", "python", "x.py"], "go with a network"),
-        (["--precision", "fp32", "--", "python", "x.py"], "go with a network"),
-        (["--", "python", "none.py"], "there is no file none.py"),
-        (["--", "/nonexistent/program"], "cannot start '/nonexistent/program'"),
-        (["--anchor", "x", "--model", "alexnet"], "No such option"),
-    ],
-)
-def test_a_wrong_question_is_refused_in_one_line(arguments, said, capsys, tmp_path):
-    assert main.run(["measure", *arguments]) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert len(told.err.strip().splitlines()) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
 def advisor(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "advisor", "measure", *arguments], capture_output=True, text=True
+        [sys.executable, "-m", "advisor", "measure", *arguments, "--", sys.executable, "train.py"],
+        capture_output=True,
+        text=True,
     )
 
 
-def test_a_script_is_measured_and_ended_in_time(tmp_path):
-    Path("train.py").write_text(LOOP.format(count=100_000_000 // 1000))
-    done = advisor("--minutes", "0.01", "-o", "json", "--", sys.executable, "train.py")
+def found_of(script, *options):
+    """The anchor of a script that is measured, and what was printed."""
+    Path("train.py").write_text(script)
+    done = advisor(*options)
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    return json.loads(Path("anchor-script.json").read_text()), done.stdout
+
+
+def test_a_script_is_measured_and_ended_in_time(tmp_path):
+    found, printed = found_of(LOOP.format(count=100_000), "--minutes", "0.01", "-o", "json")
     validate(found)
-    assert json.loads(done.stdout) == found
+    assert json.loads(printed) == found
     assert found["runs"][0]["batch_size"] == 16
     assert min(found["runs"][0]["step_seconds"]) >= 0.005
     assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor-script.json", "train.py"]
@@ -90,7 +71,7 @@ def test_a_script_is_measured_and_ended_in_time(tmp_path):
 )
 def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, tmp_path):
     Path("train.py").write_text(script)
-    done = advisor("--", sys.executable, "train.py")
+    done = advisor()
     assert done.returncode == 1
     assert said in done.stderr.strip().splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["train.py"]
@@ -106,37 +87,28 @@ def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, 
         ("import os; os._exit(0)", None),
     ],
 )
-def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how, tmp_path):
-    Path("train.py").write_text(LOOP.format(count=50) + "\n" + ending)
-    done = advisor("--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "anchor-script.json").read_text())
+def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how):
+    found, _ = found_of(LOOP.format(count=50) + "\n" + ending)
     assert found["runs"][0]["steps"] >= 20
     assert any(how in one for one in found["warnings"]) if how else len(found["warnings"]) == 1
 
 
-def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then(tmp_path):
+def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then():
     killer = "    if os.times().elapsed - begun > 2.5: os.kill(os.getpid(), 9)\n"
     script = "import os\nbegun = os.times().elapsed\n" + LOOP.format(count=10_000) + killer
-    Path("train.py").write_text(script)
-    done = advisor("--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    found, _ = found_of(script)
     assert found["runs"][0]["steps"] >= 10
     assert any("signal 9" in warning for warning in found["warnings"])
 
 
-def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made(tmp_path):
+def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
     """Ctrl-C in Python is an exception in the loop: unlike a kill it loses not even a second."""
     script = (
         "import os, signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\nmade = 0\n"
         + LOOP.format(count=10_000)
         + "    made += 1\n    if made == 70: os.kill(os.getpid(), signal.SIGINT)\n"
     )
-    Path("train.py").write_text(script)
-    done = advisor("--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    found, _ = found_of(script)
     (run,) = found["runs"]
     # The 70th was interrupted: it never ended.
     assert len(run["warmup_step_seconds"]) + run["steps"] == 69
@@ -179,14 +151,11 @@ def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
 
 
 @pytest.mark.slow
-def test_evaluation_after_the_loop_is_no_part_of_the_rate(tmp_path):
+def test_evaluation_after_the_loop_is_no_part_of_the_rate():
     """The script itself notes what it reached; with its evaluation that would be a quarter."""
     around = "\nopen('own', 'w').write(str(16 * 60 / (time.monotonic() - begun)))\ntime.sleep(3)"
     script = "import time\nbegun = time.monotonic()" + LOOP.format(count=60) + around
-    Path("train.py").write_text(script)
-    done = advisor("--runs", "2", "--", sys.executable, "train.py")
-    assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "anchor-script.json").read_text())
+    found, _ = found_of(script, "--runs", "2")
     reached = float(Path("own").read_text())
     assert [run["samples_per_second"] for run in found["runs"]] == pytest.approx([reached] * 2, rel=0.4)
 

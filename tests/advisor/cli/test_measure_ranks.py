@@ -110,26 +110,6 @@ def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
     assert "traceback" not in err
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [
-        (("--nodes", "2"), "--nodes"),
-        (("--ranks", "1", "--nodes", "2"), "--rendezvous"),
-        (("--ranks", "1", "--nodes", "2", "--rendezvous", "10.0.0.5"), "HOST:PORT"),
-        (("--ranks", "1", "--nodes", "2", "--node-rank", "3"), "node 3 of 2"),
-        (("--ranks", "1", "--nodes", "2", "--rendezvous", "none.invalid:29500"), "does not resolve"),
-        (("--ranks", "2", "--accelerator", "cuda:T4"), "emulated:GPU"),
-        (("--ranks", "2", "--accelerator", "emulated:T5"), "T5"),
-        (("--ranks", "2", "--task", "inference"), "--ranks"),
-    ],
-)
-def test_what_goes_not_together_is_refused_before_anything_starts(ask, options, field):
-    """Ranks train a network, and nodes know where the first one is."""
-    code, out, err = ask("measure", "--model", "googlenet", *options)
-    assert (code, out) == (2, "")
-    assert field in err
-
-
 @pytest.mark.slow
 def test_more_ranks_than_gpus_are_refused_before_they_meet():
     """Each rank has a GPU of its own; here torch sees one, and the rank is one of two."""

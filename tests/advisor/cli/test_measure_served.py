@@ -47,37 +47,6 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
     assert (tmp_path / "anchor-Model-8B.requests.jsonl").read_text().count("\n") > 10
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--endpoint", "nowhere", "--model", "m"], "is no endpoint"),
-        (["--endpoint", "http://h", "--model", "m", "--task", "training"], "go with a network"),
-        (["--endpoint", "http://h"], "measured by its name"),
-        (["--engine", "trtllm", "--model", "m"], "start it yourself"),
-        (["--engine", "vlm", "--model", "m"], "did you mean vllm"),
-        (["--endpoint", "http://h", "--model", "m", "--precision", "amp"], "unknown precision"),
-        (["--endpoint", "http://h", "--model", "m", "--concurrency", "0"], "above 0"),
-        (
-            ["--endpoint", "http://h", "--model", "m", "--gpus", "3", "--tensor-parallel", "2"],
-            "no copies of 2 each",
-        ),
-        (
-            ["--endpoint", "http://h", "--model", "m", "--", "--max-num-seqs", "1"],
-            "an engine that is started",
-        ),
-        (["--model", "alexnet", "--concurrency", "4"], "a language model that is served"),
-        (["--model", "alexnet", "--precision", "fp8"], "unknown precision"),
-        (["--endpoint", "http://h", "--model", "m", "--out", "/nonexistent/a.json"], "cannot be written"),
-    ],
-)
-def test_wrong_questions_are_refused_before_anything_is_asked(ask, arguments, said):
-    """Exit code 2, one line, and the option's name."""
-    code, _, told = ask("measure", *arguments)
-    assert code == 2
-    assert said in told
-    assert told.count("\n") == 1
-
-
 @pytest.mark.slow
 def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
     """Exit code 1 with the fault and its way out; the file has the loads until then."""

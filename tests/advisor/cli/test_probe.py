@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_command
 from advisor.runs import probing
@@ -38,28 +37,6 @@ def answered(monkeypatch):
     return install
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--only", "gpus"], "unknown part 'gpus'; did you mean gpu?"),
-        (["--only", " ,"], "--only takes parts of cpu, decode"),
-        (["--disk", "/nonexistent"], "--disk takes a folder"),
-        (["--disk", "/proc"], "cannot write to '/proc'"),
-        (["--only", "cpu", "--disk", "."], "--disk needs the part disk"),
-        (["--out", "/nonexistent/x.json"], "cannot be written: No such file"),
-        (["--out", "."], "--out . is a folder"),
-        (["-o", "xml"], "unknown output format 'xml'"),
-    ],
-)
-def test_a_wrong_question_is_refused_in_one_line(arguments, said, capsys, monkeypatch):
-    monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: pytest.fail("ran"))
-    assert main.run(["probe", *arguments]) == 2
-    told = capsys.readouterr()
-    assert said in told.err
-    assert len(told.err.strip().splitlines()) == 1
-    assert told.out == ""
-
-
 def test_parts_are_asked_in_the_order_of_measuring():
     assert parse_parts("GPU, cpu,gpu") == ("cpu", "gpu")
     assert parse_parts(None) == tuple(PARTS)
@@ -67,33 +44,30 @@ def test_parts_are_asked_in_the_order_of_measuring():
         parse_parts("")
 
 
-def test_the_table_fits_100_columns_and_tells_what_is_missing(answered, capsys):
+def test_the_table_fits_100_columns_and_tells_what_is_missing(answered, shown):
     found = document(gpu=gpu_part(), operations=operations_part(), disk=skipped("full " * 60))
     found["warnings"] = ["ram: other processes used 1.4 cores meanwhile"]
     answered(found)
-    assert main.run(["probe"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    lines = shown("probe").splitlines()
     assert max(map(len, lines)) <= 100
     assert "GPU Tesla T4" in lines
     assert any("full full" in line for line in lines)
     assert any("other processes used" in line for line in lines)
 
 
-def test_json_goes_to_stdout_and_to_a_file_whole(answered, capsys, tmp_path):
+def test_json_goes_to_stdout_and_to_a_file_whole(answer, answered, tmp_path):
     answered(document(gpu=gpu_part()))
     out = tmp_path / "probe.json"
-    assert main.run(["probe", "-o", "json", "--out", str(out)]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out) == json.loads(out.read_text()) == document(gpu=gpu_part())
+    assert answer("probe", "--out", out) == json.loads(out.read_text()) == document(gpu=gpu_part())
     assert [path.name for path in tmp_path.iterdir()] == ["probe.json"]
 
 
-def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(answered, capsys, monkeypatch):
+def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(shown, answered, monkeypatch):
     found = document(gpu=gpu_part())
     answered(found)
-    assert main.run(["probe", "--only", "gpu"]) == 0
+    shown("probe", "--only", "gpu")
     assert probing.kept_fingerprint() is None
-    assert main.run(["probe"]) == 0
+    shown("probe")
     assert probing.kept_fingerprint() is None, "the sample is of another CPU"
     monkeypatch.setattr(probing, "cpu_model", lambda: found["machine"]["cpu_model"])
     kept = probing.kept_fingerprint()
@@ -101,12 +75,11 @@ def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(answered, cap
     assert kept["figures"]
 
 
-def test_nothing_measured_is_an_error_with_its_reason(answered, capsys):
+def test_nothing_measured_is_an_error_with_its_reason(ask, answered):
     answered(document(gpu=skipped("no NVIDIA driver")))
-    assert main.run(["probe", "--only", "gpu", "-o", "json"]) == 1
-    told = capsys.readouterr()
-    assert json.loads(told.out)["parts"]["gpu"] == {"skipped": "no NVIDIA driver"}
-    assert "no NVIDIA driver" in told.err
+    code, out, err = ask("probe", "--only", "gpu", "-o", "json")
+    assert (code, json.loads(out)["parts"]["gpu"]) == (1, {"skipped": "no NVIDIA driver"})
+    assert "no NVIDIA driver" in err
 
 
 def _probe(tmp_path, command, parts=("cpu",), **more):
@@ -181,14 +154,14 @@ def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_a_whole_quick_probe_is_valid_and_shown(tmp_path, capsys):
-    assert main.run(["probe", "--quick", "--disk", str(tmp_path), "-o", "json"]) == 0
-    told = capsys.readouterr()
-    found = json.loads(told.out)
+def test_a_whole_quick_probe_is_valid_and_shown(ask, tmp_path):
+    code, out, err = ask("probe", "--quick", "--disk", tmp_path, "-o", "json")
+    assert code == 0
+    found = json.loads(out)
     validate(found)
     assert set(found["parts"]) == set(PARTS)
     assert list(tmp_path.iterdir()) == []
-    assert told.err.count("/7]") == 7
+    assert err.count("/7]") == 7
 
 
 @pytest.mark.machine
@@ -220,11 +193,10 @@ def _command_lines():
             continue
 
 
-def test_a_probe_that_cannot_be_kept_is_still_an_answer(answered, capsys, monkeypatch, tmp_path):
+def test_a_probe_that_cannot_be_kept_is_still_an_answer(ask, answered, monkeypatch, tmp_path):
     answered(document(gpu=gpu_part()))
     (tmp_path / "file").write_text("")
     monkeypatch.setattr(probing, "own_fingerprint_path", lambda: tmp_path / "file" / "own.json")
-    assert main.run(["probe"]) == 0
-    printed = capsys.readouterr()
-    assert "GPU Tesla T4" in printed.out
-    assert "not kept for later trials" in printed.err
+    code, out, err = ask("probe")
+    assert (code, "GPU Tesla T4" in out) == (0, True)
+    assert "not kept for later trials" in err

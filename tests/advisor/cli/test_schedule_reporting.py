@@ -56,22 +56,3 @@ def test_the_same_schedule_again_is_there_already_and_another_report_is_refused(
     assert add("--report", "plan.yaml", "--send", HOOK) == 0
     assert add("--report", "plan.yaml", "--send", "env:OTHER") == 2
     assert "there is a schedule 'fit' already" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        (("--send", HOOK), "--send needs --report"),
-        (("--report", "plan.yaml"), "--report needs --send"),
-        (("--report", "gone.yaml", "--send", HOOK), "cannot be read"),
-        (("--report", "bad.yaml", "--send", HOOK), "bad.yaml, line 2"),
-        (("--report", "plan.yaml", "--send", "ftp://x"), "--send takes"),
-        (("--report", "plan.yaml", "--send", "https://a:swordfish@x.example"), "no name and"),
-    ],
-)
-def test_what_no_run_could_do_is_refused_at_once(folder, options, why, capsys):
-    (folder / "bad.yaml").write_text("workloads:\n- {task: inference, model: no-such-net}\n")
-    assert add(*options) == 2
-    said = capsys.readouterr().err
-    assert why in said
-    assert "swordfish" not in said

@@ -12,6 +12,7 @@ from tests.sweeps.anchors.test_anchors import a_measurement
 
 HEAVY = {
     "torch",
+    "mcp",
     "ray",
     "boto3",
     "pandas",
@@ -27,10 +28,20 @@ HEAVY = {
 WATCHED = """
 import json, sys
 from advisor.cli.main import run
-code = run(sys.argv[1:])
-modules = {name.partition(".")[0] for name in sys.modules}
-print(json.dumps({"code": code, "modules": sorted(modules)}))
+print(json.dumps({"code": run(sys.argv[1:]), "modules": sorted(sys.modules)}))
 """
+
+
+def modules_of(*arguments):
+    """What a command that ends well has loaded."""
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED, *arguments], capture_output=True, text=True, check=True
+    )
+    seen = json.loads(done.stdout.splitlines()[-1])
+    assert seen["code"] == 0, done.stderr
+    return set(seen["modules"])
+
+
 QUESTION = ["--task", "inference", "--model", "googlenet"]
 
 
@@ -52,23 +63,17 @@ QUESTION = ["--task", "inference", "--model", "googlenet"]
         ["cloud", "policy", "reaper"],
         ["measurements", "--help"],
         ["schedule", "--help"],
+        ["networks"],
+        ["doctor", "--help"],
+        ["mcp", "--help"],
     ],
 )
 def test_nothing_heavy_is_imported_to_answer(arguments):
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, *arguments], capture_output=True, text=True, check=True
-    )
-    seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["code"] == 0, done.stderr
-    assert not HEAVY & set(seen["modules"])
+    assert not HEAVY & modules_of(*arguments)
 
 
 def test_what_asks_aws_is_loaded_only_to_ask():
-    watched = WATCHED.replace('name.partition(".")[0] for', "name for")
-    done = subprocess.run(
-        [sys.executable, "-c", watched, "recommend", *QUESTION], capture_output=True, text=True, check=True
-    )
-    seen = set(json.loads(done.stdout.splitlines()[-1])["modules"])
+    seen = modules_of("recommend", *QUESTION)
     live = ("live", "refresh", "import", "provider", "believed")
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
     seen -= {"advisor.catalog.live"}  # names the clouds that can be asked, and asks none
@@ -79,12 +84,6 @@ def test_what_asks_aws_is_loaded_only_to_ask():
 @pytest.mark.parametrize("lines", [False, True])
 def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
     place = tmp_path / "anchor"
-    document = measurement_to_dict(a_measurement()) if lines else anchor()
-    place.write_text(json.dumps(document))
-    question = ["--task", "training", "--model", "my_net", "--anchor", str(place)]
-    done = subprocess.run(
-        [sys.executable, "-c", WATCHED, "recommend", *question], capture_output=True, text=True, check=True
-    )
-    seen = json.loads(done.stdout.splitlines()[-1])
-    assert seen["code"] == 0, done.stderr
-    assert not HEAVY & set(seen["modules"])
+    place.write_text(json.dumps(measurement_to_dict(a_measurement()) if lines else anchor()))
+    question = ("--task", "training", "--model", "my_net", "--anchor", str(place))
+    assert not HEAVY & modules_of("recommend", *question)

@@ -1,30 +1,12 @@
 """What the commands of sweeps print as JSON keeps the schemas that are shipped."""
 
-import json
 import shlex
-from importlib.resources import files
 
-import jsonschema
 import pytest
-from click.testing import CliRunner
 
-from advisor.cli.sweep import sweep
 from advisor.domain import Status
 from advisor.sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
-
-SCHEMAS = files("advisor.render") / "schemas"
-
-
-def ask(schema, *arguments, exit_code=0):
-    """The document on stdout, held against its schema."""
-    result = CliRunner().invoke(sweep, [*map(str, arguments), "-o", "json"])
-    assert result.exit_code == exit_code, result.output
-    document = json.loads(result.stdout)
-    described = json.loads((SCHEMAS / f"{schema}.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(described)
-    jsonschema.validate(document, described)
-    return document
 
 
 class Executor:
@@ -59,29 +41,29 @@ def grid(monkeypatch, tmp_path):
     )
 
 
-def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(grid):
+def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, grid):
     asked = (*grid, "--budget", "7trials")
-    begun = ask("adaptive-plan", "plan", *asked)
+    begun = answer("sweep", "plan", *asked)
     assert begun["doubt"] is None
     assert len(begun["next"]) >= 6
-    ended = ask("adaptive-run", "run", *asked, "--executor", "process", "--usd-per-hour", "0.5")
+    ended = answer("sweep", "run", *asked, "--executor", "process", "--usd-per-hour", "0.5")
     assert ended["done"] == 7
     assert {one["state"] for one in ended["trials"]} == {"ok", "out_of_memory"}
-    after = ask("adaptive-plan", "plan", *asked)
+    after = answer("sweep", "plan", *asked)
     assert (after["next"], after["done"]) == ([], 7)
     assert after["doubt"] == ended["doubt"] > 0
-    target = ask("adaptive-plan", "plan", *asked, "--target-throughput", "150")
+    target = answer("sweep", "plan", *asked, "--target-throughput", "150")
     assert target["doubt_is"] == "expected_price_regret"
 
 
 @pytest.mark.parametrize("asked", [(), ("--target-throughput", "90", "--no-stop")])
-def test_a_simulation_with_failures_and_words(tmp_path, asked):
+def test_a_simulation_with_failures_and_words(answer, tmp_path, asked):
     table = tmp_path / "runs.csv"
     table.write_text("nodes,kind,usd_per_hour,throughput\n1,c,0.1,50\n2,c,0.2,95\n1,,0.12,\n2,m,0.24,101\n")
-    ask("sweep-simulation", "simulate", "--table", table, *asked)
+    answer("sweep", "simulate", "--table", table, *asked)
 
 
-def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(grid, monkeypatch):
+def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, monkeypatch):
     failed = Executor()
     failed.execute = lambda trials: (
         measurement(trial=one, status=Status.FAILED, step_seconds=(), reason="no such device")
@@ -89,13 +71,13 @@ def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(grid, m
     )
     monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: failed)
     asked = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
-    result = CliRunner().invoke(sweep, asked)
-    assert "no such device" in str(result.exception)
-    assert "without --adaptive, with --retry-failed" in str(result.exception)
+    err = said("sweep", *asked, code=1)
+    assert "no such device" in err
+    assert "without --adaptive, with --retry-failed" in err
 
 
-def test_the_status_of_a_sweep_with_trials_stored_and_waiting(grid):
+def test_the_status_of_a_sweep_with_trials_stored_and_waiting(answer, grid):
     described = grid[:-1]
-    ask("adaptive-run", "run", *grid, "--budget", "2trials", "--executor", "process")
-    status = ask("sweep-status", "status", *described)
+    answer("sweep", "run", *grid, "--budget", "2trials", "--executor", "process")
+    status = answer("sweep", "status", *described)
     assert status["counts"] == {"ok": 1, "out_of_memory": 1, "waiting": 10}

@@ -55,40 +55,26 @@ def measured(monkeypatch):
     return fake
 
 
-def verify(images, target, *more):
-    return run(
-        [
-            *shlex.split("verify --task preprocessing --model googlenet --target-throughput"),
-            target,
-            "--data",
-            str(images),
-            *more,
-        ]
-    )
+VERIFY = ("verify", "--task", "preprocessing", "--model", "googlenet", "--target-throughput")
 
 
 @pytest.mark.parametrize(
     ("seconds", "status", "code", "word"),
     [(0.1, Status.OK, 0, "pass"), (0.5, Status.OK, 3, "missed"), (0.5, Status.CONTAMINATED, 1, "undecided")],
 )
-def test_the_verdict_is_the_exit_code(images, measured, capsys, seconds, status, code, word):
+def test_the_verdict_is_the_exit_code(ask, images, measured, seconds, status, code, word):
     measured.seconds, measured.status = seconds, status
-    assert verify(images, "100", "-o", "json") == code
-    said = capsys.readouterr()
-    document = json.loads(said.out)
+    got, out, err = ask(*VERIFY, "100", "--data", images, "-o", "json")
+    document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
-    assert document["verdict"] == word
-    assert "measuring googlenet preprocessing" in said.err
+    assert (got, document["verdict"]) == (code, word)
+    assert "measuring googlenet preprocessing" in err
 
 
-def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(images, measured, tmp_path):
+def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(shown, images, measured, tmp_path):
     out = tmp_path / "run.jsonl"
-    assert (
-        verify(
-            images, *shlex.split("10 --instance c5.large --disk gp3:500GiB --batch-size 8 --out"), str(out)
-        )
-        == 0
-    )
+    on = shlex.split("--instance c5.large --disk gp3:500GiB --batch-size 8")
+    shown(*VERIFY, "10", "--data", images, *on, "--out", out)
     trial, *again = measured.given
     assert again == [trial, trial]
     assert (trial.resources.vcpus, trial.resources.memory_mib) == (2, 4096)
@@ -99,74 +85,34 @@ def test_the_machine_is_held_to_the_instance_and_three_runs_are_stored(images, m
     assert len(row.run_steps) == 3
 
 
-def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(images, measured, capsys):
+def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(answer, images, measured):
     for _ in range(2):
-        capsys.readouterr()
-        verify(images, "10", "-o", "json")
-        assert json.loads(capsys.readouterr().out)["measured"]["runs"] == 3
+        assert answer(*VERIFY, "10", "--data", images)["measured"]["runs"] == 3
     (row,) = open_store().all()
     assert len(row.run_steps) == 6
 
 
-def test_no_further_run_begins_where_its_time_is_over(images, measured, monkeypatch):
+def test_no_further_run_begins_where_its_time_is_over(ask, images, measured, monkeypatch):
     """A run of 70 s leaves no room for another one in two minutes."""
     clock = iter(range(0, 10_000, 35))
     monkeypatch.setattr("advisor.runs.sweeps.further_runs.time.monotonic", lambda: float(next(clock)))
-    verify(images, "10", "--minutes", "2")
+    ask(*VERIFY, "10", "--data", images, "--minutes", "2")
     assert len(measured.given) == 1
 
 
-def test_a_failed_trial_is_one_line_and_stays_stored(images, measured, capsys):
+def test_a_failed_trial_is_one_line_and_stays_stored(said, images, measured):
     measured.status = Status.FAILED
-    assert verify(images, "10") == 1
-    assert "no such device" in capsys.readouterr().err
+    assert "no such device" in said(*VERIFY, "10", "--data", images, code=1)
     assert [row.status for row in open_store().all()] == [Status.FAILED]
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (("--instance", "g9x.large"), "unknown instance type"),
-        (("--minutes", "99"), "--minutes takes up to 60"),
-        (("--samples", "500"), "leave it out with --data"),
-        (("--out", "/nowhere/run.jsonl"), "a folder that exists"),
-        (("--disk", "gp9"), "unknown disk type"),
-        (("--disk", "gp3,local"), "names the disk that is verified"),
-        (("--instance", " "), "--instance is empty"),
-    ],
-)
-def test_a_wrong_question_starts_nothing_and_names_the_way_out(images, measured, capsys, more, words):
-    assert verify(images, "10", *more) == 2
-    assert words in capsys.readouterr().err
-    assert measured.given == []
-
-
-def test_a_negative_target_and_missing_data_are_refused(tmp_path, measured, capsys):
-    assert verify(tmp_path / "gone", "10") == 2
-    assert verify(tmp_path, "-5") == 2
-    said = capsys.readouterr().err
-    assert "there is nothing at" in said
-    assert "--target-throughput must be a number above 0" in said
-
-
-def test_an_emulated_gpu_that_is_too_slow_by_itself_is_not_tried(measured, capsys):
-    code = run(
-        [
-            *shlex.split("verify --task inference --model googlenet --target-throughput 99999"),
-            *shlex.split("--accelerator emulated:T4"),
-        ]
-    )
-    assert code == 2
-    assert "nothing can be learnt here" in capsys.readouterr().err
 
 
 @pytest.mark.machine
 @pytest.mark.slow
-def test_a_real_trial_measures_and_answers(tmp_path, capsys):
+def test_a_real_trial_measures_and_answers(answer, tmp_path):
     """Anything decodes an image in ten seconds, whatever else runs on the machine."""
     write_samples(tmp_path, range(120), seed=0)
-    assert verify(tmp_path, "0.1", "--minutes", "0.1", "--batch-size", "4", "-o", "json") == 0
-    assert json.loads(capsys.readouterr().out)["measured"]["throughput"]["lower"] > 0.1
+    document = answer(*VERIFY, "0.1", "--data", tmp_path, "--minutes", "0.1", "--batch-size", "4")
+    assert document["measured"]["throughput"]["lower"] > 0.1
 
 
 @pytest.mark.slow

@@ -12,18 +12,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from advisor.cli.main import run
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.guest.metadata import Metadata
+from advisor.render.schema_check import first_fault
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.store.measurements import open_store
-from tests.advisor.cli.test_sweep_cloud import account, schema
+from tests.advisor.cli.test_sweep_cloud import account, after_launch
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving
-from tests.infra.aws.wire import Request
 from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
 
 __all__ = ["account"]
@@ -39,7 +37,6 @@ SMALL = ("--instance", "c5.large", "--disk", "gp3:200GiB")
 def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, ...]]:
     """The instance does its job, a minute after its launch, and powers off. Returns the commands
     that it will have run."""
-    seen: set[str] = set()
     jobs: list[tuple[str, ...]] = []
 
     def work(machine: Any) -> None:
@@ -61,33 +58,25 @@ def guest_that_works(bed: Bed, folder: Path, **changes: Any) -> list[tuple[str, 
             run_job(f"s3://results/{job}", "us-east-1", later, guest)
         bed.end(machine.id, "Client.InstanceInitiatedShutdown")
 
-    def on_answer(request: Request) -> None:
-        for machine in bed.instances("running"):
-            if request.operation == "RunInstances" and machine.id not in seen:
-                seen.add(machine.id)
-                moment = bed.clock.now() + timedelta(minutes=1)
-                bed.clock.at(moment, lambda machine=machine: work(machine))
-
-    bed.faulty.on_answer = on_answer
+    after_launch(bed, 1, work)
     return jobs
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, as a guest has it, to hold limits")
 def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store(
-    account, capsys, tmp_path
+    ask, account, tmp_path
 ) -> None:
     jobs = guest_that_works(account, tmp_path / "guest")
-    assert run([*ON_AWS, *SMALL, "-o", "json"]) == 0
-    shown = capsys.readouterr()
-    document = json.loads(shown.out)
-    jsonschema.validate(document, schema("verification"))
+    code, out, err = ask(*ON_AWS, *SMALL, "-o", "json")
+    document = json.loads(out)
+    assert (code, first_fault(document, "advisor.verification/1")) == (0, None)
     assert document["verdict"] == "pass"
     assert document["instance_type"] == "c5.large"
     assert document["predicted"]["throughput"]["median"] > 0
     assert not document["settles"]  # this machine's firmware does not call it one
-    assert "c5.large" in shown.err
-    assert "all of it is ended" in shown.err
+    assert "c5.large" in err
+    assert "all of it is ended" in err
     assert account.left() == []
     with closing(open_store()) as store:
         (row,) = store.read().measurements
@@ -96,50 +85,19 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
     assert "--disk" in jobs[0]
 
 
-def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(account, capsys) -> None:
+def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(ask, account, shown) -> None:
     asked = (
         *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
         *shlex.split("--budget 1USD --instance-profile none"),
     )
-    assert run(["recommend", *asked[1:7], "-o", "json"]) == 0
-    chosen = json.loads(capsys.readouterr().out)["recommendation"]
-    run([*asked, "--dry-run", "-o", "json"])
-    document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, schema("cloud-plan"))
+    chosen = json.loads(shown("recommend", *asked[1:7], "-o", "json"))["recommendation"]
+    document = json.loads(ask(*asked, "--dry-run", "-o", "json")[1])
+    assert first_fault(document, "advisor.cloud-plan/1") is None
     command = document["command"]
     assert command[:2] == ["advisor", "verify"]
     assert command[command.index("--instance") + 1] == chosen["instance_type"]
     assert {one["instance_type"] for one in document["offers"]} <= {chosen["instance_type"]}
     assert account.instances() == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        (("--accelerator", "cuda"), "is the GPU of the instance"),
-        (("--budget", "2h"), "budget of money"),
-        (("--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd"), "launches on AWS"),
-    ],
-)
-def test_what_cannot_be_verified_there_is_told(account, capsys, changed, told) -> None:
-    assert run([*ON_AWS, *SMALL, *changed]) == 2
-    assert told in capsys.readouterr().err
-    assert account.instances() == []
-
-
-def test_photographs_of_this_machine_are_no_data_there(account, capsys, tmp_path) -> None:
-    """They would have to be brought there first."""
-    from advisor.runs.datasets import make_photographs
-
-    make_photographs(tmp_path / "photos", 2, lambda *_: None)
-    assert run([*ON_AWS, *SMALL, "--dataset", str(tmp_path / "photos")]) == 2
-    assert "lies on this machine" in capsys.readouterr().err
-    assert account.instances() == []
-
-
-def test_what_is_meant_for_aws_is_not_done_here(account, capsys) -> None:
-    assert run([*QUESTION, "--budget", "1USD", "--bucket", "b"]) == 2
-    assert "--bucket, --budget: only with --on aws" in capsys.readouterr().err
 
 
 SERVED = (
@@ -153,7 +111,7 @@ SERVED = (
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
-    account, capsys, tmp_path, monkeypatch
+    answer, ask, account, tmp_path, monkeypatch
 ) -> None:
     """By the engine's words that the answer's exports have; what computes here is `transformers
     serve` behind vLLM's name, or vLLM itself where it is installed."""
@@ -170,45 +128,28 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
     monkeypatch.chdir(tmp_path)
     model = str(save_tiny_llama(tmp_path / "tiny"))
-    assert run([*SERVED, "--served-model", model, "-o", "json"]) == 0
-    shown = capsys.readouterr()
-    document = json.loads(shown.out)
-    jsonschema.validate(document, schema("serving-verification"))
+    code, out, err = ask(*SERVED, "--served-model", model, "-o", "json")
+    document = json.loads(out)
+    assert (code, first_fault(document, "advisor.serving-verification/1")) == (0, None), err
     assert (document["verdict"], document["instance_type"]) == ("pass", "g6.xlarge")
     assert not document["settles"]
     assert "no driver there says that the endpoint runs on L4" in document["caveats"]
-    assert "all of it is ended" in shown.err
+    assert "all of it is ended" in err
     assert account.left() == []
     assert asked_for[0].startswith("vllm[runai]==")
     own = jobs[0][jobs[0].index("--") :]
     assert {"--max-model-len", "--gpu-memory-utilization", "--load-format"} <= set(own)
     # What came back is an anchor that answers, as one that was measured by hand.
-    asked = ("recommend", *SERVED[1:11], "--cloud", "aws", "-o", "json")
-    assert run([*asked, "--anchor", "anchor-Meta-Llama-3.1-8B.json"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["recommendation"]["predicted"]["provenance"] == "anchored"
+    asked = ("recommend", *SERVED[1:11], "--cloud", "aws")
+    found = answer(*asked, "--anchor", "anchor-Meta-Llama-3.1-8B.json")
+    assert found["recommendation"]["predicted"]["provenance"] == "anchored"
 
 
-def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(account, capsys) -> None:
-    run([*SERVED, "--dry-run", "-o", "json"])
-    document = json.loads(capsys.readouterr().out)
-    jsonschema.validate(document, schema("cloud-plan"))
+def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(ask, account) -> None:
+    document = json.loads(ask(*SERVED, "--dry-run", "-o", "json")[1])
+    assert first_fault(document, "advisor.cloud-plan/1") is None
     command = document["command"]
     assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
     assert command[command.index("--concurrency") + 1] == "2"
     assert [one["type"] for one in document["volumes"]] == ["gp3"]
-    assert account.instances() == []
-
-
-@pytest.mark.parametrize(
-    ("changed", "told"),
-    [
-        (("--engine", "sglang"), "starts vLLM, not sglang"),
-        (("--endpoint", "http://localhost:1"), "leave one of them out"),
-        (("--instance", "g2-standard-4"), "--instance is one type here"),
-    ],
-)
-def test_what_cannot_be_served_there_is_told(account, capsys, changed, told) -> None:
-    assert run([*SERVED, *changed]) == 2
-    assert told in capsys.readouterr().err
     assert account.instances() == []

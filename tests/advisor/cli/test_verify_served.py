@@ -67,31 +67,3 @@ def test_a_server_that_fails_is_an_error_and_no_verdict(ask):
     assert code == 1
     assert shown == ""
     assert "said 500" in told
-
-
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ((), "there is no target to verify"),
-        (("--users", "2", "--on", "aws", "--budget", "1USD"), "--on aws starts one"),
-        (("--users", "2", "--data", "/tmp"), "is for trials of networks"),
-        (("--users", "2", "--instance", "m7i.large"), "cannot serve"),
-    ],
-)
-def test_what_cannot_be_verified_is_refused(ask, more, said):
-    """Before the endpoint is asked anything."""
-    with fake_endpoint() as endpoint:
-        code, _, told = verified(ask, endpoint, *more)
-        assert endpoint.bodies == []
-    assert code == 2
-    assert said in told
-
-
-def test_a_network_is_verified_as_before_and_has_no_endpoint(ask):
-    """Options of the other task are refused by name."""
-    code, _, told = ask(
-        *shlex.split("verify --task inference --model googlenet --target-throughput 5 --endpoint"),
-        "http://localhost:1",
-    )
-    assert code == 2
-    assert "--endpoint goes with --task generation only" in told
