@@ -22,6 +22,7 @@ class Net(nn.Sequential):
 def build():
     return Net(nn.Conv2d(3, 8, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(8, 10))
 """
+ON = ("--instance", "g5.xlarge", "-o", "json")
 
 
 @pytest.fixture(autouse=True)
@@ -33,22 +34,18 @@ def _where_files_are_named_like_known_networks(tmp_path, monkeypatch):
         shutil.copy("tiny.py", name)
 
 
-@pytest.fixture
-def median(answer):
-    """The likely rate of a network, or of a file of one's own."""
-
-    def predicted(model):
-        document = answer("predict", "--task", "training", "--model", model, "--instance", "g5.xlarge")
-        assert document["request"]["model"] == model
-        return document["predicted"]["throughput"]["median"]
-
-    return predicted
+def _median(ask, model, *more):
+    code, out, err = ask("predict", "--task", "training", "--model", model, *ON, *more)
+    assert code == 0, err
+    document = json.loads(out)
+    assert document["request"]["model"] == model
+    return document["predicted"]["throughput"]["median"]
 
 
 @pytest.mark.slow
-def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(median, tmp_path):
+def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(ask, tmp_path):
     """By each way to write it, as the same file under another name."""
-    tiny = median("tiny.py:build")
+    tiny = _median(ask, "tiny.py:build")
     for model in (
         "resnet50.py",
         "./resnet50.py:build",
@@ -56,24 +53,27 @@ def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(median, 
         "models/unet3d.py:build",
         "ViT-B-16.py",
     ):
-        assert median(model) == pytest.approx(tiny, rel=1e-6), model
-    assert median("resnet50") < tiny / 2
+        assert _median(ask, model) == pytest.approx(tiny, rel=1e-6), model
+    assert _median(ask, "resnet50") < tiny / 2
 
 
 @pytest.mark.slow
-def test_every_command_takes_the_file(answer, shown, ask):
+def test_every_command_takes_the_file(ask):
     """`recommend`, `compare`, `memory`, `report` and a sweep's plan, and the Python API."""
     asked = {"task": "training", "target_throughput": 100}
     of_tiny, own = (advisor.recommend(model=model, **asked) for model in ("tiny.py", "resnet50.py"))
     assert own.request.model == "resnet50.py"
     assert own.recommendation.instance_type == of_tiny.recommendation.instance_type
-    networks = ("--model", "tiny.py,resnet50.py,resnet50", "--gpu", "T4", "--batch-size", "8")
-    rows = answer("compare", "--task", "training", *networks)["rows"]
-    rates = [row["predicted"]["throughput"]["median"] for row in rows]
+    _, out, _ = ask(
+        *shlex.split("compare --task training --model tiny.py,resnet50.py,resnet50 --gpu T4"),
+        *shlex.split("--batch-size 8 -o json"),
+    )
+    rates = [row["predicted"]["throughput"]["median"] for row in json.loads(out)["rows"]]
     assert rates[0] == pytest.approx(rates[1], rel=1e-6)
     assert rates[2] < rates[0] / 2
-    assert answer("memory", "--model", "resnet50.py", "--gpu", "T4")["parts_mib"]["weights"] < 1
-    out = shown("report", "--task", "training", "--model", "resnet50.py", "--format", "json")
+    _, out, _ = ask("memory", "--model", "resnet50.py", "--gpu", "T4", "-o", "json")
+    assert json.loads(out)["parts_mib"]["weights"] < 1
+    _, out, _ = ask("report", "--task", "training", "--model", "resnet50.py", "--format", "json")
     assert json.loads(out)["workloads"][0]["recommendation"]["request"]["model"] == "resnet50.py"
     planned = (
         *shlex.split("sweep plan --networks resnet50.py --tasks inference --vcpus 1 --memory 2GiB"),
@@ -83,6 +83,33 @@ def test_every_command_takes_the_file(answer, shown, ask):
     assert (code, "give --accelerator cpu" in err) == (2, True)
     code, out, err = ask(*planned, "--accelerator", "cpu")
     assert (code, "/resnet50.py" in out) == (0, True), err
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "resnet50.pth",
+        "./resnet50",
+        "~/resnet50",
+        "nets\\resnet50",
+        "resnet50.onnx",
+        "resnet50.PY:build",
+        "resnet50.ipynb",
+    ],
+)
+@pytest.mark.parametrize("command", [("predict", *ON), ("recommend",), ("memory",)])
+def test_a_file_that_cannot_be_built_is_unknown_and_near_names_are_told(ask, command, model):
+    """No known network answers for it unasked."""
+    code, out, err = ask(*command, "--task", "training", "--model", model)
+    assert (code, out) == (2, "")
+    assert f"unknown network '{model}'" in err
+
+
+@pytest.mark.parametrize("model", ["./Llama-3.1-8B", "llama-3.1-8b.gguf", "/m/Llama-3.1-8B"])
+def test_a_file_is_no_known_language_model(ask, model):
+    """A checkpoint on a disk may be any."""
+    code, _, err = ask("recommend", "--task", "generation", "--model", model, "--users", "1")
+    assert (code, f"unknown language model '{model}'" in err) == (2, True)
 
 
 FAULTS = {
