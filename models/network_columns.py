@@ -1,4 +1,5 @@
-"""What the capture of networks writes and the performance model reads: words of one table.
+"""Column names of the network table, shared by the capture that writes it and the performance model that
+reads it.
 
 `advisor.models.zoo` and `advisor.models.performance` do not know each other; both know this.
 """

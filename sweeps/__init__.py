@@ -1,1 +1,1 @@
-"""From a plan to stored measurements."""
+"""Runs a plan of trials, and stores their measurements."""

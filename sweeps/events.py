@@ -1,4 +1,4 @@
-"""What happens to sweeps and trials, for whoever subscribes: logs, metrics, displays.
+"""Events of sweeps and trials, for subscribers: logs, metrics, displays.
 
 An event is a record of the standard library's logging, with `event`, `trial_id` and `facts`.
 Without a subscriber an event costs a comparison, and prints nothing. No event is emitted inside of

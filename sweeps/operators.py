@@ -1,4 +1,4 @@
-"""What the operators of a step take, from torch's profiler (standard library only)."""
+"""Time of each operator of a step, from torch's profiler (standard library only)."""
 
 from __future__ import annotations
 

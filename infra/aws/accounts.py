@@ -1,4 +1,5 @@
-"""Whether the account can launch and, above all, end instances: credentials and permissions."""
+"""Checks credentials and permissions: the account must be able to launch and, above all, to end
+instances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each error of EC2 means for a launch: a kind, and one reaction.
+"""The errors of EC2 that a launch may meet: each has one kind and one reaction.
 
 The codes are in `launch_errors.csv` (origin in SOURCES.md); credentials and a few near relatives
 of them stand below. What nobody knows stops the launch: trying on could cost money.

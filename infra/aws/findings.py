@@ -1,4 +1,4 @@
-"""What was looked at before a launch, and what mends what is missing."""
+"""Findings of the checks before a launch, each with its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the role of rented instances may read a data set of the user's in S3."""
+"""Checks that the role of rented instances may read the user's data set in S3."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is launched, where, and what of it is found in the cloud: values."""
+"""The options of a launch, and the resources of it that exist in the cloud: values."""
 
 from __future__ import annotations
 

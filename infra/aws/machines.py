@@ -1,4 +1,4 @@
-"""What of a sweep is in the cloud, read from its tags."""
+"""The instances and volumes of a sweep in the cloud, read from their tags."""
 
 from __future__ import annotations
 

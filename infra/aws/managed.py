@@ -1,4 +1,4 @@
-"""What sweeps have left on AWS: found by its tags alone, and removed in an order that works.
+"""Leftovers of sweeps on AWS: found by their tags, and removed in an order that works.
 
 No file and no database is asked. Spot requests go first (a persistent one would launch again), then
 instances; once those have ended, what they held: volumes, network interfaces, security groups,

@@ -1,4 +1,4 @@
-"""What a refused permission is mended by: the statement of a policy, in one line."""
+"""The policy statement that grants a refused permission, in one line."""
 
 from __future__ import annotations
 

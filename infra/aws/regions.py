@@ -1,4 +1,4 @@
-"""What a region has for a sweep: zones that offer the types, subnets, an image, quotas, prices."""
+"""A region as a sweep sees it: zones that offer the types, subnets, an image, quotas, prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an instance in a subnet reaches what it needs: package indexes and AWS itself, or S3."""
+"""Checks that an instance in a subnet reaches what it needs: package indexes and AWS itself, or S3."""
 
 from __future__ import annotations
 

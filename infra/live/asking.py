@@ -1,4 +1,4 @@
-"""Asking that ends in time, whatever hangs or trickles, and what goes wrong alike with every cloud."""
+"""Requests to clouds that end in time, whatever hangs, with one kind of error for all clouds."""
 
 from __future__ import annotations
 

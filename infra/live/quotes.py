@@ -1,4 +1,4 @@
-"""What a cloud told today."""
+"""Price quotes of one cloud on one day."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""How many bits a weight takes, module by module: in the formats that engines serve, and as a
-checkpoint's configuration tells.
-"""
+"""Bits of a weight, module by module, in the formats that engines serve and as a checkpoint's
+configuration declares them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What serving and tuning language models needs to know of a GPU, from its data sheet."""
+"""The facts of a GPU's data sheet that serving and tuning of language models need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model consists of: sizes of its layers, and the weights that follow from them."""
+"""The layers of a language model, their sizes, and the weights that follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs where: formats of weights and of the KV cache by GPU and engine.
+"""Formats of weights and of the KV cache that each engine supports on each GPU.
 
 Compute capabilities: 7.0 V100, 7.5 T4, 8.0 A100, 8.6 A10G, 8.9 L4 and L40S, 9.0 H100 and H200, 10.0
 B200, 10.3 B300, 12.0 RTX PRO 6000. Sources: NVIDIA's tuning guides by architecture (no bf16 before

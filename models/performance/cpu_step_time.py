@@ -1,4 +1,4 @@
-"""How long one step takes on the cores of a CPU: a roofline over classes of operations.
+"""Seconds of one step on the cores of a CPU: a roofline over classes of operations.
 
     step = sum count * ((compute^4 + memory^4)^(1/4) + kernel)
 
@@ -6,7 +6,8 @@ compute is FLOPs over what a core reaches in that class of operations, on useful
 bytes over what a core moves, on those cores that memory still feeds and, as far as the kernel's
 bytes fit the last-level cache, on all of them; kernel is what starting an operation takes, on one
 core whatever their number. Unlike a GPU's, a CPU's kernels are not started ahead, so their times
-add. Logs of rates are sums of named parameters, as in `step_time`."""
+add. Logs of rates are sums of named parameters, as in `step_time`.
+"""
 
 from __future__ import annotations
 

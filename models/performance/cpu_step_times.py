@@ -1,4 +1,4 @@
-"""What cores of a CPU reach with a network, from a posterior over step times of its own.
+"""Rates of networks on the cores of a CPU, from a posterior over CPU step times.
 
 Fitted, conditioned and told from held-out rows as GPUs' step times are (`step_times`); a CPU shares
 no parameter with them.

@@ -1,4 +1,4 @@
-"""How far from what was measured a prediction is asked, fact by fact.
+"""The distance of a prediction from the measured rows, fact by fact.
 
 `wording.Wording` warns of what matters; here every fact is told, inside or outside, and how far.
 """

@@ -1,4 +1,4 @@
-"""What is predicted of many requests at once, and how far each may be off.
+"""Predictions of many workloads at once, with the error of each.
 
 What a stage's rate may be off by moves it to its own bound, and the stages are joined again. The
 changes of the joined rate add in squares, as independent errors do. Moving, instead of weighing

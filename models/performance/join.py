@@ -1,4 +1,4 @@
-"""How the stages of a pipeline join: `R = (sum_k R_k^-gamma)^(-1/gamma)`, a smooth minimum."""
+"""Joins the rates of a pipeline's stages: `R = (sum_k R_k^-gamma)^(-1/gamma)`, a smooth minimum."""
 
 from __future__ import annotations
 

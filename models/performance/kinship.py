@@ -1,4 +1,4 @@
-"""What networks of like operations deviate by: a Gaussian process over what a step is made of.
+"""A Gaussian process over the mix of operations in a step: networks of like operations deviate alike.
 
 The roofline leaves a residual that is much the same on every GPU and alike for networks that
 spend their time on the same kinds of operations. A step never measured takes the residual of the

@@ -1,4 +1,4 @@
-"""What every network computes, by name: kernels of a step, sizes and memory, without torch.
+"""The bundled table of networks, by name: kernels of a step, sizes and memory, without torch.
 
 `networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels
 of their steps and stays on disk, memory-mapped, until a network is asked for. Built by

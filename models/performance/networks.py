@@ -1,4 +1,4 @@
-"""What the performance model computes with of a network at one input."""
+"""A network at one input, as the performance model needs it."""
 
 from __future__ import annotations
 

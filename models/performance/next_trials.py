@@ -1,4 +1,4 @@
-"""Which trials of a sweep to run: the first, then those that settle most of the doubt; or none, and why.
+"""Chooses the trials of a sweep that settle most of the doubt, and says when none is worth its cost.
 
 The first tell the physical parameters best before anything is known. Bayesian D-optimal design
 (Chaloner and Verdinelli 1995, Statistical Science 10:273-304): the determinant of the parameters'

@@ -1,4 +1,4 @@
-"""What a user brings of a network that the bundled table does not have: operations, sizes, peaks."""
+"""Networks that the bundled table lacks, from a user's file: operations, sizes, memory peaks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of its own rate each GPU keeps when several of one host work at once.
+"""The share of its own rate that each GPU of a host keeps when several work at once.
 
 `efficiency(n) = n ** -exponent`: each doubling of the GPUs costs the same share. Parameters over
 step time and constants for each n were no better (internals/model.md). In training each
@@ -10,7 +10,8 @@ step stays as long as it was, and more of the step is lost (`with_pace`).
 
 The numbers come from published runs (infra/build/performance_sources/scaling.csv), and from what the user
 measured of such GPUs (`Scaling.given`): another instance than the one in question, so a rate of
-several GPUs is modelled, whatever the rate of one is."""
+several GPUs is modelled, whatever the rate of one is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another stack, layout or number format would bring a GPU, where measured rows tell it.
+"""The gain of another stack, memory format or precision on a GPU, where measured rows show it.
 
 A gain is a difference of two steps of one posterior: what both have in common (the network's own
 effect, the card's clock, who measured) is not in doubt.

@@ -1,4 +1,4 @@
-"""How long one step takes on a GPU: a roofline over classes of operations.
+"""Seconds of one step on a GPU: a roofline over classes of operations.
 
     kernel = (compute^4 + memory^4 + floor^4)^(1/4)
     step   = ((sum count * kernel)^4 + (sum launches)^4)^(1/4) + copies + constant

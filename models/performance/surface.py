@@ -1,4 +1,4 @@
-"""What is believed of the rates of all cells of a sweep after some of them were measured.
+"""Beliefs about the rates of all cells of a sweep, after some of them were measured.
 
 Log rates are a Gaussian process: the physical form, linear around its likeliest parameters, plus
 a smooth misfit that physics does not explain. A measured cell also tells its neighbours' misfit.

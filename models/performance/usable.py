@@ -1,4 +1,4 @@
-"""Which measurements may be fitted, and why the others may not."""
+"""Splits measurements into those that a fit may use and those that it may not, with reasons."""
 
 from __future__ import annotations
 

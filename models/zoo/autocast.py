@@ -1,4 +1,4 @@
-"""What torch.autocast("cuda") and its fused attention make of a step, on the meta device.
+"""torch.autocast("cuda") and fused attention, imitated on the meta device.
 
 Autocast does nothing on meta tensors, so its rules are applied here by name: the lists are those
 of PyTorch's "Autocast Op Reference" for CUDA. `scaled_dot_product_attention`, which the meta

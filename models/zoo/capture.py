@@ -1,4 +1,4 @@
-"""Which operations a network runs on a GPU, found on the meta device without computing.
+"""Lists the operations that a network runs on a GPU, on the meta device, without computing.
 
 A step is recorded once (`kernels`) and summed up in classes, for reports of what was measured;
 `step_facts` makes the rows of the table of networks.

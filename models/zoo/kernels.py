@@ -1,4 +1,4 @@
-"""Which kernels a step starts, recorded on the meta device without computing.
+"""Records the kernels that a step starts, on the meta device, without computing.
 
 The step runs once, on a batch of a large prime: what divides by it belongs to a sample, the rest
 to any batch. FLOPs are 2 x multiply-accumulates. Views start nothing and are left out.

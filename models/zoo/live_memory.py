@@ -1,4 +1,5 @@
-"""What lives on a GPU during a recorded step, and what torch's allocator reserves for it.
+"""The memory that is live on a GPU during a recorded step, and the memory that torch's allocator reserves
+for it.
 
 A step that was recorded under automatic mixed precision gives fp32 too: there the casts do not
 exist, so a tensor and its casts are one memory of four bytes an element.

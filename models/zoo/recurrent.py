@@ -1,4 +1,4 @@
-"""What cuDNN makes of LSTM and GRU layers, for the recorder: the meta device takes them apart.
+"""Records LSTM and GRU layers as the fused kernels that cuDNN runs; the meta device takes them apart.
 
 A layer is one product over its whole input, then a small product and a light kernel a time step.
 """

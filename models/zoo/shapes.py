@@ -1,4 +1,4 @@
-"""What normalisations return, by shape alone.
+"""Shapes of the results of normalisation layers.
 
 On the meta device torch takes them apart in Python, which takes most of the time of recording.
 """

@@ -1,4 +1,4 @@
-"""What the network table knows of a network at one input: kernels and memory of its steps.
+"""Kernels and memory of a network's steps at one input: a row of the network table.
 
 One forward pass and one training step are recorded in mixed precision without computing, on the
 meta device or, where a network asks for values, on fake CPU tensors. Casts exist in mixed

@@ -1,1 +1,1 @@
-"""What users measured of their own code, and the program that measures it."""
+"""Users' measurements of their own code, and the program that takes them."""

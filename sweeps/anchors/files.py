@@ -1,4 +1,4 @@
-"""What a user measured on a GPU, out of whichever file holds it: rows, and why others are none.
+"""Reads a user's measurements from any file that holds them, with the reasons for rows left out.
 
 Taken are `advisor measure --out` (advisor.anchor/1), `advisor measurements export` and the file
 of a campaign (JSON lines both). A row is one step of PyTorch eager on a real GPU, nothing else.

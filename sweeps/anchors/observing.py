@@ -1,4 +1,4 @@
-"""What a measurement says about its GPU alone: an observation, or why it is none."""
+"""Turns a measurement into an observation of its GPU alone, or says why that is impossible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From stored bytes to pixels, by each decoder that is at hand, and what that costs."""
+"""Decodes stored bytes to pixels with each decoder that is installed, and times it."""
 
 from __future__ import annotations
 

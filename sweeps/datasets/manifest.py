@@ -1,4 +1,4 @@
-"""Which images lie beneath a folder: found once, and kept beside the user's other caches.
+"""The list of images below a folder: made once, and kept among the user's caches.
 
 A kept manifest is two files. `files.txt` has a line for each image (bytes, number of its class,
 path beneath the folder), `about.json` the folder's profile, and when each folder in it was last

@@ -1,4 +1,4 @@
-"""Which format a path holds, its samples, and its profile."""
+"""Opens a path as a data set: its format, its samples and its profile."""
 
 from __future__ import annotations
 

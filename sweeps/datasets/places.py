@@ -1,4 +1,4 @@
-"""Where data sets lie: made there, or copied to a mounted disk, whole or not at all."""
+"""Folders of data sets: made in place, or copied to a mounted disk, whole or not at all."""
 
 from __future__ import annotations
 

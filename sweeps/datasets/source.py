@@ -1,4 +1,4 @@
-"""What the input pipeline reads from, whatever format the samples are stored in."""
+"""The interface between the input pipeline and the formats of stored samples."""
 
 from __future__ import annotations
 

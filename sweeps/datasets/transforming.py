@@ -1,4 +1,4 @@
-"""What conversion does to one sample: nothing, a smaller JPEG, or decoded pixels."""
+"""Converts one sample: unchanged, to a smaller JPEG, or to decoded pixels."""
 
 from __future__ import annotations
 

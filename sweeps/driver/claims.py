@@ -1,4 +1,4 @@
-"""Whose turn each trial is, among all drivers of a store; what this driver measured is kept."""
+"""Shares the trials of a plan among all drivers of a store, and keeps this driver's measurements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where an endpoint is, and the key that it wants."""
+"""The address of an endpoint, and its API key."""
 
 from __future__ import annotations
 

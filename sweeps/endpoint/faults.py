@@ -1,4 +1,4 @@
-"""What a request can fail of, and what to do about it."""
+"""The ways in which a request can fail, each with its remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a load's requests say: times, rates and how well each is known. Pure.
+"""Times and rates of a load's requests, with their uncertainty. Pure.
 
 Only the window counts: from the moment when every slot has answered once (at most 40 % of the
 load's time) to the end of that time. Standard errors are those of the mean of up to eight blocks

@@ -1,4 +1,4 @@
-"""What an endpoint is before it is loaded: its model, its dialect, its engine, its tokens."""
+"""Identifies an endpoint before it is loaded: its model, its dialect, its engine, its tokens."""
 
 from __future__ import annotations
 

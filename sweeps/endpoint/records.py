@@ -1,4 +1,4 @@
-"""What is asked of an endpoint, and what became of each request."""
+"""Requests to an endpoint, and their outcomes."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What this machine is, and what else it does. Standard library only."""
+"""Facts of this machine and of its other load. Standard library only."""

@@ -1,4 +1,4 @@
-"""Which cgroups this process is in, and where they are mounted. Nothing is written here."""
+"""The cgroups of this process and their mount points. Nothing is written here."""
 
 from __future__ import annotations
 

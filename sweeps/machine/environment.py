@@ -1,4 +1,4 @@
-"""What machine this was: facts that decide whether two measurements may be compared."""
+"""Facts of the machine that decide whether two measurements may be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the GPUs of this machine are, by NVML, the library of NVIDIA's driver.
+"""The GPUs of this machine, by NVML, the library of NVIDIA's driver.
 
 `nvidia-ml-py` (imported as pynvml) is optional and needs no torch: a process that plans, or a
 probe, asks it too. What a driver does not report is None.

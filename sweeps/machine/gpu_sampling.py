@@ -1,4 +1,4 @@
-"""What a GPU did while steps were timed: clocks, power, heat, what held it back, neighbours.
+"""Samples a GPU while steps are timed: clocks, power, temperature, throttling, other processes.
 
 A thread asks NVML four times a second, since an idle GPU tells nothing: its clocks rise and its
 throttle reasons go within milliseconds of the last kernel.

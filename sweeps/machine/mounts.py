@@ -1,4 +1,4 @@
-"""Which file system and which device a folder lies on."""
+"""The file system and the device behind a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large this machine is for this process: the host's, or what a container leaves of it.
+"""The size of this machine for this process: the host's, or the share that its container may use.
 
 Kernel documentation: admin-guide/cgroup-v2.rst (cpu.max, memory.max), scheduler/sched-bwc.rst and
 cgroup-v1/memory.rst. A cpuset narrows the affinity of its processes, so that is not read apart.

@@ -1,1 +1,1 @@
-"""What to measure: trials, in which order, how often, and what is fresh enough."""
+"""Plans sweeps: the trials, their order, their repeats, and the stored ones that are fresh enough."""

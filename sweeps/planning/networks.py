@@ -1,4 +1,4 @@
-"""What a plan must know of a network, and the stored data that it reads; without torch here."""
+"""The facts of a network that a plan needs, and the stored data that it reads; without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trials a sweep has: a pure function from a request to a list of trials."""
+"""Lists the trials of a sweep: a pure function of the request."""
 
 from __future__ import annotations
 

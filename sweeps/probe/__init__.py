@@ -1,4 +1,4 @@
-"""What a machine is and can do: facts, and rates measured in under a minute.
+"""Facts and rates of a machine, measured in under a minute.
 
 `python -m advisor.sweeps.probe` is the program that looks and measures. It is started as a process
 and

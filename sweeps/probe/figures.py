@@ -1,4 +1,5 @@
-"""What a probe consists of: parts, figures, what could not be measured, and its fingerprint."""
+"""The parts of a probe, its figures, the figures that could not be measured, and the machine's
+fingerprint."""
 
 from __future__ import annotations
 

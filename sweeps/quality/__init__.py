@@ -1,1 +1,1 @@
-"""How good a measurement is: its steady state, its interval, what disturbed it."""
+"""The quality of a measurement: its steady state, its interval, what disturbed it."""

@@ -1,4 +1,4 @@
-"""How old a measurement is."""
+"""The age of a measurement."""
 
 from __future__ import annotations
 

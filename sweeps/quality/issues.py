@@ -1,4 +1,4 @@
-"""What is weak in a measurement, and what to do about it; pure.
+"""Weaknesses of a measurement, each with its remedy; pure.
 
 One record for all of it: limits and ends, too few or unsteady steps, stalls, runs that differ, what
 the machine did meanwhile (neighbours, throttling, stolen time, clocks), age. What the machine did

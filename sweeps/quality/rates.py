@@ -1,4 +1,4 @@
-"""How well a rate is known: its error within a run, and what another run of the trial will give.
+"""The uncertainty of a measured rate: its error within a run, and the spread between runs of a trial.
 
 Within a run: overlapping batch means (Meketon and Schmeiser 1984, Winter Simulation Conference),
 which is the variance that the moving-block bootstrap of the mean converges to (Kuensch 1989,

@@ -1,4 +1,4 @@
-"""What one rank does: steps alone, the same steps with all ranks, and all-reduces alone.
+"""The measuring of one rank: steps alone, the same steps with all ranks, and all-reduces alone.
 
 Weak scaling: each rank has a batch of its own, as large as that of one alone. The efficiency of n
 ranks is their rate over n times the rate of one. Needs torch.

@@ -1,4 +1,4 @@
-"""Where a rank runs: its numbers, the network interface to the other nodes, the GPUs' links."""
+"""The position of a rank: its numbers, the network interface to other nodes, the links between GPUs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Whether a mounted disk was read faster than it lasts: from burst credits of the volume (gp2, st1,
-sc1) or of the instance (small Nitro types: half an hour a day). Rules and limits are the
+"""Tells whether a mounted disk was read faster than its baseline: by burst credits of the volume
+(gp2, st1, sc1) or of the instance (small Nitro types: half an hour a day). The rules are the
 catalogue's (`advisor.catalog.disk_rules`, with their sources)."""
 
 from __future__ import annotations

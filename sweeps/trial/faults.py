@@ -1,4 +1,4 @@
-"""What went wrong with a trial: its status, and words that name the file, disk or device.
+"""Failures of a trial: the status, and a message that names the file, disk or device.
 
 Standard library only. Errors of a loader process arrive as text (its whole traceback, the error
 number lost), so causes are found in the message as well as in the error's type.

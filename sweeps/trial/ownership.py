@@ -1,4 +1,4 @@
-"""Whose is it: names that carry the owner of what a sweep takes, also after the owner has gone.
+"""Names that carry the owner of everything a sweep takes, so that leftovers can be traced to it.
 
 Everything that outlives a process by itself (a cgroup, a folder, a process of its own) is marked
 `advisor-PID-STARTTIME-PLACE-..`. A reused pid has another start time; a pid of another machine,

@@ -1,4 +1,4 @@
-"""What the shared store shows of sweeps to those who only look: counts, leases, pace."""
+"""The state of sweeps as the shared store shows it to onlookers: counts, leases, pace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a sweep stands, from its runner and its events: counts, time, cost."""
+"""The progress of a sweep, from its runner and its events: counts, time, cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What computes a trial's steps: a GPU, this CPU, an emulated GPU, or nothing. Needs torch."""
+"""The engines that compute a trial's steps: a GPU, this CPU, an emulated GPU, or none. Needs torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a trial's batches come from: stored photographs, a text, or memory. Needs torch."""
+"""The sources of a trial's batches: stored photographs, a text, or memory. Needs torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine can change under a trial: clocks, heat, stolen time, and its own clock.
+"""The state of a machine that may change under a trial: clocks, heat, stolen time.
 
 Standard library only. What the machine does not report is left out; asking costs about a
 millisecond.

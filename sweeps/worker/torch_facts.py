@@ -1,4 +1,4 @@
-"""How torch is set to compute, and what it takes of a GPU's memory. Needs torch."""
+"""torch's settings, and its share of a GPU's memory. Needs torch."""
 
 from __future__ import annotations
 

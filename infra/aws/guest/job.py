@@ -1,4 +1,4 @@
-"""What an instance is to do, as a JSON document in the bucket; it holds no secret."""
+"""The job of an instance, as a JSON document in the bucket; it holds no secret."""
 
 from __future__ import annotations
 

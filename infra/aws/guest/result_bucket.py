@@ -1,4 +1,4 @@
-"""What an instance and its controller send each other, as objects in a bucket."""
+"""Objects that an instance and its controller exchange through a bucket."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What each part may do on AWS, as IAM policies: the controller, a guest's role, the reaper, a Ray
-cluster's head.
+"""IAM policies of each part: the controller, a guest's role, the reaper, the head of a Ray cluster.
 
 The files have CloudFormation's names for what differs between accounts (`${AWS::AccountId}`,
 `${Bucket}`, ..): a template takes them as they are, and `policy` fills them in.

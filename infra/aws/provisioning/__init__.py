@@ -1,1 +1,1 @@
-"""From launch options to one running instance that is paid for, and back to none."""
+"""Turns launch options into one running instance, and removes it again."""

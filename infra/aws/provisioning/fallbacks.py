@@ -1,4 +1,4 @@
-"""Which offer is tried next: an order, and what was refused and may be asked for again later."""
+"""The order in which offers are tried, and the refused ones that may be tried again later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From nothing to one instance of a slot, through whatever EC2 answers (internals/launches.md)."""
+"""Provisions one instance for a slot, through every answer that EC2 may give (internals/launches.md)."""
 
 from __future__ import annotations
 

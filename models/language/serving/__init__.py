@@ -1,4 +1,4 @@
-"""How fast a language model is served: a physical form with fitted effects, and its bounds."""
+"""The rate at which a language model is served: a physical form with fitted effects, and bounds."""
 
 from advisor.models.language.serving.bundle import bundled_serving_predictor
 from advisor.models.language.serving.predictor import ServingPredictor

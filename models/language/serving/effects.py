@@ -1,4 +1,4 @@
-"""Which effects add up to the logs of a deployment, and what is believed of each beforehand."""
+"""The effects that add up to the logs of a deployment, and the prior of each."""
 
 from __future__ import annotations
 

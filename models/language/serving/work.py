@@ -1,4 +1,4 @@
-"""What serving asks of a GPU: bytes and operations of a step and of a prompt, as columns.
+"""The work of serving on a GPU: bytes and operations of a step and of a prompt, as columns.
 
 A step yields one token of each sequence in flight. Everything is of one GPU of the replica.
 """

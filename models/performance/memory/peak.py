@@ -1,4 +1,5 @@
-"""From a replayed step to what a GPU shows: the CUDA context, and how far both may be off."""
+"""The memory that a GPU shows for a step: the replayed peak plus the CUDA context, with the error
+of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lives on a GPU in a step: exact parts, and those that the replay of the step found."""
+"""Memory that is live on a GPU in a step: exact parts, and parts found by replaying the step."""
 
 from __future__ import annotations
 

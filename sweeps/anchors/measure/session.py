@@ -1,4 +1,4 @@
-"""What one network is measured with, and what is known of it so far."""
+"""The settings of one measuring session, and its results so far."""
 
 from __future__ import annotations
 

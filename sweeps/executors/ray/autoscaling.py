@@ -1,4 +1,4 @@
-"""What the autoscaler of a Ray cluster says about trials that no node takes now."""
+"""Reports of a Ray cluster's autoscaler about trials that no node can take now."""
 
 from __future__ import annotations
 

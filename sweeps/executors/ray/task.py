@@ -1,4 +1,4 @@
-"""What runs on a node of a Ray cluster, around one trial."""
+"""The Ray task that runs one trial on a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which limiter and which CPUs this machine offers."""
+"""Chooses the limiter and the CPUs that this machine offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where groups of version 2 may be made: in a group whose children have controllers.
+"""Finds a group of cgroup version 2 below which groups with controllers may be made.
 
 A group other than the kernel's root hands controllers down only while no process lives in it
 (admin-guide/cgroup-v2.rst, "No Internal Process Constraint"). In a container, and in a scope with

@@ -1,4 +1,4 @@
-"""How a cgroup is emptied and removed, whatever happens."""
+"""Empties and removes a cgroup, whatever happens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a limiter, and what every limiter promises."""
+"""The limits of a trial, and the contract of every limiter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be held where no cgroup may be made: CPUs by affinity, or nothing at all."""
+"""Limits where no cgroup may be made: CPUs by affinity, or none."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What killed sweeps left on this machine: found by its names, and removed."""
+"""Finds by their names the leftovers of killed sweeps on this machine, and removes them."""

@@ -1,4 +1,4 @@
-"""What was left on this machine: processes, cgroups, mounts and loop devices, and whose it was."""
+"""Leftovers of a killed sweep: processes, cgroups, mounts and loop devices, with their owner."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Where on its node a trial runs: CPUs, GPU and NUMA node that no other trial has."""
+"""Places a trial on its node: CPUs, GPU and NUMA node that no other trial has."""

@@ -1,4 +1,4 @@
-"""Which of the free cores and GPUs a trial gets; pure."""
+"""Chooses a trial's cores and GPUs among the free ones; pure."""
 
 from __future__ import annotations
 

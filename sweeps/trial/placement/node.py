@@ -1,4 +1,4 @@
-"""What a node has for trials: physical cores and GPUs, each with its NUMA node.
+"""The physical cores and GPUs of a node, each with its NUMA node.
 
 CPUs are read from sysfs (kernel: ABI/stable/sysfs-devices-system-cpu, -node), GPUs by NVML.
 """

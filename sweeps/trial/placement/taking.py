@@ -1,5 +1,4 @@
-"""What a trial takes of this machine, among all processes that measure here: cores, GPU, memory
-and disk.
+"""Reserves a trial's cores, GPU, memory and disk among all processes that measure on this machine.
 
 One file each, held by `flock`: the kernel gives it back with the process that held it, however
 that ends. `ADVISOR_SWEEP_LOCK` names another folder, for hosts that stand for several machines;

@@ -1,4 +1,4 @@
-"""How many threads and loader processes a trial gets; decided in the plan, kept in the trial."""
+"""Numbers of threads and loader processes of a trial; the plan decides them and the trial keeps them."""
 
 from __future__ import annotations
 
