@@ -48,7 +48,7 @@ class Bounds(NamedTuple):
 
 
 class Prior(Struct, frozen=True):
-    """What is believed of a parameter before anything is measured: a Gaussian."""
+    """The Gaussian prior of a parameter."""
 
     mean: float
     sigma: float
@@ -184,7 +184,7 @@ def joined(parts: Sequence[Gaussian]) -> Gaussian:
 
 
 def variances(rows: Floats, covariance: Floats) -> Floats:
-    """Of each row's weighted sum (n,), for weights (n, p)."""
+    """Variance of each row's weighted sum (n,), for weights (n, p)."""
     result: Floats = ((rows @ covariance) * rows).sum(axis=1)
     return result
 

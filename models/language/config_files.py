@@ -146,7 +146,7 @@ def _model_of_values(whole: ConfigValues, file: Path) -> LanguageModel:
 
 
 def _text_of(whole: ConfigValues) -> tuple[ConfigValues, str]:
-    """What the text's part says, and its type; older files have its keys among all others."""
+    """The text part of a configuration, and its model type; older files have its keys at the top level."""
     text = whole.part(*_TEXT_PARTS)
     kind = (text.text("model_type") if text else "") or whole.text("model_type")
     return whole.own_part(*_TEXT_PARTS) or whole.with_class(kind), kind

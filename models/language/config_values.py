@@ -49,7 +49,7 @@ class ConfigValues:
         return any(self._given.get(key) is not None for key in keys)
 
     def with_class(self, kind: str) -> ConfigValues:
-        """The same keys, and what the class of this `model_type` takes for those left out."""
+        """These keys, completed by the defaults of the class of this `model_type`."""
         return ConfigValues(self.name, self._given, class_defaults().get(kind))
 
     def whole(self, *keys: str, default: int | None = None, least: int = 1) -> int:
@@ -66,14 +66,14 @@ class ConfigValues:
         return default
 
     def first_whole(self, key: str, default: int) -> int:
-        """As `whole`, of a list the first: patches that are squares are written as two sides."""
+        """The whole number of a key, of a list its first: square patches are written as two sides."""
         value = self._values.get(key)
         if not isinstance(value, list):
             return self.whole(key, default=default)
         return ConfigValues(self.name, {key: value[0] if value else None}).whole(key)
 
     def maybe_whole(self, *keys: str, least: int = 0) -> int | None:
-        """As `whole`; None where no key has a value."""
+        """The whole number of a key, or None where no key has a value."""
         # A spelling that the class does not have stands for the one that it has.
         foreign = any(key in self._given and key not in self._usual for key in keys)
         values = self._given if foreign else self._values
@@ -153,7 +153,7 @@ class ConfigValues:
         return None
 
     def own_part(self, *keys: str) -> ConfigValues | None:
-        """As `part`, of those that are written there."""
+        """The part of that name as it is written in the file, without defaults."""
         return self.part(*keys) if self.says(*keys) else None
 
     def parts(self) -> dict[str, ConfigValues]:
@@ -162,7 +162,7 @@ class ConfigValues:
         return {key: ConfigValues(self.name, part) for key, part in found}
 
     def error(self, reason: Message, hint: Message | None = None) -> UsageError:
-        """That this configuration cannot be used, and why."""
+        """The error that says why this configuration cannot be used."""
         return UsageError("{name}: {reason}", name=self.name, reason=reason, field=FIELD, hint=hint)
 
 

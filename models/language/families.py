@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Family(NamedTuple):
-    """What no configuration of this architecture says.
+    """The facts of an architecture that no configuration states.
 
     `gated` feed-forward networks have three matrices. `tied` is whether the output is the
     embedding, where no class of transformers says so. `positions` are learned positions, beyond

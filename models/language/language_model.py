@@ -25,7 +25,7 @@ class Latent(NamedTuple):
 
 
 class Indexer(NamedTuple):
-    """What picks the `top_k` tokens that a token attends to (DeepSeek-V3.2, 2025): a small
+    """The indexer that picks the `top_k` tokens a token attends to (DeepSeek-V3.2, 2025): a small
     attention of `heads` heads with one key of `head_dim` bytes a token and layer."""
 
     heads: int

@@ -189,7 +189,7 @@ class ServingMemory(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What does not depend on the GPU: GiB of weights, of what is fixed and of a prompt token's
+    """The parts that do not depend on the GPU: GiB of weights, of fixed buffers and of a prompt token's
     activations, and the KV columns of `ServingMemory`."""
 
     weights: float

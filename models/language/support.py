@@ -45,7 +45,7 @@ _UNPACKED_FROM = {
 
 
 class Card(Protocol):
-    """What is asked of a GPU here; `compute_capability` is 0 where no CUDA runs."""
+    """The facts of a GPU that decide support; `compute_capability` is 0 where no CUDA runs."""
 
     @property
     def name(self) -> str:
@@ -53,7 +53,7 @@ class Card(Protocol):
 
     @property
     def vendor(self) -> str:
-        """Who makes it."""
+        """The GPU's maker."""
 
     @property
     def compute_capability(self) -> float:
@@ -167,8 +167,8 @@ _LOAD_DOUBT = 0.15
 
 
 class Loader(StrEnum):
-    """How weights are read: with one stream as files are mapped into memory, what engines do unless
-    told otherwise, or with several at once (vLLM's `--load-format runai_streamer`)."""
+    """The way weights are read: one stream over memory-mapped files, the default of engines, or several
+    at once (vLLM's `--load-format runai_streamer`)."""
 
     MAPPED = "mapped"
     STREAMED = "streamed"

@@ -56,7 +56,7 @@ _ByStep = list[tuple[int, Floats]]
 
 
 class CpuConditions(Struct, frozen=True):
-    """How a step runs on a CPU, in fp32.
+    """The conditions of a step on a CPU, in fp32.
 
     `cpu` is its name, "" for the measured one's kind; `cores` are whole ones, `speed` is how fast
     each is and `width` how wide its arithmetic units are, over the measured CPU's (None: nobody
@@ -230,7 +230,7 @@ def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -
 
 
 def _columns(terms: _ByStep, count: int, size: int) -> Floats:
-    """What each parameter counts in each step, (count, size)."""
+    """The coefficient of each parameter in each step, (count, size)."""
     columns = np.zeros((count, size))
     for place, by in terms:
         columns[:, place] = by
@@ -238,7 +238,7 @@ def _columns(terms: _ByStep, count: int, size: int) -> Floats:
 
 
 def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
-    """What each parameter counts in each operation, (rows, size)."""
+    """The coefficient of each parameter in each operation, (rows, size)."""
     matrix = np.zeros((len(terms), size))
     for row, term in enumerate(terms):
         for place, by in term:
@@ -247,7 +247,7 @@ def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
 
 
 def _useful(cores: Floats, log_contention: float) -> tuple[Floats, Floats]:
-    """How many cores count (n,), and what the log of that falls by with the log of contention."""
+    """The number of effective cores (n,), and the derivative of its log by the log of contention."""
     lost = math.exp(log_contention) * np.maximum(cores - 1, 0.0)
     return cores / (1 + lost), lost / (1 + lost)
 
@@ -273,12 +273,12 @@ REFERENCE_FLOPS_PER_CYCLE = 32
 
 
 def flops_per_cycle(model: str) -> int | None:
-    """What one core of a CPU can do in a cycle; None for a CPU that is not in the table."""
+    """Operations of one core of a CPU in a cycle; None for a CPU that is not in the table."""
     return next((n for pattern, n in _FLOPS_PER_CYCLE if re.search(pattern, model)), None)
 
 
 @cache
 def relative_width(model: str) -> float:
-    """How many times as wide as the measured CPU's its units are; nan for an unknown CPU."""
+    """The width of its vector units over the measured CPU's; nan for an unknown CPU."""
     width = flops_per_cycle(model)
     return width / REFERENCE_FLOPS_PER_CYCLE if width else math.nan

@@ -63,7 +63,8 @@ class CpuColumns(Struct, frozen=True):
     cpu: NDArray[np.str_]
 
     def kinds(self) -> tuple[list[Any], ...]:
-        """What a step's time depends on beside speed, columns of numbers: 0 for unknown widths."""
+        """The properties of a step that its time depends on beside speed, as columns: 0 for unknown
+        widths."""
         return self.cores.tolist(), np.nan_to_num(self.width).tolist(), self.cpu.tolist()
 
 
@@ -83,7 +84,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
     def rates(
         self, facts: NetworkFacts, task: Task, batch_sizes: Floats, cpus: CpuColumns, confidence: float
     ) -> CpuRates:
-        """Of steps of `batch_sizes` (n,), one on each CPU (n,)."""
+        """Rates of steps of `batch_sizes` (n,), each on its CPU (n,)."""
         kinds = zip(batch_sizes.tolist(), *cpus.kinds(), strict=True)
         distinct, which = _distinct(kinds)
         result = self._estimates(facts, task, distinct)
@@ -103,7 +104,7 @@ class CpuStepTimes(Struct, frozen=True, kw_only=True):
         return most
 
     def condition(self, cells: Sequence[Cell], seconds: Floats) -> CpuStepTimes:
-        """What is known once a user's steps (n,) on a CPU of theirs are, too."""
+        """The posterior conditioned on a user's own steps (n,) on a CPU."""
         sigma = np.full(len(cells), TRIAL_SIGMA)
         posterior = self.posterior.condition(cells, np.log(seconds), sigma)
         own = {f"{cell.network}/{cell.step.conditions.task}" for cell in cells}

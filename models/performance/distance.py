@@ -61,7 +61,7 @@ def distances(
 def stage_weights(
     workload: Workload, resources: Resources, prediction: Prediction, pipeline: Pipeline
 ) -> Mapping[Stage, float]:
-    """How much the joined rate depends on each stage, d log R / d log R_stage.
+    """The weight of each stage in the joined rate, d log R / d log R_stage.
 
     A network on the CPU shares its cores with decoding: there both count as one stage does.
     """
@@ -183,7 +183,6 @@ def _of_accelerator(
 
 
 def _of_sharing(of: partial[Distance], workload: Workload, prediction: Prediction) -> Iterator[Distance]:
-    """How several GPUs scale was published, of other machines and mostly other software."""
     gpus = prediction.gpus_used
     if gpus > 1:
         largest = max(bundled_scaling().largest.values())

@@ -75,11 +75,11 @@ class Estimates(Columns, frozen=True):
 
     @property
     def bottleneck(self) -> Integers:
-        """Which of `STAGES` binds, shape (n,)."""
+        """Index into `STAGES` of the stage that binds, shape (n,)."""
         return np.asarray(self.weights.argmax(axis=1))
 
     def mattering(self, least: float) -> Integers:
-        """Which stages weigh `least` or more, shape (n,): bit k stands for the k-th of `STAGES`."""
+        """The stages that weigh `least` or more, shape (n,): bit k stands for the k-th of `STAGES`."""
         bits = 1 << np.arange(len(STAGES))
         return np.asarray((self.weights >= least) @ bits)
 
@@ -89,7 +89,7 @@ class Estimates(Columns, frozen=True):
 
 
 class StageErrors(Struct, frozen=True):
-    """How far each request's stages may be off, and why, columns of shape (n,).
+    """Errors of each request's stages, and their causes, as columns of shape (n,).
 
     `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
     network on the CPU, in log rate, 0 without either; `accelerator_calibrated` says
@@ -122,8 +122,7 @@ class Interval(Struct, frozen=True):
 
 
 class Spread(Struct, frozen=True):
-    """How far n requests may be off, whatever their disks, each at one of several confidences:
-    `level` (n,) tells which.
+    """Errors of n requests, whatever their disks, at several confidences: `level` (n,) names each row's.
 
     `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
     same m up; `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and
@@ -259,8 +258,8 @@ def _with_disk_moves(
 
 
 def _knee(columns: PipelineColumns, weights: Floats, spread: Spread, pipeline: Pipeline) -> Floats:
-    """What the error of the exponent is to the joined log rate, (n,): d log R / d log exponent is
-    the entropy of the stages' weights over the exponent, most where two stages are equally fast."""
+    """The effect of the exponent's error on the joined log rate, (n,): d log R / d log exponent is the
+    entropy of the stages' weights over the exponent, largest where two stages are equally fast."""
     beside_gpu = columns.batches_ahead > 0
     if not beside_gpu.any():
         return np.zeros(len(beside_gpu))
@@ -351,7 +350,7 @@ def _with_scaling(sigma: Floats, largest_vcpus: Floats, columns: PipelineColumns
 
 
 def _second_thread_sigma(columns: PipelineColumns, pipeline: Pipeline) -> Floats:
-    """What the doubt on second threads is to the host's log rate, shape (n,)."""
+    """The effect of the doubt about second threads on the host's log rate, shape (n,)."""
     added = second_thread_cores(columns, pipeline.parameters)
     sigma: Floats = SECOND_THREAD_SIGMA * added / (columns.cores + added)
     return sigma

@@ -44,8 +44,8 @@ def p90_percent(log_residuals: Floats) -> float:
 
 
 class TakenSteps(Struct, frozen=True, kw_only=True):
-    """What a fit took of GPUs: how far each step's rate was off what was predicted without it (log
-    measured over predicted, shape (n,)), and which contradict the others, or the model.
+    """The GPU steps that a fit used: each one's log(measured / predicted without it), shape (n,), and the
+    steps that contradict the others or the model.
 
     `trials` is how many measurements they came from, `left_out` why others told nothing.
     """
@@ -71,7 +71,7 @@ class FitResult(Struct, frozen=True, kw_only=True):
 
     @property
     def fitted(self) -> int:
-        """How many measurements the pipeline was fitted on."""
+        """The number of measurements that the pipeline was fitted on."""
         return len(self.held_out_residuals)
 
 

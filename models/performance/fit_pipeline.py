@@ -152,7 +152,7 @@ def trials_of(
 
 
 def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
-    """What step times tell of the network alone on such cores, at their own CPU's mark."""
+    """The rate that step times give the network alone on such cores, at their own CPU's mark."""
     workload = request.workload
     return published_on_cpu(workload, networks.of(workload), request.resources)
 
@@ -160,7 +160,7 @@ def modelled_on_cpu(request: PipelineRequest, networks: NetworkTable) -> float:
 def cpu_steps_of(
     measurements: Sequence[Measurement], networks: NetworkTable, trials: Trials
 ) -> tuple[CpuStep, ...]:
-    """What networks whose operations are known took alone on each CPU, in fp32: medians."""
+    """Median fp32 step seconds on each CPU of networks whose operations are known."""
     result: dict[tuple[str, str | None, Task, int, float, int], list[float]] = {}
     for measurement, cpu in zip(measurements, trials.columns.cpu.tolist(), strict=True):
         rate, workload = measured_cpu_rate(measurement), measurement.trial.workload
@@ -225,7 +225,7 @@ def fit_and_calibrate(trials: Trials) -> tuple[Pipeline, Floats]:
 
 
 def _core_trials(trials: Trials, pipeline: Pipeline, weights: Floats) -> tuple[CoreTrials, ...]:
-    """What the trials tell of each CPU but the reference one."""
+    """The evidence of the trials about each CPU but the reference one."""
     if not pipeline.other_cpus:
         return ()
     bound, columns = weights.argmax(axis=1), trials.columns
@@ -344,7 +344,7 @@ def unseen_residuals(
 
 
 def outside_interval(residuals: Floats, pipeline: Pipeline, confidence: float) -> int:
-    """How many of these log(observed / predicted) lie outside of the model's interval; by chance
-    2 (1 - `confidence`) of them do."""
+    """The number of these log(observed / predicted) outside the model's interval; 2 (1 - `confidence`) of
+    them are expected there by chance."""
     widths = half_widths(pipeline.residuals, (ALL_TRIALS,), confidence)
     return int(np.sum((residuals < -widths.lower) | (residuals > widths.upper)))

@@ -208,7 +208,7 @@ class ProbedLayer(Struct, frozen=True, kw_only=True):
 
 
 def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
-    """What a fingerprint of `advisor.sweeps.probe` tells of its first GPU.
+    """The layer timings of the first GPU in a fingerprint of `advisor.sweeps.probe`.
 
     Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they
     were kept.
@@ -309,7 +309,7 @@ def _rows(layer: ProbedLayer) -> Rows:
 
 
 def _kernels(layer: ProbedLayer) -> list[_Kernel]:
-    """As the network table counts them: each tensor once, a backward pass with both gradients."""
+    """Kernels as the network table counts them: each tensor once, a backward pass with both gradients."""
     kind, sizes = _KINDS[layer.name.partition(".")[0]], layer.sizes
     if kind == "copy":
         return [_Kernel(kind, 0.0, 2.0 * sizes["values"], 0.0)]

@@ -13,7 +13,7 @@ _LOG_2 = float(np.log(2.0))
 
 
 def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, float]) -> Floats:
-    """How sharply the stages of each request limit each other, (n,); `training` is 0 or 1.
+    """The exponent of each request's smooth minimum, (n,); `training` is 0 or 1.
 
     A real GPU waits for batches whose times scatter, and loaders wait for room to put them. A
     queue that holds K of them besides the one that is computed on passes (K + 1) / (K + 2) of

@@ -74,7 +74,7 @@ def kinship_of(features: Floats, residuals: Floats, noise: Floats) -> Kinship:
 
 
 def step_features(steps: Steps, kinds: np.ndarray, training: Sequence[bool], theta: Floats) -> Floats:
-    """What each step's time is made of, shape (count, d).
+    """The features of each step: shares of its time by class of operation, shape (count, d).
 
     `kinds` (k,) indexes `KINDS` row by row; `training` tells the task of each step.
     """

@@ -54,8 +54,8 @@ class ReferenceCpu(Struct, frozen=True, kw_only=True):
 
 
 class CoreTrials(NamedTuple):
-    """What trials tell of another CPU than the reference one: how many of them its cores bound, the
-    most vCPUs of those, and the log standard deviation that is left of its speed."""
+    """Evidence of trials about a CPU other than the reference one: the number that its cores bound, the
+    most vCPUs of those, and the remaining log standard deviation of its speed."""
 
     number: int
     largest_vcpus: float
@@ -177,7 +177,7 @@ class Columns(Struct, frozen=True):
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Of several groups of rows, one after the other."""
+        """The rows of several groups, one group after the other."""
         return cls(
             *(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__struct_fields__)
         )

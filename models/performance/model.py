@@ -50,7 +50,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     scaling_rows: tuple[ScalingObservation, ...] = ()
 
     def remembering(self) -> PerformanceModel:
-        """The same for many questions of like workloads: `StepTimes.remembering`."""
+        """This model with a memory for many questions of like workloads: see `StepTimes.remembering`."""
         return replace(self, step_times=self.step_times.remembering())
 
     def predict(
@@ -122,14 +122,14 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9
     ) -> list[Prediction]:
-        """What a GPU reaches alone, its samples on the device; one cell at several batch sizes."""
+        """The rate of a GPU alone, its samples on the device; one cell at several batch sizes."""
         cells = [(workload, gpu) for workload in workloads]
         rates = self.step_times.rates(cells, self.table, confidence)
         return [alone(rate, confidence) for rate in rates]
 
     def setting_gains(self, workload: Workload, gpu: Gpu, *, confidence: float = 0.9) -> list[SettingGain]:
-        """What compiling, channels last, 16 bits or TF32 would bring the GPU alone, where measured
-        rows tell it."""
+        """The gain of compiling, channels last, 16 bits or TF32 for the GPU alone, where measured rows
+        show it."""
         facts = self.table.of(workload)
         return setting_gains(self.step_times, workload, gpu, facts, confidence)
 
@@ -151,7 +151,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     def distances(
         self, workload: Workload, resources: Resources, prediction: Prediction
     ) -> tuple[Distance, ...]:
-        """How far each fact that the `prediction` stands on lies from what was measured."""
+        """The distance of each fact behind the `prediction` from the measured rows."""
         from advisor.models.performance.distance import distances  # few answers explain themselves
 
         return distances(workload, resources, prediction, self.pipeline, self.step_times, self.table)
@@ -233,9 +233,9 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
 
 
 class _Alone(NamedTuple):
-    """What GPUs, or networks on CPUs, reach alone: samples per second (infinite without either),
-    half widths of their logarithms, whether residuals back those, and the logs of how much more
-    peaks allow, each (n,)."""
+    """Rates of GPUs, or of networks on CPUs, alone: samples per second (infinite without either), half
+    widths of their logarithms, whether residuals back those, and the logs of the room below the
+    hardware's peaks, each (n,)."""
 
     samples_per_second: Floats
     lower: Floats
@@ -245,7 +245,7 @@ class _Alone(NamedTuple):
 
 
 def _columns_of(cells: Sequence[GpuRate | None], cell_of: Integers) -> _Alone:
-    """Of GPUs, each row's cell."""
+    """Columns for GPUs, a cell a row."""
     rows = [
         (cell.samples_per_second, *cell.widths, cell.room) if cell else (np.inf, 0.0, 0.0, True, np.inf)
         for cell in cells

@@ -196,9 +196,8 @@ class NetworkTable:
         return self._place(name) is not None
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
-        """What `name` was taken as where that network is called otherwise, and a network that is
-        written alike and that an earlier library has (`resnet50` of `resnet-50`); None for none.
-        Raises `UsageError` as `find` does."""
+        """The name that `name` was resolved to, and a network of a like name in an earlier library
+        (`resnet50` of `resnet-50`); None for neither. Raises `UsageError` as `find` does."""
         network = self.find(name)
         short, plain = self.shortest_name(network), name.strip().casefold()
         is_own = network.name.casefold() in (plain, plain.rpartition("/")[2])
@@ -375,7 +374,7 @@ class _Input(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str, *, of_latents: bool = False) -> _Input:
-        """Of `3x224x224`, `224px`, `800x1333`, `seq:128`, `512px latent 64x64` and the like.
+        """Parses `3x224x224`, `224px`, `800x1333`, `seq:128`, `512px latent 64x64` and the like.
 
         With `of_latents`, pixels are eight to a side of a latent.
         """
@@ -416,11 +415,11 @@ class _Input(Struct, frozen=True):
         return self.like(other).sizes[:channels] == self.sizes[:channels]
 
     def ratio(self, other: _Input) -> float:
-        """How many times the pixels, or tokens, the other has."""
+        """Pixels, or tokens, of the other over its own."""
         return float(np.prod(self.like(other).sizes, dtype=float)) / float(np.prod(self.sizes, dtype=float))
 
     def distance(self, other: _Input) -> float:
-        """How far they are in size, in logarithms."""
+        """The distance of their sizes, in logarithms."""
         return abs(float(np.log(self.ratio(other))))
 
 

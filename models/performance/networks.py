@@ -48,7 +48,7 @@ class NetworkFacts(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What its measurements are filed under: libraries' networks of one name are alike."""
+        """The name that its measurements are stored under: libraries' networks of one name share it."""
         return self.name.rpartition("/")[2]
 
     def step_rows(self, task: Task) -> Rows:
@@ -112,7 +112,7 @@ class NetworkTable:
         return self._made[name, at]
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
-        """What a name was taken as, and whom it may be mistaken for; None for neither."""
+        """The name that a name was resolved to, and the network it may be mistaken for; None for neither."""
         return network_table().other_names(name) if network_table().knows(name) else (None, None)
 
     def of(self, workload: Workload) -> NetworkFacts:

@@ -55,8 +55,8 @@ def all_reduce_seconds(
     gbit_per_second: Floats | float,
     reach: Floats | float = PAYLOAD_SHARE,
 ) -> Floats:
-    """Of gradients of so many bytes a rank; shapes broadcast. `reach` is the part of the network's
-    rate that gradients get."""
+    """Seconds of an all-reduce of so many bytes of gradients a rank; shapes broadcast. `reach` is the
+    part of the network's rate that gradients get."""
     ranks = np.asarray(ranks, dtype=float)
     bits = 8.0 * 2.0 * (ranks - 1) / ranks * np.asarray(gradient_bytes, dtype=float)
     transfer = bits / (np.asarray(reach) * np.asarray(gbit_per_second) * 1e9)
@@ -64,7 +64,7 @@ def all_reduce_seconds(
 
 
 class NodeEfficiency(Struct, frozen=True):
-    """What a node keeps of its own rate beside the others, 0 to 1; bounds as log half widths."""
+    """The share of its own rate that a node keeps beside the others, 0 to 1; bounds as log half widths."""
 
     median: float
     lower_width: float
@@ -84,7 +84,7 @@ class NodeLaw(Struct, frozen=True):
         gbit_per_second: float,
         confidence: float,
     ) -> NodeEfficiency:
-        """Of nodes whose GPUs alone take `step_seconds` a step, `ranks` GPUs in all."""
+        """The efficiency of nodes whose GPUs alone take `step_seconds` a step, with `ranks` GPUs in all."""
         z = gaussian_multiplier(confidence)
         log_reach, sigma = self.reach(gbit_per_second)
 
@@ -118,8 +118,7 @@ class NodeLaw(Struct, frozen=True):
         return min(total / weight, math.log(PAYLOAD_SHARE)), weight**-0.5
 
     def _slower(self, z: float) -> float:
-        """How much longer a measured step took than the lower bound without it says, at worst; 1
-        where none did."""
+        """The largest ratio of a measured step over its lower bound; 1 where none was slower."""
         times = [1.0]
         for row in self.rows:
             assert row.gbit_per_second is not None

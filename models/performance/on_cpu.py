@@ -47,7 +47,7 @@ def rates_on_cpu(
     cpus: Cpus,
     confidence: float,
 ) -> CpuRates:
-    """What the workload's network alone reaches in batches of these sizes (n,) on `cpus` (n,).
+    """Rates of the workload's network alone, in batches of these sizes (n,) on `cpus` (n,).
 
     Raises `UsageError` for a network whose operations in that task nobody told.
     """
@@ -71,7 +71,7 @@ def most_on_cpu(workloads: Sequence[Workload], facts: NetworkFacts, pipeline: Pi
 
 
 def published_on_cpu(workload: Workload, facts: NetworkFacts, resources: Resources) -> float:
-    """What the step times that ship tell of the machine's cores at the mark of their own CPU."""
+    """Rates of the machine's cores from the step times that ship, at the mark of their own CPU."""
     cores = min(resources.vcpus, resources.physical_cores)
     width = relative_width(resources.cpu.model) if resources.cpu else np.nan
     entry = np.ones(1)
@@ -125,7 +125,7 @@ def _columns(cpus: Cpus, pipeline: Pipeline) -> CpuColumns:
 
 
 def _own_cpu(cpus: tuple[ReferenceCpu, ...], number: int) -> str:
-    """How steps call one of the user's CPUs: it may be of the kind that was published."""
+    """The name that steps use for one of the user's CPUs, which may be a published one."""
     cpu = cpus[number]
     if _is_published(np.array(cpu.score), np.array(relative_width(cpu.model))):
         return ""

@@ -65,7 +65,7 @@ class OwnTable(NetworkTable):
 
 
 class OwnSizes(Struct, frozen=True, kw_only=True):
-    """What is known of an own network beside its operations; None means unknown.
+    """Sizes of an own network beside its operations; None means unknown.
 
     `input_shape` is one sample's, `whole_numbers` whether its values are: then they are tokens.
     """

@@ -137,7 +137,7 @@ class PipelineColumns(Columns, frozen=True):
 
 
 class PipelineRequest(Struct, frozen=True):
-    """What the columns are made of; `on_cpu` says that the network runs on the CPU."""
+    """The requests behind the columns; `on_cpu` says that the network runs on the CPU."""
 
     workload: Workload
     resources: Resources
@@ -146,7 +146,7 @@ class PipelineRequest(Struct, frozen=True):
 
 
 class Load(Struct, frozen=True):
-    """What machines are asked to do, apart from which machine it is."""
+    """The work that machines are asked to do, whichever machine it is."""
 
     workload: Workload
     on_cpu: bool
@@ -216,7 +216,7 @@ def columns_of(
 
 
 def _operations(iops: Floats, workers: Floats, latency_seconds: Floats) -> Floats:
-    """What a disk answers in a second: each loader process waits for its own read."""
+    """Operations a second of a disk: each loader process waits for its own read."""
     return np.minimum(iops, workers / latency_seconds)
 
 
@@ -273,7 +273,7 @@ def host_rate(columns: PipelineColumns, parameters: Mapping[str, float], referen
 
 
 def _own(name: str, columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats | float:
-    """What each row's CPU has of its own (n,), 0 for the reference one."""
+    """The own parameters of each row's CPU (n,), 0 for the reference one."""
     if not columns.cpu.any():
         return 0.0
     others = range(1, int(columns.cpu.max()) + 1)
@@ -281,7 +281,7 @@ def _own(name: str, columns: PipelineColumns, parameters: Mapping[str, float]) -
 
 
 def second_thread_cores(columns: PipelineColumns, parameters: Mapping[str, float]) -> Floats:
-    """What second threads add, in whole cores (n,); a sweep on such threads moves the factor."""
+    """The gain of second threads, in whole cores (n,); a sweep on such threads moves the factor."""
     factor = parameters[SECOND_THREAD] + _own(SECOND_THREAD, columns, parameters)
     added: Floats = columns.second_threads * np.exp(factor)
     return added
@@ -369,7 +369,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
         return (self.reference, *self.other_cpus)
 
     def other_cpu(self, machines: ResourceTable) -> Integers:
-        """Which of `cpus` each machine has, shape (n,); 0 also where it has none of them."""
+        """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not among them."""
         number = np.zeros(len(machines), dtype=np.intp)
         for place, cpu in enumerate(self.other_cpus, 1):
             if cpu.model:

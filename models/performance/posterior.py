@@ -66,7 +66,7 @@ def effect_groups(conditions: Conditions | CpuConditions) -> dict[str, str]:
 
 
 class Posterior(Gaussian, frozen=True):
-    """What is known of step times; `effects` of networks by name, beside their operations.
+    """The posterior over step times; `effects` of networks by name, beside their operations.
 
     `joint` names networks whose effects already stand in the state, as conditioning puts them.
     """
@@ -214,7 +214,7 @@ def _known(posterior: Posterior, network: str, wanted: Sequence[str]) -> Gaussia
 
 
 def effect_name(network: str, group: str) -> str:
-    """How an effect is called in the state."""
+    """The name of an effect in the state."""
     return f"of/{network}/{group}"
 
 

@@ -51,7 +51,7 @@ _WORSE = list(Provenance)
 
 
 class Words(Struct, frozen=True):
-    """What a prediction's words are about, each of length n: loads, machines, rates of a GPU."""
+    """The subjects of a prediction's words, each of length n: loads, machines, rates of a GPU."""
 
     loads: Sequence[Load]
     machines: Sequence[Resources]
@@ -60,7 +60,7 @@ class Words(Struct, frozen=True):
     wording: Wording
 
     def of(self, row: int, matters: int) -> tuple[Provenance, tuple[Message, ...]]:
-        """Where a row's rate comes from, and notes on it."""
+        """The provenance of a row's rate, and notes on it."""
         return self.wording.of(
             self.loads[row], self.machines[row], self.gpu_rates[row], self.scalings[row], matters
         )
@@ -71,7 +71,6 @@ _ROWS_AT_ONCE = 16_384
 
 
 def _parts(rows: Integers) -> Iterator[slice]:
-    """Of rows, so many at once, as long as somebody waits for them."""
     for first in range(0, len(rows), _ROWS_AT_ONCE):
         require_wanted()
         yield slice(first, first + _ROWS_AT_ONCE)
@@ -88,7 +87,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
     words: Words
 
     def estimates(self) -> Estimates:
-        """What is predicted of the rows as they came."""
+        """Predictions of all rows, in their order."""
         return estimates(self.columns, self.rates, self.spread, self.pipeline)
 
     def predictions(self) -> list[Prediction]:
@@ -100,8 +99,8 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         return stacked([self, other])
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
-        """What is predicted of some rows, each with a disk of its own, without their words;
-        `cache` None: as the rows came."""
+        """Predictions of some rows, each with its own disk, without words; with `cache` None in their
+        order."""
         if len(rows) > _ROWS_AT_ONCE:
             return Estimates.joined(
                 [self.columns_with(rows[one], disks.take(one), cache) for one in _parts(rows)]
@@ -219,8 +218,8 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
 
 
 class Wording:
-    """Where rates come from, and notes on them. Many requests share both, so that each is told
-    once for a load, a GPU's rate and its scaling, a CPU and the stages that matter."""
+    """The provenance of rates, and notes on them. Requests share both, so each is written once for a
+    load, a GPU's rate and its scaling, a CPU and the stages that matter."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -268,7 +267,7 @@ def _notes(
     matters: int,
     pipeline: Pipeline,
 ) -> Iterator[Message]:
-    """What lies outside the measured range and matters for this rate."""
+    """Notes on facts outside the measured range that matter for this rate."""
     if gpu_rate:
         yield from gpu_rate.notes
         yield from scaling.notes
@@ -281,7 +280,7 @@ def _notes(
 
 
 def copy_assumed_note(gpu: Gpu | None) -> Message:
-    """That nobody measured how fast this type of instance copies to its GPU."""
+    """The note that nobody measured the speed at which this type of instance copies to its GPU."""
     rate = assumed_copy_gb_per_second(gpu)
     return Message("the host-to-GPU rate is unknown: {rate:g} GB/s is assumed", rate=rate)
 
@@ -296,7 +295,7 @@ def is_unmeasured_on_cpu(load: Load, pipeline: Pipeline) -> bool:
 
 
 def cpu_key(workload: Workload) -> str:
-    """How steps on a CPU are filed."""
+    """The key of steps on a CPU."""
     return f"{workload.network}/{workload.task}"
 
 

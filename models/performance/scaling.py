@@ -53,7 +53,7 @@ _LEAST_Z = 0.1
 
 
 class Scaling(Struct, frozen=True):
-    """What n GPUs keep: `efficiency` is each one's share of the rate it has alone, 0 to 1.
+    """Scaling of n GPUs: `efficiency` is the share of its own rate that each keeps, 0 to 1.
 
     `widths` are half widths of its logarithm; `largest` is the most GPUs that were measured, and
     `pace` the GB/s of gradients up to which it was; infinite where none are exchanged.
@@ -130,7 +130,7 @@ class Scaling(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[Message, ...]:
-        """What lies outside of what was measured."""
+        """Notes on facts outside the measured range."""
         notes = []
         if self.gpus > self.largest:
             notes.append(
@@ -167,7 +167,7 @@ class ScalingModel(Struct, frozen=True, kw_only=True):
     gradient_gb_per_second: Mapping[str, float]
 
     def of(self, task: Task, gpu: Gpu | None, gpus: int, confidence: float) -> Scaling:
-        """What `gpus` equal ones keep; one GPU, no GPU, or none in use keeps all."""
+        """The scaling of `gpus` equal GPUs; with one GPU, no GPU, or none in use the efficiency is 1."""
         if gpus <= 1 or gpu is None or task is Task.PREPROCESSING:
             return ALONE
         kind = kind_of(task, gpu.name)
@@ -224,7 +224,7 @@ def bundled_scaling() -> ScalingModel:
 
 
 class ScaledRows(Struct, frozen=True):
-    """Which of the `scalings` each row has; columns of shape (n,)."""
+    """The index into `scalings` of each row; columns of shape (n,)."""
 
     scalings: Sequence[Scaling]
     row: Integers

@@ -54,7 +54,7 @@ REFERENCE_SOURCE = "timm"
 
 
 class Conditions(NamedTuple):
-    """How a step runs, apart from the network and the batch.
+    """The conditions of a step, apart from the network and the batch.
 
     `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or
     "off"; `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its
@@ -102,7 +102,7 @@ class Classes(Protocol):
 
     @property
     def of_group(self) -> Any:
-        """Which of the classes a row is of, (k,)."""
+        """The index of each row's class, (k,)."""
 
 
 class ParameterPlaces:
@@ -187,7 +187,7 @@ class Unit(Struct, frozen=True):
 
 
 def unit_of(kind: str, how: Conditions) -> Unit:
-    """Where an operation of that kind runs.
+    """The unit that runs an operation of that kind.
 
     PyTorch's defaults: convolutions in fp32 may use TF32 from Ampere on, matrix products may
     not. 16-bit formats use tensor cores where the GPU has them for the format; elsewhere the
@@ -261,7 +261,7 @@ def _compute_marks(operation: _Operation, unit: Unit) -> tuple[str, ...]:
 
 
 def _marks(mark: str, gpu: Gpu) -> list[Term]:
-    """What an architecture and a GPU make of that unit, beside what the sheet's ratios tell."""
+    """Effects of the architecture and of the GPU on that unit, beyond the data sheet's ratios."""
     terms: list[Term] = [
         (f"architecture/{gpu.compute_capability}/{mark}", Prior(0.0, _NARROW), 1.0),
         (f"gpu/{gpu.name}/{mark}", Prior(0.0, 0.12), 1.0),
@@ -315,7 +315,6 @@ def _memory_terms(operation: _Operation, how: Conditions) -> list[Term]:
 
 
 def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
-    """What the time of a launch depends on."""
     names = [(f"gpu/{how.gpu.name}/launch", Prior(0.0, _SMALL))]
     # Hosts launch at rates of their own, and a question names none: that doubt is its own.
     names.append((f"host/{how.host or UNNAMED}", Prior(0.0, _OF_A_HOST)))
@@ -325,7 +324,6 @@ def _launch_names(how: Conditions) -> list[tuple[str, Prior]]:
 
 
 def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
-    """What makes a whole step longer or shorter."""
     names = [
         (f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
         (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),

@@ -141,8 +141,8 @@ class _Part(Struct, frozen=True):
 
 
 class _Kernels(Struct, frozen=True):
-    """What is the same for a network's step on every GPU and at every batch: `code` is the class
-    of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction."""
+    """The parts of a network's step that are the same on every GPU and at every batch: `code` is the
+    class of each row, `codes` the distinct ones, `work` multiply-accumulates over the split reduction."""
 
     operations: Any
     code: Any
@@ -273,7 +273,7 @@ def _widths(table: Any, how: Conditions) -> tuple[Any, Any]:
 
 
 def multiprocessors(gpu: Gpu) -> float:
-    """How many the sheet tells, or as many as its fp32 rate needs."""
+    """Multiprocessors of the data sheet, or as many as its fp32 rate needs."""
     ghz = (gpu.boost_mhz or 0) / 1e3 or _USUAL_GHZ
     return float(gpu.sms or max(1.0, gpu.fp32_tflops * 1e3 / (2 * ghz * _USUAL_LANES)))
 

@@ -72,8 +72,7 @@ def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
 
 
 class GpuRate(Struct, frozen=True):
-    """What is known of one cell at one batch size. `room`: log of how much faster its GPU's peaks
-    would be."""
+    """The rate of one cell at one batch size. `room`: log of its GPU's peak rate over it."""
 
     samples_per_second: float
     widths: HalfWidths
@@ -87,7 +86,7 @@ _Standing = tuple[HalfWidths, Provenance, tuple[Message, ...]]
 
 
 class OwnCell(Struct, frozen=True):
-    """What a user measured, at any batch size: another stack or input is another cell."""
+    """A user's own measurement, at any batch size: another stack or input is another cell."""
 
     network: str
     task: str
@@ -121,8 +120,9 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float]]] | None = None
 
     def remembering(self) -> StepTimes:
-        """The same, which estimates a cell once, whatever it is asked beside then. So last bits
-        depend on what was asked before: a report, whose bytes count, has one for each workload."""
+        """These step times with a memory: a cell is estimated once, whatever is asked beside it later.
+        Last bits then depend on earlier questions, so a report, whose bytes count, has one for each
+        workload."""
         return replace(self, remembered=IdentityCache(256))
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -177,7 +177,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return rates
 
     def _least_seconds(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Floats:
-        """What no step of `estimates` goes below; next to nothing where its kernels are unknown."""
+        """The least seconds that a step of `estimates` can take; near 0 where its kernels are unknown."""
         if cells[0][0].task not in facts.kernels:
             return np.full(len(cells), _NO_TIME)
         return np.array([least_seconds(cell_of(*cell, facts).step) for cell in cells])
@@ -190,7 +190,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def condition(
         self, observations: Sequence[Observation], table: NetworkTable, layers: Sequence[ProbedLayer] = ()
     ) -> StepTimes:
-        """What is known once these are, too: steps of any networks, layers of any GPUs.
+        """The step times conditioned on these observations too: steps of any networks, layers of any
+        GPUs.
 
         `UsageError` for a network that the table does not have, or not at that input.
         """
@@ -230,8 +231,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return math.exp(self.posterior.mean[self.posterior.names.index("constant")])
 
     def of_any_network(self, facts: NetworkFacts, gpus: Iterable[str]) -> StepTimes:
-        """What is known of steps whose operations nobody told: next to nothing but how GPUs
-        compare, and that only as far as networks are alike."""
+        """The estimate for a network of unknown operations: little more than the ratio of GPUs, as far as
+        networks are alike."""
         names = ("network", *(f"gpu/{name}" for name in gpus))
         sigmas = np.array([_ANY_NETWORK_SIGMA, *[_ANY_GPU_SIGMA] * (len(names) - 1)])
         own = Gaussian(names, np.zeros(len(names)), np.diag(np.square(sigmas)))
@@ -263,7 +264,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return off, covariance + np.diag(noise)
 
     def group(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> str:
-        """Which held-out residuals the cell's doubt is like."""
+        """The group of held-out residuals that the cell's error is taken from."""
         if self._is_own(facts, workload, gpu) or _cell_key(facts, workload, gpu) in self.cells:
             return "cell"
         network = "known" if self.knows(facts, workload) else "new"
@@ -271,7 +272,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return f"{network}/{card}"
 
     def provenance(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Provenance:
-        """What the rate of a cell stands on."""
+        """The provenance of a cell's rate."""
         if self._is_own(facts, workload, gpu):
             return Provenance.MEASURED
         usual = workload.stack is Stack.EAGER and not facts.scaled
@@ -279,7 +280,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return Provenance.PUBLISHED if is_published else Provenance.MODELLED
 
     def notes(self, workload: Workload, gpu: Gpu, facts: NetworkFacts) -> tuple[Message, ...]:
-        """What lies outside the measurements, in words."""
+        """Notes on facts outside the measurements."""
         notes = []
         measured = self.measured_in(gpu)
         if not measured:
@@ -314,7 +315,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return tuple(notes)
 
     def measured_in(self, gpu: Gpu) -> set[str]:
-        """Of fp32, fp16 and amp, what a card of this chip was measured in with PyTorch."""
+        """The settings among fp32, fp16 and amp in which a card of this chip was measured with PyTorch."""
         own = {entry.arithmetic for entry in self.own if chip(entry.gpu) == chip(gpu.name)}
         return own | {entry for entry in ("fp32", "fp16", "amp") if f"{chip(gpu.name)}/{entry}" in self.gpus}
 
@@ -342,7 +343,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
         return len(answer) >= _ENOUGH_NETWORKS
 
     def _deviation(self, facts: NetworkFacts, task: Task) -> tuple[float, float]:
-        """What networks like this one deviate by; nothing more is to be learnt of a known one.
+        """The deviation of networks like this one; a known network teaches nothing more.
 
         A user's trials were read beside that, so they already tell what they can of its doubt.
         """
@@ -353,8 +354,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
 
 
 def _surprises(observations: Sequence[Observation], off: Floats, expected: Floats) -> Floats:
-    """How many standard deviations each residual (n,) lies off what all others make of it, or
-    those of other cards alone, whichever is more."""
+    """Standard deviations of each residual (n,) from its prediction by all other rows, or by those of
+    other cards alone, whichever is more."""
     inverse = np.linalg.inv(expected)
     result = np.abs(inverse @ off) / np.sqrt(inverse.diagonal())
     for gpu in {observation.gpu.name: observation.gpu for observation in observations}.values():
@@ -379,7 +380,7 @@ def _deviation(
 
 
 def features_of(facts: Sequence[NetworkFacts], tasks: Sequence[Task], posterior: Posterior) -> Floats:
-    """What steps of the networks are made of, on the reference card, shape (n, d)."""
+    """Features of the networks' steps on the reference card, shape (n, d)."""
     steps = [
         Step(fact.step_rows(task), fact.parameters, 0.0, REFERENCE_BATCH, Conditions(REFERENCE, task, "amp"))
         for fact, task in zip(facts, tasks, strict=True)

@@ -61,7 +61,7 @@ class Surface(Struct, frozen=True):
         return logs
 
     def slopes(self, units: Floats) -> Floats:
-        """How log rates change with each parameter, shape (n, p)."""
+        """Derivatives of log rates by each parameter, shape (n, p)."""
         steps = _STEP * np.eye(len(units))
         columns = [
             (self.log_rates(units + step) - self.log_rates(units - step)) / (2 * _STEP) for step in steps
@@ -93,7 +93,7 @@ class Belief(Struct, frozen=True):
 
     @classmethod
     def after(cls, surface: Surface, at: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
-        """What the measured rows tell; `noise` are variances of their log rates."""
+        """The surface after the measured rows; `noise` are variances of their log rates."""
         if not at:
             return cls.before(surface)
         rows = np.zeros(len(surface.places), dtype=bool)
@@ -141,7 +141,7 @@ class Belief(Struct, frozen=True):
         return means
 
     def log_likelihood(self) -> float:
-        """Of what was measured, under this misfit."""
+        """Log likelihood of the measurements under this misfit."""
         lower = self._lower()
         white = np.linalg.solve(lower, self.log_rates - self.mean[list(self.at)])
         return float(-0.5 * white @ white - np.log(np.diag(lower)).sum())
@@ -197,8 +197,8 @@ class Question(Struct, frozen=True):
         return float(np.mean([_regret(*entry) for entry in self._drawn(belief)]))
 
     def weights(self, belief: Belief) -> Floats:
-        """How much each row's doubt matters (r,): alike without a target; with one, how contested
-        it is whether the row reaches it, among rows cheap enough to be chosen."""
+        """The weight of each row's doubt (r,): equal without a target; with one, how contested it is that
+        the row reaches it, among rows cheap enough to be chosen."""
         if self.target is None:
             return np.ones(len(self.rows))
         weights = np.zeros(len(self.rows))
@@ -214,7 +214,7 @@ class Question(Struct, frozen=True):
         return [np.flatnonzero(groups == name) for name in sorted(set(self.groups))]
 
     def _drawn(self, belief: Belief) -> list[tuple[np.typing.NDArray[np.bool_], Floats]]:
-        """Of each group: whether its rows reach the target (draws, m), and their prices (m,)."""
+        """For each group, whether its rows reach the target (draws, m), and their prices (m,)."""
         assert self.target is not None
         assert self.usd_per_hour is not None
         result = []
@@ -236,7 +236,7 @@ def _draws(belief: Belief, rows: Sequence[int]) -> Floats:
 
 
 def _regret(reaches: np.typing.NDArray[np.bool_], prices: Floats) -> float:
-    """What today's choice is expected to cost beyond the cheapest that truly reaches."""
+    """The expected cost of today's choice beyond the cheapest that truly reaches the target."""
     chance = reaches.mean(axis=0)
     sure = np.flatnonzero(chance >= _CONFIDENCE)
     chosen = sure[np.argmin(prices[sure])] if len(sure) else int(np.argmax(chance))

@@ -35,7 +35,7 @@ def build(name: str) -> nn.Module:
 
 
 def build_on_meta(make: Callable[[], nn.Module]) -> nn.Module:
-    """What `make` builds, without memory for its weights.
+    """The network that `make` builds, on the meta device: no memory for its weights.
 
     A builder that computes with values cannot run on the meta device: it builds on the CPU, and
     the network is moved. Raises what `make` raises there.

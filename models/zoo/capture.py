@@ -65,7 +65,8 @@ def capture_operations(network: torch.nn.Module, side: int, *, training: bool) -
 
 @contextmanager
 def as_usage_errors(name: str) -> Iterator[None]:
-    """Whatever stops torch from following `name` without data, as a `UsageError` of one line."""
+    """Turns every error that stops torch from following `name` without data into a `UsageError` of one
+    line."""
     try:
         yield
     except AdvisorError:

@@ -154,7 +154,7 @@ class KernelLog:
 
 
 def part_of(number: int, tensor: torch.Tensor, storage: Any) -> Part:
-    """What a kernel reads or writes in a tensor; `number` is that of its storage."""
+    """The bytes of a tensor that a kernel reads or writes; `number` is that of the tensor's storage."""
     size = tensor.element_size()
     # What is expanded is read again and again, but from the cache.
     sample, fixed = per_sample(min(tensor.numel() * size, storage.nbytes()))
@@ -189,7 +189,7 @@ def attention_work(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) 
 
 
 def scaled(work: _Work, factor: float) -> _Work:
-    """The same products `factor` times."""
+    """These products, repeated `factor` times."""
     return _Work(work.flops * factor, work.reduction, work.width)
 
 

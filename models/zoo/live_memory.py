@@ -215,7 +215,7 @@ class Span(NamedTuple):
 
 
 def memory_facts(log: MemoryLog) -> dict[str, float]:
-    """What the network table keeps of a step's memory, MiB beside the weights.
+    """A step's memory as the network table stores it: MiB beside the weights.
 
     For fp32 and amp: `<precision>_forward_sample` and `_forward_fixed` live when the forward pass
     has ended (in training: what autograd saved), `_peak_<batch>` is the most at once, and
@@ -252,7 +252,7 @@ def _left_by_forward(spans: Sequence[Span], log: MemoryLog) -> list[Span]:
 
 
 def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: int, width: int) -> float:
-    """What torch's allocator has reserved after the step.
+    """MiB that torch's allocator has reserved after the step.
 
     Each convolution takes a workspace as large as its tensors, of `width` bytes an element.
     """
@@ -281,7 +281,6 @@ def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: 
 
 
 def _forward_end(log: MemoryLog) -> int:
-    """How many kernels the forward pass has."""
     return next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
 
 

@@ -17,7 +17,7 @@ NO_TARGET = -100
 
 
 class Kind(StrEnum):
-    """What a network takes and gives, which decides its input, its targets and its loss.
+    """The kind of a network's inputs and outputs, which decides its targets and its loss.
 
     `text` is one stream of words (a language model), `sequence` are sentences.
     """
@@ -34,7 +34,7 @@ _WITH_PHOTOGRAPHS = (*_COMPUTED, Task.PREPROCESSING)
 
 
 class NetworkInfo(Struct, frozen=True, kw_only=True):
-    """What must be known of a network before it is built.
+    """The facts of a network that are needed before it is built.
 
     `input_shape` is one row of a batch: (3, height, width) of an RGB image in floats, or the
     shape of its word numbers. `unit` is what one sample is called; a row holds `samples_per_row`

@@ -20,7 +20,7 @@ class Runnable(Protocol):
 
     @property
     def info(self) -> NetworkInfo:
-        """What is known of it."""
+        """The facts of the network."""
 
     @property
     def fingerprint(self) -> str:
@@ -40,7 +40,7 @@ class Runnable(Protocol):
         """Targets that fit the inputs, on their device."""
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """What the network makes of the inputs."""
+        """The network's outputs for the inputs."""
 
     def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
         """The scalar to send back through the network, with its forward pass."""

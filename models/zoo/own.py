@@ -115,8 +115,8 @@ class OwnNetwork(Struct, frozen=True):
         return self.synthetic_batch(len(first), first.device)[1]
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """What the network makes of the inputs: where its forward() takes several arguments, a
-        tuple is them, and a dictionary those of its names."""
+        """The network's outputs for the inputs. Where its forward() takes several arguments, a tuple is
+        unpacked by position and a dictionary by name."""
         arguments, keywords = _arguments(network, inputs)
         return network(*arguments, **keywords)
 
@@ -290,7 +290,6 @@ def _kind(value: Any) -> str:
 
 
 def _arguments(network: Any, inputs: Any) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-    """What to call the network with, by place and by name: `forward` has the rule."""
     from torch.nn.parallel import DistributedDataParallel
 
     while True:  # into what torch.compile and several GPUs put around it

@@ -75,7 +75,6 @@ def _run(
     bidirectional: bool,
     batch_first: bool,
 ) -> Any:
-    """What `torch.lstm` (`name`) takes after it, to what it gives."""
     import torch
 
     if autocast:

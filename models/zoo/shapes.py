@@ -15,7 +15,7 @@ Maker = Callable[..., Any]
 
 
 def _batch_norm(inputs: torch.Tensor, *others: Any) -> Any:
-    """Of (input, weight, bias, running mean, running variance, training, ...)."""
+    """Arguments: (input, weight, bias, running mean, running variance, training, ...)."""
     import torch
 
     training = others[4]
@@ -25,7 +25,7 @@ def _batch_norm(inputs: torch.Tensor, *others: Any) -> Any:
 
 
 def _batch_norm_backward(*given: Any) -> Any:
-    """Of (gradient, input, weight, ..., which gradients are wanted)."""
+    """Arguments: (gradient, input, weight, ..., which gradients are wanted)."""
     _, inputs, weight, *_, wanted = given
     return _gradients(inputs, weight, inputs.shape[1], wanted)
 
@@ -40,20 +40,20 @@ def _layer_norm(inputs: torch.Tensor, shape: Any, *_: Any) -> Any:
 
 
 def _layer_norm_backward(*given: Any) -> Any:
-    """Of (gradient, input, shape, mean, deviation, weight, bias, which are wanted)."""
+    """Arguments: (gradient, input, shape, mean, deviation, weight, bias, which are wanted)."""
     _, inputs, shape, _, _, weight, _, wanted = given
     return _gradients(inputs, weight, shape, wanted)
 
 
 def _group_norm(inputs: torch.Tensor, *others: Any) -> Any:
-    """Of (input, weight, bias, rows, channels, places, groups, ...)."""
+    """Arguments: (input, weight, bias, rows, channels, places, groups, ...)."""
     rows, groups = others[2], others[5]
     saved = [inputs.new_empty(rows, groups) for _ in range(2)]
     return (inputs.new_empty(inputs.shape), *saved)
 
 
 def _group_norm_backward(*given: Any) -> Any:
-    """Of (gradient, input, mean, deviation, weight, rows, channels, ..., which are wanted)."""
+    """Arguments: (gradient, input, mean, deviation, weight, rows, channels, ..., which are wanted)."""
     _, inputs, _, _, weight, _, channels, *_, wanted = given
     return _gradients(inputs, weight, channels, wanted)
 

@@ -51,7 +51,7 @@ class Subject(Protocol):
         """Inputs and targets on the device."""
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """What the network makes of the inputs."""
+        """The network's outputs for the inputs."""
 
     def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
         """The scalar to send back through the network, with its forward pass."""

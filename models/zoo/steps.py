@@ -20,7 +20,7 @@ _IMAGE_DIMENSIONS = 4  # batch, channels, height, width
 
 
 def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
-    """What the network makes of a batch of inputs, in whatever mode it is."""
+    """The network's outputs for a batch of inputs, in its present mode."""
     if name == _MASK_RCNN:
         from advisor.models.zoo import detectors
 

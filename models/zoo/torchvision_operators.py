@@ -53,7 +53,8 @@ def roi_align(
     sampling_ratio: int = -1,
     aligned: bool = False,
 ) -> torch.Tensor:
-    """As `torchvision.ops.roi_align`: features (n, channels, h, w) to (boxes, channels, *size).
+    """`torchvision.ops.roi_align` in plain torch: features (n, channels, h, w) to (boxes, channels,
+    *size).
 
     Each bin is the mean of a grid of bilinear samples: sampling_ratio x sampling_ratio of them,
     or one a pixel when the ratio is not positive (He et al., arXiv:1703.06870, section 3).
@@ -113,7 +114,7 @@ def _pooled(features: torch.Tensor, boxes: torch.Tensor, points: tuple[int, int,
 def _places(
     start: torch.Tensor, length: torch.Tensor, points: int, size: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where k x points samples lie, as `grid_sample` counts, and which of them may count.
+    """Coordinates of k x points samples in `grid_sample`'s units, and which of them lie inside.
 
     A sample more than a pixel outside of the features is zero; a nearer one is drawn inside.
     """

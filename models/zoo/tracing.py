@@ -117,10 +117,10 @@ Points = list[list[float]]
 
 
 class Steps(Protocol):
-    """How a network is run; `advisor.models.zoo.opening.Runnable` says it."""
+    """The steps of a network that are traced; see `advisor.models.zoo.opening.Runnable`."""
 
     def forward(self, network: torch.nn.Module, inputs: Any) -> Any:
-        """What the network makes of the inputs."""
+        """The network's outputs for the inputs."""
 
     def training_loss(self, network: torch.nn.Module, inputs: Any, targets: Any) -> torch.Tensor:
         """The scalar to send back through the network, with its forward pass."""

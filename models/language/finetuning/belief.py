@@ -71,7 +71,7 @@ class Parts(NamedTuple):
 
 
 def parts_of(work: Work, theta: Floats) -> Parts:
-    """What a token takes for `theta` (p,), whose first values are those of `NAMES`."""
+    """Seconds of a token by part for `theta` (p,), whose first values are those of `NAMES`."""
     of = dict(zip(NAMES, theta.tolist(), strict=False))
     short = of["watts"] * work.watts + of["power"] * work.power
     products = of["matrices"] + short + of["hidden"] * work.hidden
@@ -94,7 +94,7 @@ def parts_of(work: Work, theta: Floats) -> Parts:
 
 
 def _held(logs: Floats) -> Floats:
-    """How much longer than at its peak a product takes, never less than `_MOST_SHARE` allows."""
+    """The time of a product over that at its peak, limited by `_MOST_SHARE`."""
     result: Floats = (np.exp(_JOIN * logs) + _MOST_SHARE**-_JOIN) ** (1 / _JOIN)
     return result
 
@@ -169,7 +169,7 @@ def groups_of(run: Run) -> tuple[str, ...]:
 
 
 def size_of(model: LanguageModel) -> str:
-    """What copies of a model under other names have in common."""
+    """The key that copies of a model under other names share."""
     return f"{model.layers}x{model.hidden}x{model.ffn}x{model.experts}"
 
 
@@ -183,7 +183,7 @@ class Estimates(NamedTuple):
 
 
 class Belief(Gaussian, frozen=True):
-    """Of the parameters `NAMES`, then of effects.
+    """The belief about the parameters `NAMES`, then about effects.
 
     Effects that no row taught have their priors and are not among them.
     """
@@ -243,5 +243,5 @@ def effects_of(runs: Sequence[Run], known: Sequence[str] = ()) -> Gaussian:
 
 
 def prior_of(runs: Sequence[Run]) -> Gaussian:
-    """What is believed before any row, of all parameters that the runs have."""
+    """The prior of all parameters that the runs have."""
     return joined([believed(NAMES, tuple(PRIORS.values())), effects_of(runs)])

@@ -48,7 +48,7 @@ class TuningMemory(NamedTuple):
 
     @property
     def total_gib(self) -> float:
-        """What all of it takes at the peak."""
+        """GiB of all parts at the peak."""
         return (
             self.weights_gib
             + self.gradients_gib

@@ -45,7 +45,7 @@ class Settled(NamedTuple):
 
 
 class TuningRates(Struct, frozen=True):
-    """Of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
+    """Rates of n tunings: tokens a second of all their GPUs together, each of `rates` (n,).
 
     `calibrated` is False where too few held-out rows back the confidence.
     """
@@ -87,8 +87,8 @@ class FineTuningPredictor(Struct, frozen=True):
         return TuningRates(bounds, all(each.calibrated for each in widths))
 
     def unmeasured(self, tuning: FineTuning) -> tuple[Message, ...]:
-        """What of a tuning no row is of, in words: every row is of several GPUs, and none with a
-        rate is of QLoRA (`tests/models/language/test_finetuning.py` counts them)."""
+        """The features of a tuning that no measured row has, in words: every row is of several GPUs, and
+        none with a rate is of QLoRA (`tests/models/language/test_finetuning.py` counts them)."""
         run = Run(tuning)
         parts = [
             *unmeasured_parts(
@@ -149,7 +149,7 @@ class FineTuningPredictor(Struct, frozen=True):
 
 
 def _fitting(tuning: FineTuning) -> Iterator[Settled]:
-    """What a question leaves open, in all ways that fit; the least memory first."""
+    """The choices that a question leaves open, in all combinations that fit; the least memory first."""
     room = card_gib(tuning.gpu.name, tuning.gpu.memory_gib)
     for sharding in _shardings(tuning):
         for checkpointing in _checkpointings(tuning):

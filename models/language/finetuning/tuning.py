@@ -26,8 +26,8 @@ STEP_SEQUENCES = 16
 
 
 class Checkpointing(StrEnum):
-    """What of the forward pass is computed again in the backward pass, to save memory: nothing,
-    every second matrix product, or each layer as a whole."""
+    """The parts of the forward pass that the backward pass computes again to save memory: none, every
+    second matrix product, or each whole layer."""
 
     NONE = "none"
     SELECTIVE = "selective"
@@ -35,9 +35,8 @@ class Checkpointing(StrEnum):
 
 
 class Sharding(StrEnum):
-    """What of the model's state each GPU has a part of: nothing (data parallel), gradients and
-    optimiser (ZeRO-2), or the weights too, which are then gathered layer by layer (ZeRO-3, FSDP).
-    """
+    """The parts of the model's state that are split over the GPUs: none (data parallel), gradients and
+    optimiser (ZeRO-2), or the weights too, gathered layer by layer (ZeRO-3, FSDP)."""
 
     NONE = "none"
     GRADIENTS = "gradients"

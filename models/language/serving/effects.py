@@ -174,7 +174,7 @@ OF_ROWS = ("source", "cell")
 
 
 class Design(NamedTuple):
-    """Which parameters add up to each log of n settings: places and factors, (n, logs, slots)."""
+    """The parameters that add up to each log of n settings: indices and factors, (n, logs, slots)."""
 
     at: Any
     by: Floats
@@ -205,12 +205,12 @@ class Design(NamedTuple):
 
 
 def shape_of(model: LanguageModel) -> str:
-    """What checkpoints of one size and their other formats have in common."""
+    """The key that checkpoints of one size share in all their formats."""
     return f"{model.layers}x{model.hidden}x{model.experts}"
 
 
 def line_of(deployment: Deployment) -> str:
-    """What trials of a user's own tell most of: a shape on a GPU in an engine."""
+    """The key that a user's own trials inform most: a shape on a GPU in an engine."""
     return "/".join((shape_of(deployment.model), deployment.gpu.name, deployment.engine))
 
 
@@ -336,7 +336,7 @@ def _covariates(
 
 
 def _centre(log: str, kind: str, group: str) -> float:
-    """What an effect is expected to be before any row."""
+    """The prior mean of an effect."""
     if kind == "arithmetic":
         return _SHORT_OF_PEAK.get(group.partition("/")[0], 0.0)
     if kind == "waves":

@@ -54,9 +54,9 @@ class ServingPredictor(Gaussian, frozen=True):
         return self.versions.get(engine, "")
 
     def known(self, deployments: Sequence[Deployment]) -> list[str]:
-        """What taught the predictor of each, as `widths` name it: "tried" after own trials of its
-        model, GPU and engine; "known" from rows of its GPU and model's shape; "gpu" or "model"
-        where that is unknown, or "both"."""
+        """The kind of evidence behind each row, as `widths` name it: "tried" after own trials of its
+        model, GPU and engine; "known" from rows of its GPU and model's shape; "gpu" or "model" where that
+        is unknown, or "both"."""
         shapes = self._shapes()
         tried = {name.split("/own/")[1].rsplit("/", 3)[0] for name in self.names if "/own/" in name}
         return [
@@ -67,7 +67,7 @@ class ServingPredictor(Gaussian, frozen=True):
         ]
 
     def unmeasured(self, deployment: Deployment) -> tuple[Message, ...]:
-        """What of a deployment no row and no trial of the user is of, in words."""
+        """The features of a deployment that no measured row and no trial of the user has, in words."""
         gpu, model = deployment.gpu.name, deployment.model
         return tuple(
             unmeasured_parts(
@@ -294,7 +294,7 @@ class ServingPredictor(Gaussian, frozen=True):
     def _multipliers(
         self, quantity: str, known: Sequence[str], confidence: float
     ) -> tuple[Floats, Floats, Any]:
-        """Of each row's predicted deviation, down and up in log seconds; whether calibrated."""
+        """Multipliers of each row's predicted deviation, down and up in log seconds; whether calibrated."""
         each = {
             group: multipliers(self.widths.get(f"{quantity}/{group}", ()), confidence) for group in set(known)
         }
@@ -306,14 +306,15 @@ class ServingPredictor(Gaussian, frozen=True):
         )
 
     def _growth(self, view: _View, sequences: Floats, service: Callable[[Logs, Floats], Floats]) -> Floats:
-        """How much longer a service takes, in logs, for each log more in flight."""
+        """The increase of a service's log seconds for each log more in flight."""
         more = service(view.logs, sequences * np.exp(_DIFFERENCE))
         slope = np.log(more / service(view.logs, sequences)) / _DIFFERENCE
         return np.asarray(np.maximum(slope, 0.0))
 
 
 class _View(NamedTuple):
-    """What is asked, with the logs of the posterior's mean and their covariance (n, logs, logs)."""
+    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs,
+    logs)."""
 
     asked: Asked
     logs: Logs

@@ -30,7 +30,7 @@ _PARTS, _CUTS = 32, 6
 
 
 class Flow(NamedTuple):
-    """What a steady rate of requests leads to, each (n,); nan beyond capacity.
+    """The steady state of a rate of requests, each (n,); nan beyond capacity.
 
     `in_flight` counts requests that are worked on, `waiting_seconds` is spent before that, where
     as many are in flight as memory holds.
@@ -174,7 +174,7 @@ def request_logs(
 
 
 def least_logs(asked: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:
-    """What no log second of `sequences` (n,) in flight goes below, whatever was fitted, where the
+    """The lower limit of each log second of `sequences` (n,) in flight, whatever was fitted, where the
     replica takes `rate` seconds (n,) for each output token."""
     least = least_seconds(
         asked.work, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens, rate
@@ -183,7 +183,7 @@ def least_logs(asked: Asked, sequences: Floats, rate: Floats | None = None) -> R
 
 
 def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
-    """Which of `BINDS` most of the seconds of a request go to, (n,)."""
+    """Index into `BINDS` of the part that takes most of a request's seconds, (n,)."""
     context = asked.input_tokens + asked.output_tokens / 2
     parts = step_parts(asked.work, logs, sequences, context)
     memory = parts.weights + parts.kv

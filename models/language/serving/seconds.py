@@ -133,7 +133,7 @@ def prompt_seconds(work: Work, logs: Logs, tokens: Floats, length: Floats) -> Fl
 
 
 def _weight_bytes(work: Work, tokens: Floats) -> Floats:
-    """What one GPU reads of the weights for `tokens` at once: of the experts those they touch."""
+    """Bytes of the weights that one GPU reads for `tokens` at once: of experts, those that they touch."""
     model = work.model
     touched = 1 - (1 - model.experts_per_token / model.experts) ** tokens
     result: Floats = (model.fixed_bytes + model.expert_bytes * touched) / work.tensor_parallel
@@ -171,7 +171,7 @@ def _all_reduces(work: Work, logs: Logs, tokens: Floats) -> Floats:
 
 
 def _overhead(work: Work, logs: Logs, sequences: Floats) -> Floats:
-    """What the engine adds to a step: its scheduler, the launches of each layer, sampling."""
+    """Seconds that the engine adds to a step: its scheduler, the launches of each layer, sampling."""
     model = work.model
     seconds = (
         np.exp(logs.constant)

@@ -25,7 +25,7 @@ _STEP_TOKENS = (2048.0, 8192.0)
 
 
 class ModelWork(NamedTuple):
-    """What one token of a model needs in a format: totals over its layers and all GPUs.
+    """The work of one token of a model in a format: totals over its layers and all GPUs.
 
     `fixed_bytes` and `fixed_weights` are read and used by each token, `expert_bytes` are those of
     all routed experts; a token uses `expert_weights` of them. A share `whole_layers` of the layers
@@ -107,7 +107,7 @@ class Work(NamedTuple):
 
 
 def format_of_arithmetic(deployment: Deployment) -> str:
-    """What the quantised layers compute in: 16, fp8 or fp4, as the GPU has units for it."""
+    """The arithmetic of the quantised layers: 16, fp8 or fp4, as the GPU has units for it."""
     gpu, precision = deployment.gpu, deployment.precision
     if precision in ("nvfp4", "mxfp4") and gpu.fp4_tflops:
         return "fp4"

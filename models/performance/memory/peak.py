@@ -40,7 +40,7 @@ UPPER_CONFIDENCE = 0.95
 
 
 class Verdict(StrEnum):
-    """What is told of a GPU: above the upper bound, between the bounds, below the lower one."""
+    """The verdict on a GPU: above the upper bound, between the bounds, or below the lower one."""
 
     FITS = "fits"
     MAY_NOT_FIT = "may not fit"
@@ -71,7 +71,7 @@ class PeakModel(Struct, frozen=True, kw_only=True):
         return math.exp(low), math.exp(high)
 
     def probability_below(self, factor: float) -> float:
-        """How likely the peak stays within `factor` times the median, never 0 or 1."""
+        """The probability that the peak stays within `factor` times the median, never 0 or 1."""
         count = len(self.errors)
         ranks = np.arange(1, count + 1) / (count + 1)
         least = 0.5 / (count + 1)
@@ -106,11 +106,11 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
     @property
     def overhead_mib(self) -> float:
-        """What the allocator takes beside the tensors."""
+        """MiB that the allocator takes beside the tensors."""
         return self.step.spare_mib
 
     def probability_fits(self, memory_mib: float) -> float:
-        """How likely the step runs on a card of that much memory."""
+        """The probability that the step runs on a card of that much memory."""
         return self.probability_within(usable_mib(memory_mib))
 
     def verdict(self, memory_mib: float) -> Verdict:
@@ -128,7 +128,7 @@ class GpuPeak(Struct, frozen=True, kw_only=True):
 
 
 class Question(Struct, frozen=True, kw_only=True):
-    """What `advisor memory` is asked; `pixels` is the side of its images, None for its own."""
+    """The question of `advisor memory`; `pixels` is the side of its images, None for the network's own."""
 
     reference: str
     conditions: Conditions
@@ -246,7 +246,7 @@ def _needed_card_mib(
 
 
 def usable_mib(card: float) -> float:
-    """What a process can take of a card with `card` MiB in its data sheet or nvidia-smi."""
+    """MiB that a process can take of a card with `card` MiB in its data sheet or nvidia-smi."""
     return _OFFERED_SHARE * card
 
 

@@ -17,7 +17,7 @@ from advisor.models.performance.networks import NetworkFacts
 
 
 class Optimizer(StrEnum):
-    """What is kept for each trained value beside its gradient, all in fp32 (torch.optim)."""
+    """The values kept for each trained parameter beside its gradient, all in fp32 (torch.optim)."""
 
     SGD = "sgd"
     MOMENTUM = "momentum"
@@ -43,7 +43,7 @@ class Point(NamedTuple):
 
 
 class Conditions(Struct, frozen=True, kw_only=True):
-    """How a step is run. `keeps_graph` is inference without torch.no_grad()."""
+    """The conditions of a step. `keeps_graph` is inference without torch.no_grad()."""
 
     task: Task
     batch_size: int
@@ -130,13 +130,13 @@ class StepMemory(Struct, frozen=True, kw_only=True):
 
     @property
     def tensors_mib(self) -> float:
-        """What torch calls allocated at its peak, workspaces left out."""
+        """MiB that torch reports as allocated at its peak, without workspaces."""
         state = self.weights_mib + self.gradients_mib + self.optimizer_mib
         return state + self.saved_mib + self.temporary_mib
 
     @property
     def reserved_mib(self) -> float:
-        """What torch calls reserved."""
+        """MiB that torch reports as reserved."""
         return self.tensors_mib + self.spare_mib
 
 
@@ -184,8 +184,8 @@ def _parts(profile: MemoryProfile, conditions: Conditions, results: Point) -> St
 
 
 def profile_from(name: str, document: Mapping[str, Any]) -> MemoryProfile:
-    """What `advisor.models.zoo.tracing` tells; KeyError, TypeError or ValueError when it is
-    none."""
+    """The profile in a document of `advisor.models.zoo.tracing`; KeyError, TypeError or ValueError for
+    any other document."""
     return MemoryProfile(
         name=name,
         weights_mib=float(document["weights_mib"]),

@@ -130,8 +130,8 @@ def _with_graphs(steps: dict[str, tuple[Point, ...]]) -> dict[str, tuple[Point, 
 
 
 def _keeping_graph(training: Point, inference: Point) -> Point:
-    """What the forward pass of a training step leaves, where the allocator wastes as much; no less
-    than a forward pass that leaves nothing takes on its way."""
+    """Memory that the forward pass of a training step leaves, where the allocator wastes as much; at
+    least that of a forward pass that leaves nothing."""
     wasted = training.reserved / training.peak if training.peak else 1.0
     return Point(
         training.batch,
@@ -143,7 +143,7 @@ def _keeping_graph(training: Point, inference: Point) -> Point:
 
 @cache
 def bundled_memory() -> MemoryTable:
-    """What ships; `DataError` when the file is missing or damaged."""
+    """The memory table that ships; `DataError` when the file is missing or damaged."""
     rows = read_bundled_array(BUNDLED)
     if rows.dtype != DTYPE:
         raise DataError(
