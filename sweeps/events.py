@@ -116,7 +116,7 @@ def this_node() -> str:
 
 
 def as_document(event: Event) -> dict[str, Any]:
-    """As JSON takes it; `forward_all` takes it back."""
+    """The event as a JSON document, which `forward_all` reads back."""
     return {
         "at": event.at,
         "level": event.level,

@@ -84,7 +84,7 @@ class _Mark:
         self.event = event
 
     def seconds_until(self, later: _Mark) -> float:
-        """From completion to completion where both have events, else as the host saw it."""
+        """Seconds from completion to completion where both have events, else by the host's clock."""
         if self.event is not None and later.event is not None:
             return float(self.event.elapsed_time(later.event)) / 1e3
         return later.host - self.host
@@ -206,7 +206,6 @@ class Recorder:
             self.finish()
 
     def _end_epoch(self, workers: Any) -> None:
-        """What was measured is in the file, whatever the script does after its loop."""
         if self._done or os.getpid() != self._pid:
             return
         if self._profile:
@@ -237,7 +236,6 @@ class Recorder:
         self._steps += 1
 
     def _news(self) -> dict[str, Any]:
-        """What was not written yet, with the facts as they are now."""
         news, self._lines = self._lines, {"steps": [], "epochs": []}
         return {**news, **(_quietly(_torch_facts, self._device) or {})}
 
@@ -296,7 +294,6 @@ def batch_size(batch: Any) -> int:
 
 
 def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
-    """What it returns; None where it fails: a full disk or a lost GPU is the script's to report."""
     try:
         return action(*arguments)
     except Exception:
@@ -322,7 +319,7 @@ def _fullest_device() -> int | None:
 
 
 def gpu_uuid_in_use() -> str | None:
-    """Of the GPU on which this process has most, as the driver calls it; None for none."""
+    """The UUID, in the driver's form, of the GPU that holds most of this process's memory; None for none."""
     device = _quietly(_fullest_device)
     return (_quietly(_torch_facts, device) or {}).get("gpu_uuid") or None
 

@@ -71,7 +71,7 @@ class Held(Struct, frozen=True):
 
 
 class LeaseBook(Protocol):
-    """Who measures which trial, by the database's clock.
+    """Leases of trials among drivers, by the database's clock.
 
     A lease ends when it is given back, when it is not renewed in time, and at once when the process that took
     it on this very machine has gone.
@@ -128,8 +128,8 @@ class MeasurementStore(Protocol):
         """Every row, or those of these trials; damaged ones apart."""
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        """What newer measurements of these trials (by default all) took the place of, in that order; what
-        cannot be read is left out."""
+        """Measurements of these trials (by default of all) that newer ones replaced, in their order;
+        unreadable ones are left out."""
 
     def all(self) -> list[Measurement]:
         """Every measurement; `DataError` names the first row that cannot be read."""

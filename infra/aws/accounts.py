@@ -145,7 +145,7 @@ def _dry_run(aws: Aws, region: str, operation: str, request: dict[str, Any]) -> 
 
 
 def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, denied: Finding) -> Finding:
-    """What IAM says of something with our tag; as it was denied, where IAM does not say."""
+    """IAM's verdict on actions on something with our tag; denied where IAM does not say."""
     action, principal = _action(operation), principal_of(aws, region, caller)
     partition, account = caller.split(":")[1], caller.split(":")[4]
     tagged = {

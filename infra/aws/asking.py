@@ -86,11 +86,11 @@ class Aws:
         raise failed
 
     def by(self, clock: Clock) -> Aws:
-        """The same AWS by another clock."""
+        """This AWS with another clock."""
         return Aws(self.client, clock, self._chance, self._patience)
 
     def less_patient(self, seconds: float) -> Aws:
-        """The same AWS for somebody who waits no longer than this for one answer."""
+        """This AWS with at most so long a wait for one answer."""
         return Aws(self.client, self.clock, self._chance, seconds)
 
     def pages(
@@ -149,7 +149,7 @@ _NOTICED_AFTER_SECONDS = 1.0
 
 
 class Clock(Protocol):
-    """What waits and what dates; tests have one that takes no time."""
+    """The clock that waits and dates; tests have one that takes no time."""
 
     def now(self) -> datetime:
         """The time, aware, UTC."""
@@ -171,8 +171,8 @@ class SystemClock:
 
 
 class LeavingClock:
-    """Of a thread that Ctrl-C does not reach: its next wait is interrupted once `stop` is set, as
-    the main thread's would be. What is waited for after that, on the way out, is waited for."""
+    """The clock of a thread that Ctrl-C does not reach: its next wait is interrupted once `stop` is set,
+    as the main thread's would be. Later waits, on the way out, are waited for."""
 
     def __init__(self, clock: Clock, stop: threading.Event) -> None:
         self._clock = clock

@@ -46,18 +46,18 @@ class Meter(Struct, frozen=True, kw_only=True):
 
     @property
     def lasts(self) -> timedelta:
-        """How long the rest of the budget pays."""
+        """Hours that the rest of the budget pays."""
         return lasts(self.budget_usd, self.usd_per_hour, math.inf, self.spent_usd)
 
 
 def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0) -> timedelta:
-    """How long the rest of a budget pays, at most `hours`."""
+    """Hours that the rest of a budget pays, at most `hours`."""
     paid = max(0.0, budget_usd - spent_usd) / hourly
     return timedelta(hours=min(hours, paid, _YEAR_HOURS))
 
 
 def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
-    """What an hour costs at most: instance, every volume, a public address."""
+    """The most that an hour costs: instance, every volume, a public address."""
     disks = sum(
         _volume_usd(disk.type, disk.size_gib, disk.iops, disk.mib_per_second, option.region)
         for disk in sweep.volumes

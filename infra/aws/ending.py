@@ -21,7 +21,7 @@ from advisor.units import format_usd
 
 
 class Ended(Struct, frozen=True, kw_only=True):
-    """What is gone, and what is or may be still there, in words."""
+    """Resources that are gone, and those that are or may be still there, in words."""
 
     removed: tuple[Managed, ...]
     left: tuple[str, ...]
@@ -101,7 +101,7 @@ def _unlisted(machine: LaunchedMachine, sweep_id: str, things: Iterable[Managed]
 
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
-    """What a user has to know and to do where something may still run."""
+    """The error that tells a user what to do where an instance may still run."""
     text = "; ".join(ended.left)
     if machine is None:
         return NotEndedError(

@@ -15,7 +15,7 @@ from advisor.errors import CloudError
 
 
 class AwsFailure(StrEnum):
-    """What is wrong."""
+    """The kinds of failure."""
 
     CAPACITY = "capacity"
     RESERVATION = "reservation"
@@ -38,7 +38,7 @@ class AwsFailure(StrEnum):
 
 
 class Reaction(StrEnum):
-    """What is done about it.
+    """The reactions to a failure.
 
     `next_offer`: this type, zone and market is left alone for three minutes. `next_zone`: this
     zone is left alone for this type, in all markets. `next_market`: this type is not asked for in
@@ -120,12 +120,12 @@ class Refused(CloudError):
 
     @property
     def kind(self) -> AwsFailure:
-        """What is wrong."""
+        """The kind of failure."""
         return kind_of(self.code)
 
     @property
     def reaction(self) -> Reaction:
-        """What is done about it."""
+        """The reaction to it."""
         return reaction_to(self.code)
 
 
@@ -149,7 +149,7 @@ def kind_of(code: str) -> AwsFailure:
 
 
 def reaction_to(code: str) -> Reaction:
-    """What is done about an error or state reason code."""
+    """The reaction to an error or state reason code."""
     return _meaning(code)[1]
 
 

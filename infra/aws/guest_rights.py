@@ -13,8 +13,8 @@ _CHECK = "data"
 
 
 def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
-    """What IAM says of the profile's role and `s3://bucket/prefix`. Where it does not say, the
-    launch goes on: a guest that is refused says so itself."""
+    """IAM's verdict on reading `s3://bucket/prefix` with the profile's role. Where IAM does not say, the
+    launch goes on: a guest that is refused reports it."""
     if not profile:
         return missing(
             _CHECK, f"an instance without a role cannot read {address}", "leave --instance-profile none out"

@@ -56,9 +56,9 @@ class Image(Struct, frozen=True, kw_only=True):
 
 
 class Sweep(Struct, frozen=True, kw_only=True):
-    """What all instances of a sweep share. `hours` is the longest that one of them may live,
-    whatever the budget pays; `volumes` are its data disks, `profile` its instance profile
-    (empty: none); nothing is launched that cannot live for `least`."""
+    """The settings that all instances of a sweep share. `hours` is the longest life of one, whatever the
+    budget pays; `volumes` are its data disks, `profile` its instance profile (empty: none); no instance
+    is launched that cannot live for `least`."""
 
     id: str
     owner: str
@@ -138,7 +138,7 @@ UserData = Callable[[datetime, LaunchOption], str]
 
 
 class Region(Struct, frozen=True, kw_only=True):
-    """What is launched into: an image, and the network of the subnets."""
+    """The target of launches in a region: an image, and the network of the subnets."""
 
     name: str
     image: Image
@@ -155,7 +155,7 @@ class Slot(Struct, frozen=True, kw_only=True):
 
     @property
     def region_names(self) -> tuple[str, ...]:
-        """Where the ladder leads, in its order."""
+        """The regions of the ladder, in its order."""
         return tuple(region.name for region in self.regions)
 
     def region(self, name: str) -> Region:

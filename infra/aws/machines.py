@@ -54,8 +54,8 @@ def instance(aws: Aws, region: str, instance_id: str, *, patience: float | None 
 
 
 def console_output(aws: Aws, machine: LaunchedMachine) -> str:
-    """What EC2 has kept of the instance's console: the last 64 KiB, for about an hour after its
-    end; empty where it has none (it is posted minutes after a start)."""
+    """The instance's console output as EC2 keeps it: the last 64 KiB, for about an hour after its end;
+    empty where it has none (it is posted minutes after a start)."""
     answer = aws.ask(machine.region, "get_console_output", InstanceId=machine.id)
     return str(answer.get("Output", ""))  # botocore has decoded it
 
@@ -92,7 +92,7 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
 
 
 def spent_usd(machines: Sequence[LaunchedMachine], now: datetime) -> float:
-    """What a slot's instances have cost at most, each from its launch to its end.
+    """The most that a slot's instances have cost, each from its launch to its end.
 
     Each one carries what those before it cost: the ones that EC2 no longer lists count too.
     """

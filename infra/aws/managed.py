@@ -39,7 +39,7 @@ class Managed(Struct, frozen=True, kw_only=True):
 
 
 class ManagedKind(Struct, frozen=True):
-    """How EC2 lists one kind of thing: the operation, where its rows are, and their fields.
+    """One kind of resource as EC2 lists it: the operation, the key of its rows, and their fields.
 
     Rows in a state of `gone` are only remembered by EC2, and cost nothing.
     """

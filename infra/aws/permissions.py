@@ -29,7 +29,7 @@ def action_of(operation: str) -> str:
 
 
 def statements(*actions: str) -> str:
-    """What the controller's own policy says of the actions, as statements of an IAM policy."""
+    """The statements of the controller's own policy that grant the actions."""
     document = policy("controller", bucket="*")
     result = [
         {**entry, "Action": [action for action in actions if action in allowed_actions_of(entry)]}
@@ -49,7 +49,7 @@ def explained(refused: Refused) -> CloudError:
 
 
 def reaping_refusal(error: AdvisorError) -> str:
-    """What hinders the reaper, and what mends it; its own policy is a small one."""
+    """The refusal that hinders the reaper, and its remedy; the reaper's policy is a small one."""
     if not isinstance(error, Refused):
         return str(error)
     if error.kind is AwsFailure.PERMISSION:

@@ -20,8 +20,8 @@ from advisor.infra.aws.routes import routed
 
 
 class Preflight(Struct, frozen=True, kw_only=True):
-    """What was found, region by region, and the offers in the order in which they are tried.
-    `caller` is who asks (empty: nobody is known, and nothing else was looked at)."""
+    """The findings, region by region, and the offers in the order in which they are tried. `caller` is
+    the account's identity (empty: unknown, and nothing else was checked)."""
 
     caller: str
     findings: tuple[Finding, ...]

@@ -36,9 +36,8 @@ class Unlisted(Struct, frozen=True, kw_only=True):
 
 
 class Reaped(Struct, frozen=True, kw_only=True):
-    """What a pass did. `expired` was to be removed; `remaining` are those of it that are still
-    there (none in a dry run, which tries nothing), `kept` those whose time is not over or not
-    told."""
+    """The result of a pass. `expired` was to be removed; `remaining` are those of it that are still there
+    (none in a dry run, which tries nothing), `kept` those whose time is not over or unknown."""
 
     now: datetime
     dry_run: bool
@@ -50,7 +49,7 @@ class Reaped(Struct, frozen=True, kw_only=True):
 
     @property
     def removed(self) -> tuple[Managed, ...]:
-        """What is gone now."""
+        """The resources that are gone now."""
         if self.dry_run:
             return ()
         there = {entry.thing for entry in self.remaining}
@@ -117,7 +116,7 @@ def _reap_region(aws: Aws, region: str, now: datetime, owner: str | None, dry_ru
 
 
 def _expired_in(aws: Aws, region: str, owner: str | None) -> tuple[list[Managed], list[Unlisted]]:
-    """What is there; a kind that may not be listed hinders no other one."""
+    """Expired resources of a region; a kind that may not be listed hinders no other one."""
     result: list[Managed] = []
     not_listed: list[Unlisted] = []
     for kind in KINDS:

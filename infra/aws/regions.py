@@ -29,7 +29,7 @@ PriceOf = Callable[[str, str], float | None]
 
 
 class InstanceRequirements(Struct, frozen=True, kw_only=True):
-    """What would do: types in the order of preference, markets, a subnet where one is named."""
+    """The acceptable instances: types in the order of preference, markets, a subnet where one is named."""
 
     types: tuple[InstanceType, ...]
     markets: tuple[Market, ...]
@@ -39,7 +39,7 @@ class InstanceRequirements(Struct, frozen=True, kw_only=True):
 
 
 class Subnet(Struct, frozen=True, kw_only=True):
-    """Where an instance's interface goes."""
+    """The subnet of an instance's interface."""
 
     id: str
     zone: str

@@ -44,7 +44,7 @@ def time_from(text: str) -> datetime | None:
 
 
 def base_tags(sweep_id: str, owner: str, expires_at: datetime, budget_usd: float) -> dict[str, str]:
-    """What everything of a sweep carries."""
+    """The tags of every resource of a sweep."""
     return {
         MANAGED: MANAGED_VALUE,
         SWEEP_ID: sweep_id,

@@ -34,11 +34,11 @@ class Why(StrEnum):
 
 
 class Work(Protocol):
-    """What is measured there; results come back by themselves (a database, S3)."""
+    """The work of an instance; results come back by themselves (a database, S3)."""
 
     def reported(self, machine: LaunchedMachine) -> Why | None:
-        """What the guest itself reported of its end (`done`, `failed`, `expired`, `taken_back`);
-        None while it works, or is silent. Collects what has come back."""
+        """The guest's own report of its end (`done`, `failed`, `expired`, `taken_back`); None while it
+        works, or is silent. Collects results that have come back."""
 
     def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
         """Tell where it stands; `trouble` is why AWS could not be asked."""
@@ -48,7 +48,7 @@ class Work(Protocol):
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
-    """How an instance's time ended; `code` is EC2's state reason where it ended by itself."""
+    """The end of an instance's time; `code` is EC2's state reason where the instance ended by itself."""
 
     why: Why
     machine: LaunchedMachine

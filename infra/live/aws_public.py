@@ -81,7 +81,8 @@ class AwsPrices:
             yield quote
 
     def _as_spot(self, quote: Quote) -> Quote | NoQuote:
-        """What is left of an on-demand price; a saving of nothing, or of everything, is none."""
+        """The spot price after a saving on the on-demand price; a saving of nothing, or of everything,
+        gives none."""
         name, advice = quote.instance_type, self._advice
         if isinstance(advice, LiveError):
             return NoQuote(instance_type=name, why=str(advice))

@@ -110,7 +110,7 @@ def _quote(name: str, items: Sequence[Any], region: str, market: Market, today: 
 
 
 def _size(item: Any) -> str:
-    """Which size an item is of; empty for what is no item: the others can be read all the same."""
+    """The size of an item; empty for a row that is no item, so that the others can still be read."""
     name = item.get("armSkuName") if isinstance(item, dict) else None
     return name.casefold() if isinstance(name, str) else ""
 

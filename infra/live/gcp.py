@@ -69,8 +69,8 @@ _GENERIC_LOCAL_SSD = "SSD backed Local Storage"
 
 
 class Part(Struct, frozen=True):
-    """So much of a SKU, under the first of its names that the list has; `unit` is an hour of one
-    (`h`), or of a GiB (`GiBy.h`)."""
+    """An amount of a SKU, under the first of its names that the list has; `unit` is an hour of one (`h`),
+    or of a GiB (`GiBy.h`)."""
 
     names: tuple[str, ...]
     unit: str

@@ -55,7 +55,7 @@ def has_credentials() -> bool:
 
 @cache
 def _service_descriptions() -> Any:
-    """What botocore knows of the services: EC2's description is long, and is read once."""
+    """botocore's descriptions of the services: EC2's is long, and is read once."""
     from botocore.loaders import create_loader
 
     return create_loader()

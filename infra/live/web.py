@@ -242,7 +242,7 @@ def _too_much(source: WebList, most_mib: float) -> LiveError:
 
 
 def _refused(source: WebList, answer: Response) -> LiveError:
-    """What stands in the answer is not shown: it may repeat what was asked."""
+    """The error for a refusal, without the answer's text, which may repeat the request and its key."""
     status = answer.status_code
     if answer.is_redirect:
         return LiveError(

@@ -243,6 +243,6 @@ def _waited_share(waited: Sequence[float], steps: Sequence[float]) -> float:
 
 
 def _short(value: Any) -> str:
-    """As Python writes it: a damaged number may have hundreds of digits."""
+    """The value as Python writes it, shortened: a damaged number may have hundreds of digits."""
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."

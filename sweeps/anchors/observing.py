@@ -132,7 +132,7 @@ def gpu_size(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tf32(row: Measurement) -> Tf32:
-    """What torch was set to, or the driver told for it, where the row has it; else as planned."""
+    """TF32 as torch was set, or as the driver was told, where the row has it; else as planned."""
     environment: Mapping[str, Any] = row.environment
     if environment.get("variables", {}).get("NVIDIA_TF32_OVERRIDE") == "0":
         return Tf32.OFF
@@ -144,7 +144,7 @@ def _tf32(row: Measurement) -> Tf32:
 
 
 def _step_seconds(row: Measurement) -> float | None:
-    """Of a step without the input pipeline: as the stage's own run says, else all of a step of one
+    """Seconds of a step without the input pipeline: from the stage's own run, else from all steps of one
     GPU on a batch that nothing loads."""
     trial, batch = row.trial, row.trial.samples_per_step
     rate = row.stage_rates.get(Stage.ACCELERATOR.value)

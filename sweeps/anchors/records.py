@@ -21,7 +21,7 @@ TOO_LONG = "a step of more than a day is no measured one; times are in seconds"
 
 
 class SheetOf(Protocol):
-    """From what CUDA calls a card, and says of its size, to its data sheet."""
+    """Finds the data sheet of a card by the name and size that CUDA reports."""
 
     def __call__(self, name: str, *, memory_mib: float | None = None, sm_count: int | None = None) -> Gpu:
         """`UsageError` where there is none, and for a slice of a card."""

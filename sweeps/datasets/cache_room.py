@@ -28,7 +28,7 @@ _GIB = 2**30
 
 
 class Needs(Struct, frozen=True):
-    """What a data set takes of the disk, and what of it is still to come while it is filled."""
+    """The room that a data set takes on the disk, and the part of it still to come while it is filled."""
 
     bytes: int
     missing_bytes: int = 0
@@ -90,7 +90,6 @@ def _last_used(entry: Path) -> float:
 
 
 def _needs_of(entry: Path) -> Needs:
-    """Of a fill that was ended nothing is to come, but all that it may hold counts."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         about = json.loads((entry / ABOUT).read_bytes())
         filled_now = entry.name.endswith(FILLING) and _is_locked(entry)

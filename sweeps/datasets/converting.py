@@ -33,7 +33,7 @@ _REPORT_EVERY_SECONDS = 0.5
 
 
 class Conversion(Struct, frozen=True, kw_only=True):
-    """What was made, and how fast: `seconds` from the first sample read to all on disk."""
+    """The converted data set, and the speed: `seconds` from the first sample read to all on disk."""
 
     profile: DatasetProfile
     seconds: float
@@ -130,7 +130,7 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
 
 
 def broken_samples(path: Path, processes: int, progress: Callable[[int, int], None]) -> tuple[int, list[str]]:
-    """How many samples there are, and a line for each that a trial would fail at.
+    """The number of samples, and a line for each that a trial would fail at.
 
     Every sample is read and decoded, in `processes` side processes. Raises `UsageError` and
     `DataError` where the data set as a whole cannot be opened.

@@ -36,7 +36,7 @@ Progress = Callable[[int, int], None]
 
 
 def default_place(samples: int) -> Path:
-    """Where a made data set of that size lives: the user's cache folder."""
+    """The folder of a made data set of that size, in the user's cache."""
     return datasets_folder() / f"photographs-{samples}"
 
 
@@ -100,7 +100,7 @@ _WORDS = VOCABULARY - 1  # `<eos>` is the last one
 
 
 def default_text_place() -> Path:
-    """Where the text lives that sweeps make: the user's cache folder."""
+    """The folder of the text that sweeps make, in the user's cache."""
     return datasets_folder() / "penn-treebank-like"
 
 
@@ -126,7 +126,7 @@ def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
 
 
 def word_counts(total: int) -> np.ndarray:
-    """How often each rank occurs in a text of `total` words: shape (9,999,), sum exactly `total`.
+    """The count of each rank in a text of `total` words: shape (9,999,), sum exactly `total`.
 
     What is lost by rounding down goes to the ranks that lost most.
     """

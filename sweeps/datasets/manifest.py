@@ -63,7 +63,7 @@ class Manifest(Sequence[Path]):
 
     @property
     def total_bytes(self) -> int:
-        """Of all images."""
+        """Bytes of all images."""
         return sum(int(self._line(index)[:_LABEL_AT]) for index in range(len(self)))
 
     def _line(self, index: int) -> bytes:
@@ -73,7 +73,7 @@ class Manifest(Sequence[Path]):
 
 
 def manifest_of(folder: Path, suffixes: frozenset[str]) -> Manifest:
-    """Of all files with such a suffix, in lower case: the one that is kept, else made now.
+    """The manifest of all files with such a suffix, in lower case: the kept one, else a new one.
 
     Raises `DataError` for a name with a line break, and for a folder that cannot be listed.
     """
@@ -96,7 +96,7 @@ def is_kept(folder: Path) -> bool:
 
 
 def kept_profile(folder: Path) -> DatasetProfile | None:
-    """What `keep_profile` kept, where the folder has not changed since."""
+    """The profile that `keep_profile` kept, where the folder has not changed since."""
     about = _kept_about(folder)
     with suppress(KeyError, TypeError, ValueError):
         return DatasetProfile(**about["profile"]) if about else None
@@ -139,7 +139,7 @@ def _made(folder: Path, suffixes: frozenset[str]) -> Manifest:
 
 
 def _keep(folder: Path, listing: IO[bytes], folders: dict[str, int], size: int) -> None:
-    """Where the cache cannot be written, the next one finds the files again."""
+    """Keeps the manifest; where the cache cannot be written, the next run lists the files again."""
     kept_in, about = _kept_in(folder), {"folder": str(folder.resolve()), "listing_bytes": size}
     with suppress(OSError, DataError):
         kept_in.mkdir(parents=True, exist_ok=True)
@@ -187,7 +187,7 @@ def _line(place: str, beneath: str, name: str, label: int) -> bytes:
 
 
 def _line_ends(lines: np.ndarray) -> Iterator[np.ndarray]:
-    """Where lines end, part by part: a comparison of all at once would take as much again."""
+    """Offsets of line ends, part by part: a comparison of the whole file at once would double the memory."""
     for first in range(0, len(lines), _SEARCHED_BYTES):
         part = np.asarray(lines[first : first + _SEARCHED_BYTES])
         yield np.flatnonzero(part == _END_OF_LINE) + first

@@ -59,7 +59,7 @@ class CachedData(Struct, frozen=True, kw_only=True):
 
     @property
     def facts(self) -> dict[str, Any]:
-        """As a measurement has it; nothing of this is part of what was timed."""
+        """Facts for a measurement; none of this is part of the timed run."""
         document = asdict(self)
         del document["path"]
         return document
@@ -99,8 +99,7 @@ def is_cached(address: str) -> bool:
 
 
 def remote_profile(address: str) -> DatasetProfile | None:
-    """What the `profile.json` says that lies with the data; None without one. Raises as
-    `cached_data` does."""
+    """The profile in the `profile.json` beside the data; None without one. Raises as `cached_data` does."""
     folder, most = remote_folder(address), _MOST_PROFILE_BYTES
     for file in folder.files(PROFILE_FILE):
         if file.path == PROFILE_FILE and file.size <= most:
@@ -200,7 +199,8 @@ class _Fill:
         return files, size
 
     def _forget_all_but(self, there: set[int]) -> None:
-        """Of what was listed before; `there` are hashes, a list of all files takes gigabytes."""
+        """Forgets files that are no longer listed; `there` are hashes, since a list of all files takes
+        gigabytes."""
         for file in self._listed():
             if hash(file) not in there:
                 for left in (self._data / file.path, self._data / (file.path + _PART)):

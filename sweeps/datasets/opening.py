@@ -136,7 +136,7 @@ def profile_in(document: bytes) -> DatasetProfile | None:
 
 
 def write_profile(folder: Path, profile: DatasetProfile, **origin: object) -> None:
-    """What `read_profile` reads, and where the data set is from."""
+    """Writes the file that `read_profile` reads, with the origin of the data set."""
     document = {"profile": asdict(profile), **origin}
     (folder / PROFILE_FILE).write_text(json.dumps(document, indent=1))
 

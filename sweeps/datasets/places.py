@@ -58,8 +58,8 @@ def _not_written(folder: Path, error: OSError) -> DataError:
 
 
 def dataset_on_mount(mount: Path, data: str) -> Path:
-    """Where a data set (a folder, a file or an address) lies on the mount; itself when it is there
-    already. Two of the same name and size are not taken for each other."""
+    """The path of a data set (a folder, a file or an address) on the mount; its own path when it is there
+    already. Two of the same name and size get different paths."""
     if not is_address(data) and Path(data).is_relative_to(mount):
         return Path(data)
     digest = sha256(data.rstrip("/").encode()).hexdigest()[:8]

@@ -50,11 +50,11 @@ class RemoteFile(Struct, frozen=True):
 
 
 class RemoteFolder(Protocol):
-    """What lies at an address. All raise `AdvisorError` that names the way out."""
+    """A folder at an address. All methods raise `AdvisorError` that names the way out."""
 
     @property
     def store(self) -> str:
-        """Which store that is, where the address alone does not say it."""
+        """The identity of the store, where the address alone does not give it."""
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
         """All of them in any order, or those whose paths begin with `only`."""
@@ -77,7 +77,7 @@ def name_of(address: str) -> str:
 
 
 def remote_folder(address: str) -> RemoteFolder:
-    """What lies there; `UsageError` for a kind of address that nothing here can read."""
+    """The folder at an address; `UsageError` for an address that no installed library can read."""
     name_of(address)
     scheme, _, place = address.partition("://")
     if scheme == S3:
@@ -111,7 +111,7 @@ class S3Folder(Struct, frozen=True, dict=True):
                         yield RemoteFile(path, entry["Key"], entry["Size"], entry["ETag"].strip('"'))
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
-        """See `RemoteFolder`; what was overwritten since it was listed is refused."""
+        """See `RemoteFolder`; a file that was overwritten after it was listed is refused."""
         with self._faults():
             body = self._client.get_object(Bucket=self.bucket, Key=file.key, IfMatch=f'"{file.tag}"')["Body"]
             yield from body.iter_chunks(PART_BYTES)
@@ -232,7 +232,7 @@ class FsspecFolder(Struct, frozen=True, dict=True):
 
 @lru_cache
 def _endpoint(*_variables: str | None) -> str:
-    """What botocore makes of the environment and its files: to find out takes a while."""
+    """The S3 endpoint from the environment and botocore's files, which take a while to read."""
     import boto3
 
     endpoint = str(boto3.Session().client("s3", region_name="us-east-1").meta.endpoint_url)

@@ -16,7 +16,7 @@ Handle = TypeVar("Handle")
 
 
 class SampleKind(StrEnum):
-    """What a stored sample's bytes are.
+    """The content of a stored sample's bytes.
 
     `pixels` are decoded: uint8 planes blue, green, red of height x width each, as Caffe has them.
     """
@@ -46,17 +46,17 @@ class SampleSource(Protocol):
     files: Sequence[Path]
 
     def __len__(self) -> int:
-        """How many samples there are."""
+        """The number of samples."""
 
     def read(self, index: int) -> Sample:
         """The sample as stored. Raises `DataError`, naming it, where it cannot be read."""
 
     def name(self, index: int) -> str:
-        """What a message calls the sample: its file, and the place inside it."""
+        """The sample's name in messages: its file, and the position inside it."""
 
 
 def stored_bytes(source: SampleSource) -> int:
-    """Of all files that hold samples; a manifest has them."""
+    """Bytes of all files that hold samples, from a manifest."""
     if isinstance(source.files, Manifest):
         return source.files.total_bytes
     return sum(file.stat().st_size for file in source.files)

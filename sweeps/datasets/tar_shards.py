@@ -131,7 +131,7 @@ def _index_of(shard: Path) -> np.ndarray:
 
 
 def _kept_index(shard: Path) -> Path:
-    """Where the index of a shard of others is kept, until the shard changes."""
+    """The cached index of a shard that others made; kept until the shard changes."""
     about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
     return manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
 

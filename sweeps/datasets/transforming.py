@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Change(Struct, frozen=True, kw_only=True):
-    """How samples are changed. `decoded`: to 256 x 256 pixels, as create_imagenet.sh of Caffe
-    does. `shorter_edge`: JPEG again, at most that many pixels on its shorter edge, in that
-    `quality`, as im2rec of MXNet does with --resize. Neither: bytes stay as they are."""
+    """The conversion of samples. `decoded`: to 256 x 256 pixels, as create_imagenet.sh of Caffe does.
+    `shorter_edge`: JPEG again, at most that many pixels on its shorter edge, in that `quality`, as im2rec
+    of MXNet does with --resize. Neither: bytes stay as they are."""
 
     decoded: bool = False
     shorter_edge: int | None = None

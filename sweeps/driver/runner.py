@@ -32,8 +32,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Progress(Struct, frozen=True, kw_only=True):
-    """How far a sweep is. Told when it begins (nothing is done), when a trial starts (`started`)
-    and ends (`measurement`), and when others may have measured some."""
+    """The progress of a sweep, reported when it begins, when a trial starts (`started`) or ends
+    (`measurement`), and when other drivers may have measured some."""
 
     done: int
     total: int
@@ -43,7 +43,7 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 
 class Ended(Protocol):
-    """How a trial ended, and why."""
+    """The end of a trial, and its cause."""
 
     @property
     def status(self) -> Status:
@@ -55,8 +55,8 @@ class Ended(Protocol):
 
 
 class Outcome(Struct):
-    """What a sweep measured now; the measurements themselves are in the store, and nowhere else:
-    ten thousand of them would fill the driver's memory."""
+    """The counts of a finished sweep. The measurements are in the store alone: ten thousand of them would
+    fill the driver's memory."""
 
     measured: int = 0
     failed: int = 0
@@ -144,8 +144,7 @@ def current_rows(
 
 
 class StoredRuns(Struct, frozen=True):
-    """What is there before a sweep: runs that need no other, and when those began that are to be
-    replaced; each by trial_id."""
+    """The runs stored before a sweep, and the start of those that are to be replaced; each by trial_id."""
 
     done: dict[str, int]
     retried: dict[str, str]
@@ -158,9 +157,9 @@ def stored_runs(
     runs_of: Callable[[Trial], int] = wanted_runs,
     since: datetime | None = None,
 ) -> StoredRuns:
-    """How far the trials are. Step times are read only of trials with repeats, and to find the
-    damaged rows that count as failed where those are measured again; a part at a time, since those
-    of ten thousand trials would fill the memory."""
+    """The stored runs of the trials. Step times are read only of trials with repeats, and to find the
+    damaged rows that count as failed where those are measured again; a part at a time, since those of ten
+    thousand trials would fill the memory."""
     named = {trial.trial_id: trial for trial in trials}  # an id is a hash, made at every asking
     summaries = store.summaries(named)
     retried = {

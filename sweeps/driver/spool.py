@@ -56,7 +56,7 @@ class Spool:
 
 
 def unsaved_files() -> list[Path]:
-    """What spools of this machine hold, until somebody has imported and removed it."""
+    """Spool files on this machine that nobody has imported and removed yet."""
     return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
 
 
@@ -78,7 +78,7 @@ def _append(path: Path, line: str) -> None:
 
 
 def _cut(path: Path, size: int) -> None:
-    """What a full disk took half is no line."""
+    """Cuts off a line that a full disk truncated."""
     if not path.exists():
         return
     if size:

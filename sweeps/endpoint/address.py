@@ -32,7 +32,7 @@ class ApiKey:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What authorises a request."""
+        """The headers that authorise a request."""
         return {"Authorization": f"Bearer {self._text}"}
 
     def hidden_in(self, text: str) -> str:

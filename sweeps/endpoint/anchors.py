@@ -58,8 +58,8 @@ class ServingAnchor(Struct, frozen=True):
 def read_serving_anchor(
     path: Path, model_of: ModelOf, gpu_of: GpuOf, *, precision: str, kv_precision: str
 ) -> ServingAnchor:
-    """What the file says of replicas. `precision` and `kv_precision` stand for what it does not
-    say. `UsageError` where none of it can be used."""
+    """The measurements of replicas in the file. `precision` and `kv_precision` fill in where it is
+    silent. `UsageError` where none of it can be used."""
     document = _document(path)
     try:
         deployment, replicas = _deployment(path, document, model_of, gpu_of, precision, kv_precision)
@@ -107,7 +107,7 @@ def _deployment(
     precision: str,
     kv_precision: str,
 ) -> tuple[Deployment, int]:
-    """What was served, and how many replicas of it."""
+    """The deployment that was served, and the number of its replicas."""
     served, engine = document["deployment"], document["engine"]
     if not served["gpu"]:
         raise _no_anchor(path, "it names no GPU; measure again with --gpu NAME")

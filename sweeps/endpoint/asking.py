@@ -29,9 +29,8 @@ _SHOWN = 200
 
 
 class Dialect(NamedTuple):
-    """Which route is asked, and what the server takes beside the standard's fields:
-    `forces_length` are vLLM's and SGLang's `ignore_eos` and `min_tokens`, `counts_usage` is
-    OpenAI's `stream_options`."""
+    """The route of requests, and the fields that the server takes beside the standard's: `forces_length`
+    are vLLM's and SGLang's `ignore_eos` and `min_tokens`, `counts_usage` is OpenAI's `stream_options`."""
 
     is_chat: bool
     forces_length: bool
@@ -58,7 +57,7 @@ class Dialect(NamedTuple):
 
 
 class _Connection:
-    """That of one request; `was_used` by another one before."""
+    """The connection of one request; `was_used` by another one before."""
 
     was_used = False
 
@@ -184,7 +183,7 @@ class Client:
         return self._line(content[:_SHOWN].decode(errors="replace"))
 
     async def _start(self, answer: aiohttp.ClientResponse) -> str:
-        """Of what is no stream, its type and its first words; else nothing."""
+        """The type and the first words of an answer that is no stream; else nothing."""
         kind = answer.content_type
         if kind == "text/event-stream":
             return ""
@@ -204,7 +203,7 @@ class Client:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What the HTTP library raises, as a fault."""
+        """Turns an error of the HTTP library into a fault."""
         try:
             yield
         except aiohttp.ClientSSLError as error:

@@ -72,8 +72,7 @@ def deployment_document(
     kv_precision: str | None,
     is_here: bool,
 ) -> Document:
-    """What the model lies on. Where the endpoint is on this machine, its driver tells what the
-    user does not."""
+    """The hardware under the model. On this machine the driver fills in what the user leaves out."""
     facts = _gpus_here() if is_here else []
     names = sorted({str(one["name"]) for one in facts})
     found = gpu or (names[0] if len(names) == 1 else None)

@@ -141,7 +141,7 @@ def _end(record: RequestRecord) -> float:
 
 
 async def _tick(driven: DrivenLoad) -> None:
-    """How late the event loop is: so late it notes the moments of tokens, too."""
+    """Samples the delay of the event loop: token times are noted as late as that."""
     with suppress(asyncio.CancelledError):
         while True:
             planned = time.perf_counter() + _TICK_SECONDS

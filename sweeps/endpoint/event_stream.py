@@ -57,7 +57,7 @@ class EventReader:
 
 
 class Piece(NamedTuple):
-    """What one event brings: some of the answer, its end, or the counts of tokens."""
+    """The content of one event: some of the answer, its end, or the counts of tokens."""
 
     has_text: bool = False
     is_last: bool = False
@@ -67,7 +67,7 @@ class Piece(NamedTuple):
 
 
 def piece_of(event: bytes) -> Piece:
-    """What an event says; `RequestFailed` for an error, and for what no server should send."""
+    """The content of an event; `RequestFailed` for an error, and for anything that no server should send."""
     try:
         content = json.loads(event)
     except (ValueError, RecursionError) as error:

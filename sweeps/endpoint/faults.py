@@ -123,7 +123,7 @@ def failure(fault: Fault, url: str, detail: str = "", status: int = 0) -> Measur
 
 
 def fault_of_status(status: int) -> Fault:
-    """What an HTTP status other than 200 means."""
+    """The fault behind an HTTP status other than 200."""
     known = {
         401: Fault.UNAUTHORISED,
         403: Fault.UNAUTHORISED,

@@ -70,8 +70,8 @@ def load_figures(driven: DrivenLoad) -> Figures:
 
 
 def window(driven: DrivenLoad) -> tuple[float, float]:
-    """From when every slot has answered once to the end of the load's time. Of a Poisson load:
-    from the first answer."""
+    """The counted window: from the first moment at which every slot has answered once to the end of the
+    load's time. For a Poisson load it begins with the first answer."""
     first: dict[int, float] = {}
     for one in driven.requests:
         if one.status == OK and one.ended_seconds is not None:
@@ -97,7 +97,7 @@ def distribution(values: Sequence[float | None]) -> Figures | None:
 
 
 def standard_error(values: Sequence[float] | np.ndarray[Any, Any]) -> float | None:
-    """Of the mean of values in the order of time, from up to eight blocks of them."""
+    """The standard error of the mean of values in the order of time, from up to eight blocks of them."""
     if len(values) < 2:
         return None
     means = [float(np.mean(block)) for block in np.array_split(values, min(_BLOCKS, len(values)))]
@@ -144,7 +144,7 @@ def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> f
 
 
 def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
-    """Of all the load's requests; `completed` are those that ended within the window."""
+    """Counts of all the load's requests; `completed` are those that ended within the window."""
     by_status = Counter(one.status for one in requests)
     failed = {name: count for name, count in by_status.items() if name not in (OK, CUT)}
     return {

@@ -38,8 +38,8 @@ _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
 
 
 class Opening(Struct, frozen=True):
-    """How requests are put. `engine` and `engine_version` are what the server says of itself,
-    "" where it says nothing; `counts_tokens`: it tells how many tokens prompts and answers had."""
+    """The form of requests. `engine` and `engine_version` are the server's own report, "" where it has
+    none; `counts_tokens`: it reports the tokens of prompts and answers."""
 
     served_model: str
     dialect: Dialect
@@ -63,8 +63,8 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
 
 
 async def _listed_models(client: Client) -> list[dict[str, Any]]:
-    """What the server lists; nothing where it has no list. One that refuses the key, or does not
-    answer at all, fails here."""
+    """The models that the server lists; none where it has no list. A server that refuses the key, or does
+    not answer at all, fails here."""
     try:
         content = await client.document(f"{client.address.base}/models")
     except RequestFailed as error:
@@ -112,7 +112,7 @@ async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str
 async def _calibrate(
     client: Client, name: str, dialect: Dialect, prompts: Prompts, few: RequestRecord
 ) -> None:
-    """How many tokens words are, of two prompts that the server counts."""
+    """Tokens per word, from two prompts that the server counts."""
     if few.input_tokens is None:
         return
     prompts.take_counts((0, 0), (_FEW_WORDS, few.input_tokens))
@@ -141,7 +141,7 @@ async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[
 
 
 def no_tokens(model: str) -> MeasuringError:
-    """Where requests were answered, and none within the time."""
+    """The fault for requests that were answered without a token in time."""
     return MeasuringError(
         "no request to {model} was answered within its time",
         model=model,

@@ -35,7 +35,7 @@ class Prompts:
         return self.words(max(1, round((tokens - self.fixed_tokens) / self.tokens_per_word)))
 
     def words(self, count: int) -> str:
-        """So many random words."""
+        """The given number of random words."""
         return " ".join(self._random.choices(_WORDS, k=count))
 
     def drawn_length(self, mean: int) -> int:

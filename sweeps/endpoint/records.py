@@ -12,8 +12,8 @@ OK, CUT = "ok", "cut"
 
 
 class Load(Struct, frozen=True):
-    """So many requests in flight at any time (closed loop), or so many beginning in a second at
-    random (Poisson): one of the two is None."""
+    """A load: the number of requests in flight at any time (closed loop), or the rate at which requests
+    begin at random (Poisson); one of the two is None."""
 
     concurrency: int | None = None
     requests_per_second: float | None = None

@@ -37,10 +37,10 @@ Progress = Callable[[str], None]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """What is measured. `served_model` is the model's name on the server, "" where the server
-    tells it; `patience_seconds` is how long it may send nothing; `seconds` are those of all loads
-    together; `requests_file` gets a line for each request as it ends; `replicas` are further
-    servers of the model, over which requests are spread."""
+    """The settings of a session. `served_model` is the model's name on the server, "" to ask the server;
+    `patience_seconds` is the longest silence; `seconds` are those of all loads together; `requests_file`
+    gets a line for each request as it ends; `replicas` are further servers of the model, over which
+    requests are spread."""
 
     model: str
     served_model: str = ""
@@ -54,7 +54,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class EndpointSession(Struct):
-    """What was measured so far. `ended` is why it ended early: a fault, or `Stopped`."""
+    """The results so far. `ended` is why the session ended early: a fault, or `Stopped`."""
 
     opening: Opening | None = None
     loads: list[DrivenLoad] = field(default_factory=list)
@@ -63,7 +63,7 @@ class EndpointSession(Struct):
 
     @property
     def figures(self) -> list[Figures]:
-        """Of each load that was begun."""
+        """The figures of each load that was begun."""
         return [load_figures(driven) for driven in self.loads]
 
     @property
@@ -180,7 +180,7 @@ def load_line(load: Load, figures: Figures) -> str:
 
 
 def warnings_of(session: EndpointSession) -> list[Message]:
-    """What a reader of the figures must know."""
+    """Warnings that a reader of the figures needs."""
     found: list[Message] = []
     if session.opening and not session.opening.counts_tokens:
         found.append(

@@ -39,7 +39,7 @@ def replayed(file: Path, seconds: float) -> partial[Measurement]:
 
 
 def unmarked(measurement: Measurement) -> Measurement:
-    """As it is in the file: without the mark, and what the replay's machine added."""
+    """The measurement as its file has it: without the mark and the facts that a replay adds."""
     environment: Any = measurement.environment[_AS_MEASURED]
     return replace(measurement, environment=environment)
 

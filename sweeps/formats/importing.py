@@ -36,7 +36,7 @@ class ReadLines(Struct, frozen=True):
 
 
 def read_file(path: Path) -> ReadLines:
-    """What the file's lines hold; `DataError` when it cannot be read at all."""
+    """The measurements in the file's lines; `DataError` when it cannot be read at all."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -131,7 +131,7 @@ def _trial(document: Mapping[str, Any]) -> Trial:
 
 
 def _reason(error: Exception) -> str:
-    """What is wrong, in words that are not Python's, and in a line of bounded length."""
+    """The error in plain words, not Python's, on a line of bounded length."""
     if isinstance(error, KeyError):
         return f"{one_line(str(error))[:_MOST_REASON]} is missing"
     if isinstance(error, ValueError):
@@ -187,6 +187,6 @@ _RUN_FACTS = (
 
 
 def run_facts(measurement: Measurement) -> dict[str, Any]:
-    """What is kept of a run inside another's row: everything raw."""
+    """The raw facts of a run that another run's row keeps."""
     document = measurement_to_dict(measurement)
     return {name: document[name] for name in _RUN_FACTS}

@@ -36,7 +36,7 @@ def describe_machine() -> dict[str, Any]:
 
 
 def describe_container() -> dict[str, Any]:
-    """What the cgroups around this process leave of the machine; None: no quota, no limit."""
+    """The part of the machine that the cgroups around this process leave to it; None: no quota, no limit."""
     size = machine_size()
     return {
         "usable_cpus": len(size.cpus),

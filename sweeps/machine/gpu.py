@@ -38,7 +38,7 @@ class Nvml:
             return None
 
     def handles(self) -> list[Any]:
-        """Of every whole GPU, in the order of their PCI addresses."""
+        """NVML handles of all whole GPUs, in the order of their PCI addresses."""
         count = self.ask("nvmlDeviceGetCount") or 0
         return [self.ask("nvmlDeviceGetHandleByIndex", index) for index in range(count)]
 
@@ -49,8 +49,8 @@ class Nvml:
         return [found for found in asked if found is not None]
 
     def handle_of(self, uuid: str) -> Any:
-        """Of the GPU or slice with a UUID as torch (without prefix) or the driver has it; None
-        where there is none. In a container the only GPU may go by another name."""
+        """The NVML handle of the GPU or slice with a UUID as torch (without prefix) or the driver writes
+        it; None where there is none. In a container the only GPU may have another name."""
         for text in (uuid, f"GPU-{uuid}", f"MIG-{uuid}"):
             handle = self.ask("nvmlDeviceGetHandleByUUID", text)
             if handle is not None:
@@ -111,8 +111,8 @@ def gpu_facts(uuid: str) -> Facts | None:
 
 
 def facts_of(nvml: Nvml, handle: Any) -> Facts:
-    """What a whole GPU is; memory in MiB, power in watts, clocks in MHz. `mig_slices` are what it
-    is cut into."""
+    """Facts of a whole GPU; memory in MiB, power in watts, clocks in MHz. `mig_slices` are its MIG
+    slices."""
     ask, library = nvml.ask, nvml.library
     memory = ask("nvmlDeviceGetMemoryInfo", handle)
     capability = ask("nvmlDeviceGetCudaComputeCapability", handle)
@@ -154,7 +154,6 @@ def _slice_facts(nvml: Nvml, handle: Any) -> Facts:
 
 
 def _state(modes: Sequence[int] | None) -> str | None:
-    """Of (current, pending)."""
     return _STATES.get(modes[0]) if modes else None
 
 

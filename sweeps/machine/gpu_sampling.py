@@ -110,7 +110,7 @@ class _Device:
         return None if handle is None else cls(nvml, handle)
 
     def utilization_percent(self) -> int | None:
-        """Of the whole GPU, by anybody, over the last sixth of a second to second."""
+        """Utilisation of the whole GPU by all processes, over the last sixth of a second to second."""
         rates = self._nvml.ask("nvmlDeviceGetUtilizationRates", self._whole)
         return rates.gpu if rates else None
 
@@ -133,14 +133,14 @@ class _Device:
         }
 
     def _first(self, names: Sequence[str], handle: Any) -> Any:
-        """Of functions that follow each other in the library, what the newest one answers."""
+        """The answer of the newest of several NVML functions that this driver has."""
         answers = (self._nvml.ask(name, handle) for name in names)
         return next((answer for answer in answers if answer is not None), None)
 
 
 def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]:
-    """Of the processes that compute on the GPU: MiB of those in the group, the driver's context
-    among them, and how many others there are.
+    """MiB of this group's processes on the GPU, the driver's context among them, and the number of other
+    processes there.
 
     A container's process may be hidden from NVML in there, or have the host's number. So a single
     unknown one may be our own or a neighbour, and neither figure is known; of several unknown ones
@@ -163,8 +163,8 @@ def _group_of(pid: int) -> int | None:
 
 
 def busy_percent(uuid: str) -> int | None:
-    """How busy others keep a GPU that nothing of ours computes on yet; None where NVML does not
-    say. The least of what it says for a while: it averages over up to a second
+    """Percent of time that other processes keep a GPU busy before ours computes on it; None where NVML
+    does not say. The least of several readings: each averages over up to a second
     (nvmlDeviceGetUtilizationRates), and a trial may have ended just now."""
     device, until = _Device.of(uuid), time.monotonic() + _AVERAGED_SECONDS
     least = device.utilization_percent() if device else None
@@ -185,7 +185,7 @@ def gpu_states() -> list[Facts]:
 
 
 def summarised(samples: Sequence[Sample]) -> dict[str, Any]:
-    """Of at least one sample, for a measurement's environment:
+    """A summary of at least one sample, for a measurement's environment:
 
     - `gpu_samples`: how many (`count`), and of each clock (MHz), the power (W), the temperature
       (Celsius) and the utilisation (%) `min`, `mean`, `max`, and the means of the first and the

@@ -23,7 +23,7 @@ _NO_LIMIT_BYTES = 2**60
 
 
 class MachineSize(Struct, frozen=True, kw_only=True):
-    """What this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
+    """The resources that this process may use. `cpus` are those it may run on; `cpu_quota` (in CPUs, on
     average) and `memory_limit_mib` are the tightest of its cgroups, None where there is none."""
 
     cpus: tuple[int, ...]
@@ -43,7 +43,7 @@ class MachineSize(Struct, frozen=True, kw_only=True):
 
     @property
     def physical_cores(self) -> float:
-        """Of the vCPUs: a quota leaves as much of each core as of each hardware thread."""
+        """Physical cores of the vCPUs: a quota leaves as much of each core as of each hardware thread."""
         return physical_cores(self.cpus) * self.vcpus / len(self.cpus)
 
 
@@ -90,13 +90,12 @@ def cpu_quota(proc: Path = PROC) -> float:
 
 
 def memory_limit_bytes(proc: Path = PROC) -> float:
-    """What the cgroups of this process may hold in memory, page cache included; inf without a
-    limit."""
+    """The memory limit of this process's cgroups, page cache included; inf without a limit."""
     return min((most for most, _ in _memory_limits(proc)), default=math.inf)
 
 
 def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
-    """What may still be allocated: memory that is available, within the cgroups' limits."""
+    """Memory that may still be allocated: available on the machine, and within the cgroups' limits."""
     rooms = [most - used for most, used in _memory_limits(proc)]
     available = parse_available_bytes(_read(meminfo) or "")
     return min([total_memory_mib() * _MIB, available, *rooms])

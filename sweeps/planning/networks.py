@@ -54,7 +54,7 @@ class PlannedNetwork(Struct, frozen=True, kw_only=True):
 
     @property
     def made_data(self) -> DatasetProfile:
-        """What stands for a data set where batches are made in memory: a million rows."""
+        """A profile of a million rows, for batches that are made in memory."""
         return DatasetProfile(
             name="made-in-memory",
             samples=1_000_000 * self.samples_per_row,
@@ -131,18 +131,18 @@ class StoredData(Struct, frozen=True):
 
 
 class SweepData(Struct, frozen=True, kw_only=True):
-    """What there is to read; None where there is none of the kind."""
+    """The stored data that a sweep may read; None where there is none of the kind."""
 
     images: StoredData | None = None
     text: StoredData | None = None
 
     @property
     def stored(self) -> tuple[StoredData, ...]:
-        """What is read from files."""
+        """The data that is read from files."""
         return tuple(entry for entry in (self.images, self.text) if entry)
 
     def of(self, network: PlannedNetwork) -> StoredData:
-        """What a network reads; `UsageError` where that is not here."""
+        """The data that a network reads; `UsageError` where it is missing."""
         name = network.info.name
         if network.photographs:
             return self._there(self.images, name, "images", "a folder of them")

@@ -46,8 +46,8 @@ _SIXTEEN_BITS = (Precision.AMP, Precision.BF16)
 
 
 class Machine(Struct, frozen=True, kw_only=True):
-    """What the trials are carved out of, fractions where a container has a quota of CPUs; `cpu` is
-    None for a cluster of unknown nodes."""
+    """The machine that trials are carved out of; a container's CPU quota makes fractions. `cpu` is None
+    for a cluster of unknown nodes."""
 
     cpus: float
     physical_cores: float
@@ -194,7 +194,7 @@ def _plan(
     disk: DiskRate,
     cache: CacheState,
 ) -> dict[str, Any]:
-    """How it is measured. What has its usual value is left out: it would change trial ids."""
+    """The settings of the measuring. Usual values are left out: they would change trial ids."""
     least = request.measure_seconds or (GPU_SECONDS if accelerator.is_gpu else USUAL_SECONDS)
     # A cold epoch is read once: nothing of it goes before what counts.
     heats = accelerator.is_gpu and least >= GPU_SECONDS and cache is CacheState.WARM

@@ -14,15 +14,15 @@ from advisor.sweeps.formats.serialization import run_facts
 
 
 def wanted_runs(trial: Trial) -> int:
-    """How often the trial is to be measured."""
+    """The number of runs that the trial is to have."""
     return int(trial.plan.get("repeats", 1))
 
 
 def rounds(
     trials: Sequence[Trial], done: Mapping[str, int], runs_of: Callable[[Trial], int] = wanted_runs
 ) -> list[list[Trial]]:
-    """What is left to measure, in rounds: each trial at most once in each. `done` has the runs that
-    need no other, by trial_id.
+    """The runs that are left to measure, in rounds: each trial at most once in each. `done` has the runs
+    that stay, by trial_id.
 
     Between two runs of a trial lie all the others, in another random order every round (always
     the same ones), so that a slow drift of the machine shows as a spread of repeats.

@@ -62,7 +62,7 @@ def need_cuda() -> None:
 
 
 def compute_capability() -> tuple[int, int]:
-    """Of CUDA device 0."""
+    """The compute capability of CUDA device 0."""
     major, minor = load_torch().cuda.get_device_capability(0)
     return int(major), int(minor)
 

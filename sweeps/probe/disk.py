@@ -40,7 +40,7 @@ class Pattern(Struct, frozen=True, kw_only=True):
 
 
 class TimedRead(Struct, frozen=True, kw_only=True):
-    """What came of reading for a while; a latency in seconds of each read, at least one."""
+    """The result of one timed read; a latency in seconds of each read, at least one."""
 
     wall_seconds: float
     processor_seconds: float
@@ -101,7 +101,7 @@ def timed_read(file: Opened, pattern: Pattern, seconds: float) -> TimedRead:
 
 
 def _offsets(pattern: Pattern, blocks: int, in_order: Iterator[int], thread: int) -> Iterator[int]:
-    """Where to read next; readers in order share one counter, so that they form one stream."""
+    """Offsets to read; sequential readers share one counter, so that they form one stream."""
     draw = random.Random(f"{_OFFSETS_SEED}:{thread}:{time.monotonic_ns()}")
     while True:
         block = draw.randrange(blocks) if pattern.at_random else next(in_order) % blocks

@@ -63,7 +63,7 @@ _MACHINE_FACTS = ("cpu_model", "architecture", "cpus", "physical_cores", "memory
 
 
 def fingerprint(document: Mapping[str, Any]) -> Document:
-    """Who the machine is and all its figures, flat, for a trial's environment.
+    """The machine's identity and all its figures, flat, for a trial's environment.
 
     `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was
     skipped is left out. Two machines may be compared by the names that they share. `sizes` maps

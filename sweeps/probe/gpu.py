@@ -157,7 +157,7 @@ def probe(session: ProbeSession) -> Document:
 
 
 def torch_devices() -> list[dict[str, Any]]:
-    """What torch knows of each CUDA device that it sees (deviceQuery's facts)."""
+    """torch's facts of each CUDA device that it sees (as deviceQuery prints them)."""
     torch = load_torch()
     return [
         _torch_facts(number, torch.cuda.get_device_properties(number))

@@ -40,7 +40,7 @@ class Layer(Struct, frozen=True, kw_only=True):
 
 
 class Setting(Struct, frozen=True):
-    """Where and how large: device, batch, and the type that activations have."""
+    """The device, the batch, and the type of the activations."""
 
     accelerator: Device
     batch: int
@@ -201,7 +201,7 @@ def probe(session: ProbeSession) -> Document:
 
 
 def _launch(accelerator: Device, seconds: float) -> Document:
-    """What one operation costs at least: calls on one number, back to back."""
+    """The least time of one operation: calls on a single number, back to back."""
     number = accelerator.random(1)
     times = accelerator.time_calls(partial(number.add_, 1.0), seconds)
     return figure([time_ * 1e6 for time_ in times], "us", "torch adds to one number, back to back")

@@ -26,8 +26,8 @@ _VERSIONS = ("torch", "numpy", "Pillow")
 
 
 class ProbeBudget(Struct, frozen=True, kw_only=True):
-    """How many seconds each kind of measurement may take; past `total` nothing new begins
-    (a machine with CUDA gets half as much again, for loading its libraries)."""
+    """Seconds that each kind of measurement may take; past `total` nothing new begins (a machine with
+    CUDA gets half as much again, to load its libraries)."""
 
     total: float
     decode: float
@@ -65,7 +65,7 @@ QUICK = ProbeBudget(
 
 
 class ProbeSession(Struct, kw_only=True):
-    """What every part is given: how much effort, which folder, and where to report."""
+    """The context of every part: its time budget, its folder, and its progress report."""
 
     budget: ProbeBudget
     disk: Path

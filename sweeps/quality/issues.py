@@ -55,7 +55,8 @@ _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed
 
 
 class QualityIssue(Struct, frozen=True, kw_only=True):
-    """What is weak: `code` for programs, `detail` with its numbers as parameters, `advice`."""
+    """A weakness of a measurement: `code` for programs, `detail` with its numbers as parameters,
+    `advice`."""
 
     code: str
     detail: Message
@@ -77,14 +78,14 @@ def refusal(measurement: Measurement) -> str:
 
 
 def refusal_in(environment: Mapping[str, Any]) -> str:
-    """The same of one run, by its environment (of a run of `measure`: its `gpu_state`)."""
+    """The reason to refuse one run, by its environment (for a run of `measure`: its `gpu_state`)."""
     codes = (issue.code for issue in _of_gpu(environment))
     return next((REFUSED[code] for code in codes if code in REFUSED), "")
 
 
 def _environments(measurement: Measurement) -> Iterator[Mapping[str, Any]]:
-    """Of each run that counts, and of the GPU's own after it: a GPU may be cool in the first and
-    hot in the next."""
+    """Environments of each run that counts and of the GPU stage: a GPU may be cool in the first and hot
+    in the next."""
     for run in (measurement.environment, *(run.get("environment", {}) for run in measurement.repeats)):
         yield run
         if alone := (run.get("stage_runs") or {}).get(Stage.ACCELERATOR.value):
@@ -168,7 +169,7 @@ def _of_steps(measurement: Measurement) -> Iterator[QualityIssue]:
 
 
 def _slower_at_the_end(steps: Sequence[float]) -> float:
-    """How much longer the usual step of the last third took than that of the first; 0 for few."""
+    """The growth of the median step from the first third to the last; 0 for few steps."""
     third = len(steps) // 3
     if third < FEW_STEPS:
         return 0.0

@@ -25,8 +25,8 @@ CONFIDENCE = 0.95
 
 
 class RunSpread(Struct, frozen=True):
-    """What runs of a trial differ by beside the error within them: the log standard deviation of
-    their rates, and the degrees of freedom that this knowledge is worth for another trial."""
+    """The spread between runs of a trial, beside the error within them: the log standard deviation of
+    their rates, and its degrees of freedom for another trial."""
 
     sigma: float
     degrees: int
@@ -56,7 +56,8 @@ class RateInterval(Struct, frozen=True, kw_only=True):
 
 
 def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) -> RateInterval | None:
-    """Of all good runs of a measurement; None where one of them has too few steps for an error.
+    """The interval of a measurement's rate over all good runs; None where one of them has too few steps
+    for an error.
 
     The runs' variance is the pooled one of the prior (`spread`, and the error within a run) and of
     the runs, a scaled inverse chi-square; the next run differs from the mean of n by
@@ -79,8 +80,8 @@ def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) ->
 
 
 class RunsError(Struct, frozen=True):
-    """How far `count` runs of one trial are apart: `variance` is that of the logarithm of a run's
-    mean step, with its degrees of freedom; `within` is a run's own part, with its `freedom`."""
+    """The error of `count` runs of one trial: `variance` of the log of a run's mean step, with its
+    degrees of freedom; `within` is a run's own part, with its `freedom`."""
 
     count: int
     variance: float
@@ -90,14 +91,14 @@ class RunsError(Struct, frozen=True):
 
     @property
     def standard_error(self) -> float:
-        """Of the logarithm of the mean over the runs."""
+        """The standard error of the log of the mean over the runs."""
         return math.sqrt(self.variance / self.count)
 
 
 def runs_error(
     runs: Sequence[Sequence[float]], period: int = 1, spread: RunSpread = BETWEEN_RUNS
 ) -> RunsError | None:
-    """Of the step seconds of each run; None where one of them has too few steps for an error."""
+    """The error of runs with these step seconds; None where one of them has too few steps for an error."""
     errors = [mean_error(run, period) for run in runs]
     known = [error for error in errors if error is not None]
     if not known or len(known) < len(errors):
@@ -113,7 +114,7 @@ def runs_error(
 
 
 def run_intervals(measurement: Measurement) -> list[RateInterval | None]:
-    """What each run that has steps says by itself."""
+    """The interval of each run that has steps, by itself."""
     runs = [run for run in measurement.run_steps if run]
     return [rate_interval(replace(measurement, step_seconds=tuple(run), repeats=())) for run in runs]
 
@@ -131,7 +132,7 @@ class MeanError(Struct, frozen=True):
 
 
 def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | None:
-    """Of the mean of steps that may depend on those before; None of fewer than five blocks.
+    """The standard error of the mean of steps that may depend on earlier ones; None below five blocks.
 
     A block is a fifth of the run or a little less, in whole rounds of the loader where steps come
     in bunches.

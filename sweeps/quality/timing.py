@@ -42,7 +42,7 @@ def is_steady(step_seconds: Sequence[float], period: int = 1) -> bool:
 
 
 def count_warmup_steps(step_seconds: Sequence[float], period: int = 1, *, cold: bool = False) -> int:
-    """How many leading steps come before steady state; none after it is ever left out.
+    """The number of leading steps before steady state; no step after it is ever left out.
 
     A series begins where the pipeline already runs; of a `cold` one the first step loads kernels
     and fills queues, and is warm-up whatever it took. Beyond that the first level change is cut

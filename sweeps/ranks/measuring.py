@@ -105,9 +105,9 @@ _PATIENCE = timedelta(minutes=5)
 
 
 class Job(Struct, frozen=True, kw_only=True):
-    """What is measured. With `emulated_step_seconds` the gradients of the network are exchanged
-    for real, and a GPU of that pace is emulated. `gbit_per_second` is the rate of the network
-    between nodes as sold; None where nobody says."""
+    """The job of a rank. With `emulated_step_seconds` the gradients of the network are exchanged for
+    real, and a GPU of that pace is emulated. `gbit_per_second` is the rate of the network between nodes
+    as sold; None where unknown."""
 
     reference: str
     batch_size: int
@@ -170,7 +170,7 @@ class _Ranks:
         )
 
     def document(self) -> dict[str, Any]:
-        """Of all ranks."""
+        """The document of all ranks."""
         alone, gradient_bytes = self._alone()
         together = self._together(mean_step_seconds(alone))
         reduced = self._all_reduces(gradient_bytes)
@@ -293,7 +293,7 @@ class _Ranks:
 
 
 def _gradient_bytes(engine: Engine) -> int:
-    """What is exchanged in a step: gradients as the parameters are kept."""
+    """Bytes that are exchanged in a step: gradients in the parameters' own format."""
     if not isinstance(engine, (TorchEngine, EmulatedRank)):
         raise MeasuringError("this engine has no gradients")
     return engine.gradient_bytes

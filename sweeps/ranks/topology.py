@@ -33,8 +33,8 @@ class RankPlace(Struct, frozen=True, kw_only=True):
 
 
 def place_of_rank(*, on_gpu: bool) -> RankPlace:
-    """Of this process. Gloo and NCCL are told which interface leads to the first node, unless the
-    user did: by themselves they take another one on hosts that have several."""
+    """The position of this process's rank. Gloo and NCCL get the interface that leads to the first node,
+    unless the user set one: on hosts with several they choose another one themselves."""
     variables = {name: int(os.environ[name]) for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE")}
     nodes = variables["WORLD_SIZE"] // int(os.environ["LOCAL_WORLD_SIZE"])
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None

@@ -42,8 +42,8 @@ def _end(reason: str) -> None:
 
 
 def _cause(failures: Mapping[int, ProcessFailure]) -> str:
-    """What failed first. A killed rank leaves no note of when; the others then lose their
-    connections to it, and say so."""
+    """The first failure. A killed rank leaves no note of the time; the others then lose their connections
+    to it, and report that."""
     for rank, failure in failures.items():
         if failure.exitcode == -signal.SIGKILL:
             return f"rank {rank} was killed from outside (SIGKILL); the machine's memory? (dmesg)"

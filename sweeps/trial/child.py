@@ -70,7 +70,7 @@ class Worker:
                     return answer
 
     def last_output(self) -> str:
-        """How it ended: signal or exit code, and the end of its stderr on one line."""
+        """The end of the process: its signal or exit code, and the end of its stderr on one line."""
         self._errors.seek(0)
         lines = self._errors.read().decode(errors="replace").splitlines()
         if any(line.startswith(_TRACEBACK) for line in lines):  # its last line says it all

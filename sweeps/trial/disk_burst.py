@@ -27,7 +27,7 @@ _TOLERATED = 1.02
 
 
 class Reads(Struct, frozen=True):
-    """What was read in so many seconds; `operations` is None where nothing counts them."""
+    """Bytes read in so many seconds; `operations` is None where nothing counts them."""
 
     mib: float
     seconds: float
@@ -41,7 +41,7 @@ def disk_burst(
     instance: InstanceType | None,
     reads: Mapping[str, Reads],
 ) -> dict[str, Any] | None:
-    """What the disk lasts at and lends, and which of the `reads` were above what lasts.
+    """The disk's baseline and burst, and the `reads` that were above the baseline.
 
     A volume whose rate comes with its size has that of its real one, others what they were ordered
     with. None for a disk that lends nothing, and for types that the catalogue does not know.

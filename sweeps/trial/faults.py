@@ -39,7 +39,7 @@ _NO_CUDA = (
 
 
 class Ending(Struct, frozen=True):
-    """How a trial ended that has no rate, and why, on one line."""
+    """The end of a trial without a rate, and its cause, on one line."""
 
     status: Status
     reason: str
@@ -78,8 +78,8 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def _full_memory(error: BaseException) -> str | None:
-    """Which memory was full, in words; None where none was. (A process that is killed at the
-    limit of its cgroup raises nothing: its parent asks the kernel.)"""
+    """The memory that was full, in words; None where none was. (A process that is killed at the limit of
+    its cgroup raises nothing: its parent asks the kernel.)"""
     text = _message(error).lower()
     if any(sign in text for sign in _GPU_MEMORY):
         return "the GPU's memory is full"
@@ -92,7 +92,6 @@ def _full_memory(error: BaseException) -> str | None:
 
 
 def _lost_data(dataset_path: str, stated: str) -> str | None:
-    """Whatever came first: a data set that is not there any more is the cause."""
     if not dataset_path:
         return None
     try:

@@ -10,7 +10,7 @@ from advisor.units import format_mib
 
 
 def trial_name(trial: Trial) -> str:
-    """What distinguishes a trial from its neighbours, in one short line."""
+    """One short line that distinguishes a trial from its neighbours."""
     workload, resources = trial.workload, trial.resources
     return (
         f"{workload.network} {workload.task} on {steps_text(trial)}, {resources.vcpus:g} vCPU, "
@@ -19,8 +19,7 @@ def trial_name(trial: Trial) -> str:
 
 
 def steps_text(trial: Trial) -> str:
-    """What computes the steps, and how: '4 x cuda:T4 amp channels_last'; what is usual goes without
-    saying."""
+    """The compute of a trial's steps: '4 x cuda:T4 amp channels_last'; usual settings are left out."""
     workload = trial.workload
     unusual = {
         workload.precision: Precision.FP32,
@@ -34,7 +33,7 @@ def steps_text(trial: Trial) -> str:
 
 
 def planned_facts(trial: Trial) -> dict[str, Any]:
-    """What a trial is to measure, flat."""
+    """The planned facts of a trial, flat."""
     workload, resources = trial.workload, trial.resources
     return {
         "network": workload.network,
@@ -53,7 +52,7 @@ def planned_facts(trial: Trial) -> dict[str, Any]:
 
 
 def ending_facts(measurement: Measurement) -> dict[str, Any]:
-    """How a run ended, flat; what is not known is left out."""
+    """The facts of a run's end, flat; unknown ones are left out."""
     facts = {
         "status": measurement.status.value,
         "reason": measurement.reason,
@@ -66,7 +65,7 @@ def ending_facts(measurement: Measurement) -> dict[str, Any]:
 
 
 def kept_facts(measurement: Measurement) -> dict[str, Any]:
-    """What a trial's row says now, flat: of all its runs; what is not known is left out."""
+    """The facts of a trial's row over all its runs, flat; unknown ones are left out."""
     facts = {
         "status": measurement.status.value,
         "trial": trial_name(measurement.trial),

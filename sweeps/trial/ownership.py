@@ -42,7 +42,7 @@ class OwnerTag(Struct, frozen=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Of another machine, boot or container: nothing is known of it here."""
+        """True for an owner on another machine, boot or container: nothing is known of it here."""
         return self.place not in ("", _place_digits())
 
     @property
@@ -78,8 +78,8 @@ def tag_in(name: str) -> OwnerTag | None:
 
 
 def scratch_parent() -> Path:
-    """Where a worker's scratch folder goes: close to the root, since a socket's path has 107
-    bytes, and a user's TMPDIR may take most of them."""
+    """The parent of a worker's scratch folder: close to the root, since a socket's path has 107 bytes,
+    and a user's TMPDIR may take most of them."""
     return Path("/tmp" if os.access("/tmp", os.W_OK) else tempfile.gettempdir())
 
 

@@ -154,7 +154,7 @@ def run_attempt(
 
 
 def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -> Measurement:
-    """What a fault around the worker leaves: nothing measured, or the limits not taken back."""
+    """The measurement after a fault around the worker: no rate, or limits that could not be removed."""
     if measured is not None:
         left = f"not all of it could be ended ({error}); does its disk still answer?"
         return replace(measured, reason="; ".join(filter(None, (measured.reason, left))))
@@ -178,8 +178,8 @@ def stays_in_memory(trial: Trial) -> bool:
 
 
 def _visible_gpus(trial: Trial, placement: Placement) -> dict[str, str]:
-    """What CUDA is to see: the trial's own GPUs. None where it computes on none: a context would
-    take some 1 GiB of a trial's memory limit."""
+    """The GPUs that CUDA may see: the trial's own. None where it computes on none: a context would take
+    some 1 GiB of a trial's memory limit."""
     if placement.gpus:
         return {VISIBLE_GPUS: ",".join(gpu.uuid for gpu in placement.gpus)}
     return {} if trial.accelerator.is_gpu else {VISIBLE_GPUS: ""}
@@ -194,7 +194,7 @@ def _request(trial: Trial, cpus: tuple[int, ...]) -> LimitRequest:
 
 
 def _job(trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool) -> dict[str, Any]:
-    """What a worker is sent (`advisor.sweeps.worker.__main__`)."""
+    """The job that a worker reads (`advisor.sweeps.worker.__main__`)."""
     return {
         "trial": trial_to_dict(trial),
         "usage_source": dict(hold.usage_source()),
@@ -247,7 +247,7 @@ def _converse(
 
 
 def _with_stages(measured: Measurement, hold: ResourceLimits, worker: Worker, deadline: float) -> Measurement:
-    """What the worker sends once its stages ran; what was measured before, where they ended it."""
+    """The measurement with its stages; where they ended it, the measurement before them."""
     try:
         whole = measurement_from_dict(worker.receive(deadline))
         if whole.step_seconds:
@@ -271,7 +271,6 @@ def _late(trial: Trial, seconds: float) -> str:
 
 
 def _gpu_before(placement: Placement) -> dict[str, Any]:
-    """How busy others keep the trial's GPU, while the worker has not computed on it yet."""
     busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
     return {} if busy is None else {"gpu_utilization_before_percent": busy}
 
@@ -279,8 +278,8 @@ def _gpu_before(placement: Placement) -> dict[str, Any]:
 def _with_place(
     measurement: Measurement, placement: Placement, side_by_side: bool, before: dict[str, Any]
 ) -> Measurement:
-    """Where it ran, what was known of its GPU before, and of how large a machine its CPUs were
-    carved. Who has every CPU has no neighbours."""
+    """Adds the trial's place: its node, its GPU's load before, and the size of the machine that its CPUs
+    were carved out of. A trial with every CPU has no neighbours."""
     facts = {
         **measurement.environment,
         **before,
@@ -318,8 +317,8 @@ def _disk_source(trial: Trial, request: LimitRequest) -> str:
 
 
 def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
-    """Whatever the worker reported last: a kill for memory is the cause, the rest its effect. What
-    was measured before it stays."""
+    """Puts a kill for memory first: it is the cause of whatever the worker reported last. Earlier
+    measurements stay."""
     if measurement.step_seconds or not hold.killed_for_memory():
         return measurement
     return replace(measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(measurement.trial))

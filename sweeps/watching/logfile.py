@@ -50,7 +50,7 @@ class JsonLines(logging.Formatter):
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has, without secrets; a number that JSON has not is null."""
+    """The value as JSON, without secrets; a number that JSON lacks is null."""
     if isinstance(value, Mapping):
         return {str(name): _plain(entry) for name, entry in value.items()}
     if isinstance(value, (list, tuple)):

@@ -17,11 +17,11 @@ _FEWEST = 3
 
 
 class Readable(Protocol):
-    """What is asked of a store."""
+    """The part of a store that onlookers read."""
 
     @property
     def name(self) -> str:
-        """What a message calls it."""
+        """The store's name in messages."""
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
         """See `MeasurementStore`."""
@@ -31,14 +31,14 @@ class Readable(Protocol):
 
 
 class Pace(Struct, frozen=True, kw_only=True):
-    """How fast trials were begun lately: by `trials` of them, over so many seconds."""
+    """The rate at which trials were begun lately: `trials` of them in so many seconds."""
 
     trials: int
     seconds: float
 
     @property
     def seconds_a_trial(self) -> float:
-        """Of all drivers together."""
+        """Seconds a trial, of all drivers together."""
         return self.seconds / (self.trials - 1)
 
 

@@ -33,8 +33,7 @@ class Running(Struct, frozen=True, kw_only=True):
 
 
 class SweepProgress(Struct, frozen=True, kw_only=True):
-    """Where a sweep stands. `rest_seconds` is expected, by `basis`; dollars are None without a
-    price."""
+    """The progress of a sweep. `rest_seconds` is expected, by `basis`; dollars are None without a price."""
 
     total: int
     skipped: int
@@ -119,7 +118,7 @@ class Tally:
                 self._heartbeats["failed"] += 1
 
     def standing(self) -> SweepProgress:
-        """Where it stands now."""
+        """The progress now."""
         with self._lock:
             now = self._clock()
             left = max(0, self._total - self._before - self._done)

@@ -38,7 +38,7 @@ Run = tuple[float, list[float]]
 
 
 class CommonRun:
-    """What every process of a group does, each call at the same time as all others."""
+    """The calls that every process of a group makes, each at the same time as the others."""
 
     def __init__(self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group) -> None:
         self._trial, self._runner, self._batches, self._group = trial, runner, batches, group
@@ -83,7 +83,7 @@ class CommonRun:
         return max(1, math.ceil(seconds / self._pace))
 
     def _steps(self, count: int) -> list[float]:
-        """So many of each process, as common ones; they say what the pace is."""
+        """Runs so many steps of each process together; they show the pace."""
         box = TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
         self._group.wait()
         own = timed_steps(self._runner, self._batches, box)
@@ -111,7 +111,7 @@ def common_steps(runs: Sequence[Run]) -> list[float]:
 def common_timed_run(
     trial: Trial, job: Mapping[str, Any], run: CommonRun, group: Group, gpu_uuid: str | None
 ) -> TimedRun:
-    """As `timed_run`, of the first process, which also reads what all of them use."""
+    """`timed_run` of a group, for its first process, which also reads the resources that all of them use."""
     state = machine_state(job["cpus"])
     first_minute = run.prepare()
     found = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)

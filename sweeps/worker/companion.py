@@ -58,8 +58,8 @@ class Companions:
             watcher.start()
 
     def let_failures_speak(self) -> None:
-        """Where this process has failed, one of the others may have been the cause, and says it
-        in a moment."""
+        """Waits a moment after a failure: one of the other processes may have been the cause, and reports
+        it."""
         for watcher in self._watchers:
             watcher.join(_PATIENCE_SECONDS / len(self._watchers))
 
@@ -109,7 +109,7 @@ def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
 
 @contextmanager
 def companions_of(job: dict[str, Any], count: int, fail: Callable[[str, str], None]) -> Iterator[None]:
-    """So many others beside this process, which find it at the job's `rendezvous`; all are gone on
+    """Starts so many processes beside this one, which find it at the job's `rendezvous`; all are gone on
     leaving."""
     import tempfile
 

@@ -34,7 +34,7 @@ class Group:
 
     @property
     def backend(self) -> str | None:
-        """What averages gradients; None of one alone."""
+        """The backend that averages gradients; None for a single process."""
         return str(dist.get_backend()) if self.size > 1 else None
 
     def wait(self) -> None:

@@ -35,8 +35,8 @@ def machine_state(cpus: Sequence[int], root: Path = _ROOT) -> State:
 
 
 def changes(before: Mapping[str, Any], after: Mapping[str, Any], cpus: int) -> dict[str, Any]:
-    """What differs, for a measurement's environment: clocks at both ends, the share of CPU time
-    that the hypervisor took, and how far the wall clock jumped."""
+    """Changes between two states, for a measurement's environment: clocks at both ends, the share of CPU
+    time that the hypervisor took, and the jump of the wall clock."""
     elapsed = after["monotonic_seconds"] - before["monotonic_seconds"]
     result: dict[str, Any] = {
         "cpu_mhz": _ends(before, after, "cpu_mhz"),
@@ -110,7 +110,8 @@ def _share(part: float | None, whole: float) -> float | None:
 
 
 def _jump(before: Mapping[str, Any], after: Mapping[str, Any], name: str, elapsed: float) -> float | None:
-    """How much more (or less) than the monotonic clock another clock advanced; None: as it."""
+    """Seconds that another clock advanced beyond the monotonic clock (negative: fewer); None where they
+    agree."""
     grown = _grown(before, after, name)
     if grown is None or abs(grown - elapsed) <= _TOLERATED_SECONDS + _TOLERATED_SHARE * elapsed:
         return None

@@ -113,8 +113,8 @@ def measure(
 
 
 def accompany(trial: Trial, job: Mapping[str, Any], rank: int) -> None:
-    """What another process of the trial does while the first one measures: the same steps on a GPU
-    of its own, each with its share of the data."""
+    """Runs another process of the trial while the first one measures: the same steps on a GPU of its own,
+    each with its share of the data."""
     group = joined_group(trial, job, rank)
     opened, runner, source = _loaded(trial)
     group.wait()
@@ -144,7 +144,7 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
 def _measurement(
     trial: Trial, job: Mapping[str, Any], window: TimedRun, runner: StepRunner, shares: Mapping[str, Any]
 ) -> Measurement:
-    """What the timed run gave; the stages come later."""
+    """The measurement of the timed run; the stages follow later."""
     contention = _contention(trial, window, len(job["cpus"]))
     interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
     spoiled = interfered or is_gpu_shared(window.machine)
@@ -241,8 +241,8 @@ def _source(trial: Trial) -> SampleSource:
 
 
 def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
-    """Which the trial may read: all, or of more than it can read the first ones in the order of its
-    loader."""
+    """The files that the trial may read: all, or the first ones in its loader's order where it cannot
+    read all."""
     if len(files) <= _MOST_READ_FILES:
         return np.arange(len(files))
     order = sample_order(len(files), trial.plan.get("order", SHUFFLED))

@@ -49,7 +49,7 @@ _MOST_SAMPLES = 65_536  # gigabytes of photographs; a data set may have millions
 
 
 class Reading(Struct, frozen=True):
-    """How many samples and bytes were read, in how long."""
+    """Samples and bytes that were read, and the seconds that took."""
 
     samples: int
     size: int
@@ -137,7 +137,7 @@ class StageResults(Struct):
 
     @property
     def environment(self) -> dict[str, Any]:
-        """As a measurement has it."""
+        """The stage's facts for a measurement's environment."""
         failures = {"stage_failures": self.failures} if self.failures else {}
         return {"stage_runs": self.runs, **failures}
 

@@ -24,7 +24,7 @@ class Completion(Protocol):
         """Block until it has come, without spinning."""
 
     def seconds_since(self, earlier: Any) -> float:
-        """From the end of an earlier step to this one; both have come."""
+        """Seconds from the end of an earlier step to the end of this one; both have ended."""
 
 
 class Engine(Protocol):
@@ -32,7 +32,7 @@ class Engine(Protocol):
 
     @property
     def environment(self) -> Mapping[str, Any]:
-        """What a measurement says of the kernels that computed it."""
+        """Facts of the kernels that computed a measurement."""
 
     def mark(self) -> Completion:
         """The end of all that it was given so far."""
@@ -129,8 +129,8 @@ class Moment:
 
 
 class HostEngine:
-    """Whatever ends by the host's clock. By itself nothing computes: for preprocessing the batch
-    is the product. Subclasses compute in the foreground, or say when a step will have ended."""
+    """An engine whose steps end by the host's clock. By itself it computes nothing: for preprocessing the
+    batch is the product. Subclasses compute in the foreground, or say when a step will have ended."""
 
     def __init__(
         self, clock: Callable[[], float] = time.perf_counter, sleep: Callable[[float], None] = time.sleep

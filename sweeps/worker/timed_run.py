@@ -104,8 +104,8 @@ def prepared_ahead(trial: Trial) -> int:
 
 
 def _settle(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> int:
-    """Where memory cannot hold the data set, loading takes page cache at first, which only then
-    finds its level: some seconds that are not counted. Returns the batches that they took."""
+    """Waits, uncounted, until the page cache finds its level where memory cannot hold the data set: some
+    seconds. Returns the batches that this took."""
     if not settles(trial):
         return 0
     count, end = 0, time.perf_counter() + SETTLING_SECONDS
@@ -136,7 +136,7 @@ def _pace_facts(trial: Trial, first_minute: list[float], steps: list[float]) -> 
 
 
 def _time_box(trial: Trial, taken: int) -> TimeBox:
-    """As planned; `taken` counts the batches that were used up before."""
+    """The planned time box; `taken` counts the batches that were used up before."""
     plan = trial.plan
     return TimeBox(
         seconds=plan["measure_seconds"],

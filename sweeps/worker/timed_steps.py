@@ -20,8 +20,8 @@ _MOST_SKIPPED = 50
 
 
 class TimeBox(Struct, frozen=True, kw_only=True):
-    """How long steps are timed: until `seconds` of steady state and `min_steps` are over and their
-    mean is known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
+    """The duration of timing: until `seconds` of steady state and `min_steps` are over and their mean is
+    known to `rel_error` (`StoppingRule`); no step begins after `max_seconds`.
 
     `iterations` takes exactly so many, however long they last; there are never more than
     `most_steps`. `period` is the number of loader processes.

@@ -110,7 +110,7 @@ class TorchEngine:
 
     @property
     def environment(self) -> dict[str, Any]:
-        """What a measurement says of what computed it, where that is not the usual."""
+        """Facts of the engine that a measurement keeps, where they are unusual."""
         kernels = {"cpu_kernels": "native, without oneDNN"} if self._without_onednn else {}
         skipped = {"skipped_optimizer_steps": self.skipped_steps} if self.skipped_steps else {}
         mode = {"gradient_mode": "no_grad"} if self._without_gradients is torch.no_grad else {}
@@ -123,7 +123,7 @@ class TorchEngine:
 
     @property
     def gradient_bytes(self) -> int:
-        """Of what a training step makes."""
+        """Bytes of the gradients of a training step."""
         return sum(one.nbytes for one in self._module.parameters() if one.requires_grad)
 
     def batch(self, batch_size: int) -> tuple[Any, Any]:

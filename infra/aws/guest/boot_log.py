@@ -42,7 +42,7 @@ def sent(
 
 
 def metadata() -> typing.Callable[[str], str]:
-    """What asks the metadata service, never through a proxy."""
+    """A client of the metadata service that never uses a proxy."""
     direct, base = urllib.request.ProxyHandler({}), METADATA.rstrip("/") + "/latest/"
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = sent(base + "api/token", "PUT", lifetime, through=direct)

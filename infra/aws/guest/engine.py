@@ -37,8 +37,8 @@ def installed_engine(requirement: str, folder: Path) -> Path:
 
 
 def engine_environment(programs: Path, aws: Aws, region: str) -> dict[str, str]:
-    """What a process finds the engine by; with the token for gated models, where the account has
-    one that the instance may read."""
+    """The environment variables by which a process finds the engine; with the token for gated models,
+    where the account has one that the instance may read."""
     found = {"PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])}
     try:
         answer = aws.ask(region, "get_parameter", service="ssm", Name=HUB_TOKEN, WithDecryption=True)

@@ -66,12 +66,12 @@ class Job(Struct, frozen=True, kw_only=True):
 
     @property
     def key(self) -> str:
-        """Where this document lies in the bucket."""
+        """The key of this document in the bucket."""
         return f"{self.prefix}/job.json"
 
     @property
     def url(self) -> str:
-        """The same as one word for a command line."""
+        """The document's address, as one word for a command line."""
         return f"s3://{self.bucket}/{self.key}"
 
 

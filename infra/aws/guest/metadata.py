@@ -65,7 +65,7 @@ class Metadata:
         )
 
     def instance_id(self) -> str:
-        """As `i-0123456789abcdef0`."""
+        """The instance's id, like `i-0123456789abcdef0`."""
         return self.get("meta-data/instance-id") or ""
 
     def region(self) -> str:

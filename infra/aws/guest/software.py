@@ -64,8 +64,8 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
 
 
 def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
-    """What pip is to install: what the packages beneath `root` ask for; `pinned` at the versions
-    that run here.
+    """The requirements for pip: those of the packages beneath `root`; `pinned` to the versions that run
+    here.
 
     A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
     asked for, and the instance takes the build for its GPU.
@@ -76,7 +76,6 @@ def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
 
 
 def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
-    """As the repository says; what is installed of it may be older, or nothing at all."""
     path = root / "pyproject.toml"
     if not path.is_file():
         return []
@@ -86,7 +85,6 @@ def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
 
 
 def _of_distribution(extras: frozenset[str]) -> list[str]:
-    """As the installed distribution says."""
     try:
         return core_and(extras)
     except metadata.PackageNotFoundError:

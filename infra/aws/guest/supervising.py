@@ -70,8 +70,8 @@ def watching(watch: Watch, poll_seconds: float = POLL_SECONDS) -> Iterator[Watch
 
 
 def _own_scope() -> tuple[str, ...]:
-    """What comes before a command, so that it has a cgroup of its own to divide. Root may make
-    groups anywhere, but systemd takes controllers back from those that it did not give away."""
+    """The words before a command that give it a cgroup of its own to divide. Root may make groups
+    anywhere, but systemd takes controllers back from those that it did not give away."""
     if os.getuid() != 0 or not SYSTEMD.is_dir():
         return ()
     return ("systemd-run", "--quiet", "--scope", "--property=Delegate=yes")

@@ -85,7 +85,7 @@ def blocks(system: Path) -> Iterator[Path]:
 
 
 def text(path: Path) -> str:
-    """What a file of the kernel says; nothing where it is not there."""
+    """The content of a kernel's file; empty where it is missing."""
     try:
         return path.read_text(encoding="utf-8").strip()
     except OSError:
@@ -138,8 +138,8 @@ _MOUNTED_BY_IMAGE = Path("opt/dlami/nvme")
 
 
 def mount_local_disk(*, run: Run = run_command, mounts: Path = MOUNTS, system: Path = Path("/")) -> Path:
-    """Where the instance's own disk is mounted; the first one, where there are several and the
-    image has not joined them. `MeasuringError` where there is none."""
+    """The mount point of the instance's own disk; of the first one, where there are several and the image
+    has not joined them. `MeasuringError` where there is none."""
     made = system / _MOUNTED_BY_IMAGE
     if run(["mountpoint", "--quiet", str(made)]).returncode == 0:
         return made

@@ -43,7 +43,7 @@ class Fallbacks:
         self.tried: list[tuple[LaunchOption, str]] = []
 
     def open(self, now: datetime) -> Iterator[LaunchOption]:
-        """What may be tried now, best first; looked at anew for each one."""
+        """The offers that may be tried now, best first; found anew each time."""
         for option in self._options:
             if not self._is_barred(option) and self._free_at(option) <= now:
                 yield option
@@ -84,7 +84,7 @@ def _offer(option: LaunchOption) -> _Barred:
 
 
 def _reach(option: LaunchOption, reaction: Reaction) -> _Barred:
-    """How far a refusal that does not pass goes."""
+    """The scope of a permanent refusal."""
     if reaction is Reaction.NEXT_ZONE:
         return "zone", option.instance_type, option.zone
     if reaction is Reaction.NEXT_QUOTA:

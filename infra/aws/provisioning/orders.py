@@ -102,7 +102,7 @@ def run_instances(order: Order) -> dict[str, Any]:
 
 
 def order_tags(order: Order) -> Mapping[str, str]:
-    """What the instance and its volumes carry."""
+    """The tags of the instance and its volumes."""
     sweep = order.sweep
     return {
         **tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd),
@@ -179,8 +179,8 @@ class TokenOrders:
         return machines.instances_of(self._aws, slot.region_names, slot.sweep.id, slot.name)
 
     def settle(self) -> LaunchedMachine | None:
-        """Where a request is still open (somebody interrupted it), wait until what it may have
-        made shows in lists, so that it can be ended; that instance."""
+        """Settles a request that is still open after an interruption: waits until its instance shows in
+        lists, so that it can be ended; returns it."""
         if self._open is not None:
             with suppress(AdvisorError):
                 return self._by_token(self._open)
@@ -201,7 +201,8 @@ class TokenOrders:
         raise refused
 
     def _certain_by_token(self, order: Order, error: Exception) -> LaunchedMachine:
-        """The same where nobody knows whether there is one: no other offer is tried then."""
+        """The instance of the token where nobody knows whether there is one: no other offer is tried
+        then."""
         machine = self._by_token(order)
         if machine is None:
             raise Unanswered("RunInstances", str(error)) from error
@@ -221,9 +222,11 @@ class TokenOrders:
         return None
 
     def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
-        """As lists have it, once they do: an answer may be that of an instance that has ended.
+        """The instance as lists have it, once they do: an answer may be that of an instance that has
+        ended.
 
-        Where they do not, it is taken as the answer had it: its id must not get lost."""
+        Where they do not, it is taken as the answer had it: its id must not get lost.
+        """
         waited = 0.0
         while waited < VISIBLE_WITHIN:
             try:

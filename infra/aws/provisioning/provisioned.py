@@ -22,7 +22,7 @@ OnMachine = Callable[[LaunchedMachine], None]
 
 
 class Provisioned(Struct, frozen=True, kw_only=True):
-    """How it ended, what it cost at most, how many instances it took."""
+    """The end of the work, its highest cost, and the number of instances that it took."""
 
     outcome: Outcome
     spent_usd: float
@@ -78,7 +78,7 @@ def _end(aws: Aws, slot: Slot, provisioner: Provisioner, error: BaseException | 
 def _worked(
     aws: Aws, provisioner: Provisioner, work: Work, queue: timedelta, on_machine: OnMachine
 ) -> tuple[Outcome, int]:
-    """How it ended, and how many instances it took."""
+    """The end of the work, and the number of instances that it took."""
     last, count = None, 0
     while True:
         try:

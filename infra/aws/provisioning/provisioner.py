@@ -30,7 +30,7 @@ class NoCapacityError(CloudError):
 
 
 class BudgetOverError(CloudError):
-    """What is left of the budget pays none of the offers for long enough."""
+    """The rest of the budget pays none of the offers for long enough."""
 
 
 class Provisioner:
@@ -105,7 +105,7 @@ class Provisioner:
         return next((entry for entry in result if entry.lives), None)
 
     def _group(self, region: Region) -> bool:
-        """See to the region's group; whether it was made now.
+        """Makes sure of the region's group; True where it was made now.
 
         It expires before any instance could: so one pass of the reaper takes both, wherever we
         are interrupted.
@@ -223,7 +223,7 @@ class Provisioner:
         )
 
     def _without_others(self, machine: LaunchedMachine) -> LaunchedMachine:
-        """Of several instances of the slot (two controllers), all keep the oldest one."""
+        """Ends all instances of the slot but the oldest (two controllers may have made several)."""
         living = [entry for entry in self._making.listed() if entry.lives]
         if all(entry.id != machine.id for entry in living):
             living.append(machine)

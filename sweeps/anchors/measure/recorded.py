@@ -35,13 +35,13 @@ class RecordedSteps(Struct):
 
     @property
     def warmup(self) -> int:
-        """How many rows do not count: the first one allocates and chooses algorithms."""
+        """The number of rows that do not count: the first one allocates and chooses algorithms."""
         seconds = [seconds for _, seconds, _ in self.rows]
         return max(1, count_warmup_steps(seconds, self.period, cold=True))
 
 
 def read_steps(path: Path) -> RecordedSteps:
-    """What is in the file, also where its script was killed in the middle of a line.
+    """The steps in the file, also where its script was killed in the middle of a line.
 
     `MeasuringError` where another version of the hook wrote it.
     """
@@ -67,8 +67,8 @@ def read_steps(path: Path) -> RecordedSteps:
 
 
 def gpu_uuid(path: Path) -> str | None:
-    """Of the GPU that the script uses, while its file grows: empty for none, None where that is
-    not known yet."""
+    """The UUID of the GPU that the script uses, while its file grows: empty for none, None where it is
+    unknown yet."""
     file = path if path.exists() else unfinished(path)
     try:
         with file.open() as lines:

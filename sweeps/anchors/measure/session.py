@@ -27,8 +27,8 @@ from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, tor
 
 
 class AnchorSession(Struct, kw_only=True):
-    """What one network is measured with. `ends_at` is a time.monotonic() moment; `keep` gets the
-    document as it is after each run."""
+    """The settings of one measuring session. `ends_at` is a time.monotonic() moment; `keep` gets the
+    document after each run."""
 
     network: Runnable
     device: str
@@ -50,7 +50,7 @@ class AnchorSession(Struct, kw_only=True):
         return self.ends_at - time.monotonic()
 
     def sampler(self) -> GpuSampler:
-        """What watches the GPU while steps are timed."""
+        """The sampler that watches the GPU while steps are timed."""
         return GpuSampler(gpu_uuid() if self.device == "cuda" else None)
 
     def run_of(
@@ -62,7 +62,7 @@ class AnchorSession(Struct, kw_only=True):
         sampler: GpuSampler,
         period: int = 1,
     ) -> Run:
-        """What steps on batches from `source` gave; the rate is in the network's samples."""
+        """The run of steps on batches from `source`; its rate is in the network's samples."""
         samples, memory = batch_size * self.network.info.samples_per_row, peaks(self.device)
         warmup = count_warmup_steps(steps, period)
         counted = list(steps[warmup:])
@@ -89,7 +89,7 @@ class AnchorSession(Struct, kw_only=True):
             self.keep(self.document())
 
     def document(self, **more: Any) -> dict[str, Any]:
-        """What was measured so far."""
+        """The document of everything measured so far."""
         info = self.network.info
         return document(
             what={
@@ -111,8 +111,8 @@ class AnchorSession(Struct, kw_only=True):
 
 
 def device_facts(device: str) -> dict[str, Any]:
-    """What computes, and how busy others keep it; taken at first, since a GPU that has failed says
-    nothing, and one that has computed is busy with that."""
+    """Facts of the device and its load by others; read first, since a GPU that has failed reports
+    nothing, and one that has just computed looks busy."""
     facts = {"kind": device, "gpu": None, **torch_facts(device)}
     busy = busy_percent(gpu_uuid()) if device == "cuda" else None
     return facts if busy is None else facts | {"gpu_utilization_before_percent": busy}

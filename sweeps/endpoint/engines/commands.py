@@ -22,7 +22,7 @@ _BLOCK_TOKENS = 256
 
 
 class StartedEngine(StrEnum):
-    """What `advisor measure` can start itself."""
+    """The engines that `advisor measure` can start itself."""
 
     VLLM = "vllm"
     LLAMA_CPP = "llama.cpp"
@@ -30,7 +30,7 @@ class StartedEngine(StrEnum):
 
 
 class EngineSettings(Struct, frozen=True, kw_only=True):
-    """How a model is served. `sequences` are at most in flight, each with `context_tokens`;
+    """The settings of an engine. `sequences` are at most in flight, each with `context_tokens`;
     `arguments` are the user's own, after ours."""
 
     model: str
@@ -50,7 +50,8 @@ def engine_command(engine: StartedEngine, settings: EngineSettings) -> list[str]
 
 
 def engine_version(engine: StartedEngine) -> str:
-    """Of the package in this environment; "" where another one holds the engine."""
+    """The version of the engine's package in this environment; "" where another environment holds the
+    engine."""
     package = {
         StartedEngine.VLLM: "vllm",
         StartedEngine.TRANSFORMERS: "transformers",

@@ -36,9 +36,9 @@ Progress = Callable[[str], None]
 
 
 class RunningEngine(Struct, frozen=True):
-    """Where it serves. `listening_seconds` is from its start to the first connection,
-    `ready_seconds` to the first sign of health: the model is loaded then. `last_words` gives the
-    end of its output, in one line."""
+    """A running engine. `listening_seconds` is from its start to the first connection, `ready_seconds` to
+    the first sign of health: the model is loaded then. `last_words` gives the end of its output, in one
+    line."""
 
     url: str
     command: tuple[str, ...]
@@ -82,7 +82,7 @@ class _Begun(NamedTuple):
         return time.monotonic() - self.at_seconds
 
     def serving(self, listening_seconds: float) -> RunningEngine:
-        """What it is, now that it is ready."""
+        """The running engine, once it is ready."""
         return RunningEngine(
             f"http://{HOST}:{self.start.port}",
             tuple(self.start.command),

@@ -61,7 +61,7 @@ def _nothing() -> None:
 
 
 class _Status:
-    """What the head holds of demand, and of the autoscaler's answer to it."""
+    """The head's record of demand, and of the autoscaler's answer to it."""
 
     def __init__(self, ray: Any) -> None:
         from ray._raylet import GcsClient  # type: ignore[attr-defined]

@@ -71,7 +71,7 @@ class _Flight(Struct):
 
 
 class _NodeList:
-    """What the nodes that are alive have, no more than some seconds old.
+    """The resources of the nodes that are alive, at most some seconds old.
 
     Asked for in a thread: the question hangs while the head is out of reach, and what has ended
     is collected meanwhile, before Ray ends this process.
@@ -110,7 +110,7 @@ class _NodeList:
 
 
 class RayExecutor:
-    """As many trials at a time as the nodes take, each on a node that has what it needs.
+    """Runs as many trials at a time as the nodes take, each on a node that has the resources it needs.
 
     Without an address that is this machine, with `slots` trials at a time, as far as its cores,
     GPUs, memory and disk suffice (`placing.trials_at_a_time`).
@@ -185,7 +185,7 @@ class RayExecutor:
             clean_up()
 
     def _places_of(self, needs: Needs) -> int:
-        """How many such trials the nodes take at once."""
+        """The number of such trials that the nodes take at once."""
         nodes = self._nodes.latest()
         if nodes is not self._places[0]:
             self._places = nodes, {}
@@ -250,7 +250,7 @@ class RayExecutor:
                 yield _failure(_Flight(trial, needs), Status.FAILED, reason)
 
     def _ended(self) -> Iterator[Measurement]:
-        """What has ended within a moment; trials that take far too long are cancelled."""
+        """Tasks that end within a moment; trials that take far too long are cancelled."""
         running = list(self._running)
         self._ray.wait(running, num_returns=1, timeout=_WAIT_SECONDS)
         ready, _ = self._ray.wait(running, num_returns=len(running), timeout=0)
@@ -266,7 +266,7 @@ class RayExecutor:
                 yield _failure(flight, Status.TIMED_OUT, reason)
 
     def _advanced(self, reference: Any) -> Measurement | None:
-        """What a task that has news reports: that it began, or what it measured."""
+        """Handles the news of a task: that it began, or its measurement."""
         flight = self._running[reference]
         try:
             answer = self._ray.get(next(reference))

@@ -37,7 +37,7 @@ Node = Mapping[str, float]
 
 
 def needs_of(trial: Trial, machine: Machine | None = None) -> Needs:
-    """What a node of a cluster must have for the trial; of this `machine`, at most all there is.
+    """The resources that the trial needs of a node; on this `machine`, at most all there are.
 
     CPUs are whole, as they are given to trials; of a machine whose cores are known, whole cores
     (each counts as the one with the fewest threads).
@@ -69,7 +69,7 @@ def trials_at_a_time(trials: Iterable[Trial]) -> int:
 
 
 def resources_of(machine: Machine, trials: int) -> dict[str, float]:
-    """What a Ray of our own declares, for so many trials at a time."""
+    """The resources that a Ray of our own declares, for so many trials at a time."""
     has = {
         TRIAL_RESOURCE: trials,
         "CPU": len(machine.cores) * _threads(machine),
@@ -88,12 +88,12 @@ def task_options(needs: Needs) -> dict[str, Any]:
 
 
 def slots(needs: Needs, nodes: Iterable[Node]) -> int:
-    """How many such trials these nodes take at once."""
+    """The number of such trials that these nodes take at once."""
     return sum(_slots_of_node(needs, node) for node in nodes)
 
 
 def all_slots(nodes: Iterable[Node]) -> int:
-    """How many trials of any kind these nodes take at once."""
+    """The number of trials of any kind that these nodes take at once."""
     return sum(int(node.get(TRIAL_RESOURCE, 0)) for node in nodes)
 
 
@@ -125,7 +125,7 @@ def refuse(
 
 
 def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
-    """What no node has of the needs, what there is instead, and what to do."""
+    """The needs that no node meets, the resources that exist instead, and the way out."""
     wanted, usable = dict(needs), [node for node in nodes if node.get(TRIAL_RESOURCE, 0) >= 1]
     for prefix, what, way_out in (
         (GPU_RESOURCE, "the GPU", "start such a node, or leave it out of --accelerator"),

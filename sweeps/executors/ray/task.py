@@ -64,8 +64,8 @@ def measuring_task(
 
 @contextmanager
 def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
-    """How to measure the trial on CPUs, memory and a GPU that are its own as long as the block.
-    Ray may have begun it too early: it counts no whole cores, and of a node what is declared."""
+    """Reserves CPUs, memory and a GPU for the trial for the length of the block. Ray may start it too
+    early: it counts no whole cores, and of a node only declared resources."""
     _refuse_too_large(trial)
     with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:
         attempt = partial(run_attempt, side_by_side=side_by_side, place=_taken(placement))
@@ -85,7 +85,7 @@ def _clean_node() -> None:
 
 
 def _make_data(trial: Trial) -> None:
-    """The same at every place: the pictures and the text are drawn from a fixed seed."""
+    """Makes the data set, identical on every node: the pictures and the text come from a fixed seed."""
     place, samples = Path(trial.dataset_path), trial.workload.dataset.samples
     if not trial.dataset_path or is_address(trial.dataset_path) or place.exists():
         return

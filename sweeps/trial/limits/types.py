@@ -12,9 +12,9 @@ from advisor.domain import LimitedBy, Resources
 
 
 class LimitRequest(Struct, frozen=True, kw_only=True):
-    """What one trial may use. `memory_mib` counts page cache; `device` is the MAJOR:MINOR of
-    the block device behind the data set (None: unknown); None as a rate means not limited. So
-    many `processes` compute, each with a GPU of its own."""
+    """The resources that one trial may use. `memory_mib` counts page cache; `device` is the MAJOR:MINOR
+    of the block device behind the data set (None: unknown); None as a rate means no limit. `processes` of
+    them compute, each with a GPU of its own."""
 
     vcpus: float
     memory_mib: float
@@ -73,11 +73,11 @@ class ResourceLimits(Protocol):
 
     @property
     def held(self) -> Held:
-        """What holds each limit that was asked for."""
+        """The mechanism that holds each limit of the request."""
 
     @property
     def limited_by(self) -> LimitedBy:
-        """What really holds the limits that were asked for."""
+        """The mechanism that really holds the limits of the request."""
 
     def add(self, pid: int) -> None:
         """Hold this process and its future children."""
@@ -89,8 +89,8 @@ class ResourceLimits(Protocol):
         """Switch the CPU and disk limits on."""
 
     def usage_source(self) -> Mapping[str, Any]:
-        """Where `advisor.sweeps.trial.limits.usage.read_usage` finds what the held processes
-        used."""
+        """The source from which `advisor.sweeps.trial.limits.usage.read_usage` reads the usage of held
+        processes."""
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel killed a held process for exceeding the memory limit."""

@@ -86,7 +86,7 @@ class AffinityHold:
 
 
 def _mib(status: Mapping[str, str], name: str) -> float:
-    """Of a line '1234 kB'; 0 of a process that has ended, which holds no memory."""
+    """MiB in a line '1234 kB'; 0 for a process that has ended, which holds no memory."""
     return int(status.get(name, "0 kB").split()[0]) / 1024
 
 

@@ -27,7 +27,7 @@ _BOOTED = re.compile(r"^btime (\d+)$", re.MULTILINE)
 
 
 def unfinished_name(point: Path) -> Path:
-    """Where something is made that will take the name `point` once it is whole."""
+    """The name under which `point` is made until it is whole."""
     return point.with_name(f"{point.name}{_UNFINISHED}{new_name()}")
 
 
@@ -49,7 +49,7 @@ def orphan_folders(of_owner: OwnerFilter, made_in: Path) -> Iterator[Orphan]:
 
 
 def unfinished_folders(of_owner: OwnerFilter, parent: Path, name: str = "*") -> Iterator[Orphan]:
-    """What was being made in a folder (as `name`)."""
+    """Unfinished folders (of `name`) below a folder."""
     for folder in _listed(parent, f"{name}{_UNFINISHED}advisor-*"):
         tag = tag_in(folder.name.rpartition(_UNFINISHED)[2])
         if tag and of_owner(tag):
@@ -78,7 +78,7 @@ def _remove(folder: Path) -> None:
 
 
 def _is_older_than_boot(folder: Path) -> bool:
-    """What lies in this machine's own temporary folder from before the boot, has no owner."""
+    """True for files in this machine's temporary folder from before the boot: they have no owner."""
     try:
         match = _BOOTED.search(Path("/proc/stat").read_text())
         return match is not None and folder.lstat().st_mtime < float(match[1])

@@ -37,12 +37,12 @@ class Orphan(Struct, frozen=True, kw_only=True):
 
 
 def owner_has_gone(tag: OwnerTag) -> bool:
-    """What nobody has any more: the only thing that may be taken from others."""
+    """True where the owner is gone: only such things may be taken from others."""
     return tag.has_gone
 
 
 def owner_is_me(tag: OwnerTag) -> bool:
-    """What this process took, and what was taken for it by others."""
+    """True for things that this process took, or that others took for it."""
     return tag == own_tag()
 
 
@@ -155,7 +155,7 @@ def mounted_places() -> list[Path]:
 
 
 def mounts_here() -> list[Mount]:
-    """What is mounted in this mount namespace; none where the system does not say."""
+    """The mounts of this mount namespace; none where the system does not say."""
     return parse_mountinfo(_text(Path("/proc/self/mountinfo")))
 
 

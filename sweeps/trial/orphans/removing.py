@@ -33,14 +33,14 @@ _LOG = logging.getLogger(__name__)
 
 
 class Stuck(Struct, frozen=True):
-    """What could not be removed, and why."""
+    """An orphan that could not be removed, and why."""
 
     orphan: Orphan
     reason: str
 
 
 class Removed(Struct, frozen=True):
-    """What is gone, and what is not."""
+    """Removed orphans, and those that remain."""
 
     gone: tuple[Orphan, ...]
     stuck: tuple[Stuck, ...]
@@ -101,7 +101,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @contextmanager
 def owning() -> Iterator[None]:
-    """Whatever is started inside carries this process's mark; on leaving, however, it is gone.
+    """Marks everything started inside the block as this process's, and ends it on leaving.
 
     An interrupt may come between taking something and noting that: what the code around did
     not give back is found by its name.

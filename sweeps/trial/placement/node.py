@@ -39,7 +39,7 @@ class GpuDevice(Struct, frozen=True):
 
 
 class Node(Struct, frozen=True):
-    """What trials may be placed on; GPUs in the driver's order."""
+    """The resources of a node on which trials may be placed; GPUs in the driver's order."""
 
     cores: tuple[Core, ...]
     gpus: tuple[GpuDevice, ...] = ()
@@ -92,7 +92,7 @@ def read_gpus() -> tuple[GpuDevice, ...]:
 
 
 def _devices(card: Mapping[str, Any]) -> list[GpuDevice]:
-    """What CUDA can be given of a card; nothing that has no UUID to name it by."""
+    """CUDA devices of a card; those without a UUID to name them by are left out."""
     parts = card["mig_slices"] if card["mig_mode"] == "Enabled" else [card]
     return [GpuDevice(part["uuid"], card["numa_node"]) for part in parts if part["uuid"]]
 

@@ -96,7 +96,6 @@ def lock_folder() -> Path:
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """The same for every user: root could write into any folder."""
     if not folder.is_dir() or not os.access(folder, os.W_OK):  # a file system may be read-only
         return False
     return folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL
@@ -111,7 +110,7 @@ class _Waiting(Struct):
     reported: bool = False
 
     def for_any(self, look: Callable[[], T | None]) -> T:
-        """What `look` finds, as soon as it finds anything."""
+        """Waits until `look` finds anything, and returns it."""
         while not (found := look()):
             if time.monotonic() > self.deadline:
                 raise MeasuringError(
