@@ -156,10 +156,10 @@ class Recommendation(Answer):
         return ranked_rows(self._values)
 
     def _blocks(self) -> list[Leaf | Part]:
-        from advisor.answers.reporting.sections import Named, bare_section
+        from advisor.answers.reporting.sections import bare_section
         from advisor.render.views.report import short_parts
 
-        section = bare_section(Named("", ""), self._values)
+        section = bare_section(self._values)
         return list(short_parts({**section, "complete": True}))
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import ReportedWorkload, usable_processes
 from advisor.answers.reporting.plans import Entry, read_plan, shown_name
 from advisor.answers.reporting.reports import (
     Report,
+    ReportedWorkload,
     command_line,
     inputs_of,
     question_of_report,
@@ -202,7 +202,7 @@ def _reported(
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
     context, asked = load_context(ask.sources), _report(ask, read, usual)
     with shown.counting(len(questions)) as step:
-        return report(context, questions, asked, step=step, processes=usable_processes())
+        return report(context, questions, asked, step=step)
 
 
 def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:

@@ -19,8 +19,8 @@ import click
 from click.core import ParameterSource
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import checked
 from advisor.answers.reporting.plans import read_plan
+from advisor.answers.reporting.reports import check_workloads
 from advisor.cli.leaving import handled_signals
 from advisor.cli.questions import Positive, output_option, question_from, question_options
 from advisor.cli.report_run import plan_report, planned
@@ -69,7 +69,7 @@ def _check_plan(plan: str) -> None:
             "--report {plan} cannot be read: {strerror}", plan=plan, strerror=error.strerror, field="report"
         ) from None
     questions = [planned(entry, plan) for entry in read_plan(content, plan).entries]
-    checked(load_context(None), questions)
+    check_workloads(load_context(None), questions)
 
 
 def _whole_path(word: str) -> str:

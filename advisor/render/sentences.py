@@ -3,19 +3,20 @@ specs and disks, and the columns of tables that both share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from advisor.domain import LIST
+from advisor.messages import Message
 from advisor.render.blocks import Column, Command, Look, Paragraph, translated
-from advisor.render.document import is_language
 from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
-from advisor.render.facts import ANSWERED
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.language.document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name
-from advisor.units import ceil_significant, format_hours, format_mib, format_rate, format_target, format_usd
+from advisor.units import format_hours, format_mib, format_target, format_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
@@ -55,55 +56,46 @@ def unit_name(section: Record, t: Texts) -> str:
 
 def asked_sentence(section: Record, t: Texts) -> str:
     """The question, with all its limits."""
-    answer = section["answer"]
-    values = {
-        "task": t("task." + answer["task"]),
-        "model": answer["model"],
-        "confidence": plain(100 * answer["confidence"]),
-    }
-    if answer["target_throughput"] is None:
-        is_tokens = is_language(section["recommendation"])
-        question = t("answer.asked_cost" if is_tokens else "answer.asked_cheapest", **values)
-    else:
-        rate = format_target(answer["target_throughput"])
-        question = t("answer.asked", rate=rate, unit=unit_name(section, t), **values)
-    asked = section["recommendation"].get("asked")
-    about = t("answer.about", asked=translated(asked, t)) if asked else ""
-    return t.joined(filter(None, (question, about, _limits_sentence(section, t))))
-
-
-def answer_sentences(section: Record, t: Texts, hours: float) -> Iterator[str]:
-    """The pick (else the nearest spec), and what its rate and price stand on."""
-    answer, spec = section["answer"], section["answer"]["spec"]
-    if spec is None:
-        yield t("answer.nothing")
-        return
-    pick = t(
-        "answer.pick" if answer["status"] == ANSWERED else "answer.none",
-        spec=spec_name(spec),
-        disk=disk_name(spec["disk"], t),
-        region=place_name(spec, clouds=covers_clouds(section["recommendation"])),
-        market=t.known("market." + spec["market"], spec["market"]),
-        usd=format_usd(spec["usd_per_hour"]),
-        month=format_usd(spec["usd_per_month"]),
-        hours=plain(hours),
-        p10=lower_name(answer["confidence"]),
-        p90=upper_name(answer["confidence"]),
-        lower=lower_rate(spec["lower"]),
-        median=format_rate(spec["median"]),
-        upper=format_rate(spec["upper"]),
-        unit=unit_name(section, t),
-        stage=stage_name(spec["bottleneck"], t),
-        million=format_usd(spec["usd_per_million_samples"]),
+    answer, document = section["answer"], section["recommendation"]
+    asked = document.get("asked") or Message(
+        "{model} {task}", model=answer["model"], task=Message(answer["task"])
     )
-    yield t.joined((pick, *_outcome_sentences(section, t)))
-    yield t(
+    goal = t("limit.cheapest")
+    if answer["target_throughput"] is not None:
+        rate = format_target(answer["target_throughput"])
+        goal = t("limit.target", rate=rate, unit=unit_name(section, t))
+    sure = t("limit.confidence", percent=plain(100 * answer["confidence"]))
+    limits = t.listed([goal, sure, *_limits(document["request"], t)])
+    return t("answer.asked", asked=translated(asked, t), limits=limits)
+
+
+def headline(document: Record, t: Texts) -> str:
+    """The pick and its price, else the nearest spec, else that there is none."""
+    chosen = document["recommendation"]
+    spec = chosen or document["nearest"]
+    if spec is None:
+        return t("answer.nothing")
+    pick = t(
+        "answer.pick",
+        spec=spec_name(spec),
+        disk=disk_name(spec["disk"]["order"], t),
+        usd=format_usd(spec["price"]["total_usd_per_hour"]),
+        region=place_name(spec, clouds=covers_clouds(document)),
+        market=t.known("market." + spec["market"], spec["market"]),
+    )
+    return pick if chosen else t("answer.none", nearest=pick)
+
+
+def basis_sentence(spec: Record, t: Texts) -> str:
+    """What a spec's rate and price are known from."""
+    provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
+    return t(
         "answer.stands",
-        provenance=t.known("provenance." + spec["provenance"], spec["provenance"]),
+        provenance=t.known("provenance." + provenance, provenance),
         risk=t(f"risk.{spec['risk']}"),
         number=spec["risk"],
-        kind=t.known("price." + spec["price_kind"], spec["price_kind"]),
-        date=spec["price_as_of"],
+        kind=t.known("price." + kind, kind),
+        date=spec["price"]["as_of"],
     )
 
 
@@ -163,61 +155,28 @@ def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: b
     )
 
 
-def _range(limits: Record, write: Callable[[float], str]) -> str:
+def _range(limits: Record, *, write: Callable[[float], str]) -> str:
     """'8', '4..16', '32 GiB..': as it is asked for."""
     least, most = ("" if end is None else write(end) for end in (limits["least"], limits["most"]))
     return least if least == most else f"{least}..{most}"
 
 
-# How each field of a request is told; a field that is left out, or as it is anyway, is not.
-_FIELDS: Mapping[str, Callable[[Any], str]] = {
-    **dict.fromkeys(
-        (
-            "precision",
-            "stack",
-            "memory_format",
-            "tf32",
-            "input",
-            "disk",
-            "accelerated_only",
-            "allow_extrapolation",
-            "kv_precision",
-            "engine",
-            "method",
-        ),
-        str,
-    ),
-    **dict.fromkeys(
-        (
-            "batch_size",
-            "max_hours",
-            "max_first_epoch_hours",
-            "max_latency_ms",
-            "max_gpus",
-            "max_count",
-            "max_nodes",
-            "target_requests_per_second",
-            "max_ttft_ms",
-            "max_tpot_ms",
-            "max_e2e_seconds",
-            "max_ready_seconds",
-            "tensor_parallel",
-            "micro_batch",
-        ),
-        plain,
-    ),
-    **dict.fromkeys(("epochs", "samples", "tokens"), "{:,.12g}".format),
-    **dict.fromkeys(
-        ("users", "input_tokens", "output_tokens", "context_tokens", "sequence"), "{:,.0f}".format
-    ),
-    **dict.fromkeys(("max_run_usd", "max_usd_per_hour"), format_usd),
-    **dict.fromkeys(("min_gpu_memory_mib", "max_gpu_memory_mib"), format_mib),
-    **dict.fromkeys(("gpus", "disk_types", "price_kinds"), ", ".join),
-    "compute_capability": lambda value: _range(value, plain),
-    "vcpus": lambda value: _range(value, plain),
-    "memory_mib": lambda value: _range(value, format_mib),
-    "vcpu_quota": lambda value: ", ".join(f"{name}={plain(most)}" for name, most in value.items()),
-}
+# How fields of a request are written; one that is left out, or as it is anyway, is not.
+_WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
+    (str, "precision stack memory_format tf32 input disk accelerated_only allow_extrapolation kv_precision"),
+    (str, "engine method"),
+    (plain, "batch_size max_hours max_first_epoch_hours max_latency_ms max_gpus max_count max_nodes"),
+    (plain, "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds max_ready_seconds"),
+    (plain, "tensor_parallel micro_batch"),
+    ("{:,.12g}".format, "epochs samples tokens"),
+    ("{:,.0f}".format, "users input_tokens output_tokens context_tokens sequence"),
+    (format_usd, "max_run_usd max_usd_per_hour"),
+    (format_mib, "min_gpu_memory_mib max_gpu_memory_mib"),
+    (", ".join, "gpus disk_types price_kinds"),
+    (partial(_range, write=plain), "compute_capability vcpus"),
+    (partial(_range, write=format_mib), "memory_mib"),
+    (lambda quota: ", ".join(f"{name}={plain(most)}" for name, most in quota.items()), "vcpu_quota"),
+)
 _USUAL = {
     "precision": "fp32",
     "stack": "eager",
@@ -229,42 +188,12 @@ _USUAL = {
 }
 
 
-def _limits_sentence(section: Record, t: Texts) -> str:
-    """'Also: amp; 90 epochs; within 72 hours.'; empty where nothing more was asked."""
-    request = section["recommendation"]["request"]
-    limits = [
-        t(f"limit.{field}", value=write(request[field]))
-        for field, write in _FIELDS.items()
-        if request.get(field) and request[field] != _USUAL.get(field)
-    ]
-    return t("limits", limits=t.listed(limits)) if limits else ""
-
-
-def _outcome_sentences(section: Record, t: Texts) -> Iterator[str]:
-    """What the spec makes of a run, or of a limit of latency, where one was asked for."""
-    answer = section["recommendation"]
-    spec = answer["recommendation"] or answer["nearest"]
-    run, latency = spec.get("run"), spec.get("latency")
-    if run:
-        key = "run.time" if run["hours"]["upper"] is not None else "run.time_unsure"
-        yield t(key, **_span_texts(run["hours"], format_hours))
-    if run and run["usd"]:
-        key = "run.cost" if run["usd"]["upper"] is not None else "run.cost_unsure"
-        yield t(key, **_span_texts(run["usd"], _usd))
-        yield from by_price(run, "run.cost_by_price", t)
-    if latency and answer["request"]["max_latency_ms"]:
-        median, p99 = (plain(ceil_significant(latency[name])) for name in ("p50_ms", "p99_ms"))
-        yield t("latency.told", median=median, p99=p99)
-
-
-def _span_texts(span: Record, write: Callable[..., str]) -> dict[str, str]:
-    """The median and the upper bound, which is rounded up; '' where none is known."""
-    upper = "" if span["upper"] is None else write(span["upper"], up=True)
-    return {"median": write(span["median"]), "upper": upper}
-
-
-def _usd(usd: float, *, up: bool = False) -> str:
-    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
+def _limits(request: Record, t: Texts) -> Iterator[str]:
+    """'precision amp', '90 epochs in all', 'done within 72 h'."""
+    for write, fields in _WRITERS:
+        for field in fields.split():
+            if request.get(field) and request[field] != _USUAL.get(field):
+                yield t(f"limit.{field}", value=write(request[field]))
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
@@ -283,13 +212,13 @@ def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragra
         yield Paragraph(t("price_call.page", page=page), "note")
 
 
-def by_price(run: Mapping[str, Any], key: str, t: Texts) -> list[str]:
-    """Between what a run costs at the median rate where its price is not sure, in the words of
-    `key`; nothing where it is sure, or not told."""
+def by_price(run: Mapping[str, Any], t: Texts) -> list[str]:
+    """Between what a run costs at the median rate where its price is not sure; nothing where it is
+    sure, or not told."""
     ends = run.get("usd_by_price")
     if not ends or ends["high"] <= SURE * ends["low"]:
         return []
-    return [t(key, **{end: format_usd(usd) for end, usd in ends.items()})]
+    return [t("run.by_price", **{end: format_usd(usd) for end, usd in ends.items()})]
 
 
 def columns_of(t: Texts, *columns: tuple[Any, ...]) -> list[Column]:
@@ -338,22 +267,35 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
     )
 
 
-def cost_columns(t: Texts, path: str = "") -> list[Column]:
-    """The cost by samples, and what binds."""
-    return columns_of(
-        t,
-        ("per_million_samples", f"{path}usd_per_million_samples", Look.USD),
-        ("bound", lambda spec: stage_name(spec["bottleneck"], t)),
+def cost_columns(t: Texts, spec: Record) -> list[Column]:
+    """What counts of the cost of specs like this one, and what binds them."""
+    if "tuning" in spec:
+        return columns_of(
+            t,
+            ("run_takes", lambda spec: format_hours(spec["run"]["hours"]["median"])),
+            ("per_run", "run.usd.median", Look.USD),
+        )
+    bound = columns_of(t, ("bound", lambda spec: stage_name(spec["bottleneck"], t)))
+    if "serving" in spec:
+        path = "cost.usd_per_million_output_tokens.median"
+        return [*columns_of(t, ("per_million_output_tokens", path, Look.USD)), *bound]
+    path = "cost.usd_per_million_samples" if "cost" in spec else "usd_per_million_samples"
+    return [*columns_of(t, ("per_million_samples", path, Look.USD)), *bound]
+
+
+def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds: bool) -> list[Column]:
+    """Of the document's specs that answer, in the region `home` where none is named; market and kind of
+    the prices where they are not alike."""
+    priced = columns_of(
+        t, ("kind", lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}")
     )
-
-
-def alternative_columns(t: Texts, home: str, confidence: float, *, clouds: bool) -> list[Column]:
-    """Of the document's specs that answer, in the region `home` where none is named."""
+    alike = len({spec["market"] for spec in specs}) == 1
     return [
         *spec_columns(t, home, clouds=clouds),
         *columns_of(t, ("per_hour", "price.total_usd_per_hour", Look.USD)),
-        *rate_columns(t, confidence, "predicted.throughput.")[:2],
-        *cost_columns(t, "cost."),
+        *rate_columns(t, specs[0]["predicted"]["confidence"], "predicted.throughput.")[:2],
+        *cost_columns(t, specs[0]),
+        *([] if alike and all(spec["price"]["kind"] == LIST for spec in specs) else priced),
     ]
 
 

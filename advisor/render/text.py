@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import FREE, LIST, Change, Disk, InstanceType, Market, Prediction, Price, Span, Spec
+from advisor.domain import FREE, LIST, Change, Disk, Market, Price, Spec
 from advisor.domain.decision import AnyCandidate, Judged
 from advisor.messages import Message
 from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
 from advisor.questions.spec import SpecQuestion
 from advisor.rejections import counted_reasons
-from advisor.units import ceil_significant, floor_rate, format_mib, format_rate, format_usd
+from advisor.units import floor_rate, format_count, format_usd
 
 WIDTH = 100
 INDENT = 14
 SHOWN_ALTERNATIVES = 3
-# What a run costs at least, to be written in dollars.
-_LEAST_USD = 0.0001
 # What lies so close together is one price: disks are estimated to the per cent.
 SURE = 1.03
 
@@ -132,44 +130,47 @@ def lower_text(rate: float) -> str:
     return f"{floor_rate(rate):,g}"
 
 
-def interval_text(rate: Span | Prediction, unit: str, confidence: float) -> str:
-    """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
-    return (
-        f"{lower_name(confidence)} {lower_text(rate.lower)}, median {format_rate(rate.median)}, "
-        f"{upper_name(confidence)} {format_rate(rate.upper)} {unit} (confidence {confidence:g})"
+# Nouns with their plurals.
+_COUNTED = {
+    "core": (Message("{count} core"), Message("{count} cores")),
+    "vCPU": (Message("{count} vCPU"), Message("{count} vCPUs")),
+    "GPU": (Message("{count} GPU"), Message("{count} GPUs")),
+    "epoch": (Message("{count} epoch"), Message("{count} epochs")),
+    "sample": (Message("{count} sample"), Message("{count} samples")),
+    "sequence": (Message("{count} sequence"), Message("{count} sequences")),
+}
+
+
+def counted_message(noun: str, count: float) -> Message:
+    """'1 core', '2.5 epochs', '1.28 million samples'."""
+    text = f"{count:g}" if count < 1e4 else format_count(count)
+    return Message(_COUNTED[noun][count != 1].text, count=text)
+
+
+def throughput_message(rates: Mapping[str, float], unit: str, confidence: float) -> Message:
+    """The interval of a network's rate, whose bounds are left out where both are the median."""
+    if lower_name(confidence) != upper_name(confidence):
+        return interval_message(rates, unit, confidence)
+    return Message(
+        "median {median:rate} {unit} (confidence {confidence:g})",
+        median=rates["median"],
+        unit=Message(unit),
+        confidence=confidence,
     )
 
 
-def throughput_text(prediction: Prediction, unit: str) -> str:
-    """The interval of a network, whose bounds are left out where both are the median."""
-    confidence = prediction.confidence
-    if lower_name(confidence) == upper_name(confidence):
-        return f"median {format_rate(prediction.median)} {unit} (confidence {confidence:g})"
-    return interval_text(prediction, unit, confidence)
-
-
-def upper_bounded(span: Span, write: Callable[..., str], confidence: float) -> str:
-    """'median 30 h, p90 42.1 h'."""
-    upper = write(span.upper, up=True) if isfinite(span.upper) else "unknown"
-    return f"median {write(span.median)}, {upper_name(confidence)} {upper}"
-
-
-def cores_text(instance: InstanceType, *, decodes: bool = True) -> str:
-    """'4 vCPUs (2 cores)', '4 vCPUs (4 cores, arm64, speed unknown)'; the speed where it `decodes`
-    samples."""
-    cores = [counted(instance.physical_cores, "core")]
-    cores += [instance.cpu.architecture] if instance.cpu.architecture == "arm64" else []
-    cores += ["speed unknown"] if decodes and not instance.cpu.single_thread_score else []
-    return f"{counted(instance.vcpus, 'vCPU')} ({', '.join(cores)})"
-
-
-def machine_line(instance: InstanceType, *, decodes: bool = True) -> str:
-    """'  has         1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'."""
-    gpu = ""
-    if instance.gpu_name:
-        memory = format_mib(instance.gpu_memory_mib) if instance.gpu_memory_mib else "? memory"
-        gpu = f"{instance.gpu_count} x {instance.gpu_name} {memory}, "
-    return fact("has", f"{gpu}{cores_text(instance, decodes=decodes)}, {format_mib(instance.memory_mib)} RAM")
+def interval_message(rates: Mapping[str, float], unit: str, confidence: float) -> Message:
+    """'p10 505, median 612, p90 741 images/s (confidence 0.9)'."""
+    return Message(
+        "{p10} {lower}, median {median:rate}, {p90} {upper:rate} {unit} (confidence {confidence:g})",
+        p10=lower_name(confidence),
+        lower=lower_text(rates["lower"]),
+        median=rates["median"],
+        p90=upper_name(confidence),
+        upper=rates["upper"],
+        unit=Message(unit),
+        confidence=confidence,
+    )
 
 
 def price_text(market: Market | None, price: Price) -> str:
@@ -205,36 +206,39 @@ def spec_lines(spec: Spec, request: SpecQuestion) -> list[str]:
     return ["", *hourly_lines(spec.name, spec.disk, total, range_text(spec.prices, spec.count), where)]
 
 
+def short_order(disk: Mapping[str, Any]) -> str:
+    """The same of a disk's record."""
+    if disk["price_kind"] is None:
+        return "local"
+    return ":".join(part for part in disk["order"].split(":") if not part.endswith("GiB"))
+
+
+# As they always were: facts of one line, however long.
+_UNFOLDED = ("has", "terms")
+
+
+def fact_lines(facts: Iterable[tuple[Message, Message | str]]) -> list[str]:
+    """The lines of each fact."""
+    lines: list[str] = []
+    for title, text in facts:
+        in_one = title.text in _UNFOLDED
+        lines += [fact(str(title), str(text))] if in_one else folded(str(title), [str(text)])
+    return lines
+
+
 def range_text(prices: Sequence[Price], count: int = 1) -> str:
     """'(2024-09-28: $0.0492 to $0.575)': the day of an unsure price and where the total lies; empty
     of a sure one."""
-    low, high = (count * usd for usd in _price_ends(prices))
+    low, high = (count * usd for usd in price_ends(prices))
     if high <= SURE * low:
         return ""
     day = max(prices, key=lambda price: price.high_usd_per_hour - price.low_usd_per_hour).as_of
     return f"({day}: {format_usd(low)} to {format_usd(high)})"
 
 
-def _price_ends(prices: Sequence[Price]) -> tuple[float, float]:
+def price_ends(prices: Sequence[Price]) -> tuple[float, float]:
     """Between what their sum lies, in dollars an hour."""
     return sum(price.low_usd_per_hour for price in prices), sum(price.high_usd_per_hour for price in prices)
-
-
-def run_costs_text(usd: Span, prices: Sequence[Price], confidence: float) -> str:
-    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
-    text, (low, high) = upper_bounded(usd, _run_usd, confidence), _price_ends(prices)
-    if high <= SURE * low:
-        return text
-    total = sum(price.usd_per_hour for price in prices)
-    least, most = (_run_usd(usd.median * end / total) for end in (low, high))
-    upper = _run_usd(usd.upper * high / total, up=True) if isfinite(usd.upper) else "unknown"
-    return f"{text}; by its price {least} to {most}, {upper_name(confidence)} up to {upper}"
-
-
-def _run_usd(usd: float, *, up: bool = False) -> str:
-    if usd < _LEAST_USD:
-        return f"under {format_usd(_LEAST_USD)}"
-    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
 
 
 def alternative_lines(

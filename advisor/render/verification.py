@@ -8,7 +8,7 @@ from advisor.domain import Prediction, Trial, Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
 from advisor.questions.documents import question_document
 from advisor.render.records import bounds, rate_unit
-from advisor.render.text import hanging, table, throughput_text
+from advisor.render.text import hanging, table, throughput_message
 from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd
 
 SCHEMA = "advisor.verification/1"
@@ -113,7 +113,7 @@ def _compared(verification: Verification) -> list[str]:
     if verification.prediction is None:
         return ["  predicted   nothing: no data sheet of this GPU"]
     prediction = verification.prediction
-    rates = throughput_text(prediction, _unit(verification))
+    rates = throughput_message(bounds(prediction), _unit(verification), prediction.confidence)
     lines = [f"  predicted   {rates}"]
     if verification.rate is not None:
         within = prediction.lower <= verification.rate <= prediction.upper

@@ -7,19 +7,38 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from advisor.answers.context import Context
 from advisor.answers.curves import Point, points_at
-from advisor.answers.reporting.subject import Subject
 from advisor.catalog.what_if import with_host
-from advisor.domain import Disk, InstanceType, Prediction, Task, Workload
+from advisor.domain import Candidate, Disk, InstanceType, Prediction, Task, Workload
 from advisor.engine import BATCH_SIZES
 from advisor.engine.candidates import candidate_resources
 from advisor.errors import AdvisorError
+from advisor.questions.network import NetworkQuestion
 
 # Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
 _GIB = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048)
 _FURTHER, _LEAST_VCPUS = 4, 16
 _MIB_A_GIB = 1024.0
+
+
+class Subject(NamedTuple):
+    """A question, the spec that is told of (the chosen one, else the nearest), and its context."""
+
+    context: Context
+    request: NetworkQuestion
+    candidate: Candidate
+
+    @property
+    def instance(self) -> InstanceType:
+        """The type of the spec."""
+        return self.candidate.spec.offer.instance
+
+    @property
+    def machines(self) -> int:
+        """How many of it work side by side."""
+        return self.candidate.spec.count
 
 
 class Curves(NamedTuple):

@@ -10,7 +10,7 @@ from datetime import date
 from functools import cache
 from typing import Any
 
-from advisor.answers.reporting.subject import Subject
+from advisor.answers.reporting.curving import Subject
 from advisor.domain import Measurement, Provenance, Spec, Status, Task
 from advisor.messages import Message
 from advisor.models.bundled import FOLDER

@@ -3,36 +3,44 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from advisor.answers import ask
 from advisor.answers.context import Context, load_context
+from advisor.answers.networks import recommended
 from advisor.answers.reporting.evidence import Measured
-from advisor.answers.reporting.gathering import (
-    ReportedWorkload,
-    checked,
-    gathered,
-    gathered_in_parallel,
-    pays,
-)
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, read_saved
-from advisor.answers.reporting.sections import Answered, Named, bare_section, section
+from advisor.answers.reporting.sections import bare_section, language_section, network_section
 from advisor.domain import Recommendation
+from advisor.domain.workload import is_own
 from advisor.engine import Preparations
-from advisor.errors import UsageError
+from advisor.errors import AdvisorError, UsageError
 from advisor.messages import Message
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.fields import File, Files
-from advisor.questions.language import RecommendGeneration
+from advisor.questions.language import RecommendFinetuning, RecommendGeneration
 from advisor.questions.listings import Sources
+from advisor.questions.network import Recommend
 from advisor.questions.reading import options_of
-from advisor.questions.settled import today
+from advisor.questions.settled import language_model_of, settled_serving, settled_tuning, today
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.render.document import is_language
 from advisor.render.facts import SCHEMA, totals
+
+
+class ReportedWorkload(NamedTuple):
+    """A workload of a report: its name, what is asked, the command that asks it alone, and where it
+    was said ('team.yaml, line 7'), for what is wrong with it."""
+
+    name: str
+    question: AnyRecommend
+    command: str = ""
+    place: str = ""
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
@@ -86,10 +94,6 @@ def read_input(file: str) -> Input:
 Step = Callable[[int], None]
 
 
-def _unheard(_done: int) -> None:
-    """Nobody waits."""
-
-
 class Report(NamedTuple):
     """What a report is called, its day, and how it was asked for."""
 
@@ -99,33 +103,76 @@ class Report(NamedTuple):
 
 
 def report(
-    context: Context,
-    questions: Sequence[ReportedWorkload],
-    asked: Report,
-    *,
-    step: Step = _unheard,
-    processes: int = 1,
+    context: Context, workloads: Sequence[ReportedWorkload], asked: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
     """`advisor.report/1`: a section a question, in their order, and their totals.
 
-    Every question is looked at before the first is answered. Raises what `recommended` raises,
-    told with the workload's place. More `processes` share the work where that pays, with the same
-    result to the last bit.
+    Every question is looked at before the first is answered. Raises what `recommend` raises, told with
+    the workload's place.
     """
-    groups = checked(context, questions)
-    sections: dict[int, dict[str, Any]] = {}
-    if pays(groups, processes):
-        parts = gathered_in_parallel(groups, asked.as_of, asked.origin, processes)
-    else:
-        parts = (part for group in groups for part in gathered(context, group, asked.as_of))
-    for place, part in parts:
-        sections[place] = part
-        step(len(sections))
-    return _assembled(context, asked, [sections[place] for place in range(len(questions))])
+    check_workloads(context, workloads)
+    measured, preparations = Measured(), Preparations(context.catalog, context.model)
+    sections: list[dict[str, Any]] = []
+    for workload in workloads:
+        with _with_place(workload):
+            sections.append(_section(context, workload, preparations, measured, asked.as_of))
+        if step:
+            step(len(sections))
+    return _assembled(context, asked, sections)
+
+
+def check_workloads(context: Context, workloads: Sequence[ReportedWorkload]) -> None:
+    """Raise for the first question that cannot be asked, with its place."""
+    for workload in workloads:
+        with _with_place(workload):
+            question = workload.question
+            if isinstance(question, RecommendFinetuning):
+                settled_tuning(question, language_model_of(question), context.catalog)
+            elif isinstance(question, RecommendGeneration):
+                settled_serving(question, language_model_of(question), context.catalog)
+            # What an anchor and an own network stand on is known once their files were read.
+            elif not (question.anchor or is_own(question.network)):
+                context.request(question)
+
+
+def _section(
+    context: Context, workload: ReportedWorkload, preparations: Preparations, measured: Measured, as_of: date
+) -> dict[str, Any]:
+    question = workload.question.replace(explain_rejected=True)
+    if not isinstance(question, Recommend):
+        answer = ask.recommend(context, question, today=as_of)
+        bare = bare_section(answer.message_document(), workload.name, workload.command)
+        return language_section(bare, answer.result, context.catalog, as_of)
+    explained = question.replace(explain=True)
+    network = recommended(context, explained, preparations=preparations, today=as_of)
+    bare = bare_section(network.message_document(), workload.name, workload.command)
+    prepared = network.preparations.of(network.result.request)
+    return network_section(bare, network.context, network.result, prepared, measured, as_of)
+
+
+@contextmanager
+def _with_place(question: ReportedWorkload) -> Iterator[None]:
+    """An error with the place of the workload that it is about."""
+    try:
+        yield
+    except AdvisorError as error:
+        if not question.place:
+            raise
+        raise type(error)(
+            Message(
+                "{place}: workload '{name}': {what}",
+                place=question.place,
+                name=question.name,
+                what=error.message,
+            ),
+            hint=error.hint,
+            field=error.field,
+            code=error.code,
+        ) from error
 
 
 def report_of_saved(
-    context: Context, files: Sequence[Input], asked: Report, *, step: Step = _unheard
+    context: Context, files: Sequence[Input], asked: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
     """The same of saved answers. Where today's catalogue and model still give one, its section is
     whole; else, and of language models, it tells what the saved answer itself tells (`complete` is
@@ -133,23 +180,23 @@ def report_of_saved(
     measured, sections = Measured(), []
     for file in files:
         sections.append(_saved_section(context, file, asked.as_of, measured))
-        step(len(sections))
+        if step:
+            step(len(sections))
     return _assembled(context, asked, sections)
 
 
 def _saved_section(context: Context, file: Input, as_of: date, measured: Measured) -> dict[str, Any]:
     document = read_saved(file)
     request = document["request"]
-    named = Named(f"{request['model']} {request['task']}", "")
+    bare = bare_section(document, f"{request['model']} {request['task']}")
     if is_language(document):
-        return bare_section(named, document)
+        return bare
     preparations = Preparations(context.catalog, context.model)
     answer = answered_again(document, context, preparations)
     if answer is None:
-        return bare_section(named, document)
-    prepared = preparations.of(answer.request)
-    told = _translatable(document, answer)
-    return section(named, Answered(answer, told, context, prepared), measured, as_of)
+        return bare
+    bare["recommendation"] = _translatable(document, answer)
+    return network_section(bare, context, answer, preparations.of(answer.request), measured, as_of)
 
 
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:

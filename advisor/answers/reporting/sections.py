@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Recommended
 from advisor.answers.context import Context
 from advisor.answers.networks import explained_answer
-from advisor.answers.reporting.curving import curves, curves_block, gpu_memory_block, sensitivity
+from advisor.answers.reporting.curving import Subject, curves, curves_block, gpu_memory_block, sensitivity
 from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
-from advisor.answers.reporting.subject import Subject
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Spec
@@ -22,6 +20,7 @@ from advisor.engine.pareto import pareto_front, specs_of
 from advisor.engine.prepared import Prepared
 from advisor.errors import AdvisorError
 from advisor.questions.network import NetworkQuestion
+from advisor.render.explaining import explanation_document
 from advisor.render.facts import (
     Drawn,
     answer_facts,
@@ -32,68 +31,54 @@ from advisor.render.facts import (
     per_month,
 )
 from advisor.render.records import candidate_block, price_block
+from advisor.render.text import AnyAnswer
 
 
-class Bought(NamedTuple):
-    """A spec, its median rate (samples a second of all its instances), and the prices known."""
-
-    spec: Spec
-    median: float
-    catalog: Catalog
-
-
-def costs(bought: Bought) -> dict[str, Any]:
+def costs(spec: Spec, median: float, catalog: Catalog) -> dict[str, Any]:
     """The spec where it stands, by market: USD an hour, a month, and for a million samples at the
-    median rate. A market without a known price is left out."""
-    spec, instance = bought.spec, bought.spec.offer.instance
-    region = spec.offer.region
+    `median` rate of all its instances. A market without a known price is left out."""
+    instance, region = spec.offer.instance, spec.offer.region
     known = {
         market: spec.offer.price
         if market is spec.offer.market
-        else bought.catalog.price(instance.name, region, market, instance.cloud)
+        else catalog.price(instance.name, region, market, instance.cloud)
         for market in Market
     }
-    rows = [_choice(bought, market, price) for market, price in known.items() if price]
-    _add_savings(rows)
+    rows = [_choice(spec, median, market, price) for market, price in known.items() if price]
+    whole = next((row["usd_per_hour"] for row in rows if row["market"] == Market.ON_DEMAND), None)
+    for row in rows:
+        row["saving_percent"] = 100 * (1 - row["usd_per_hour"] / whole) if whole else None
     return {"hours_per_month": HOURS_PER_MONTH, "region": region, "choices": rows}
 
 
-def _choice(bought: Bought, market: Market, price: Price) -> dict[str, Any]:
-    count, disk_usd = bought.spec.count, bought.spec.disk.usd_per_hour
+def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str, Any]:
+    count, disk_usd = spec.count, spec.disk.usd_per_hour
     total = count * (price.usd_per_hour + disk_usd)
     return {
         "market": str(market),
-        "asked": market is bought.spec.offer.market,
+        "asked": market is spec.offer.market,
         "usd_per_hour": total,
         "instance_usd_per_hour": count * price.usd_per_hour,
         "disk_usd_per_hour": count * disk_usd,
         "usd_per_month": per_month(total),
-        "usd_per_million_samples": per_million(total, bought.median),
+        "usd_per_million_samples": per_million(total, median),
         **{key: price_block(price)[key] for key in ("kind", "as_of", "source", "terms")},
     }
 
 
-def _add_savings(rows: list[dict[str, Any]]) -> None:
-    """Percent less than on demand; null where that price is not known."""
-    whole = next((r["usd_per_hour"] for r in rows if r["market"] == Market.ON_DEMAND), None)
-    for row in rows:
-        row["saving_percent"] = 100 * (1 - row["usd_per_hour"] / whole) if whole else None
-
-
-def regions(bought: Bought) -> list[dict[str, Any]]:
+def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
     """The same spec in each region that sells it on the market that was asked for, cheapest first.
 
     Where the disk has no known price the total is null, and the region stands at the end.
     """
-    offer, catalog = bought.spec.offer, bought.catalog
+    offer, rows = spec.offer, []
     name, cloud = offer.instance.name, offer.instance.cloud
-    rows = []
     for region in catalog.regions_of(name, cloud):
         price = catalog.price(name, region, offer.market, cloud)
         if region == offer.region:
             price = offer.price
         if price:
-            rows.append(_region(bought, region, price))
+            rows.append(_region(spec, catalog, region, price))
     return sorted(rows, key=_cheapest_first)
 
 
@@ -102,14 +87,14 @@ def _cheapest_first(row: dict[str, Any]) -> tuple[bool, float, str]:
     return total is None, total or row["usd_per_hour"], row["region"]
 
 
-def _region(bought: Bought, region: str, price: Price) -> dict[str, Any]:
-    count, disk = bought.spec.count, _disk_in(bought, region)
+def _region(spec: Spec, catalog: Catalog, region: str, price: Price) -> dict[str, Any]:
+    count, disk = spec.count, _disk_in(spec, catalog, region)
     disk_usd = None if disk is None else count * disk.usd_per_hour
     usd = count * price.usd_per_hour
     total = None if disk_usd is None else usd + disk_usd
     return {
         "region": region,
-        "chosen": region == bought.spec.offer.region,
+        "chosen": region == spec.offer.region,
         "usd_per_hour": usd,
         "disk_usd_per_hour": disk_usd,
         "total_usd_per_hour": total,
@@ -120,21 +105,17 @@ def _region(bought: Bought, region: str, price: Price) -> dict[str, Any]:
     }
 
 
-def _disk_in(bought: Bought, region: str) -> Disk | None:
+def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
     """The same order there; None where its price is not known."""
-    disk, offer = bought.spec.disk, bought.spec.offer
+    disk, offer, order = spec.disk, spec.offer, spec.disk.choice
     if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
         return disk
-    order = disk.choice
+    disks, rates = (
+        catalog.disks_of(offer.instance.cloud),
+        {"iops": order.iops, "mib_per_second": order.mib_per_second},
+    )
     try:
-        return bought.catalog.disks_of(offer.instance.cloud).attach(
-            offer.instance,
-            order.type,
-            disk.size_gib,
-            region,
-            iops=order.iops,
-            mib_per_second=order.mib_per_second,
-        )
+        return disks.attach(offer.instance, order.type, disk.size_gib, region, **rates)
     except AdvisorError:
         return None
 
@@ -172,13 +153,12 @@ def _without_limits(request: NetworkQuestion) -> NetworkQuestion:
 
 def _named(answer: Recommendation) -> list[Candidate]:
     """What the recommendation names; `ranked` first, so that its batch sizes are the ones shown."""
-    near = [answer.nearest, answer.beyond_price]
     calls = [two for call in answer.close_calls for two in (call.candidate, call.instead)]
     gives = [relaxation.gives for relaxation in answer.relaxations]
+    named = (*answer.ranked, answer.nearest, answer.beyond_price, *calls, *answer.pareto, *gives)
     candidates: dict[_Key, Candidate] = {}
-    for call in (*answer.ranked, *near, *calls, *answer.pareto, *gives):
-        if call is not None:
-            candidates.setdefault(_key(call), call)
+    for candidate in filter(None, named):
+        candidates.setdefault(_key(candidate), candidate)
     return list(candidates.values())
 
 
@@ -211,83 +191,84 @@ def _key(candidate: Candidate) -> _Key:
 _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_second"}
 
 
-class Named(NamedTuple):
-    """What a workload is called in a report, and the command that asks it alone."""
-
-    name: str
-    command: str
-
-
-class Answered(NamedTuple):
-    """An answer with its document, the context it was found in and what was prepared for it."""
-
-    answer: Recommendation
-    document: Mapping[str, Any]
-    context: Context
-    prepared: Prepared
-
-
-def _explanation(answered: Answered) -> dict[str, Any] | None:
-    explained = explained_answer(answered.answer, answered.context)
-    return explained.document() if explained else None
-
-
-def section(named: Named, answered: Answered, measured: Measured, as_of: date) -> dict[str, Any]:
-    """The section of a workload that was asked here; of the nearest spec where nothing fits."""
-    candidate = answered.answer.chosen or answered.answer.nearest
-    if candidate is None:
-        return bare_section(named, answered.document)
-    subject = Subject(answered.context, answered.answer.request, candidate)
-    bought = Bought(candidate.spec, candidate.prediction.median, subject.context.catalog)
-    known = measured.rows(subject.request.network, subject.request.task)
-    rows, lines = price_throughput(answered.answer, answered.prepared), curves(subject)
-    explanation = answered.document["explanation"] or _explanation(answered)
-    places = regions(bought)
-    return {
-        **_head(named, answered.document),
-        "complete": True,
-        "costs": costs(bought),
-        "price_throughput": rows,
-        "break_even": break_evens(rows),
-        "bottleneck": bottleneck_facts(answered.document),
-        "curves": _with_measured(curves_block(lines), known, subject),
-        "measured": known,
-        "sensitivity": sensitivity(subject, explanation, lines),
-        "gpu_memory": gpu_memory_block(subject, lines),
-        "regions": places,
-        "evidence": evidence(subject, explanation),
-        "data_ages": ages(candidate.spec, known, places, as_of),
-    }
-
-
-def language_section(named: Named, found: Recommended, catalog: Catalog, as_of: date) -> dict[str, Any]:
-    """The section of a language model that was asked here. It has no stages, and so no curves."""
-    document = found.message_document()
-    bare, spec = bare_section(named, document), document["recommendation"] or document["nearest"]
-    candidate = found.result.chosen or found.result.nearest
+def network_section(
+    bare: dict[str, Any],
+    context: Context,
+    answer: Recommendation,
+    prepared: Prepared,
+    measured: Measured,
+    as_of: date,
+) -> dict[str, Any]:
+    """The section of a workload that was asked here, of the nearest spec where nothing fits; as `bare` as
+    its document alone is where there is no spec."""
+    candidate = answer.chosen or answer.nearest
     if candidate is None:
         return bare
-    bought = Bought(candidate.spec, spec["predicted"]["throughput"]["median"], catalog)
-    places = regions(bought)
-    return bare | {
-        "complete": True,
-        "costs": costs(bought),
-        "regions": places,
-        "data_ages": ages(candidate.spec, (), places, as_of),
+    subject = Subject(context, answer.request, candidate)
+    known = measured.rows(answer.request.network, answer.request.task)
+    rows, lines = price_throughput(answer, prepared), curves(subject)
+    explained = bare["recommendation"]["explanation"]
+    if not explained and (explanation := explained_answer(answer, context)):
+        explained = explanation_document(*explanation)
+    return _with_places(bare, candidate.spec, candidate.prediction.median, context.catalog, known, as_of) | {
+        "price_throughput": rows,
+        "break_even": break_evens(rows),
+        "curves": _with_measured(curves_block(lines), known, subject),
+        "measured": known,
+        "sensitivity": sensitivity(subject, explained, lines),
+        "gpu_memory": gpu_memory_block(subject, lines),
+        "evidence": evidence(subject, explained),
     }
 
 
-def bare_section(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
+def language_section(
+    bare: dict[str, Any], answer: AnyAnswer, catalog: Catalog, as_of: date
+) -> dict[str, Any]:
+    """The section of a language model that was asked here. It has no stages, and so no curves."""
+    candidate = answer.chosen or answer.nearest
+    if candidate is None:
+        return bare
+    document = bare["recommendation"]
+    spec = document["recommendation"] or document["nearest"]
+    median = spec["predicted"]["throughput"]["median"]
+    return _with_places(bare, candidate.spec, median, catalog, (), as_of)
+
+
+def _with_places(
+    bare: dict[str, Any],
+    spec: Spec,
+    median: float,
+    catalog: Catalog,
+    measured: Sequence[Mapping[str, Any]],
+    as_of: date,
+) -> dict[str, Any]:
+    """A section with what the spec costs elsewhere, and how old that is."""
+    places = regions(spec, catalog)
+    return bare | {
+        "complete": True,
+        "costs": costs(spec, median, catalog),
+        "regions": places,
+        "data_ages": ages(spec, measured, places, as_of),
+    }
+
+
+def bare_section(document: Mapping[str, Any], name: str = "", command: str = "") -> dict[str, Any]:
     """What a recommendation's document tells by itself: of one that was saved and is answered
-    differently now, or of a question to which not even a nearest spec is known."""
+    differently now, or of a question to which not even a nearest spec is known. `command` asks the
+    workload of that `name` alone."""
     ranked = [spec for spec in (document["recommendation"], document["nearest"]) if spec]
-    specs = [
-        Drawn(spec, answers=document["recommendation"] is not None, chosen=at == 0)
-        for at, spec in enumerate([*ranked, *document["alternatives"]])
-    ]
-    rows = drawn_rows(specs)
+    answers = document["recommendation"] is not None
+    rows = drawn_rows(
+        [
+            Drawn(spec, answers=answers, chosen=rank == 0)
+            for rank, spec in enumerate([*ranked, *document["alternatives"]])
+        ]
+    )
     return {
-        **_head(named, document),
+        "name": name,
+        "command": command,
+        "answer": answer_facts(document),
+        "recommendation": document,
         "complete": False,
         "costs": None,
         "price_throughput": rows,
@@ -300,15 +281,6 @@ def bare_section(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
         "regions": [],
         "evidence": [],
         "data_ages": [],
-    }
-
-
-def _head(named: Named, document: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": named.name,
-        "command": named.command,
-        "answer": answer_facts(document),
-        "recommendation": document,
     }
 
 

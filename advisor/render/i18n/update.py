@@ -20,6 +20,7 @@ from babel.messages.pofile import read_po, write_po
 
 from advisor import errors
 from advisor.domain import Provenance, Task
+from advisor.domain.generation import LanguageTask
 from advisor.render.i18n.catalogue import FOLDER
 
 PRODUCT = FOLDER.parents[2]
@@ -35,6 +36,7 @@ ERRORS = {
 }
 
 
+_UNITS = ("images/s", "sequences/s", "samples/s", "tokens/s", "output tokens/s")
 # A date that stays, so that the same texts are the same bytes.
 _NEVER = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -48,7 +50,7 @@ def extracted() -> Catalog:
             for key, text in json.loads(file.read_text(encoding="utf-8")).items():
                 catalogue.add(text, context=key)
     # Messages are made of these by their value.
-    for name in (*map(str, (*Task, *Provenance)), *_notes()):
+    for name in (*map(str, (*Task, *Provenance, *LanguageTask)), *_UNITS, *_notes()):
         catalogue.add(name)
     for room in ROOMS:
         for file in sorted((PRODUCT / room).rglob("*.py")):

@@ -18,10 +18,18 @@ from advisor.render.blocks import (
     Table,
     translated,
 )
-from advisor.render.charts import curves_picture, how_known, memory_picture, price_picture, stages_picture
+from advisor.render.charts import (
+    curves_picture,
+    front_picture,
+    how_known,
+    memory_picture,
+    price_picture,
+    stages_picture,
+)
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import plain
+from advisor.render.phrases import count_text, seconds_text
 from advisor.render.sentences import (
     alternative_columns,
     columns_of,
@@ -56,8 +64,8 @@ class Room(NamedTuple):
     brief: str = ""
 
 
-def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """Everything about a network that a reader may want to know behind its answer."""
+def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
+    """What a network's section alone has: prices, stages, curves, memory."""
     answer, confidence = section["recommendation"], section["answer"]["confidence"]
     yield price_part(section, t, room)
     yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
@@ -66,12 +74,59 @@ def details(section: Record, t: Texts, room: Room) -> Iterator[Part]:
     yield Part(t("sensitivity.title"), list(_sensitivity(section["sensitivity"], t)), detail=True)
     yield Part(t("break.title"), list(_turns(section, t, room)), detail=True)
     yield Part(t("memory.title"), list(_memory(section["gpu_memory"], confidence, t, room)), detail=True)
+
+
+def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
+    """What a served model's answer alone has: latency against throughput, and what one thing more
+    would bring."""
+    front = document.get("serving", {}).get("front", ())
+    if len(front) > 1 and document["recommendation"]:
+        chart = front_picture(front, document["recommendation"], t)
+        yield Part(t("lm.front"), [chart, front_table(front, document["request"], t)])
+    yield from steps_parts(document, t)
+
+
+def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
+    """The points of the chart."""
+    lower, median, _ = rate_columns(t, request["confidence"], "output_tokens_per_second.")
+    columns = [
+        Column(t("lm.runs"), lambda point: f"{point['replicas']} x TP{point['tensor_parallel']}"),
+        Column(t("lm.in_flight"), lambda point: count_text(point["concurrency"])),
+        Column(t("lm.ttft"), lambda point: seconds_text(point["ttft_seconds"]["median"])),
+        Column(t("lm.tpot"), lambda point: seconds_text(point["tpot_seconds"]["median"])),
+        *(lower, median),
+        Column(t("table.per_million_output_tokens"), "usd_per_million_output_tokens.median", Look.USD),
+        # Documents of earlier versions do not tell what a point misses.
+        Column(
+            t("lm.misses"),
+            lambda point: t("misses." + ("nothing" if point["answers"] else point.get("misses") or "any")),
+        ),
+    ]
+    return Table(columns, front)
+
+
+def steps_parts(document: Record, t: Texts) -> list[Part]:
+    """What one thing more would bring."""
+    steps = [step for step in document.get("serving", {}).get("steps", ()) if step["option"]]
+    if not steps:
+        return []
+    columns = [
+        Column(t("lm.step"), "option", Look.NAME),
+        Column(t("table.median"), "gives.output_tokens_per_second.median", Look.RATE),
+        Column(
+            t("lm.tpot"), lambda step: step["gives"] and seconds_text(step["gives"]["tpot_seconds"]["median"])
+        ),
+        Column(t("table.per_million_output_tokens"), "gives.usd_per_million_output_tokens.median", Look.USD),
+        Column(t("lm.why_not"), lambda step: translated(step["why_not"] or "", t)),
+    ]
+    return [Part(t("lm.steps"), [Table(columns, steps)])]
+
+
+def other_parts(answer: Record, t: Texts, room: Room) -> Iterator[Part]:
+    """Other specs, and the rejected types."""
     if answer["recommendation"]:
-        yield Part(t("others.title"), list(_others(answer, confidence, t, room)), detail=True)
+        yield Part(t("others.title"), list(_others(answer, t, room)), detail=True)
     yield Part(t("rejected.title"), list(_rejected(answer, t, room)), detail=True)
-    yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
-    yield from notes_parts(answer, t)
-    yield from place_parts(section, t, room)
 
 
 def price_part(section: Record, t: Texts, room: Room) -> Part:
@@ -90,7 +145,9 @@ def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
 
 
 def place_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """The chosen spec elsewhere, how old its data is, and the command that asks again."""
+    """The chosen spec elsewhere, what its prediction stands on, how old its data is, and the command that
+    asks again."""
+    yield Part(t("evidence.title"), list(_evidence(section["evidence"], t)), detail=True)
     yield Part(t("regions.title"), list(_regions(section["regions"], t, room)), detail=True)
     yield Part(t("ages.title"), list(_ages(section["data_ages"], t)), detail=True)
     if section["command"]:
@@ -133,7 +190,7 @@ def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterato
         *columns_of(t, ("per_hour", "total_usd_per_hour", Look.USD)),
         *_kind_columns(rows, t),
         *rate_columns(t, confidence),
-        *cost_columns(t),
+        *cost_columns(t, rows[0]),
     ]
     yield from _shortened(columns, rows, room.specs, t, _is_chosen)
 
@@ -270,13 +327,12 @@ def _memory(block: Record | None, confidence: float, t: Texts, room: Room) -> It
         yield Table(columns, block["batches"], _is_chosen)
 
 
-def _others(answer: Record, confidence: float, t: Texts, room: Room) -> Iterator[Any]:
+def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
     specs = answer["alternatives"]
     if not specs:
         yield Paragraph(t("others.none"))
         return
-    clouds = covers_clouds(answer)
-    columns = alternative_columns(t, specs[0]["region"], confidence, clouds=clouds)
+    columns = alternative_columns(specs, t, specs[0]["region"], clouds=covers_clouds(answer))
     yield from _shortened(columns, specs, room.alternatives, t)
 
 

@@ -13,16 +13,11 @@ from advisor.domain import (
     Candidate,
     CloseCall,
     CloseCallKind,
-    Disk,
     InstancePrediction,
-    Latency,
     OnGpu,
     OtherSetting,
     Prediction,
-    Price,
     Recommendation,
-    RunTime,
-    Span,
     Stage,
     Workload,
     computes_on_cpu,
@@ -37,6 +32,8 @@ from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.records import (
     RISKS,
     batch_point_block,
+    bounds,
+    candidate_block,
     disk_block,
     first_epoch_block,
     gpu_prediction_block,
@@ -57,32 +54,24 @@ from advisor.render.text import (
     beside,
     borderline_lines,
     fact,
+    fact_lines,
     folded,
     hourly_lines,
     lower_name,
     lower_text,
-    machine_line,
+    price_ends,
     price_text,
     range_text,
     rejection_lines,
     relaxation_lines,
-    run_costs_text,
     short_disk_text,
     spec_lines,
     table,
-    throughput_text,
-    upper_bounded,
+    throughput_message,
     wrapped,
 )
-from advisor.units import (
-    ceil_ms,
-    format_counted,
-    format_hours,
-    format_mib,
-    format_rate,
-    format_target,
-    format_usd,
-)
+from advisor.render.views.specs import network_facts
+from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
 
 if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck, LiveChecked  # few answers have any
@@ -103,8 +92,6 @@ PROVENANCE = {
 }
 # What is free has no logarithm.
 _LEAST_USD = 1e-6
-# A first epoch that is less slower than this is not worth a word.
-_SLOWER = 1.05
 # Smaller changes by another setting are none.
 _NOTHING_PERCENT = 0.5
 _NO_LOSS = 1 - _NOTHING_PERCENT / 100
@@ -165,28 +152,15 @@ def _basis_lines(prediction: Prediction, priced: str, sources: Sources) -> list[
 
 
 def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
-    spec, prediction, request = chosen.spec, chosen.prediction, answer.request
-    unit, confidence = rate_unit(chosen.workload.dataset), prediction.confidence
-    lines = [
-        *_asked_lines(request, chosen.workload),
-        machine_line(spec.offer.instance),
-        fact("throughput", throughput_text(prediction, unit)),
-        *_gpus_lines(prediction),
+    network = chosen.node_network
+    efa = network is not None and network.takes_several_cards
+    facts = network_facts(candidate_block(chosen), question_document(answer.request), efa=efa)
+    return [
+        *_asked_lines(answer.request, chosen.workload),
+        *fact_lines(facts),
+        _bound_line(chosen.prediction, on_cpu=computes_on_cpu(chosen.spec.offer.instance, chosen.workload)),
+        *_setting_lines(answer.other_settings, chosen.prediction, SHOWN_SETTINGS),
     ]
-    if spec.count > 1:
-        each = throughput_text(prediction.times(1 / spec.count), unit)
-        lines.append(fact(f"each of {spec.count:<3}", f"{each}, {format_usd(spec.usd_per_hour_each)}/h"))
-        lines += _nodes_lines(chosen)
-    lines += [
-        *_latency_lines(chosen.latency, confidence),
-        *_first_epoch_lines(chosen.first_epoch, chosen.run, confidence),
-        *_run_lines(request, chosen.run, chosen.usd_per_run, confidence, spec.prices),
-        _cost_line(chosen.usd_per_million_samples, spec.offer.price, spec.disk),
-        *_terms_lines(spec.offer.price),
-        _bound_line(prediction, on_cpu=computes_on_cpu(spec.offer.instance, chosen.workload)),
-        *_setting_lines(answer.other_settings, prediction, SHOWN_SETTINGS),
-    ]
-    return lines
 
 
 def _asked_lines(request: NetworkQuestion, workload: Workload | None) -> list[str]:
@@ -194,74 +168,6 @@ def _asked_lines(request: NetworkQuestion, workload: Workload | None) -> list[st
     batch = workload.batch_size if workload else None
     text = str(asked_of(request, batch, rate_unit(request.dataset)))
     return beside("for", textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False))
-
-
-def _gpus_lines(prediction: Prediction) -> list[str]:
-    if prediction.gpus_used == 1:
-        return []
-    kept = f"each at {100 * prediction.gpu_efficiency:.0f} % of the rate of one alone"
-    return [fact("GPUs", f"{prediction.gpus_used}, {kept} (modelled from published scaling)")]
-
-
-def _nodes_lines(candidate: Candidate) -> list[str]:
-    """'4, each at 78 % of the rate of one alone over 25 Gbit/s (modelled)'; none for one."""
-    network = candidate.node_network
-    if network is None:
-        return []
-    kept = f"each at {100 * candidate.prediction.node_efficiency:.0f} % of the rate of one alone"
-    efa = " by EFA" if network.takes_several_cards else ""
-    over = f"over {network.gbit_per_second:g} Gbit/s{efa} (modelled)"
-    return [fact("nodes", f"{candidate.spec.count}, {kept}, {over}")]
-
-
-def _latency_lines(latency: Latency | None, confidence: float) -> list[str]:
-    if latency is None:
-        return []
-    median, p99 = ceil_ms(latency.p50_seconds), ceil_ms(latency.p99_seconds)
-    bound = f"p99 latency <= {p99:,g} ms (confidence {confidence:g})"
-    return [fact("latency", f"median {median:,g} ms a batch; {bound}; no queueing")]
-
-
-def _first_epoch_lines(first: Span | None, run: RunTime | None, confidence: float) -> list[str]:
-    """'median 14.2 min, p90 17 min, from the disk'; none where a run says it, or nothing trains."""
-    if first is None or run is not None:
-        return []
-    return [fact("first epoch", f"{upper_bounded(first, format_hours, confidence)}, from the disk")]
-
-
-def _run_lines(
-    request: NetworkQuestion,
-    run: RunTime | None,
-    usd: Span | None,
-    confidence: float,
-    prices: Sequence[Price],
-) -> list[str]:
-    """'90 epochs: median 30 h, p90 42.1 h', and what that costs; none without a run."""
-    if run is None:
-        return []
-    length = format_counted(run.samples, "sample")
-    if request.epochs is not None:
-        length = format_counted(request.epochs, "epoch")
-    text = f"{length}: {upper_bounded(run.hours, format_hours, confidence)}"
-    first, epochs = run.first_epoch, run.samples / request.dataset.samples
-    # Reading the disk makes the first epoch slower than later ones.
-    if first is not None and epochs > 1:
-        later = (run.hours.median - first.median) / (epochs - 1)
-        if first.median >= _SLOWER * later:
-            text += f" (first epoch, from the disk: {format_hours(first.median)})"
-    lines = [fact("run", text)]
-    return lines + (folded("run costs", [run_costs_text(usd, prices, confidence)]) if usd else [])
-
-
-def _cost_line(usd_per_million: float, price: Price, disk: Disk) -> str:
-    included = f"disk {format_usd(disk.usd_per_hour)}/h" if disk.price else "local disk included"
-    each = f"(instance {format_usd(price.usd_per_hour)}/h, {included})"
-    return fact("cost", f"{format_usd(usd_per_million)} per million samples {each}")
-
-
-def _terms_lines(price: Price | None) -> list[str]:
-    """What comes with the price: how often spot instances are taken back, a quota, a lock-in."""
-    return [fact("terms", price.terms)] if price and price.terms else []
 
 
 def _bound_line(prediction: Prediction, *, on_cpu: bool) -> str:
@@ -470,6 +376,10 @@ def prediction_document(
     }
 
 
+# Of one instance: what it has stands in the catalogue.
+_PREDICTED = ("throughput", "GPUs", "cost", "terms", "first epoch", "run", "run costs")
+
+
 def prediction_text(request: NetworkQuestion, answer: InstancePrediction, sources: Sources) -> str:
     """A few lines for a terminal."""
     prediction, price, usd = answer.prediction, answer.price, answer.total_usd_per_hour
@@ -477,21 +387,18 @@ def prediction_text(request: NetworkQuestion, answer: InstancePrediction, source
     total = "no price" if usd is None else f"{format_usd(usd)}/h"
     cloud = f"{answer.instance.cloud} " if covers_clouds(request) else ""
     where = f"{cloud}{answer.region}, {request.market}" if answer.region else ""
-    unit = rate_unit(answer.workload.dataset)
+    spec = prediction_document(request, answer, sources)
+    if answer.run and answer.usd_per_run:
+        ends = price_ends(prices)
+        median = answer.usd_per_run.median / sum(known.usd_per_hour for known in prices)
+        spec["run"]["usd_by_price"] = {"low": median * ends[0], "high": median * ends[1]}
+    facts = {title.text: (title, text) for title, text in network_facts(spec, spec["request"])}
     lines = [
         *_basis_lines(prediction, price_text(request.market, price) if price else "", sources),
         "",
         *hourly_lines(answer.instance.name, answer.disk, total, range_text(prices), where),
         *_asked_lines(request, answer.workload),
-        fact("throughput", throughput_text(prediction, unit)),
-        *_gpus_lines(prediction),
-    ]
-    if price and answer.usd_per_million_samples is not None:
-        lines.append(_cost_line(answer.usd_per_million_samples, price, answer.disk))
-    lines += [
-        *_terms_lines(price),
-        *_first_epoch_lines(answer.first_epoch, answer.run, prediction.confidence),
-        *_run_lines(request, answer.run, answer.usd_per_run, prediction.confidence, prices),
+        *fact_lines(facts[title] for title in _PREDICTED if title in facts),
         _bound_line(prediction, on_cpu=computes_on_cpu(answer.instance, answer.workload)),
         *_setting_lines(answer.other_settings, prediction),
         *(fact("note", str(text)) for text in (*answer.notes, *prediction.extrapolation)),
@@ -549,13 +456,13 @@ def gpu_prediction_text(
     if workload is None or prediction is None:
         none = fact("throughput", "-: no batch fits its memory")
         return "\n".join([title, *_asked_lines(request, None), none])
-    unit = rate_unit(workload.dataset)
+    rates = throughput_message(bounds(prediction), rate_unit(workload.dataset), prediction.confidence)
     lines = [
         *_basis_lines(prediction, "", sources),
         "",
         title,
         *_asked_lines(request, workload),
-        fact("throughput", throughput_text(prediction, unit)),
+        fact("throughput", str(rates)),
         *folded("could try", map(_gpu_gain, answer.other_settings)),
         *(fact("note", str(text)) for text in prediction.extrapolation),
         "",

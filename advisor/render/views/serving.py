@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from math import isfinite
 from typing import Any
 
 from advisor.domain import CloseCallKind
@@ -25,13 +24,10 @@ from advisor.render.phrases import (
     BINDS,
     count_text,
     engine_text,
-    gib_text,
     gpus_text,
-    placement_text,
     risk_level,
     seconds_text,
     short_placement_text,
-    time_text,
     trial_command,
 )
 from advisor.render.price_doubt import price_lines, resting_lines
@@ -42,22 +38,19 @@ from advisor.render.text import (
     alternative_lines,
     borderline_lines,
     counted,
-    fact,
+    fact_lines,
     folded,
-    interval_text,
     lower_name,
     lower_text,
-    machine_line,
     notes_of,
     price_text,
     rejection_lines,
     relaxation_lines,
-    short_disk_text,
     spec_lines,
     table,
-    upper_name,
 )
-from advisor.units import format_rate, format_target, format_usd
+from advisor.render.views.specs import serving_facts
+from advisor.units import format_target, format_usd
 
 SCHEMA = "advisor.serving-prediction/1"
 SHOWN_REJECTED = 2
@@ -143,8 +136,7 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sources: Sources) -> list[str]:
     """What the rates stand on, the spec and its price, what is asked, and what the spec does."""
-    rates, confidence, ready = candidate.rates, request.confidence, candidate.ready
-    level, spec, memory = risk_level(candidate), candidate.spec, candidate.memory
+    level, spec = risk_level(candidate), candidate.spec
     known = "Modelled, not measured"
     if sources.anchors:
         known = f"Modelled, corrected by {counted(sources.anchors, 'measurement')} of your own"
@@ -152,47 +144,11 @@ def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sour
         f"{known}; {RISKS[level]} risk ({level} of 4); rates of {engine_text(candidate)} with CUDA graphs; "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
     )
-    each = " of each instance" if spec.count > 1 else ""
-    runs = (
-        f"{engine_text(candidate)}, weights {candidate.precision}, KV cache {candidate.kv_precision}, "
-        f"{placement_text(candidate.placement)}{each}"
-    )
-    takes = (
-        f"each: {gib_text(memory.weights_gib)} GiB weights, {gib_text(memory.kv_gib)} GiB KV "
-        f"cache, {gib_text(memory.overhead_gib)} GiB engine, {gib_text(memory.free_gib)} GiB free; "
-        f"a replica holds {memory.largest_concurrency:,} such requests, or one of "
-        f"{memory.longest_context:,} tokens"
-    )
-    starts = (
-        f"{seconds_text(ready.seconds)} (up to {seconds_text(ready.upper_seconds)}) from the engine's start: "
-        f"{seconds_text(ready.load_seconds)} to read the weights from {short_disk_text(spec.disk)}, "
-        f"{seconds_text(ready.start_seconds)} its own"
-    )
-    throughput = interval_text(rates.output_tokens_per_second, "output tokens/s", confidence)
-    # No second token has a time where there is but one.
-    ttft, one_token = f"TTFT {time_text(rates.ttft_seconds)}", candidate.output_tokens <= 1
-    tpot = "" if one_token else f"; TPOT (after the first token) {time_text(rates.tpot_seconds)}"
-    whole, each_user = (
-        f"a whole request {time_text(rates.e2e_seconds)}",
-        rates.output_tokens_per_second_per_user,
-    )
-    user = (
-        f"{lower_name(confidence)} {lower_text(each_user.lower)}, median {format_rate(each_user.median)} "
-        f"tokens/s; {whole}"
-    )
     return [
         *textwrap.wrap(basis, WIDTH),
         *spec_lines(spec, request),
         *folded("for", [_asked_text(request, candidate)]),
-        machine_line(spec.offer.instance, decodes=False),
-        *folded("runs", [runs]),
-        fact("throughput", throughput),
-        *folded("requests", [_requests_text(candidate, confidence)]),
-        *folded("a user", [whole if one_token else user]),
-        *folded("latency", [ttft + tpot]),
-        *folded("GPU memory", [takes]),
-        *folded("cost", [_cost_text(candidate, confidence)]),
-        *folded("ready", [starts]),
+        *fact_lines(serving_facts(generation_block(candidate, request.confidence, sources))),
         *folded("bound by", [BINDS[candidate.binds]]),
     ]
 
@@ -212,31 +168,6 @@ def _asked_text(request: ServingQuestion, candidate: GenerationCandidate) -> str
     limits = {"a whole request": request.max_e2e_seconds, "ready": request.max_ready_seconds}
     parts += [f"{name} <= {seconds:g} s" for name, seconds in limits.items() if seconds is not None]
     return ", ".join(parts)
-
-
-def _requests_text(candidate: GenerationCandidate, confidence: float) -> str:
-    """Requests a second, how many are in flight, and the most that the limits allow."""
-    rates, most, lower = candidate.rates, candidate.most, lower_name(confidence)
-    requests = rates.requests_per_second
-    text = (
-        f"{lower} {lower_text(requests.lower)}, median {format_rate(requests.median)} a second "
-        f"with {count_text(rates.concurrency)} in flight"
-    )
-    if most.concurrency > rates.concurrency:
-        highest = lower_text(most.requests_per_second.lower)
-        text += f"; at most {lower} {highest} with {count_text(most.concurrency)}"
-    return text
-
-
-def _cost_text(candidate: GenerationCandidate, confidence: float) -> str:
-    output = candidate.usd_per_million_output_tokens
-    most = format_usd(output.upper) if isfinite(output.upper) else "unknown"
-    into = format_usd(candidate.usd_per_million_input_tokens.median)
-    both = format_usd(candidate.usd_per_million_tokens.median)
-    return (
-        f"{format_usd(output.median)} ({upper_name(confidence)} {most}) per million output tokens; "
-        f"by input alone {into}, by both {both}"
-    )
 
 
 def _step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:

@@ -7,34 +7,29 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from advisor.domain.generation import Link
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
 from advisor.questions.documents import question_document
 from advisor.questions.language import TuningQuestion
 from advisor.render.document import Sources
 from advisor.render.language.document import finetuning_block
-from advisor.render.phrases import gib_text, gpus_text, risk_level
+from advisor.render.phrases import gpus_text, risk_level
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.records import RISKS
 from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,
     alternative_lines,
-    counted,
-    fact,
+    fact_lines,
     folded,
-    interval_text,
     lower_name,
     lower_text,
-    machine_line,
     notes_of,
     price_text,
     rejection_lines,
     relaxation_lines,
-    run_costs_text,
     spec_lines,
-    upper_bounded,
 )
+from advisor.render.views.specs import tuning_facts
 from advisor.units import format_count, format_hours, format_target, format_usd
 
 SCHEMA = "advisor.tuning-prediction/1"
@@ -103,29 +98,17 @@ def tuning_document(
 
 def _chosen_lines(candidate: FineTuningCandidate, request: TuningQuestion, sources: Sources) -> list[str]:
     """What the rates stand on, the spec, and what it does."""
-    spec, confidence, memory, level = (
-        candidate.spec,
-        request.confidence,
-        candidate.memory,
-        risk_level(candidate),
-    )
+    spec, level = candidate.spec, risk_level(candidate)
     basis = (
         f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "
         f"{price_text(spec.offer.market, spec.offer.price)}; predictor {sources.model_id[:8]}."
     )
-    parts = ("weights", "gradients", "optimizer", "activations", "overhead", "free")
-    takes = ", ".join(f"{gib_text(getattr(memory, f'{name}_gib'))} GiB {name}" for name in parts)
-    hours = upper_bounded(candidate.hours, format_hours, confidence)
-    costs = run_costs_text(candidate.usd_per_run, spec.prices, confidence)
+    facts = tuning_facts(finetuning_block(candidate, request.confidence), sharded=candidate.sharded)
     return [
         *textwrap.wrap(basis, WIDTH),
         *spec_lines(spec, request),
         *folded("for", [_asked_text(request, candidate)]),
-        machine_line(spec.offer.instance, decodes=False),
-        *folded("runs", [_run_text(candidate)]),
-        fact("throughput", interval_text(candidate.tokens_per_second, "tokens/s", confidence)),
-        *folded("GPU memory", [f"each: {takes}"]),
-        *folded("run", [f"{hours}; costs {costs}"]),
+        *fact_lines(facts),
     ]
 
 
@@ -141,11 +124,3 @@ def _asked_text(request: TuningQuestion, candidate: FineTuningCandidate) -> str:
     if request.max_run_usd is not None:
         parts.append(f"<= {format_usd(request.max_run_usd)}")
     return ", ".join(parts)
-
-
-def _run_text(candidate: FineTuningCandidate) -> str:
-    shared = ", the model sharded" if candidate.sharded else ", each with the whole model"
-    shared = "" if candidate.link is Link.NONE else f"{shared}, over {candidate.link}"
-    batch = counted(candidate.micro_batch, "sequence")
-    kept = "recomputed (checkpointing)" if candidate.checkpointing else "kept"
-    return f"{counted(candidate.gpus_used, 'GPU')}{shared}, {batch} a GPU at once, activations {kept}"

@@ -17,7 +17,7 @@ from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
-from advisor.render.blocks import Column, Table
+from advisor.render.blocks import Column, Table, translated
 from advisor.render.charts import front_picture
 from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.export import COMPOSE
@@ -30,20 +30,14 @@ from advisor.render.sentences import (
     alternative_columns,
     borderline_sentence,
     by_price,
+    headline,
     price_call_leaves,
     rejected_columns,
     settings_columns,
 )
 from advisor.render.text import lower_name
-from advisor.render.views.report import (
-    MOST_REJECTED,
-    answer_sentence,
-    front_table,
-    other_parts,
-    span_text,
-    spec_facts,
-    steps_parts,
-)
+from advisor.render.views.details import Room, front_table, notes_parts, other_parts, steps_parts
+from advisor.render.views.specs import spec_facts, time_message
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
 from advisor.service.page.predict import what_if_of
@@ -76,6 +70,7 @@ Record = Mapping[str, Any]
 # Specs that the link compares; their form takes one more.
 COMPARED = 3
 MOST_RELAXATIONS = 6
+_ROOM = Room(1, rejected=25)
 _STEM = "recommendation"
 # What starts no server.
 _NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS)
@@ -124,12 +119,12 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     document = ask.recommend(context, question_of(RECOMMEND, {**words, "task": task})).message_document()
     pick, request = document["recommendation"], document["request"]
     values = _shared(document, request.get("target_output_tokens_per_second"), frame)
-    others = other_parts(document, t, MOST_REJECTED)
+    others = [*other_parts(document, t, _ROOM), *notes_parts(document, t)]
     if pick is None:
-        sentence = answer_sentence(document, t)
+        sentence = headline(document, t)
         return values | {"sentence": sentence, "said": sentence, "parts": others}
     values["pick"] |= {
-        "details": spec_facts(pick, t).pairs,
+        "details": spec_facts(pick, request, t).pairs,
         "spans": _times(pick, request, t) if "serving" in pick else _run(pick, request, t),
     }
     return values | {
@@ -188,14 +183,14 @@ def _alternatives(document: Record, frame: Frame) -> Table | None:
     t, specs = frame.texts, document["alternatives"]
     if not specs:
         return None
-    home, confidence = document["recommendation"]["region"], document["request"]["confidence"]
+    home, clouds = document["recommendation"]["region"], covers_clouds(document)
     action = Column(
         t("table.action"),
         lambda _spec: t("nav.predict"),
         link=lambda spec: frame.here("/predict", **workload_fields(frame), **spec_fields(spec)),
         label=lambda spec: t("others.what_if", name=spec_name(spec)),
     )
-    return Table([*alternative_columns(t, home, confidence, clouds=covers_clouds(document)), action], specs)
+    return Table([*alternative_columns(specs, t, home, clouds=clouds), action], specs)
 
 
 def _compare_href(document: Record, frame: Frame) -> str | None:
@@ -259,7 +254,7 @@ def _times(spec: Record, request: Record, t: Texts) -> list[Span]:
         ("lm.tpot", "tpot_seconds", "max_tpot_ms"),
     ):
         ms = {bound: seconds and 1000 * seconds for bound, seconds in rates[name].items()}
-        spans.append(Span(t(key), span_text(rates[name], t), _bar(ms, request[limit], t)))
+        spans.append(Span(t(key), translated(time_message(rates[name]), t), _bar(ms, request[limit], t)))
     return spans
 
 
@@ -268,7 +263,7 @@ def _run(spec: Record, request: Record, t: Texts) -> list[Span]:
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
     time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
-    cost = t.listed([cost, *by_price(spec["run"], "run.by_price", t)])
+    cost = t.listed([cost, *by_price(spec["run"], t)])
     return [
         Span(t("lm.hours"), time, _bar(hours, request["max_hours"], t)),
         Span(t("lm.run_cost"), cost, _bar(usd, request["max_run_usd"], t)),

@@ -214,7 +214,7 @@ def _run_details(run: Record | None, t: Texts) -> list[tuple[str, str]]:
     details = [(t("detail.run"), _span(run["hours"], format_hours, t))]
     if run["usd"]:
         usd = _span(run["usd"], lambda value, **_: format_usd(value), t)
-        details.append((t("detail.run_cost"), t.listed([usd, *by_price(run, "run.by_price", t)])))
+        details.append((t("detail.run_cost"), t.listed([usd, *by_price(run, t)])))
     return details
 
 

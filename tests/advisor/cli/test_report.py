@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from advisor.answers.context import load_context
-from advisor.answers.reporting.gathering import checked
 from advisor.answers.reporting.plans import read_plan
+from advisor.answers.reporting.reports import check_workloads
 from advisor.cli import report_run
 from advisor.cli.report import report as report_command
 from advisor.extras import install_command
@@ -176,7 +176,7 @@ def test_the_plan_in_the_documentation_can_be_asked():
     file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
     plan = read_plan(file.read_bytes(), file.name)
     questions = [report_run.planned(one, file.name) for one in plan.entries]
-    assert len(checked(load_context(), questions)) == len(plan.entries) == 4
+    assert len(check_workloads(load_context(), questions)) == len(plan.entries) == 4
 
 
 def test_a_saved_answer_says_how_its_price_is_known_in_the_language_of_its_report(shown, tmp_path):

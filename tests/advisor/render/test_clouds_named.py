@@ -7,9 +7,8 @@ from advisor.render.document import recommendation_document
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import generation_document
-from advisor.render.sentences import alternative_columns, borderline_sentence, rejected_columns
+from advisor.render.sentences import alternative_columns, borderline_sentence, headline, rejected_columns
 from advisor.render.tables import recommendation_markdown
-from advisor.render.views.report import language_parts
 from tests.advisor.render.language_answers import SOURCES, generation_recommendation
 from tests.builders import close_call, recommendation
 
@@ -28,7 +27,7 @@ CLOUDS = pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", 
 def test_reports_and_the_page_name_it(cloud, is_named):
     told = document(cloud)
     clouds = covers_clouds(told)
-    others = alternative_columns(TEXTS, "us-east-1", 0.9, clouds=clouds)
+    others = alternative_columns(told["alternatives"], TEXTS, "us-east-1", clouds=clouds)
     texts = [
         others[0].text(told["alternatives"][0]),
         rejected_columns(TEXTS, clouds=clouds)[0].text(told["rejected"][0]),
@@ -42,5 +41,5 @@ def test_reports_and_the_page_name_it(cloud, is_named):
 def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
     answer = generation_recommendation()
     told = generation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
-    assert ("aws us-east-1" in str(language_parts(told, TEXTS))) is is_named
+    assert ("aws us-east-1" in headline(told, TEXTS)) is is_named
     assert ("| aws |" in recommendation_markdown(told)) is is_named

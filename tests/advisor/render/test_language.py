@@ -20,14 +20,13 @@ from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.render import schema_check
-from advisor.render.blocks import Chart, Part
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language.document import finetuning_document, generation_document
 from advisor.render.phrases import risk_level
 from advisor.render.tables import recommendation_csv, recommendation_markdown
-from advisor.render.views.report import language_parts
+from advisor.render.views.details import serving_parts
 from advisor.render.views.serving import generation_text
 from advisor.render.views.tuning import finetuning_text
 from tests.advisor.render.language_answers import (
@@ -86,15 +85,11 @@ def test_markdown_says_how_many_are_paid_for_and_how():
 
 
 def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
-    (chart,) = [
-        block
-        for part in language_parts(DOCUMENT, report_texts("en"))
-        if isinstance(part, Part)
-        for block in part.blocks
-        if isinstance(block, Chart)
-    ]
+    front, *_ = serving_parts(DOCUMENT, report_texts("en"))
+    chart, table = front.blocks
     assert chart.src.startswith("data:image/svg+xml")
     assert "from 14 ms at 278 to 130 ms at 6,130 tokens a second" in chart.alt
+    assert len(table.records) == 6
 
 
 @pytest.mark.parametrize("format", FORMATS)

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 from advisor.answers.context import load_context
 from advisor.answers.networks import recommended
 from advisor.answers.reporting import reports
-from advisor.answers.reporting.gathering import ReportedWorkload
-from advisor.answers.reporting.reports import Report
+from advisor.answers.reporting.reports import Report, ReportedWorkload
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.domain import IMAGENET, LimitedBy, Task
@@ -95,28 +94,6 @@ def test_the_same_question_gives_the_same_bytes():
 def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
     alone, after = gathered(TEAM[1]), gathered(*TEAM[:2])
     assert json.dumps(alone["workloads"][0]) == json.dumps(after["workloads"][1])
-
-
-@pytest.mark.slow
-def test_processes_share_the_work_and_change_no_bit():
-    many = (
-        [
-            question(f"{task} {target}", task, "resnet50", target, gpu=SOME_GPUS, confidence=sure)
-            for task in ("inference", "training")
-            for sure in (0.9, 0.8)
-            for target in (50, 90)
-        ]
-        + [
-            question(f"d{vcpus}", "preprocessing", "alexnet", 90, vcpus=str(vcpus), memory="16GiB")
-            for vcpus in (4, 8)
-        ]
-        + [question(f"r{at}", "training", "vgg16", gpu=at) for at in ("T4", "L4")]
-    )
-    origin, seen = Origin("advisor report"), []
-    asked = Report("many", DAY, origin)
-    shared = report(context(), many, asked, step=seen.append, processes=2)
-    assert seen == list(range(1, len(many) + 1))
-    assert json.dumps(plain(shared)) == json.dumps(plain(report(context(), many, asked)))
 
 
 def test_the_recommendation_is_verbatim_what_recommend_says():

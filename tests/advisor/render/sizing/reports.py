@@ -4,7 +4,7 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-from advisor.answers.reporting.sections import Named, bare_section
+from advisor.answers.reporting.sections import bare_section
 from advisor.render.document import plain_document
 from advisor.render.facts import totals
 from advisor.render.language.document import finetuning_document, generation_document
@@ -32,9 +32,7 @@ def mixed_report():
         "Too much": generation_document(nothing_found(), SOURCES),
     }
     command = "advisor recommend --task generation --model meta-llama/Llama-3.1-8B --users 40"
-    sections = [
-        bare_section(Named(name, command), plain_document(document)) for name, document in documents.items()
-    ]
+    sections = [bare_section(plain_document(document), name, command) for name, document in documents.items()]
     report = golden_report()
     workloads = [report["workloads"][0], *sections]
     predictor = SOURCES.performance_model()

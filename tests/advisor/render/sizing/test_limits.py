@@ -1,13 +1,12 @@
-"""Who pays reads the whole question: every limit, and what a run comes to."""
+"""Who pays reads the whole question: every limit."""
 
 import copy
 
 import pytest
 
-from advisor.render.formats import report_html, report_markdown
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
-from advisor.render.sentences import answer_sentences, asked_sentence
-from tests.advisor.render.sizing.reports import golden_report, validator
+from advisor.render.sentences import asked_sentence
+from tests.advisor.render.sizing.reports import golden_report
 
 # What a question says, and how that is told.
 LIMITS = {
@@ -37,12 +36,6 @@ LIMITS = {
     "input": ("3x385x385", "3x385x385"),
     "price_kinds": (["list", "observed"], "list, observed"),
 }
-RUN = {
-    "samples": 1.0,
-    "hours": {"lower": 20.0, "median": 25.84, "upper": 33.52},
-    "usd": {"lower": 50.0, "median": 59.12, "upper": 76.61},
-    "first_epoch_hours": None,
-}
 
 
 @pytest.fixture
@@ -65,21 +58,3 @@ def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
     elsewhere |= {"sample_input", "model_asked", "namesake"}
     told = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
     assert set(section["recommendation"]["request"]) == told | elsewhere
-
-
-@pytest.mark.parametrize("render", [report_html, report_markdown])
-def test_a_run_tells_its_hours_and_dollars_with_bounds_that_hold(render):
-    document = golden_report()
-    document["workloads"][1]["recommendation"]["recommendation"]["run"] = RUN
-    assert list(validator().iter_errors(document)) == []
-    text = render(document, "en").replace("\\", "")
-    assert "takes 25.8 h at the median, 33.6 h at most (upper bound)" in text
-    assert "costs $59.12 at the median, $76.70 at most (upper bound)" in text
-
-
-def test_a_run_without_a_bound_claims_none(section):
-    run = RUN | {"hours": RUN["hours"] | {"upper": None}, "usd": None}
-    section["recommendation"]["recommendation"]["run"] = run
-    said = " ".join(answer_sentences(section, report_texts("en"), 730))
-    assert "25.8 h at the median; no upper bound is known" in said
-    assert "The run costs" not in said

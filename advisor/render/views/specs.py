@@ -1,0 +1,361 @@
+"""What one spec does, as facts: a title and a sentence each, of its record. Terminal, reports and the
+service's page show the same ones, in the reader's language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from math import inf
+from typing import Any
+
+from advisor.messages import Message
+from advisor.render.blocks import Facts, translated
+from advisor.render.i18n.catalogue import Texts
+from advisor.render.phrases import ENGINES, count_text, gib_text, seconds_text
+from advisor.render.text import (
+    SURE,
+    counted_message,
+    interval_message,
+    lower_name,
+    lower_text,
+    short_order,
+    throughput_message,
+    upper_name,
+)
+from advisor.units import ceil_ms, ceil_significant, format_hours, format_mib, format_usd
+
+Record = Mapping[str, Any]
+Fact = tuple[Message, Message | str]
+# What a run costs at least, to be written in dollars.
+_LEAST_USD = 0.0001
+# A first epoch that is less slower than later ones is not worth a word.
+_SLOWER = 1.05
+_TUNED = ("weights", "gradients", "optimizer", "activations", "overhead", "free")
+
+
+def spec_facts(spec: Record, request: Record, t: Texts) -> Facts:
+    """The facts of a spec of any task for a report or a page."""
+    if "serving" in spec:
+        facts = serving_facts(spec)
+    elif "tuning" in spec:
+        facts = tuning_facts(spec)
+    else:
+        facts = network_facts(spec, request)
+    pairs = [(_capital(translated(title, t)), translated(text, t)) for title, text in facts]
+    if spec.get("bottleneck"):
+        stage = spec["bottleneck"]
+        pairs.append((t("table.bound"), t.known(f"stage.{stage}", t.known(f"bind.{stage}", stage))))
+    return Facts(pairs)
+
+
+def _capital(title: str) -> str:
+    return title[:1].upper() + title[1:]
+
+
+def network_facts(spec: Record, request: Record, *, efa: bool = False) -> list[Fact]:
+    """What it has, its rate, latency, run and cost; no record says whether its network is `efa`."""
+    confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
+    facts: list[Fact] = [(Message("has"), _machine(spec, decodes=True)), *_rate_facts(spec, efa=efa)]
+    if spec.get("latency"):
+        facts.append((Message("latency"), _latency(spec["latency"], confidence)))
+    facts += _run_facts(spec, request, confidence)
+    usd = spec["cost"]["usd_per_million_samples"]
+    if price and usd is not None:
+        facts.append((Message("cost"), _network_cost(usd, price, spec["disk"])))
+    if price.get("terms"):
+        facts.append((Message("terms"), price["terms"]))
+    return facts
+
+
+def _rate_facts(spec: Record, *, efa: bool) -> Iterator[Fact]:
+    """The rate of all, and how it is shared among GPUs and instances."""
+    predicted, count = spec["predicted"], spec.get("count", 1)
+    confidence, unit = predicted["confidence"], predicted["unit"]
+    yield Message("throughput"), throughput_message(predicted["throughput"], unit, confidence)
+    if predicted["gpus_used"] > 1:
+        yield (
+            Message("GPUs"),
+            Message(
+                "{count}, each at {percent:.0f} % of the rate of one alone (modelled from published scaling)",
+                count=predicted["gpus_used"],
+                percent=100 * predicted["gpu_efficiency"],
+            ),
+        )
+    if count > 1:
+        rate = throughput_message(predicted["throughput_each"], unit, confidence)
+        each = Message("{rate}, {usd:usd}/h", rate=rate, usd=spec["price"]["usd_per_hour_each"])
+        yield Message("each of {count}", count=count), each
+    nodes = predicted.get("nodes")
+    if nodes:
+        over = Message("{gbit:g} Gbit/s", gbit=nodes["gbit_per_second"])
+        yield (
+            Message("nodes"),
+            Message(
+                "{count}, each at {percent:.0f} % of the rate of one alone, over {network} (modelled)",
+                count=nodes["count"],
+                percent=100 * nodes["efficiency"],
+                network=Message("{network} by EFA", network=over) if efa else over,
+            ),
+        )
+
+
+def _run_facts(spec: Record, request: Record, confidence: float) -> Iterator[Fact]:
+    """How long the whole run takes and what it costs; without one, how long a first epoch takes."""
+    run = spec["run"]
+    if run is None:
+        if spec["first_epoch_hours"]:
+            hours = _bounded(spec["first_epoch_hours"], format_hours, confidence)
+            yield Message("first epoch"), Message("{hours}, from the disk", hours=hours)
+        return
+    yield Message("run"), _run(run, request, confidence)
+    if run["usd"]:
+        yield Message("run costs"), _run_cost(run, confidence)
+
+
+def _machine(spec: Record, *, decodes: bool) -> Message:
+    """'1 x L40S 45 GiB, 4 vCPUs (2 cores), 32 GiB RAM'; how fast they are where it `decodes` samples."""
+    gpu, cores = spec["gpu"], [counted_message("core", spec["physical_cores"])]
+    cores += [Message("arm64")] if spec["cpu_architecture"] == "arm64" else []
+    cores += [Message("speed unknown")] if decodes and not spec["cpu_speed_known"] else []
+    parts: list[Message | str] = [
+        Message("{vcpus} ({cores})", vcpus=counted_message("vCPU", spec["vcpus"]), cores=cores),
+        Message("{ram:mib} RAM", ram=spec["memory_mib"]),
+    ]
+    if gpu:
+        memory = format_mib(gpu["memory_mib"]) if gpu["memory_mib"] else "? memory"
+        parts = [f"{gpu['count']} x {gpu['name']} {memory}", *parts]
+    return Message("{parts}", parts=parts)
+
+
+def _latency(latency: Record, confidence: float) -> Message:
+    p50, p99 = (ceil_ms((inf if ms is None else ms) / 1000) for ms in (latency["p50_ms"], latency["p99_ms"]))
+    return Message(
+        "median {p50:,g} ms a batch; p99 latency <= {p99:,g} ms (confidence {confidence:g}); no queueing",
+        p50=p50,
+        p99=p99,
+        confidence=confidence,
+    )
+
+
+def _run(run: Record, request: Record, confidence: float) -> Message:
+    """'90 epochs: median 30 h, p90 42.1 h'."""
+    epochs, first = run["samples"] / request["dataset"]["samples"], run["first_epoch_hours"]
+    length = counted_message("sample", run["samples"])
+    if request.get("epochs") is not None:
+        length = counted_message("epoch", request["epochs"])
+    text = Message("{length}: {hours}", length=length, hours=_bounded(run["hours"], format_hours, confidence))
+    # Reading the disk makes the first epoch slower than later ones.
+    if first is None or epochs <= 1:
+        return text
+    later = (run["hours"]["median"] - first["median"]) / (epochs - 1)
+    if first["median"] < _SLOWER * later:
+        return text
+    return Message("{run} (first epoch, from the disk: {hours:hours})", run=text, hours=first["median"])
+
+
+def _run_cost(run: Record, confidence: float) -> Message:
+    """'median $10.13, p90 $14.70; by its price $4.739 to $55.29, p90 up to $80.24'."""
+    usd, ends = run["usd"], run.get("usd_by_price")
+    text = _bounded(usd, _run_usd, confidence)
+    if not ends or ends["high"] <= SURE * ends["low"]:
+        return text
+    upper: Message | str = Message("unknown")
+    if usd["upper"] is not None:
+        upper = _run_usd(usd["upper"] * ends["high"] / usd["median"], up=True)
+    return Message(
+        "{usd}; by its price {low} to {high}, {p90} up to {upper}",
+        usd=text,
+        low=_run_usd(ends["low"]),
+        high=_run_usd(ends["high"]),
+        p90=upper_name(confidence),
+        upper=upper,
+    )
+
+
+def _run_usd(usd: float, *, up: bool = False) -> str:
+    if usd < _LEAST_USD:
+        return f"under {format_usd(_LEAST_USD)}"
+    return format_usd(ceil_significant(usd)).removesuffix(".00") if up else format_usd(usd)
+
+
+def _bounded(span: Record, write: Callable[..., str], confidence: float) -> Message:
+    """'median 30 h, p90 42.1 h'."""
+    return Message(
+        "median {median}, {p90} {upper}",
+        median=write(span["median"]),
+        p90=upper_name(confidence),
+        upper=Message("unknown") if span["upper"] is None else write(span["upper"], up=True),
+    )
+
+
+def _network_cost(usd: float, price: Record, disk: Record) -> Message:
+    included = Message("local disk included")
+    if disk["price_kind"]:
+        included = Message("disk {usd:usd}/h", usd=price["disk_usd_per_hour"])
+    return Message(
+        "{usd:usd} per million samples (instance {instance:usd}/h, {disk})",
+        usd=usd,
+        instance=price["usd_per_hour"],
+        disk=included,
+    )
+
+
+def serving_facts(spec: Record) -> list[Fact]:
+    """How it serves, its rates and times, its memory, what it costs and when it is ready."""
+    serving, confidence = spec["serving"], spec["predicted"]["confidence"]
+    rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
+    user, whole = rates["output_tokens_per_second_per_user"], time_message(rates["e2e_seconds"])
+    request_takes = Message("a whole request {time}", time=whole)
+    per_user: Message = Message(
+        "{p10} {lower}, median {median:rate} tokens/s; {whole}",
+        p10=lower_name(confidence),
+        lower=lower_text(user["lower"]),
+        median=user["median"],
+        whole=request_takes,
+    )
+    # No second token has a time where there is but one.
+    latency = Message("TTFT {ttft}", ttft=time_message(rates["ttft_seconds"]))
+    if serving["output_tokens"] > 1:
+        tpot = time_message(rates["tpot_seconds"])
+        latency = Message("{ttft}; TPOT (after the first token) {tpot}", ttft=latency, tpot=tpot)
+    else:
+        per_user = request_takes
+    cost = spec["cost"]
+    facts: list[Fact] = [
+        (Message("has"), _machine(spec, decodes=False)),
+        (Message("runs"), _served_by(serving, each=spec.get("count", 1) > 1)),
+        (
+            Message("throughput"),
+            interval_message(rates["output_tokens_per_second"], "output tokens/s", confidence),
+        ),
+        (Message("requests"), _requests(rates, serving["most"], confidence)),
+        (Message("a user"), per_user),
+        (Message("latency"), latency),
+        (
+            Message("GPU memory"),
+            Message(
+                "each: {weights} GiB weights, {kv} GiB KV cache, {overhead} GiB engine, {free} GiB free; a "
+                "replica holds {requests:,} such requests, or one of {tokens:,} tokens",
+                **{part: gib_text(memory[f"{part}_gib"]) for part in ("weights", "kv", "overhead", "free")},
+                requests=memory["largest_concurrency"],
+                tokens=memory["longest_context"],
+            ),
+        ),
+    ]
+    if cost:
+        facts.append((Message("cost"), _serving_cost(cost, confidence)))
+    starts = Message(
+        "{total} (up to {upper}) from the engine's start: {load} to read the weights from {disk}, {start} "
+        "its own",
+        total=seconds_text(ready["total"]),
+        upper=seconds_text(ready["upper"]),
+        load=seconds_text(ready["load_weights"]),
+        disk=short_order(spec["disk"]),
+        start=seconds_text(ready["start_engine"]),
+    )
+    return [*facts, (Message("ready"), starts)]
+
+
+def time_message(span: Record) -> Message:
+    """'26 ms on average (at most 33 ms)': a bound of the mean of all requests, and no percentile of
+    theirs."""
+    upper = inf if span["upper"] is None else span["upper"]
+    return Message(
+        "{median} on average (at most {upper})",
+        median=seconds_text(span["median"]),
+        upper=seconds_text(upper, up=True),
+    )
+
+
+def _served_by(serving: Record, *, each: bool) -> Message:
+    placement = _placement(serving["placement"])
+    return Message(
+        "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
+        engine=ENGINES.get(serving["engine"], serving["engine"]),
+        version=serving["engine_version"] or Message("of an unknown version"),
+        precision=serving["precision"],
+        kv_precision=serving["kv_precision"],
+        placement=Message("{placement} of each instance", placement=placement) if each else placement,
+    )
+
+
+def _placement(placed: Record) -> Message:
+    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU'."""
+    gpus, replicas = placed["tensor_parallel"], placed["replicas"]
+    each = Message("1 replica on {gpus}", gpus=counted_message("GPU", gpus))
+    if replicas > 1:
+        each = Message(
+            "{replicas} replicas, each on {gpus}", replicas=replicas, gpus=counted_message("GPU", gpus)
+        )
+    if gpus == 1:
+        return each
+    return Message("{placement} (TP{gpus}, {link})", placement=each, gpus=gpus, link=placed["link"])
+
+
+def _requests(rates: Record, most: Record, confidence: float) -> Message:
+    """Requests a second, how many are in flight, and the most that the limits allow."""
+    requests, lower = rates["requests_per_second"], lower_name(confidence)
+    text = Message(
+        "{p10} {lower}, median {median:rate} a second with {flight} in flight",
+        p10=lower,
+        lower=lower_text(requests["lower"]),
+        median=requests["median"],
+        flight=count_text(rates["concurrency"]),
+    )
+    if most["concurrency"] <= rates["concurrency"]:
+        return text
+    return Message(
+        "{now}; at most {p10} {lower} with {flight}",
+        now=text,
+        p10=lower,
+        lower=lower_text(most["requests_per_second"]["lower"]),
+        flight=count_text(most["concurrency"]),
+    )
+
+
+def _serving_cost(cost: Record, confidence: float) -> Message:
+    output = cost["usd_per_million_output_tokens"]
+    return Message(
+        "{median:usd} ({p90} {upper}) per million output tokens; by input alone {input:usd}, by both "
+        "{both:usd}",
+        median=output["median"],
+        p90=upper_name(confidence),
+        upper=Message("unknown") if output["upper"] is None else format_usd(output["upper"]),
+        input=cost["usd_per_million_input_tokens"]["median"],
+        both=cost["usd_per_million_tokens"]["median"],
+    )
+
+
+def tuning_facts(spec: Record, *, sharded: bool | None = None) -> list[Fact]:
+    """How it tunes, its rate, its memory, and what the run takes and costs; no record says whether the
+    model is `sharded`."""
+    tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
+    memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
+    takes = Message(
+        "each: {weights} GiB weights, {gradients} GiB gradients, {optimizer} GiB optimizer, "
+        "{activations} GiB activations, {overhead} GiB overhead, {free} GiB free",
+        **{part: gib_text(memory[f"{part}_gib"]) for part in _TUNED},
+    )
+    hours = _bounded(run["hours"], format_hours, confidence)
+    if run["usd"]:
+        hours = Message("{hours}; costs {usd}", hours=hours, usd=_run_cost(run, confidence))
+    return [
+        (Message("has"), _machine(spec, decodes=False)),
+        (Message("runs"), _tuned_by(tuning, predicted["gpus_used"], sharded)),
+        (Message("throughput"), interval_message(predicted["throughput"], "tokens/s", confidence)),
+        (Message("GPU memory"), takes),
+        (Message("run"), hours),
+    ]
+
+
+def _tuned_by(tuning: Record, gpus: int, sharded: bool | None) -> Message:
+    parts: list[Message | str] = [counted_message("GPU", gpus)]
+    if tuning["link"] != "none":
+        if sharded is not None:
+            parts.append(Message("the model sharded") if sharded else Message("each with the whole model"))
+        parts.append(Message("over {link}", link=tuning["link"]))
+    batch = counted_message("sequence", tuning["micro_batch"])
+    parts.append(Message("{sequences} a GPU at once", sequences=batch))
+    kept = Message("activations kept")
+    if tuning["checkpointing"]:
+        kept = Message("activations recomputed (checkpointing)")
+    return Message("{parts}", parts=[*parts, kept])
