@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter
@@ -15,12 +14,10 @@ from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
 from advisor.render.blocks import Column, Look, Table
-from advisor.render.facts import per_million
 from advisor.render.i18n.catalogue import Texts
 from advisor.render.i18n.filters import lower_rate
 from advisor.render.phrases import seconds_text
 from advisor.render.sentences import columns_of, rate_columns
-from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import (
     LANGUAGE_USUAL,
@@ -32,7 +29,6 @@ from advisor.service.page.question import (
 )
 from advisor.service.page.specs import (
     NOTHING,
-    IntervalBar,
     disk_order,
     disk_text,
     gpu_text,
@@ -47,49 +43,46 @@ Record = Mapping[str, Any]
 # More columns nobody reads.
 MOST = 4
 _PLACE = ("cloud", "region", "market")
-# A bar that is longer than all others ends here; the same as in `bars`.
-_SPARE = 1.0
 
 
 class Fact(NamedTuple):
-    """A row of specs: its name, a text for each of them, and which is best (None where none is)."""
+    """A row of specs: its name, its value (None is a dash), how that is written, and which value is best."""
 
     name: str
-    texts: Sequence[str]
-    best: int | None = None
+    of: Callable[[Record], Any]
+    write: Callable[[Any], str] = str
+    best: Callable[[Iterable[Any]], Any] | None = None
+
+    def row(self, specs: Sequence[Record]) -> dict[str, Any]:
+        """A text for each spec, and the place of the best one; None where all are alike."""
+        values = [self.of(spec) for spec in specs]
+        known = {value for value in values if value is not None}
+        best = values.index(self.best(known)) if self.best and len(known) > 1 else None
+        texts = [NOTHING if value is None else self.write(value) for value in values]
+        return {"name": self.name, "texts": texts, "best": best}
 
 
-def _instances_view(document: Record, target: float | None, frame: Frame) -> dict[str, Any]:
+def _instances_view(document: Record, target: float | None, t: Texts) -> dict[str, Any]:
     """Values of `comparison.html`: one group a network, its bars on one scale."""
-    t, rows = frame.texts, document["rows"]
-    networks = list(dict.fromkeys(row["network"] for row in rows))
+    rows, groups = document["rows"], []
     models = [request["model"] for request in document["requests"]]
     sentences = dict(zip(models, document["asked"], strict=True))
-    return {
-        "problem": None,
-        "said": t("compare.said", number=len(rows)),
-        "specs": None,
-        "baseline": document["baseline"],
-        "groups": [_group(name, rows, target, t) | {"asked": sentences[name]} for name in networks],
-    }
-
-
-def _group(network: str, rows: Sequence[Record], target: float | None, t: Texts) -> dict[str, Any]:
-    mine = [row for row in rows if row["network"] == network]
-    full = _full([row for row in mine if row["predicted"]], target)
-    return {
-        "network": network,
-        "baseline": mine[0].get("relative_to"),
-        "rows": [_row(row, full, target, t) | _own_warnings(row, mine) for row in mine],
-        "table": Table(_columns(mine, t), mine),
-        "notes": list(dict.fromkeys(note for row in mine for note in row["extrapolation"])),
-    }
-
-
-def _own_warnings(row: Record, rows: Sequence[Record]) -> dict[str, Any]:
-    """`warnings`: what is to be minded of this instance and not of every one."""
-    warnings = row.get("warnings", ())
-    return {"warnings": [text for text in warnings if any(text not in other["warnings"] for other in rows)]}
+    for network in dict.fromkeys(row["network"] for row in rows):
+        own = [row for row in rows if row["network"] == network]
+        full = _full([row for row in own if row["predicted"]], target)
+        warnings = [row.get("warnings", ()) for row in own]
+        shared = [text for text in warnings[0] if all(text in others for others in warnings)]
+        group = {
+            "network": network,
+            "asked": sentences[network],
+            "baseline": own[0].get("relative_to"),
+            "rows": [_row(row, full, target, shared, t) for row in own],
+            "table": Table(_columns(own, t), own),
+            "notes": list(dict.fromkeys(note for row in own for note in row["extrapolation"])),
+        }
+        groups.append(group)
+    said = t("compare.said", number=len(rows))
+    return {"problem": None, "said": said, "specs": None, "baseline": document["baseline"], "groups": groups}
 
 
 def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
@@ -99,9 +92,6 @@ def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
 
     def bound(row: Record) -> str | None:
         return stage_text(row["bottleneck"], row, t) if row["predicted"] else None
-
-    def provenance(row: Record) -> str | None:
-        return t("provenance." + row["predicted"]["provenance"]) if row["predicted"] else None
 
     columns = [
         Column(t("table.gpu" if of_gpus else "table.instance"), _name),
@@ -115,7 +105,7 @@ def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
             ("per_million_samples", "usd_per_million_samples", Look.USD),
             ("bound", bound),
         )
-    columns.append(Column(t("table.stands"), provenance))
+    columns.append(Column(t("table.stands"), lambda row: _provenance(row, t) if row["predicted"] else None))
     return [column._replace(unknown=NOTHING) for column in columns]
 
 
@@ -123,13 +113,18 @@ def _name(row: Record) -> str:
     return str(row.get("instance_type") or row["gpu"]["name"])
 
 
-def _row(row: Record, full: float, target: float | None, t: Texts) -> dict[str, Any]:
-    """The bar of an instance or a GPU."""
-    view = {"name": _name(row), "relative": row["relative"], "fits": row["predicted"] is not None}
+def _provenance(row: Record, t: Texts) -> str:
+    return t("provenance." + row["predicted"]["provenance"])
+
+
+def _row(row: Record, full: float, target: float | None, shared: Sequence[Any], t: Texts) -> dict[str, Any]:
+    """The bar of an instance or a GPU, and what is to be minded of it and not of every one."""
+    warnings = [text for text in row.get("warnings", ()) if text not in shared]
+    view = {"name": _name(row), "relative": row["relative"], "warnings": warnings}
     if row["predicted"] is None:
-        return view
+        return view | {"fits": False}
     bar, label = _bar(row, full, target, t)
-    return view | {"bar": bar, "bar_label": label, "has": _has(row, t)}
+    return view | {"fits": True, "bar": bar, "bar_label": label, "has": _has(row, t)}
 
 
 def _has(row: Record, t: Texts) -> str:
@@ -141,7 +136,7 @@ def _has(row: Record, t: Texts) -> str:
 
 
 def _specs_view(
-    documents: Sequence[Record],
+    specs: Sequence[Record],
     model: str,
     facts: Sequence[Fact],
     target: float | None,
@@ -149,108 +144,55 @@ def _specs_view(
     what_if: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Values of `comparison.html`: a column a spec, a row a fact."""
-    full = _full(documents, target)
-    specs = {
-        "names": [document["instance_type"] for document in documents],
-        "bars": [_bar(document, full, target, t) for document in documents],
-        "facts": facts,
+    full = _full(specs, target)
+    view = {
+        "names": [spec["instance_type"] for spec in specs],
+        "bars": [_bar(spec, full, target, t) for spec in specs],
+        "facts": [fact.row(specs) for fact in facts],
         "what_if": what_if,
         "network": model,
     }
-    return {"problem": None, "specs": specs, "said": t("compare.said", number=len(documents))}
+    return {"problem": None, "specs": view, "said": t("compare.said", number=len(specs))}
 
 
-def _full(documents: Sequence[Record], target: float | None) -> float:
+def _full(rows: Sequence[Record], target: float | None) -> float:
     """The rate at the end of the longest bar."""
-    return max([target or 0.0, *(_rates(document)["upper"] for document in documents)]) or _SPARE
+    return max([target or 0.0, *(row["predicted"]["throughput"]["upper"] for row in rows)]) or 1.0
 
 
-def _bar(document: Record, full: float, target: float | None, t: Texts) -> tuple[IntervalBar, str]:
+def _bar(row: Record, full: float, target: float | None, t: Texts) -> tuple[Any, str]:
     """The throughput as a bar, and in words."""
-    bar = interval_bar(_rates(document), target, t("chart.target"), full)
-    return bar, interval_text(document["predicted"], target, t)
-
-
-def _rates(document: Record) -> Record:
-    rates: Record = document["predicted"]["throughput"]
-    return rates
-
-
-def _fact(name: str, documents: Sequence[Record], text_of: Callable[[Record], str]) -> Fact:
-    return Fact(name, [text_of(document) for document in documents])
-
-
-def _ranked(
-    name: str,
-    documents: Sequence[Record],
-    value_of: Callable[[Record], float | None],
-    write: Callable[[float], str],
-    best: Callable[[Sequence[float]], float] = min,
-) -> Fact:
-    """A row whose best is marked, unless all are alike."""
-    values = [value_of(document) for document in documents]
-    known = [value for value in values if value is not None]
-    alone = best(known) if len(set(known)) > 1 else None
-    texts = [NOTHING if value is None else write(value) for value in values]
-    return Fact(name, texts, None if alone is None else values.index(alone))
+    bar = interval_bar(row["predicted"]["throughput"], target, t("chart.target"), full)
+    return bar, interval_text(row["predicted"], target, t)
 
 
 def _facts(
-    documents: Sequence[Record],
-    sample: str,
-    usd_per_million: Callable[[Record], float | None],
-    facts_of_task: Sequence[Fact],
-    t: Texts,
+    specs: Sequence[Record], samples: str, cost: str, facts_of_task: Sequence[Fact], t: Texts
 ) -> list[Fact]:
-    """Prices, rates, what one kind of task has, and the machines."""
-    confidence = documents[0]["predicted"]["confidence"]
-    rates = (
-        (f"{lower_name(confidence)}/s", "lower", lower_rate),
-        (t("table.median"), "median", format_rate),
-        (f"{upper_name(confidence)}/s", "upper", format_rate),
+    """Prices (of `samples` by the path `cost`), rates, what one kind of task has, and the machines."""
+    priced = (
+        Column(t("table.per_hour"), "price.total_usd_per_hour"),
+        Column(t(f"table.per_million_{samples}"), cost),
     )
+    rates = rate_columns(t, specs[0]["predicted"]["confidence"], "predicted.throughput.")
+    written = (lower_rate, format_rate, format_rate)
     return [
-        _ranked(t("table.per_hour"), documents, _usd_per_hour, format_usd),
-        _ranked(t(f"table.per_million_{sample}"), documents, usd_per_million, format_usd),
-        *(_ranked(name, documents, partial(_rate, bound), write, max) for name, bound, write in rates),
+        *(Fact(column.heading, column.value, format_usd, min) for column in priced),
+        *(Fact(rate.heading, rate.value, write, max) for rate, write in zip(rates, written, strict=True)),
         *facts_of_task,
-        _fact(t("table.gpu"), documents, lambda document: gpu_text(document["gpu"])),
-        _fact(t("field.vcpus"), documents, lambda document: f"{document['vcpus']:g}"),
-        _fact(t("field.memory"), documents, lambda document: format_mib(document["memory_mib"])),
-        _fact(t("table.disk"), documents, lambda document: disk_text(document["disk"], t)),
-        _fact(
-            t("table.stands"),
-            documents,
-            lambda document: t("provenance." + document["predicted"]["provenance"]),
-        ),
+        Fact(t("table.gpu"), lambda spec: gpu_text(spec["gpu"])),
+        Fact(t("field.vcpus"), lambda spec: f"{spec['vcpus']:g}"),
+        Fact(t("field.memory"), lambda spec: format_mib(spec["memory_mib"])),
+        Fact(t("table.disk"), lambda spec: disk_text(spec["disk"], t)),
+        Fact(t("table.stands"), lambda spec: _provenance(spec, t)),
     ]
 
 
-def _rate(bound: str, document: Record) -> float:
-    return float(_rates(document)[bound])
-
-
-def _usd_per_hour(document: Record) -> float | None:
-    """With its disk; None where it has no price."""
-    return float(document["price"]["total_usd_per_hour"]) if document["price"] else None
-
-
-def _usd_per_million_samples(document: Record) -> float | None:
-    usd = _usd_per_hour(document)
-    return None if usd is None else per_million(usd, _rates(document)["median"])
-
-
-def _usd_per_million_tokens(row: Record) -> float | None:
-    """Output tokens, at the median; None where the instance has no price."""
-    return float(row["cost"]["usd_per_million_output_tokens"]["median"]) if row["cost"] else None
-
-
-def _networks_specs(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    """The `spec` words of a question; `UsageError` for other than two to `MOST` of them, and for a word that
-    is no spec."""
-    spec_words = list(dict.fromkeys(" ".join(word.split()) for word in words["spec"].split(",")))
-    spec_words = [word for word in spec_words if word]
-    if not 2 <= len(spec_words) <= MOST:
+def _spec_words(words: Mapping[str, str]) -> list[str]:
+    """The specs that are asked for; `UsageError` for other than two to `MOST` of them."""
+    specs = [" ".join(word.split()) for word in words["spec"].split(",")]
+    specs = [word for word in dict.fromkeys(specs) if word]
+    if not 2 <= len(specs) <= MOST:
         raise UsageError(
             Message("{field} takes two to {most} specs", field=FieldName("spec"), most=MOST),
             field="spec",
@@ -262,24 +204,7 @@ def _networks_specs(context: Context, words: Mapping[str, str], frame: Frame) ->
             field="spec",
             hint="leave the others empty",
         )
-    specs, t = [_predicted(context, word, words, frame) for word in spec_words], frame.texts
-    of_networks = [
-        _fact(t("table.bound"), specs, lambda spec: stage_text(spec["bottleneck"], spec, t)),
-        _fact(t("detail.batch"), specs, lambda spec: str(spec["batch_size"])),
-    ]
-    facts = _facts(specs, "samples", _usd_per_million_samples, of_networks, t)
-    what_if = [
-        frame.here(
-            "/predict",
-            **{
-                **workload_fields(frame),
-                **{name: spec["request"][name] for name in _PLACE},
-                **spec_fields(spec),
-            },
-        )
-        for spec in specs
-    ]
-    return _specs_view(specs, specs[0]["request"]["model"], facts, target_of(words), t, what_if)
+    return specs
 
 
 def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
@@ -303,39 +228,43 @@ def _predicted(context: Context, word: str, words: Mapping[str, str], frame: Fra
 
 
 def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    if words.get("spec"):
-        return _networks_specs(context, words, frame)
-    document = ask.compare(context, question_of(Compare, words)).message_document()
-    return _instances_view(document, target_of(words), frame)
+    t, target = frame.texts, target_of(words)
+    if not words.get("spec"):
+        document = ask.compare(context, question_of(Compare, words)).message_document()
+        return _instances_view(document, target, t)
+    specs = [_predicted(context, word, words, frame) for word in _spec_words(words)]
+    of_networks = [
+        Fact(t("table.bound"), lambda spec: stage_text(spec["bottleneck"], spec, t)),
+        Fact(t("detail.batch"), lambda spec: spec["batch_size"]),
+    ]
+    facts = _facts(specs, "samples", "cost.usd_per_million_samples", of_networks, t)
+    workload = workload_fields(frame)
+    locations = [{name: spec["request"][name] for name in _PLACE} for spec in specs]
+    what_if = [
+        frame.here("/predict", **{**workload, **location, **spec_fields(spec)})
+        for spec, location in zip(specs, locations, strict=True)
+    ]
+    return _specs_view(specs, specs[0]["request"]["model"], facts, target, t, what_if)
 
 
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
     question = question_of(CompareGeneration, {**words, "task": LANGUAGE_USUAL["task"]})
     document, t = ask.compare(context, question).message_document(), frame.texts
     rows, request = document["rows"], document["request"]
-    times = (("lm.ttft", "ttft_seconds"), ("lm.tpot", "tpot_seconds"), ("lm.e2e", "e2e_seconds"))
-    of_serving = [
-        _fact(t("compare.baseline", name=document["baseline"]), rows, lambda row: f"{row['relative']:.2f}"),
-        *(_ranked(t(key), rows, partial(_median, name), seconds_text) for key, name in times),
-        _fact(t("lm.bound"), rows, lambda row: t(f"bind.{row['bottleneck']}")),
-        _fact(t("lm.runs"), rows, _replicas),
-        _fact(t("lm.formats"), rows, _formats),
+    times = [
+        Column(t(f"lm.{name}"), f"serving.rates.{name}_seconds.median") for name in ("ttft", "tpot", "e2e")
     ]
-    facts = _facts(rows, "output_tokens", _usd_per_million_tokens, of_serving, t)
+    of_serving = [
+        Fact(t("compare.baseline", name=document["baseline"]), lambda row: f"{row['relative']:.2f}"),
+        *(Fact(column.heading, column.value, seconds_text, min) for column in times),
+        Fact(t("lm.bound"), lambda row: t(f"bind.{row['bottleneck']}")),
+        Fact(
+            t("lm.runs"), lambda row: "{replicas} x TP{tensor_parallel}".format(**row["serving"]["placement"])
+        ),
+        Fact(t("lm.formats"), lambda row: "{precision}, {kv_precision}".format(**row["serving"])),
+    ]
+    facts = _facts(rows, "output_tokens", "cost.usd_per_million_output_tokens.median", of_serving, t)
     return _specs_view(rows, request["model"], facts, request["target_output_tokens_per_second"], t)
-
-
-def _median(name: str, row: Record) -> float:
-    return float(row["serving"]["rates"][name]["median"])
-
-
-def _replicas(row: Record) -> str:
-    placed = row["serving"]["placement"]
-    return f"{placed['replicas']} x TP{placed['tensor_parallel']}"
-
-
-def _formats(row: Record) -> str:
-    return f"{row['serving']['precision']}, {row['serving']['kv_precision']}"
 
 
 NETWORKS = QuestionPage(
