@@ -9,7 +9,7 @@ import gzip
 import hashlib
 import math
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,11 +19,14 @@ from fastapi import Request
 from starlette.responses import Response
 
 from advisor.answers.context import Context
+from advisor.domain.workload import is_own
 from advisor.messages import Message
 from advisor.patience import STILL_WANTED, SpentError
+from advisor.questions.question import Question
+from advisor.questions.settled import today
 from advisor.render.document import plain_leaf
-from advisor.service.auth import CURRENT, PATIENCE_SECONDS, Visit
-from advisor.service.metrics import answer_in_progress
+from advisor.service.auth import CURRENT, PATIENCE_SECONDS, Visit, visit_of
+from advisor.service.metrics import answer_in_progress, count_recommendation, product_version
 from advisor.service.problems import Problem, client_left
 from advisor.service.settings import Settings
 
@@ -159,14 +162,16 @@ def _busy() -> Problem:
 
 
 class Answered(NamedTuple):
-    """A finished document, compressed; `met` tells of a recommendation whether an offer met the question."""
+    """A finished document, compressed; `met` tells of a recommendation whether an offer met the question,
+    `total` of a page how many the whole list has."""
 
     packed: bytes
     met: bool | None = None
+    total: int | None = None
 
 
 class KeptAnswers:
-    """The answers asked for last, by what decides their bytes; so many bytes of them."""
+    """The answers of every kind asked for last, by what decides their bytes; so many bytes of them."""
 
     def __init__(self, most_bytes: int = MOST_KEPT_BYTES) -> None:
         self._answers: dict[str, Answered] = {}
@@ -188,10 +193,45 @@ class KeptAnswers:
             self._left += len(self._answers.pop(next(iter(self._answers))).packed)
 
 
+async def answer(
+    request: Request,
+    name: str,
+    question: Question,
+    compute: Callable[[], Awaitable[Answered]],
+    more_headers: Callable[[Answered], Mapping[str, str]] = lambda _: {},
+) -> Response:
+    """Kept bytes where they are of today, else what `compute` gives; 304 where the client of a link has them
+    already."""
+    context, kept = context_of(request), request.app.state.kept
+    version, day = product_version(), today().isoformat()
+    etag = etag_of(version, context.catalog.fingerprint, context.model.id, name, day, repr(question))
+    lasts = not is_own(str(getattr(question, "model", "")))
+    headers = cache_headers(etag) if lasts and request.method == "GET" else {}
+    if headers and (unchanged := not_modified(request, etag)):
+        return unchanged
+    answered = kept.get(etag)
+    if answered is None:
+        answered = await compute()
+        if lasts and visit_of(request).still_waits():
+            kept.keep(etag, answered)
+    if answered.met is not None:
+        count_recommendation(met=answered.met)
+    return packed_answer(request, answered.packed, {**headers, **more_headers(answered)})
+
+
 def threads_of(request: Request) -> Threads:
     """The threads of this process."""
     threads: Threads = request.app.state.threads
     return threads
+
+
+def link_with(request: Request, cursor: str | int | None) -> str:
+    """The address of another page, relative to the service, so that it is right behind a proxy too."""
+    if cursor is None:
+        url = request.url.remove_query_params("cursor")
+    else:
+        url = request.url.include_query_params(cursor=cursor)
+    return f"{url.path}?{url.query}" if url.query else url.path
 
 
 def context_of(request: Request) -> Context:

@@ -1,128 +1,85 @@
-"""/v1/recommend, /v1/predict, /v1/compare and /v1/memory."""
+"""/v1/recommend, /v1/predict, /v1/compare and /v1/memory: a question by a body or by a link."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Generic, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, Request
-from msgspec import Struct
 from starlette.responses import Response
 
 from advisor.answers import ask
 from advisor.answers.answer import Answer, Recommended
 from advisor.answers.context import Context
 from advisor.answers.networks import NetworkRecommended, recommended
-from advisor.domain.workload import is_own
 from advisor.engine import Preparations
 from advisor.questions import commands
 from advisor.questions.commands import AnyRecommend
 from advisor.questions.network import Recommend
-from advisor.questions.question import Kinds, Question
+from advisor.questions.question import Kinds
 from advisor.questions.reading import from_values, parameters_of
-from advisor.questions.settled import today
-from advisor.service.answers import (
-    Answered,
-    Document,
-    cache_headers,
-    context_of,
-    document_json,
-    etag_of,
-    not_modified,
-    packed,
-    packed_answer,
-    threads_of,
-)
-from advisor.service.auth import needs, visit_of
+from advisor.service.answers import Answered, answer, context_of, document_json, packed, threads_of
+from advisor.service.auth import needs
 from advisor.service.bodies import question_in_body, question_in_link
-from advisor.service.metrics import count_recommendation, product_version
 from advisor.service.openapi import SHOWN_TYPE, described, question_body
 from advisor.store.keys import Scope
 
-Q = TypeVar("Q", bound=Question)
+router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
-class QuestionRoutes(Struct, Generic[Q], frozen=True, kw_only=True):
-    """`path` under /v1, the question that it takes (or one by task), its answer's document, and that
-    document's schema in OpenAPI. `answer` is for what needs more than one call of `document` in a thread.
-    Slow questions keep no quick one waiting."""
+class AnsweredQuestion(NamedTuple):
+    """The question that `path` takes (or one by task), its answer, and the answer's schema in OpenAPI.
+    `compute` is for what needs more than one call of `ask` in a thread. Slow questions keep no quick one
+    waiting."""
 
     path: str
-    kind: Kinds[Q]
-    ask: Callable[[Context, Q], Answer]
+    kind: Kinds[Any]
+    ask: Callable[[Context, Any], Answer]
     schema: str
     about: str
     example: Mapping[str, Any]
     is_slow: bool = False
-    answer: Callable[[Request, Q], Awaitable[Answered]] | None = None
+    compute: Callable[[Request, Any], Awaitable[Answered]] | None = None
 
-    def add_to(self, router: APIRouter) -> None:
-        """Add both routes."""
+    def add(self) -> None:
+        """Add both routes to the router."""
         name = self.path.strip("/")
-        responses = described(self.schema, name, self._example)
+        described_answer = described(self.schema, name, self._example)
         router.add_api_route(
             self.path,
             self._posted,
             methods=["POST"],
             operation_id=name,
             summary=self.about,
-            responses=responses,
+            responses=described_answer,
             openapi_extra=question_body(self.kind, self.example),
         )
         router.add_api_route(
             self.path,
             self._linked,
-            methods=["GET"],
             operation_id=f"{name}_by_link",
             summary=f"{self.about} By a link: the fields are query parameters.",
-            responses=responses,
+            responses=described_answer,
             openapi_extra={"parameters": parameters_of(self.kind)},
         )
 
     async def _posted(self, request: Request) -> Response:
-        return await self._answered(request, await question_in_body(request, self.kind))
+        question = await question_in_body(request, self.kind)
+        return await answer(request, self.path, question, partial(self._computed, request, question))
 
     async def _linked(self, request: Request) -> Response:
-        return await self._answered(request, question_in_link(request, self.kind))
+        question = question_in_link(request, self.kind)
+        return await answer(request, self.path, question, partial(self._computed, request, question))
 
-    async def _answered(self, request: Request, question: Q) -> Response:
-        """Kept bytes where they are of today; 304 where the client of a link has them already."""
-        context, kept = context_of(request), request.app.state.kept
-        etag = etag_of(
-            product_version(),
-            context.catalog.fingerprint,
-            context.model.id,
-            self.path,
-            today().isoformat(),
-            repr(question),
-        )
-        lasts = not is_own(str(getattr(question, "model", "")))
-        headers = cache_headers(etag) if lasts and request.method == "GET" else {}
-        if headers and (unchanged := not_modified(request, etag)):
-            return unchanged
-        answered = kept.get(etag)
-        if answered is None:
-            answered = await self._computed(request, question)
-            if lasts and visit_of(request).still_waits():
-                kept.keep(etag, answered)
-        if answered.met is not None:
-            count_recommendation(met=answered.met)
-        return packed_answer(request, answered.packed, headers)
-
-    async def _computed(self, request: Request, question: Q) -> Answered:
-        if self.answer is not None:
-            return await self.answer(request, question)
+    async def _computed(self, request: Request, question: Any) -> Answered:
+        if self.compute is not None:
+            return await self.compute(request, question)
         context, threads = context_of(request), threads_of(request)
-        return await threads.run(self._computed_of, context, question, slow=self.is_slow)
+        return await threads.run(lambda: _answered(self.ask(context, question)), slow=self.is_slow)
 
-    def _computed_of(self, context: Context, question: Q) -> Answered:
-        return _answered(self.ask(context, question))
-
-    def _example(self, context: Context) -> Document:
+    def _example(self, context: Context) -> Mapping[str, Any]:
         return self.ask(context, from_values(self.kind, self.example)).message_document()
-
-
-router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])
 
 
 async def recommendation(request: Request, question: AnyRecommend) -> Answered:
@@ -133,37 +90,31 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
     result, answered = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
-    if answered is None:
-        answered = await threads.run(_relaxed, result, slow=True)
-    return answered
+    return answered or await threads.run(lambda: _answered(result.relaxed()), slow=True)
 
 
 def _recommendation(
     context: Context, question: Recommend, preparations: Preparations
 ) -> tuple[NetworkRecommended, Answered | None]:
-    answer = recommended(context, question, preparations=preparations, relax=False)
-    return answer, _answered(answer) if answer.result.chosen else None
+    result = recommended(context, question, preparations=preparations, relax=False)
+    return result, _answered(result) if result.result.chosen else None
 
 
-def _relaxed(answer: NetworkRecommended) -> Answered:
-    return _answered(answer.relaxed())
+def _answered(result: Answer) -> Answered:
+    met = result.result.chosen is not None if isinstance(result, Recommended) else None
+    return Answered(packed(document_json(result.message_document())), met)
 
 
-def _answered(answer: Answer) -> Answered:
-    met = answer.result.chosen is not None if isinstance(answer, Recommended) else None
-    return Answered(packed(document_json(answer.message_document())), met)
-
-
-RECOMMEND = QuestionRoutes(
+RECOMMEND = AnsweredQuestion(
     path="/recommend",
     kind=commands.RECOMMEND,
     ask=ask.recommend,
-    answer=recommendation,
+    compute=recommendation,
     schema="Recommendation",
     about="The cheapest instance and disk that will really reach a throughput.",
     example={"task": "inference", "model": "googlenet", "target_throughput": 500},
 )
-PREDICT = QuestionRoutes(
+PREDICT = AnsweredQuestion(
     path="/predict",
     kind=commands.PREDICT,
     ask=ask.predict,
@@ -178,7 +129,7 @@ PREDICT = QuestionRoutes(
         "curve": {"vcpus": [2, 4]},
     },
 )
-COMPARE = QuestionRoutes(
+COMPARE = AnsweredQuestion(
     path="/compare",
     kind=commands.COMPARE,
     ask=ask.compare,
@@ -188,7 +139,7 @@ COMPARE = QuestionRoutes(
     example={"task": "training", "model": "resnet50", "instance": [SHOWN_TYPE, "g5.xlarge"]},
 )
 # The largest batch is searched for on every GPU.
-MEMORY = QuestionRoutes(
+MEMORY = AnsweredQuestion(
     path="/memory",
     kind=commands.MEMORY,
     ask=lambda context, question: ask.memory(context.catalog, question),
@@ -197,5 +148,5 @@ MEMORY = QuestionRoutes(
     about="GPU memory of a network: its parts, the GPUs it fits, the largest batch.",
     example={"model": "resnet50", "batch_size": 64, "gpu": "T4,L4"},
 )
-for _routes in (RECOMMEND, PREDICT, COMPARE, MEMORY):
-    _routes.add_to(router)
+for _question in (RECOMMEND, PREDICT, COMPARE, MEMORY):
+    _question.add()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl, urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
@@ -27,13 +24,14 @@ from advisor.questions.listings import Gpus, InstanceDetails, Networks, Offers
 from advisor.questions.question import Question
 from advisor.questions.reading import from_link, parameters_of
 from advisor.service.answers import (
+    Answered,
     Document,
-    cache_headers,
+    answer,
     context_of,
     document_json,
     etag_of,
-    json_answer,
-    not_modified,
+    link_with,
+    packed,
     threads_of,
 )
 from advisor.service.auth import needs
@@ -48,13 +46,14 @@ _CACHE = {"ETag": {"description": "Of these very bytes.", **_TEXT}, "Cache-Contr
 _LINK = {"Link": {"description": "first, prev and next page.", **_TEXT}}
 # Of the lists that examples show.
 _FIRST_TWO = 0, 2
+MOST_PLACES = 10**7
 
 
 class _Page(NamedTuple):
     """A part of a list, and how many the whole list has."""
 
     document: Document
-    total: int
+    total: int | None = None
 
 
 def _offers(context: Context, question: Offers, first: int, count: int) -> _Page:
@@ -67,22 +66,6 @@ def _networks(context: Context, question: Networks, first: int, count: int) -> _
     return _Page(networks_document(context.model, networks[first : first + count]), len(networks))
 
 
-def _offers_example(context: Context) -> Document:
-    return _offers(context, from_link(Offers, b"cloud=aws&gpu=T4"), *_FIRST_TWO).document
-
-
-def _networks_example(context: Context) -> Document:
-    return _networks(context, Networks(search="resnet"), *_FIRST_TWO).document
-
-
-def _type_example(context: Context) -> Document:
-    return shown_type(context.catalog, SHOWN_TYPE, from_link(InstanceDetails, b"region=us-east-1"))
-
-
-def _gpus_example(context: Context) -> Document:
-    return gpus_document_of(context.catalog, from_link(Gpus, b"gpu=T4,L4"))
-
-
 def documented(
     schema: str, kind: type[Question], example: Example, *more: int, **headers: Any
 ) -> dict[str, Any]:
@@ -93,19 +76,42 @@ def documented(
     return {"responses": responses, "openapi_extra": {"parameters": parameters_of(kind)}}
 
 
-@router.get("/catalog", **documented("Catalog", Offers, _offers_example, **_LINK))
+_OF_OFFERS = documented(
+    "Catalog",
+    Offers,
+    lambda context: _offers(context, from_link(Offers, b"cloud=aws&gpu=T4"), *_FIRST_TWO).document,
+    **_LINK,
+)
+_OF_NETWORKS = documented(
+    "Networks",
+    Networks,
+    lambda context: _networks(context, Networks(search="resnet"), *_FIRST_TWO).document,
+    **_LINK,
+)
+_OF_TYPE = documented(
+    "InstanceType",
+    InstanceDetails,
+    lambda context: shown_type(context.catalog, SHOWN_TYPE, from_link(InstanceDetails, b"region=us-east-1")),
+    404,
+)
+_OF_GPUS = documented(
+    "Gpus", Gpus, lambda context: gpus_document_of(context.catalog, from_link(Gpus, b"gpu=T4,L4"))
+)
+
+
+@router.get("/catalog", **_OF_OFFERS)
 async def list_offers(request: Request) -> Response:
     """Priced offers, cheapest first, a page at a time; `Link` says where the next one is."""
     return await _page(request, "catalog", Offers, _offers)
 
 
-@router.get("/networks", **documented("Networks", Networks, _networks_example, **_LINK))
+@router.get("/networks", **_OF_NETWORKS)
 async def list_networks(request: Request) -> Response:
     """The networks that can be named, a page at a time, and what is known of each."""
     return await _page(request, "networks", Networks, _networks)
 
 
-@router.get("/catalog/{instance_type}", **documented("InstanceType", InstanceDetails, _type_example, 404))
+@router.get("/catalog/{instance_type}", **_OF_TYPE)
 async def show_type(request: Request, instance_type: str) -> Response:
     """All that is known of a type, and its price in each region."""
     question, catalog = question_in_link(request, InstanceDetails), context_of(request).catalog
@@ -113,14 +119,14 @@ async def show_type(request: Request, instance_type: str) -> Response:
         name = catalog.name_of(client_text(instance_type, "instance_type"), question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
-    return await _cached(request, f"type {name}", question, partial(shown_type, catalog, name, question))
+    return await _told(request, f"type {name}", question, lambda: _Page(shown_type(catalog, name, question)))
 
 
-@router.get("/gpus", **documented("Gpus", Gpus, _gpus_example))
+@router.get("/gpus", **_OF_GPUS)
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     question, catalog = question_in_link(request, Gpus), context_of(request).catalog
-    return await _cached(request, "gpus", question, partial(gpus_document_of, catalog, question))
+    return await _told(request, "gpus", question, lambda: _Page(gpus_document_of(catalog, question)))
 
 
 async def _page(
@@ -133,92 +139,55 @@ async def _page(
     question: Any = question_in_link(request, kind)
     context = context_of(request)
     # Cursors are of one list: of this catalogue, and of these filters.
-    edition = _etag(context, "cursor", question.replace(cursor=None, limit=1))[1:9]
-    first, count = first_of(question.cursor, edition), int(question.limit)
-    return await _cached(
-        request,
-        name,
-        question,
-        partial(page, context, question, first, count),
-        partial(link_header, request, first, count, edition),
-    )
+    whole_list = repr(question.replace(cursor=None, limit=1))
+    edition = etag_of(context.catalog.fingerprint, context.model.id, "cursor", whole_list)[1:9]
+    first, count = _first_of(question.cursor, edition), int(question.limit)
+
+    def headers(answered: Answered) -> dict[str, str]:
+        links = _links(request, edition, first, count, answered.total or 0)
+        return {"Link": links, "X-Total-Count": str(answered.total)}
+
+    return await _told(request, name, question, partial(page, context, question, first, count), headers)
 
 
-async def _cached(
+async def _told(
     request: Request,
     name: str,
     question: Question,
-    work: Callable[[], Document | _Page],
-    link: Callable[[int], str] | None = None,
+    work: Callable[[], _Page],
+    headers: Callable[[Answered], dict[str, str]] = lambda _: {},
 ) -> Response:
-    """The answer, or 304 before it is computed where the client has it."""
-    etag = _etag(context_of(request), name, question)
-    if unchanged := not_modified(request, etag):
-        return unchanged
-    content, total = await threads_of(request).run(_json, work)
-    headers = {"Link": link(total), "X-Total-Count": str(total)} if link else {}
-    return json_answer(content, headers={**cache_headers(etag), **headers})
+    def computed() -> Answered:
+        page = work()
+        return Answered(packed(document_json(page.document)), total=page.total)
+
+    return await answer(request, name, question, partial(threads_of(request).run, computed), headers)
 
 
-def _json(work: Callable[[], Document | _Page]) -> tuple[bytes, int]:
-    result = work()
-    page = result if isinstance(result, _Page) else _Page(result, 1)
-    return document_json(page.document), page.total
-
-
-def _etag(context: Context, name: str, question: Question) -> str:
-    """The ETag of all that decides the answer's bytes: catalogue, model and question."""
-    return etag_of(context.catalog.fingerprint, context.model.id, name, repr(question))
-
-
-MOST_PLACES = 10**7
-
-
-def first_of(cursor: str | None, edition: str) -> int:
+def _first_of(cursor: str | None, edition: str) -> int:
     """The place a page begins at; `Problem` 422 for a cursor of another edition of the list, and for what is
     none."""
     if cursor is None:
         return 0
-    try:
-        text = base64.urlsafe_b64decode(cursor.encode("ascii") + b"==").decode("ascii")
-        known, _, number = text.partition(":")
-        first = int(number)
-    except (ValueError, binascii.Error):
-        raise _no_cursor("cursor is none that a Link header gave") from None
+    known, _, number = cursor.partition("-")
+    if not (number.isascii() and number.isdecimal()) or len(number) > 8 or int(number) > MOST_PLACES:
+        raise _no_cursor("cursor is none that a Link header gave")
     if known != edition:
         raise _no_cursor("cursor is of an older catalogue, or of another question")
-    if not 0 <= first <= MOST_PLACES:
-        raise _no_cursor("cursor is none that a Link header gave")
-    return first
+    return int(number)
 
 
-def cursor_of(first: int, edition: str) -> str:
-    """The cursor that `first_of` reads."""
-    return base64.urlsafe_b64encode(f"{edition}:{first}".encode()).decode().rstrip("=")
-
-
-def link_header(request: Request, first: int, count: int, edition: str, total: int) -> str:
+def _links(request: Request, edition: str, first: int, count: int, total: int) -> str:
     """`first`, `prev` and `next`, as far as there are such pages."""
     starts = {"first": 0}
     if first > 0:
         starts["prev"] = max(0, first - count)
     if first + count < total:
         starts["next"] = first + count
-    links = (f'<{_url(request, start, edition)}>; rel="{name}"' for name, start in starts.items())
-    return ", ".join(links)
-
-
-def _url(request: Request, first: int, edition: str) -> str:
-    """Relative to the service, so that it is right behind a proxy too."""
-    words: list[tuple[str, Any]] = [
-        pair
-        for pair in parse_qsl(request.scope["query_string"].decode("ascii"), keep_blank_values=True)
-        if pair[0] != "cursor"
-    ]
-    if first:
-        words.append(("cursor", cursor_of(first, edition)))
-    query = urlencode(words)
-    return request.url.path + (f"?{query}" if query else "")
+    links = {
+        name: link_with(request, f"{edition}-{start}" if start else None) for name, start in starts.items()
+    }
+    return ", ".join(f'<{link}>; rel="{name}"' for name, link in links.items())
 
 
 def _no_cursor(why: str) -> Problem:
