@@ -244,36 +244,32 @@ class KeyCache:
         self._book: ApiKeys | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._holders = Holders({}, {})
-        self._read_at = -float("inf")  # of the monotonic clock, when that reading began
-        self._began_at = self._failed_at = -float("inf")
+        # Of the monotonic clock: when the last reading that succeeded, and the last of all, began.
+        self._read_at = self._began_at = -float("inf")
         self._reading: asyncio.Task[None] | None = None
         self._used_at: dict[str, float] = {}
         # Whether the store has, or had while this process ran, any key: a file that is removed
         # does not open the door.
         self.had_keys = self.was_read = False
 
-    async def holders(self, *, since: float | None = None) -> Holders:
+    async def holders(self, *, since: float = -float("inf")) -> Holders:
         """What the store has, no older than `FRESH_SECONDS`, or read after `since` (monotonic).
 
         `StoreUnreadableError` where that cannot be had."""
         now = time.monotonic()
         age = now - self._read_at
-        if (since is None or self._read_at >= since) and age < FRESH_SECONDS:
+        if self._read_at >= since and age < FRESH_SECONDS:
             if age > FRESH_SECONDS / 2:
                 self._start_reading()
             return self._holders
-        if self._reading and not self._reading.done() and now - self._began_at > _READING_SECONDS:
-            return self._last()  # the store hangs: nobody waits for it again
-        if now - self._failed_at < FRESH_SECONDS:
-            return self._last()
-        if since is not None and age < _SECONDS_BETWEEN_READINGS:
-            await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)  # strangers cause few readings
-        with suppress(TimeoutError):
-            await asyncio.wait_for(asyncio.shield(self._start_reading()), _READING_SECONDS)
-        return self._last()
-
-    def _last(self) -> Holders:
-        """The last reading; `StoreUnreadableError` where it is too old."""
+        failed = self._began_at > self._read_at and not self._is_reading
+        if not failed or now - self._began_at >= FRESH_SECONDS:
+            if age < _SECONDS_BETWEEN_READINGS:  # strangers cause few readings
+                await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)
+            reading = self._start_reading()
+            patience = self._began_at + _READING_SECONDS - time.monotonic()  # nobody waits for one that hangs
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(reading), patience)
         if time.monotonic() - self._read_at > STALE_SECONDS:
             raise StoreUnreadableError
         return self._holders
@@ -291,6 +287,10 @@ class KeyCache:
         if self._book is not None:
             self._book.close()
 
+    @property
+    def _is_reading(self) -> bool:
+        return self._reading is not None and not self._reading.done()
+
     def _start_reading(self) -> asyncio.Task[None]:
         if self._reading is None or self._reading.done():
             self._began_at = time.monotonic()
@@ -303,9 +303,8 @@ class KeyCache:
             self._holders = await loop.run_in_executor(self._thread, self._fetch)
         except AdvisorError as error:
             _LOG.warning("the keys cannot be read: %s", error)
-            self._failed_at = time.monotonic()
             return
-        self._read_at, self._failed_at, self.was_read = began, -float("inf"), True
+        self._read_at, self.was_read = began, True
         self.had_keys = self.had_keys or bool(self._holders.keys)
 
     def _fetch(self) -> Holders:
