@@ -11,13 +11,13 @@ from msgspec import Struct, field
 from starlette.responses import Response
 
 from advisor.answers.context import Context
-from advisor.catalog import Catalog
 from advisor.domain import Market, MemoryFormat, Precision, Stack, Task, Tf32
 from advisor.domain.generation import KvPrecision, LanguageTask, LlmEngine, LlmMethod, LlmPrecision
 from advisor.domain.words import ANY_MARKET
-from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, UsageError
+from advisor.errors import AdvisorError, NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.zoo.networks import NETWORKS
+from advisor.questions.network import Predict
 from advisor.questions.numbers import RATE
 from advisor.questions.question import Kinds, Question
 from advisor.questions.reading import from_pairs
@@ -27,7 +27,7 @@ from advisor.questions.values import DATASETS
 from advisor.render.i18n.catalogue import Texts
 from advisor.service.answers import context_of, threads_of
 from advisor.service.page.frame import Frame
-from advisor.service.problems import Problem
+from advisor.service.problems import Problem, problem_of
 
 Q = TypeVar("Q", bound=Question)
 
@@ -54,44 +54,6 @@ _MOST_OFFERED = 200
 _PRICE_KINDS = ("", "list", "list,observed")
 # The clouds that ship; what somebody imported comes after them.
 CLOUDS = ("aws", "gcp", "azure", "alibaba")
-
-
-def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
-    """Values and labels of the fields, in the page's language."""
-    cloud = words.get("cloud", "aws")
-    markets = [(str(name), t(f"market.{name}")) for name in Market]
-    return {
-        "task": [(str(name), t(f"task.{name}")) for name in Task],
-        "model": [(name, name) for name in _offered(context)],
-        "precision": [(str(name), str(name)) for name in Precision],
-        **{name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()},
-        "cloud": [*((name, name) for name in _clouds(context.catalog)), ("any", t("cloud.any"))],
-        "market": markets,
-        "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
-        "price_kind": [(kinds, t(f"price_kind.{kinds or 'all'}")) for kinds in _PRICE_KINDS],
-        "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
-        "regions": _regions(context.catalog, cloud),
-        "gpus": sorted(context.catalog.rented_gpus),
-    }
-
-
-def language_choices(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
-    """Values and labels of the fields about a language model; what is left open has an empty value."""
-    lists = {
-        "precision": LlmPrecision,
-        "kv_precision": KvPrecision,
-        "engine": LlmEngine,
-        "traffic": KNOWN_TRAFFIC,
-        "method": LlmMethod,
-    }
-    usual = ("", t("language.usual"))
-    return choices_of(context, words, t) | {
-        "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
-        "model": list(bundled_language_models().names()),
-        **{name: [usual, *_named(values)] for name, values in lists.items()},
-    }
-
-
 # Where nothing is chosen, the usual holds.
 _LEFT_OPEN: Mapping[str, Iterable[str]] = {
     "guidance": ("true", "false"),
@@ -100,50 +62,67 @@ _LEFT_OPEN: Mapping[str, Iterable[str]] = {
     "memory_format": MemoryFormat,
     "tf32": Tf32,
 }
+_LEFT_OPEN_OF_LANGUAGE: Mapping[str, Iterable[str]] = {
+    "precision": LlmPrecision,
+    "kv_precision": KvPrecision,
+    "engine": LlmEngine,
+    "traffic": KNOWN_TRAFFIC,
+    "method": LlmMethod,
+}
 
 
-def _offered(context: Context) -> list[str]:
-    """The networks that trials can run, then those measured on most GPUs; others are typed."""
+def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
+    """Values and labels of the fields, in the page's language."""
+    catalog, cloud = context.catalog, words.get("cloud", "aws")
+    markets = [(str(name), t(f"market.{name}")) for name in Market]
+    clouds = sorted(catalog.clouds, key=lambda name: CLOUDS.index(name) if name in CLOUDS else len(CLOUDS))
+    # Networks that trials can run, then those measured on most GPUs; others are typed.
     cells = Counter(cell.partition("/")[0] for cell in context.model.step_times.cells)
-    names = context.model.table.names
-    by_cells = sorted(names, key=lambda name: (name not in NETWORKS, -cells[name]))
-    return sorted(by_cells[:_MOST_OFFERED])
+    networks = sorted(context.model.table.names, key=lambda name: (name not in NETWORKS, -cells[name]))
+    return {
+        "task": [(str(name), t(f"task.{name}")) for name in Task],
+        "model": _named(sorted(networks[:_MOST_OFFERED])),
+        "precision": _named(Precision),
+        **{name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()},
+        "cloud": [*_named(clouds), ("any", t("cloud.any"))],
+        "market": markets,
+        "ranked_market": [*markets, (ANY_MARKET, t("market.any"))],
+        "price_kind": [(kinds, t(f"price_kind.{kinds or 'all'}")) for kinds in _PRICE_KINDS],
+        "region_hint": DEFAULT_REGION.get(cloud, t("region.all")),
+        # Of one cloud; nobody reads the hundreds of all.
+        "regions": sorted(catalog.regions(cloud)) if cloud in catalog.clouds else [],
+        "gpus": sorted(catalog.rented_gpus),
+    }
+
+
+def language_choices(context: Context, words: Mapping[str, str], t: Texts) -> dict[str, Any]:
+    """Values and labels of the fields about a language model; what is left open has an empty value."""
+    usual = ("", t("language.usual"))
+    return choices_of(context, words, t) | {
+        "task": [(str(task), t(f"task.{task}")) for task in LanguageTask],
+        "model": list(bundled_language_models().names()),
+        **{name: [usual, *_named(values)] for name, values in _LEFT_OPEN_OF_LANGUAGE.items()},
+    }
 
 
 def _named(names: Iterable[str]) -> list[tuple[str, str]]:
     return [(str(name), str(name)) for name in names]
 
 
-def _clouds(catalog: Catalog) -> list[str]:
-    known = list(catalog.clouds)
-    return [name for name in CLOUDS if name in known] + [name for name in known if name not in CLOUDS]
-
-
-def _regions(catalog: Catalog, cloud: str) -> list[str]:
-    """The regions of one cloud; none for any cloud, since nobody reads hundreds."""
-    return sorted(catalog.regions(cloud)) if cloud in catalog.clouds else []
-
-
 def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
-    t, field = frame.texts, error.field
-    detail = error.detail if isinstance(error, Problem) else error.message
-    known = field is not None and f"field.{field}" in t.texts
+    t, told = frame.texts, error if isinstance(error, Problem) else problem_of(error)
+    field, detail = told.field, told.detail
+    known = f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
-    problem = {"title": title, "detail": detail, "ways": _ways(error, field, frame)}
-    wrong = {field: [text for text in (detail, error.hint) if text]} if field else {}
-    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, _status(error)
+    problem = {"title": title, "detail": detail, "ways": _ways(error, frame)}
+    wrong = {field: [text for text in (detail, told.hint) if text]} if field else {}
+    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, told.status
 
 
-def _status(error: AdvisorError | Problem) -> int:
-    if isinstance(error, Problem):
-        return error.status
-    return 422 if isinstance(error, (UsageError, NoIntervalError, NoOfferError)) else 500
-
-
-def _ways(error: AdvisorError | Problem, field: str | None, frame: Frame) -> list[dict[str, Any]]:
+def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:
     """The near names as links that ask with them; or the extrapolation that was not allowed."""
-    t, path = frame.texts, frame.request.url.path
+    t, path, field = frame.texts, frame.request.url.path, error.field
     if isinstance(error, NoIntervalError):
         href = frame.same(path, allow_extrapolation="true")
         return [{"href": href, "text": t("error.extrapolate")}]
@@ -162,24 +141,18 @@ def target_of(words: Mapping[str, str]) -> float | None:
         return None
 
 
+# The words of a question that say what runs, not where.
+_OF_WORKLOAD = (
+    *(name for name, field in Predict.fields.items() if field.section == "Workload"),
+    "confidence",
+    "target_throughput",
+)
+
+
 def workload_fields(frame: Frame) -> dict[str, str]:
-    """The words of a question that say what runs, not where."""
-    names = (
-        "task",
-        "model",
-        "precision",
-        "input",
-        "stack",
-        "memory_format",
-        "tf32",
-        "dataset",
-        "steps",
-        "guidance",
-        "confidence",
-        "target_throughput",
-    )
+    """The words of a question that say what runs, not where, on which batches of samples."""
     words = dict(frame.words)
-    return {name: words[name] for name in names if name in words}
+    return {name: words[name] for name in _OF_WORKLOAD if name in words and name != "batch_size"}
 
 
 USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
