@@ -40,7 +40,11 @@ def measurements(request: Request) -> Response:
         values, status = _view(_document(request, words), frame), 200
     except (AdvisorError, Problem) as error:
         values, status = trouble_view(error, frame)
-    values["choices"] = _choices(frame.texts)
+    anything, t = ("", frame.texts("measured.anything")), frame.texts
+    values["choices"] = {
+        name: [anything, *((str(value), t(f"{name}.{value}")) for value in kinds)]
+        for name, kinds in (("task", Task), ("status", Status))
+    }
     template = "measurement_rows.html" if frame.is_part else "measurements.html"
     return frame.page(template, status=status, **values)
 
@@ -61,18 +65,11 @@ def _document(request: Request, words: Mapping[str, str]) -> dict[str, Any]:
     return list_document(page.stored, spread=True) | {"next": page.next_after}
 
 
-def _choices(t: Texts) -> dict[str, list[tuple[str, str]]]:
-    anything = ("", t("measured.anything"))
-    return {
-        "task": [anything, *((str(value), t(f"task.{value}")) for value in Task)],
-        "status": [anything, *((str(value), t(f"status.{value}")) for value in Status)],
-    }
-
-
 def _view(document: Record, frame: Frame) -> dict[str, Any]:
     rows = document["measurements"]
     names = list(dict.fromkeys((row["network"], row["task"]) for row in rows))
-    following = document["next"]
+    following, words = document["next"], dict(frame.words)
+    filters = {name: words[name] for name in FILTERS if name in words}
     return {
         "problem": None,
         "wrong": {},
@@ -80,8 +77,10 @@ def _view(document: Record, frame: Frame) -> dict[str, Any]:
         "groups": [_group(name, rows, frame.texts) for name in names],
         "damaged": document["damaged"],
         "next_href": frame.same("/measurements", cursor=following) if following else None,
-        "exports": [(name, _export(name, frame)) for name in ("jsonl", "csv")],
-        "filtered": any(name in dict(frame.words) for name in FILTERS),
+        "exports": [
+            (name, link("/v1/measurements/export", filters | {"format": name})) for name in ("jsonl", "csv")
+        ],
+        "filtered": bool(filters),
     }
 
 
@@ -101,13 +100,6 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
             for row in mine
         ],
     }
-
-
-def _export(name: str, frame: Frame) -> str:
-    """The link to a file of what the filters leave."""
-    words = dict(frame.words)
-    kept = {value: words[value] for value in FILTERS if value in words}
-    return link("/v1/measurements/export", kept | {"format": name})
 
 
 def _top(row: Record) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -40,14 +40,14 @@ from advisor.units import format_mib
 
 Record = Mapping[str, Any]
 VCPUS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
-MEMORY_GIB = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+_MIB = 1024
+MEMORY_MIB = tuple(gib * _MIB for gib in (2, 4, 8, 16, 32, 64, 128, 256, 512))
 # Rates of AWS's general volume that are priced apart: its least, its usual steps, its most.
 GP3_RATES = ("", ":4000iops:250MiB/s", ":6000iops:500MiB/s", ":16000iops:1000MiB/s")
 # Of the other clouds the types themselves, slow ones first.
 TYPES = {"gcp": ("pd-standard", "pd-balanced", "pd-ssd"), "alibaba": ("cloud_ssd", "cloud_essd_pl1")}
 # Texts that make of a spec what nobody sells.
 CHANGES = ("vcpus", "memory")
-_MIB = 1024
 
 
 class Step(NamedTuple):
@@ -58,21 +58,17 @@ class Step(NamedTuple):
     point: Any
 
 
-def _vcpu_steps(real: int, t: Texts) -> list[Step]:
-    """Whole vCPUs, the instance's own among them, up to four times as many."""
-    counts = sorted({*(count for count in VCPUS if count <= 4 * real), real})
-    return [_step(str(count), str(count), count, count == real, t) for count in counts]
-
-
-def _memory_steps(real_mib: float, t: Texts) -> list[Step]:
-    """Sizes of RAM, the instance's own among them, up to four times as much."""
-    sizes = {gib * _MIB for gib in MEMORY_GIB if gib * _MIB <= 4 * real_mib} | {real_mib}
-    return [_step(f"{mib / _MIB:g}GiB", format_mib(mib), mib, mib == real_mib, t) for mib in sorted(sizes)]
-
-
-def _step(value: str, text: str, point: object, is_real: bool, t: Texts) -> Step:
-    """The instance's own amount needs no word in the address."""
-    return Step("", t("what_if.real", value=text), point) if is_real else Step(value, text, point)
+def _steps(
+    real: float, amounts: Iterable[float], t: Texts, write: Callable[..., str], show: Callable[..., str]
+) -> list[Step]:
+    """Amounts up to four times the instance's own, which is among them and needs no word in the address."""
+    steps = sorted({*(amount for amount in amounts if amount <= 4 * real), real})
+    return [
+        Step("", t("what_if.real", value=show(amount)), amount)
+        if amount == real
+        else Step(write(amount), show(amount), amount)
+        for amount in steps
+    ]
 
 
 def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
@@ -81,10 +77,11 @@ def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
     chosen = "local" if disk["type"] == LOCAL else str(disk["order"])
     orders = [f"gp3{rates}" for rates in GP3_RATES] if cloud == "aws" else TYPES.get(cloud, ())
 
-    def label(order: str) -> str:
-        return t("disk.local") if order == "local" else order.replace(":", " ")
-
-    return [Step(order, label(order or chosen), order) for order in dict.fromkeys((own, *orders))]
+    steps = {order: order or chosen for order in (own, *orders)}
+    return [
+        Step(order, t("disk.local") if shown == "local" else shown.replace(":", " "), order)
+        for order, shown in steps.items()
+    ]
 
 
 def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
@@ -93,8 +90,8 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
     question = question_of(Predict, words)
     base = predicted(context, question.replace(other_vcpus=None, other_memory_mib=None)).document()
     steps = {
-        "vcpus": _vcpu_steps(base["vcpus"], t),
-        "memory": _memory_steps(base["memory_mib"], t),
+        "vcpus": _steps(base["vcpus"], VCPUS, t, str, str),
+        "memory": _steps(base["memory_mib"], MEMORY_MIB, t, _gib, format_mib),
         "disk": _disk_steps(base["request"]["cloud"], base["disk"], words.get("disk", ""), t),
     }
     own = "" if base["disk"]["type"] == LOCAL else str(base["disk"]["order"])
@@ -200,7 +197,11 @@ def _curves(
 
 def _amount(name: str, point: Record) -> str:
     """The amount as the question takes it: '8', '32GiB'."""
-    return plain(point["vcpus"]) if name == "vcpus" else f"{point['memory_mib'] / _MIB:g}GiB"
+    return plain(point["vcpus"]) if name == "vcpus" else _gib(point["memory_mib"])
+
+
+def _gib(mib: float) -> str:
+    return f"{mib / _MIB:g}GiB"
 
 
 def _disks(document: Record, t: Texts) -> Table:

@@ -10,10 +10,10 @@ from msgspec import Struct
 from advisor.domain import HOURS_PER_MONTH, Stage
 from advisor.render.blocks import Chart, Column, Look, Table
 from advisor.render.charts import curves_picture, price_picture
-from advisor.render.document_names import spec_name
+from advisor.render.document_names import place_name, spec_name
 from advisor.render.facts import Drawn, drawn_rows
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, plain
+from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.paper import WIDTH
 from advisor.render.sentences import by_price, rate_columns
 from advisor.render.text import lower_name, upper_name
@@ -44,21 +44,15 @@ def interval_bar(
     """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one scale."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
-    percent = None if target is None else round(min(target * scale, 100.0), 2)
+    place = None if target is None else round(min(target * scale, 100.0), 2)
     return IntervalBar(
         lower=round(rates["lower"] * scale, 2),
         width=round((rates["upper"] - rates["lower"]) * scale, 2),
         median=round(rates["median"] * scale, 2),
-        target=percent,
+        target=place,
         target_text="" if target is None else f"{target_word} {format_target(target)}",
-        target_anchor=_anchor(percent or 0.0),
+        target_anchor="start" if (place or 0.0) < _LEFT else "end" if (place or 0.0) > _RIGHT else "middle",
     )
-
-
-def _anchor(percent: float) -> str:
-    if percent < _LEFT:
-        return "start"
-    return "end" if percent > _RIGHT else "middle"
 
 
 STAGES = tuple(str(stage) for stage in Stage)
@@ -68,11 +62,8 @@ NOTHING = "\u2013"
 
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
     """The texts and bars of a recommended spec of any task."""
-    return {
-        **machine_view(spec, target, t),
-        "place": f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}",
-        "price_told": price_text(spec["price"], t),
-    }
+    place = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
+    return {**machine_view(spec, target, t), "place": place, "price_told": price_text(spec["price"], t)}
 
 
 def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:
@@ -185,40 +176,30 @@ def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
 
 def spec_details(spec: Record, t: Texts) -> list[tuple[str, str]]:
     """Names and values under the answer; what does not apply is left out."""
-    predicted, price = spec["predicted"], spec["price"]
-    details = [(t("detail.batch"), str(spec["batch_size"]))]
-    latency = spec.get("latency")
-    if latency:
-        details.append((t("detail.latency"), _latency_text(latency, t)))
-    cost = (spec.get("cost") or {}).get("usd_per_million_samples")
-    if cost:
-        details.append((t("detail.per_million"), format_usd(cost)))
+    predicted, price, run = spec["predicted"], spec["price"], spec.get("run")
+    details = [("batch", str(spec["batch_size"]))]
+    if latency := spec.get("latency"):
+        p50, p99 = (
+            f"{ceil_ms(latency[name] / 1000):,g} ms" if latency[name] else "" for name in ("p50_ms", "p99_ms")
+        )
+        details.append(("latency", t("detail.latency_value", p50=p50, p99=p99) if p99 else p50))
+    if cost := (spec.get("cost") or {}).get("usd_per_million_samples"):
+        details.append(("per_million", format_usd(cost)))
     if price and price["disk_usd_per_hour"]:
         disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * spec.get("count", 1)
-        details.append((t("detail.disk_price"), t("detail.of_total", usd=format_usd(disk))))
+        details.append(("disk_price", t("detail.of_total", usd=format_usd(disk))))
     if predicted["gpus_used"] > 1:
-        efficiency = f"{100 * predicted['gpu_efficiency']:.0f}\u00a0%"
-        details.append((t("detail.gpus"), f"{predicted['gpus_used']} x {efficiency}"))
-    return details + _run_details(spec.get("run"), t)
-
-
-def _latency_text(latency: Mapping[str, float | None], t: Texts) -> str:
-    p50, p99 = (f"{ceil_ms(ms / 1000):,g} ms" if ms else "" for ms in (latency["p50_ms"], latency["p99_ms"]))
-    return t("detail.latency_value", p50=p50, p99=p99) if p99 else p50
-
-
-def _run_details(run: Record | None, t: Texts) -> list[tuple[str, str]]:
-    """Time and cost of the whole run: median and upper bound."""
-    if not run:
-        return []
-    details = [(t("detail.run"), _span(run["hours"], format_hours, t))]
-    if run["usd"]:
+        details.append(("gpus", f"{predicted['gpus_used']} x {percent(predicted['gpu_efficiency'])}"))
+    if run:
+        details.append(("run", _span(run["hours"], format_hours, t)))
+    if run and run["usd"]:
         usd = _span(run["usd"], lambda value, **_: format_usd(value), t)
-        details.append((t("detail.run_cost"), t.listed([usd, *by_price(run, t)])))
-    return details
+        details.append(("run_cost", t.listed([usd, *by_price(run, t)])))
+    return [(t(f"detail.{name}"), text) for name, text in details]
 
 
 def _span(span: Record, write: Callable[..., str], t: Texts) -> str:
+    """Median and upper bound."""
     if span["upper"] is None:
         return write(span["median"])
     return t("detail.span", median=write(span["median"]), most=write(span["upper"], up=True))
@@ -263,7 +244,10 @@ def price_chart(
 ) -> PriceChart:
     """The recommended spec among others, each once; `href` leads on from a row."""
     t = frame.texts
-    specs = {_key(spec): spec for spec in (*reversed(others), chosen)}
+    specs = {
+        (spec_name(spec), place_name(spec, clouds=True), spec["disk"]["order"]): spec
+        for spec in (*reversed(others), chosen)
+    }
     rows = drawn_rows([Drawn(spec, answers=True, chosen=spec is chosen) for spec in specs.values()])
     section = {
         "price_throughput": rows,
@@ -275,18 +259,12 @@ def price_chart(
         Column(t("table.disk"), lambda row: disk_order(disk_of(row["disk"]), t), Look.LONG),
         Column(t("table.per_hour"), "total_usd_per_hour", Look.USD),
         *(column._replace(unknown=NOTHING) for column in rate_columns(t, chosen["predicted"]["confidence"])),
-        Column(t("chart.kind"), lambda row: t(f"key.{_kind(row)}")),
+        Column(
+            t("chart.kind"),
+            lambda row: t("key.pick" if row["chosen"] else "key.front" if row["on_front"] else "key.other"),
+        ),
     ]
     return PriceChart(picture, Table(columns, rows, lambda row: row["chosen"]))
-
-
-def _key(spec: Record) -> tuple[object, ...]:
-    names = ("instance_type", "cloud", "region", "count")
-    return *(spec[name] for name in names), spec["disk"]["order"]
-
-
-def _kind(row: Record) -> str:
-    return "pick" if row["chosen"] else "front" if row["on_front"] else "other"
 
 
 def disk_of(order: str) -> dict[str, str]:

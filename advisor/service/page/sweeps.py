@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -45,16 +45,13 @@ def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Te
         "job": job,
         "done": done,
         "trials": [
-            {**row, "state": _trial_state(row, running), "width": round(scale * rate, 2)}
+            {**row, "width": round(scale * rate, 2)}
+            | ({"state": "running"} if row["trial_id"] in running and row["state"] == WAITING else {})
             for row, rate in zip(trials, rates, strict=True)
         ],
         "expected_end": status["expected_end"] if status and job["runs"] else None,
         "said": t("sweep.said", state=state, done=done, planned=len(trials)),
     }
-
-
-def _trial_state(row: Record, running: Collection[str]) -> str:
-    return "running" if row["trial_id"] in running and row["state"] == WAITING else str(row["state"])
 
 
 def asked_text(job: Record) -> str:
