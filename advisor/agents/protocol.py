@@ -50,7 +50,18 @@ def tool_server(version: str, answer: Answering, shown: Callable[[Document], Doc
     its call."""
 
     async def listed(_context: object, _page: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=[_listed(tool) for tool in TOOLS.values()])
+        return ListToolsResult(
+            tools=[
+                ListedTool(
+                    name=tool.name,
+                    title=tool.title,
+                    description=tool.about,
+                    input_schema=tool.schema(),
+                    annotations=_READS,
+                )
+                for tool in TOOLS.values()
+            ]
+        )
 
     async def called(_context: object, call: CallToolRequestParams) -> CallToolResult:
         tool = TOOLS.get(call.name)
@@ -101,16 +112,6 @@ def error_document(error: AdvisorError) -> dict[str, Any]:
         "suggestions": list(error.suggestions),
     }
     return {name: value for name, value in document.items() if value}
-
-
-def _listed(tool: Tool) -> ListedTool:
-    return ListedTool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.about,
-        input_schema=tool.schema(),
-        annotations=_READS,
-    )
 
 
 def _result(document: Document, *, is_error: bool = False) -> CallToolResult:

@@ -1,11 +1,11 @@
-"""The tools: each is one question of the product, with its fields and its document."""
+"""The tools: each is one question of the product, with its fields and its document, cut to what an agent
+reads: what lists lose is counted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from advisor.agents.trimming import trimmed
 from advisor.answers import ask
 from advisor.answers.context import Context
 from advisor.answers.listing import listed_networks, networks_document, page_of, query_of
@@ -27,7 +27,23 @@ _FULL = {
 }
 # What an agent reads at once: a whole list of networks has 1 MB.
 _LISTED = 20
+# How many of each list an agent sees. The document has them best first; where a price comes from
+# stands beside the price.
+_MOST = {
+    "alternatives": 3,
+    "rejected": 3,
+    "pareto": 5,
+    "front": 5,
+    "serving.front": 5,
+    "gpus": 20,
+    "sources": 0,
+    "catalog.sources": 0,
+}
+_DIGITS = 6
+_EMPTY: tuple[object, ...] = (None, [], {}, "")
+LEFT_OUT = "left_out"
 _OF_EXPLANATIONS = (
+    "schema",
     "request",
     "instance_type",
     "gpu",
@@ -41,6 +57,30 @@ _OF_EXPLANATIONS = (
     "extrapolation",
     "explanation",
 )
+
+
+def trimmed(document: Mapping[str, Any], most_results: int | None = None) -> dict[str, Any]:
+    """The document with at most `most_results` alternatives (3 where nobody said), floats to six
+    digits, and below the first level without what is null or empty. `left_out` counts what lists
+    lost, by their path."""
+    most = _MOST if most_results is None else _MOST | {"alternatives": most_results}
+    left_out: dict[str, int] = {}
+    short = {name: _short(value, name, most, left_out) for name, value in document.items()}
+    return short | {LEFT_OUT: left_out} if left_out else short
+
+
+def _short(value: Any, path: str, most: Mapping[str, int], left_out: dict[str, int]) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, Mapping):
+        filled = {name: inner for name, inner in value.items() if inner not in _EMPTY}
+        return {name: _short(inner, f"{path}.{name}", most, left_out) for name, inner in filled.items()}
+    if isinstance(value, (list, tuple)):
+        kept = value[: most.get(path, len(value))]
+        if len(kept) < len(value):
+            left_out[path] = len(value) - len(kept)
+        return [_short(inner, f"{path}[]", most, left_out) for inner in kept]
+    return value
 
 
 class Tool(NamedTuple):
@@ -66,53 +106,28 @@ class Tool(NamedTuple):
 
     def answer(self, context: Context, arguments: Mapping[str, Any]) -> Document:
         """The document, trimmed unless `full` is true. `UsageError` names the field."""
-        asked = {**self.usual, **arguments}
-        full = asked.pop(FULL, None)
+        values = {**self.usual, **arguments}
+        full = values.pop(FULL, None)
         for name in self.hidden:
-            if name in asked:
-                raise self._unknown(name)
-        question = from_values(self.kind, asked)
-        document = self.document(context, question)
+            if name in values:
+                hint = Message("there are: {names}", names=tuple(self.schema()["properties"]))
+                raise UsageError(
+                    "there is no field '{name}'", name=name, field=name, code="unknown_field", hint=hint
+                )
+        document = self.document(context, from_values(self.kind, values))
         if full is not None and Flag().from_json(full, FULL):
             return document
         return trimmed(document, arguments.get("max_results"))
 
-    def _unknown(self, name: str) -> UsageError:
-        names = tuple(self.schema()["properties"])
-        return UsageError(
-            "there is no field '{name}'",
-            name=name,
-            field=name,
-            code="unknown_field",
-            hint=Message("there are: {names}", names=names),
-        )
-
-
-def _recommendation(context: Context, question: commands.AnyRecommend) -> Document:
-    return ask.recommend(context, question).document()
-
-
-def _prediction(context: Context, question: commands.AnyPredict) -> Document:
-    return ask.predict(context, question).document()
-
-
-def _comparison(context: Context, question: commands.AnyCompare) -> Document:
-    return ask.compare(context, question).document()
-
-
-def _memory(context: Context, question: commands.AnyMemory) -> Document:
-    return ask.memory(context.catalog, question).document()
-
 
 def _explanation(context: Context, question: Predict) -> Document:
     whole = ask.predict(context, question.replace(explain=True)).document()
-    return {name: whole[name] for name in ("schema", *_OF_EXPLANATIONS)}
+    return {name: whole[name] for name in _OF_EXPLANATIONS}
 
 
 def _networks(context: Context, question: Networks) -> Document:
-    found = listed_networks(context.model, question.search)
-    document = networks_document(context.model, found[: question.limit])
-    return document | {"total": len(found)}
+    networks = listed_networks(context.model, question.search)
+    return networks_document(context.model, networks[: question.limit]) | {"total": len(networks)}
 
 
 def _offers(context: Context, question: Offers) -> Document:
@@ -131,7 +146,7 @@ _EVERY = (
         "reasons for rejecting the others. `recommendation` is null where nothing meets the "
         "question: then `nearest` and `relax` say what would.",
         commands.RECOMMEND,
-        _recommendation,
+        lambda context, question: ask.recommend(context, question).document(),
         is_slow=True,
     ),
     Tool(
@@ -140,7 +155,7 @@ _EVERY = (
         "What one named instance type reaches for a network: rate with interval, bottleneck, "
         "price per million samples. `vcpus` and `memory` ask what if it had others.",
         commands.PREDICT,
-        _prediction,
+        lambda context, question: ask.predict(context, question).document(),
     ),
     Tool(
         "compare",
@@ -148,7 +163,7 @@ _EVERY = (
         "Two or more instance types, or GPUs by themselves, side by side for one network: rate, "
         "price and price per sample against a baseline.",
         commands.COMPARE,
-        _comparison,
+        lambda context, question: ask.compare(context, question).document(),
         is_slow=True,
     ),
     Tool(
@@ -157,7 +172,7 @@ _EVERY = (
         "GPU memory that a network needs at a batch size: its parts, the GPUs that it fits, the "
         "largest batch of each.",
         commands.MEMORY,
-        _memory,
+        lambda context, question: ask.memory(context.catalog, question).document(),
         is_slow=True,
     ),
     Tool(

@@ -8,8 +8,7 @@ import jsonschema
 import pytest
 
 from advisor.agents.protocol import error_document
-from advisor.agents.tools import TOOLS
-from advisor.agents.trimming import trimmed
+from advisor.agents.tools import TOOLS, trimmed
 from advisor.answers.context import load_context
 from advisor.cli.main import run
 from advisor.errors import UsageError
