@@ -1,4 +1,5 @@
-"""Arguments of a call -> the typed question, and functions that take them.
+"""Arguments of a call -> the typed question, and functions that take them: their names, types, defaults and
+help are the question's.
 
 An argument becomes the text that a command line has for it, and is read as that is: the same
 names, units, defaults and errors.
@@ -10,22 +11,35 @@ import functools
 import inspect
 import numbers
 import os
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from advisor.api.modules import named_model, with_way_out
-from advisor.api.signatures import arguments_help, fields_of, parameter_of
 from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.questions.fields import wrong
+from advisor.questions.fields import Choice, File, Files, Flag, Kind, Parsed, Texts, wrong
+from advisor.questions.language import ModelName, TensorParallel
 from advisor.questions.listings import Sources
 from advisor.questions.numbers import Number
-from advisor.questions.question import Field, Kinds
+from advisor.questions.question import ByTask, Field, Kinds
 from advisor.questions.reading import from_texts
 
 A = TypeVar("A")
 _NUMBER = Number()
+# Options inside of a command stay as they are typed.
+_OPTION = re.compile(r"`advisor [^`]*`|--([a-z][a-z-]*)")
+_PATH = "str | PathLike[str]"
+_TYPES: tuple[tuple[type[Kind], str], ...] = (
+    (Flag, "bool"),
+    (ModelName, "str | ModelConfig"),
+    (TensorParallel, "int | Literal['auto']"),
+    (Files, f"{_PATH} | Sequence[{_PATH}]"),
+    (File, _PATH),
+    (Texts, "str | Sequence[str]"),
+    (Parsed, "str | float | Sequence[str]"),
+)
 
 
 class Asked(NamedTuple):
@@ -64,8 +78,15 @@ def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, 
     nothing, as an option that is left out. Raises `UsageError` that names the field."""
     values = named_model(values)
     no = {name for name, field in fields.items() if field.is_open and values.get(name) is False}
-    given = {n: value for n, value in values.items() if n in no or not _is_nothing(value)}
-    texts = {name: list(_texts_of(value, name, fields)) for name, value in given.items()}
+    given = {
+        name: value
+        for name, value in values.items()
+        if name in no or not (value is None or value is False or (_is_list(value) and not value))
+    }
+    texts = {
+        name: [_text(part, name, fields) for part in (value if _is_list(value) else [value])]
+        for name, value in given.items()
+    }
     of_sources = {name: texts.pop(name) for name in Sources.fields if name in fields and name in texts}
     question = from_texts(kinds, texts, "argument")
     return Asked(question, from_texts(Sources, of_sources), frozenset(given))
@@ -83,15 +104,8 @@ def errors_with_fields(values: Mapping[str, Any] = {}) -> Iterator[None]:
         raise
 
 
-def _is_nothing(value: object) -> bool:
-    return value is None or value is False or (isinstance(value, (list, tuple)) and not value)
-
-
-def _texts_of(value: Any, name: str, fields: Mapping[str, Field]) -> Iterator[str]:
-    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        yield from (_text(one, name, fields) for one in value)
-    else:
-        yield _text(value, name, fields)
+def _is_list(value: object) -> bool:
+    return type(value) in (list, tuple)  # what is a text as well, as an enumeration's, is no list
 
 
 def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
@@ -110,4 +124,63 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
         kind=type(value).__name__,
         what=fields[name].kind.metavar if name in fields else "",
         hint=Message("give a text or a number"),
+    )
+
+
+def fields_of(kinds: Kinds[Any], sources: Sequence[str] = ()) -> dict[str, Field]:
+    """What a function takes: the question's fields of the command line, those that must be given
+    first, and which `sources` answer."""
+    fields = {**kinds.fields, **{name: Sources.fields[name] for name in sources}}
+    known = [field for field in fields.values() if field.where != "http"]
+    return {field.name: field for field in sorted(known, key=lambda field: not field.required)}
+
+
+def parameter_of(kinds: Kinds[Any], field: Field) -> inspect.Parameter:
+    """A field as an argument that is given by its name."""
+    declared = kinds.declarations(field.name) if isinstance(kinds, ByTask) else [field]
+    default = inspect.Parameter.empty if field.required else shown_default(field)
+    return inspect.Parameter(
+        field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type_of(declared or [field])
+    )
+
+
+def shown_default(field: Field) -> Any:
+    """The default as somebody would write it: a number, a text, False or None."""
+    value = field.default
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    return None if value == () else field.kind.text_of(value)
+
+
+def type_of(fields: Sequence[Field]) -> str:
+    """What a field takes, as Python writes a type; of several declarations, any of theirs."""
+    types = dict.fromkeys(part for field in fields for part in _type_of(field).split(" | "))
+    optional = any(not field.required and field.default in (None, ()) for field in fields)
+    return " | ".join([*types, *(["None"] if optional else [])])
+
+
+def _type_of(field: Field) -> str:
+    kind = field.kind
+    if isinstance(kind, Choice):
+        return f"Literal[{', '.join(map(repr, kind.names))}]"
+    for known, text in _TYPES:
+        if isinstance(kind, known):
+            return text
+    if isinstance(kind, Number):
+        return "int" if kind.whole else "float"
+    return "str | Module" if field.name == "model" else "str"
+
+
+def arguments_help(fields: Iterable[Field]) -> str:
+    """A line an argument, for help()."""
+    lines = ["Arguments, all by name:"]
+    lines += [f"    {field.name}: {about(field)}" for field in fields]
+    return "\n".join(lines)
+
+
+def about(field: Field) -> str:
+    """What a field means in one line, with other fields called as arguments are."""
+    usual = f" Default: {field.usual}." if field.usual else ""
+    return _OPTION.sub(
+        lambda match: match[1].replace("-", "_") if match[1] else match[0], f"{field.help}{usual}"
     )

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+from advisor.answers import ask
+from advisor.answers.context import load_context
+from advisor.answers.listing import gpus_document_of, listed_networks, networks_document, page_of, query_of
 from advisor.api.answers import Answer, Comparison, Listing, Memory, Prediction, Recommendation
 from advisor.api.calling import Asked, asks, errors_with_fields
+from advisor.catalog import load_catalog
 from advisor.questions import commands
 from advisor.questions.listings import Gpus, Offers, Sources
+from advisor.render.listings import SHOWN_OFFERS, families_text, gpus_text, networks_text, offers_text
 
 
 @asks(commands.RECOMMEND, *Sources.fields)
@@ -18,8 +23,6 @@ def recommend(asked: Asked) -> Recommendation:
     raises `NoOfferError`. Raises `UsageError` for what cannot be asked, `NoIntervalError`,
     `StalePriceError` with `strict`, and `NoOfferError` where nothing is sold at all.
     """
-    from advisor.answers import ask
-
     return Recommendation(ask.recommend(asked.sources, asked.question), asked)
 
 
@@ -29,8 +32,6 @@ def predict(asked: Asked) -> Prediction:
 
     Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
     """
-    from advisor.answers import ask
-
     return Prediction(ask.predict(asked.sources, asked.question))
 
 
@@ -40,8 +41,6 @@ def compare(asked: Asked) -> Comparison:
 
     Raises `UsageError` for what cannot be asked, and `NoIntervalError`.
     """
-    from advisor.answers import ask
-
     return Comparison(ask.compare(asked.sources, asked.question))
 
 
@@ -52,19 +51,12 @@ def memory(asked: Asked) -> Memory:
     A network of your own, or another size of its input, is traced here (torch, about 30 s).
     Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
     """
-    from advisor.answers import ask
-    from advisor.catalog import load_catalog
-
     return Memory(ask.memory(load_catalog(), asked.question))
 
 
 @asks(Gpus)
 def gpus(asked: Asked) -> Answer:
     """GPUs by rate, memory, bandwidth, link, power and price."""
-    from advisor.answers.listing import gpus_document_of
-    from advisor.catalog import load_catalog
-    from advisor.render.listings import gpus_text
-
     document = gpus_document_of(load_catalog(), asked.question)
     return Listing(lambda: document, lambda: gpus_text(document["gpus"]), "gpus")
 
@@ -72,10 +64,6 @@ def gpus(asked: Asked) -> Answer:
 @asks(Offers, "cny_per_usd")
 def offers(asked: Asked) -> Answer:
     """Priced offers, cheapest first; `str()` has the first 40."""
-    from advisor.answers.listing import page_of, query_of
-    from advisor.catalog import load_catalog
-    from advisor.render.listings import SHOWN_OFFERS, offers_text
-
     catalog = load_catalog(cny_per_usd=asked.sources.cny_per_usd)
     page = page_of(catalog, query_of(asked.question))
     return Listing(
@@ -89,10 +77,6 @@ def networks(search: str | None = None) -> Answer:
     `search` is a part of a name, title or family, or a pattern ('timm/vit_base*'); nothing that is
     like it gives no networks.
     """
-    from advisor.answers.context import load_context
-    from advisor.answers.listing import listed_networks, networks_document
-    from advisor.render.listings import families_text, networks_text
-
     with errors_with_fields():
         model = load_context().model
     document = networks_document(model, listed_networks(model, search))

@@ -30,6 +30,7 @@ from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
 Batch = TypeVar("Batch")
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)
+_PRECISIONS = tuple(MEASURABLE_PRECISIONS)
 _NO_WAITING = "how long the loop waited for its data is not known: its rate counts as the network's"
 
 
@@ -132,7 +133,14 @@ def measure(
         file = Path(fspath(out)) if out is not None else Path(f"anchor-{Path(name).name}.json")
         require_writable(file)
         what = {"name": name, **({"input_shape": _sizes(input_shape)} if input_shape else {})}
-        return Measuring(file, what, {"task": _task(task), "precision": _precision(precision)})
+        return Measuring(
+            file,
+            what,
+            {
+                "task": _known("task", task, _COMPUTED),
+                "precision": _known("precision", precision, _PRECISIONS),
+            },
+        )
 
 
 def anchor(
@@ -165,9 +173,9 @@ def anchor(
         document = measure_reference(
             reference,
             minutes=minutes,
-            precision=Precision(_precision(precision)),
+            precision=Precision(_known("precision", precision, _PRECISIONS)),
             data=None,
-            tasks=(Task(_task(task)),) if task else _COMPUTED[::-1],
+            tasks=(Task(_known("task", task, _COMPUTED)),) if task else _COMPUTED[::-1],
             on_progress=lambda line: print(line, file=sys.stderr),  # noqa: T201
         )
         write_whole(file, json.dumps(document, indent=1) + "\n")
@@ -186,13 +194,8 @@ def _sizes(shape: Any) -> list[int]:
     return [int(size) for size in sizes]
 
 
-def _precision(name: str) -> str:
-    if name not in list(MEASURABLE_PRECISIONS):
-        raise unknown_name("precision", str(name), MEASURABLE_PRECISIONS, field="precision")
-    return str(name)
-
-
-def _task(name: str) -> str:
-    if name not in list(_COMPUTED):
-        raise unknown_name("task", str(name), _COMPUTED, field="task")
+def _known(noun: str, name: str, names: Sequence[str]) -> str:
+    """The name; `UsageError` for one that is none of these."""
+    if name not in list(names):
+        raise unknown_name(noun, str(name), names, field=noun)
     return str(name)

@@ -125,22 +125,23 @@ def network(
             hint="give a torch.nn.Module, or a function that returns one",
         )
     title = name or str(getattr(module_or_function, "__name__", type(module_or_function).__name__))
-    inputs, targets = example if _is_pair(example) else (example, _no_targets(example))
+    is_pair = isinstance(example, tuple) and len(example) == 2
+    inputs, targets = example if is_pair else (example, _no_targets(example))
     kept = _pickled({"network": module_or_function, "example": (inputs, targets), "loss": loss})
     text = _FILE.format(
         title=title,
-        path=[one for one in sys.path if one],
-        imports=_TORCHVISION if any(one in kept for one in _USERS_OF_TORCHVISION) else "",
+        path=[folder for folder in sys.path if folder],
+        imports=_TORCHVISION if any(package in kept for package in _USERS_OF_TORCHVISION) else "",
     )
     text += "" if example is None else _EXAMPLE.format(shape=_shape_of(inputs))
     text += _LOSS if loss is not None else ""
     digest = hashlib.sha256(kept + text.encode()).hexdigest()[:8]
     stem = _NOT_A_NAME.sub("_", title).strip("_") or "network"
-    place = kept_folder() / digest
-    place.mkdir(exist_ok=True)
-    (place / f"{stem}.pickle").write_bytes(kept)
-    (place / f"{stem}.py").write_text(text, encoding="utf-8")
-    return f"{place / stem}.py:build"
+    folder = kept_folder() / digest
+    folder.mkdir(exist_ok=True)
+    (folder / f"{stem}.pickle").write_bytes(kept)
+    (folder / f"{stem}.py").write_text(text, encoding="utf-8")
+    return f"{folder / stem}.py:build"
 
 
 def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,10 +217,10 @@ def _config_file(config: Any) -> Path:
     title = getattr(config, "name_or_path", "") or type(config).__name__
     keys = json.loads(config.to_json_string(use_diff=False)) | {"_name_or_path": title}
     text, name = json.dumps(keys), _NOT_A_NAME.sub("-", title)
-    place = kept_folder() / hashlib.sha256(text.encode()).hexdigest()[:8] / name
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "config.json").write_text(text, encoding="utf-8")
-    return place / "config.json"
+    file = kept_folder() / hashlib.sha256(text.encode()).hexdigest()[:8] / name / "config.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return file
 
 
 def _pickled(kept: dict[str, Any]) -> bytes:
@@ -245,10 +246,6 @@ def _pickled(kept: dict[str, Any]) -> bytes:
             field="model",
             hint="name a file that builds it: path/to/file.py:build",
         ) from error
-
-
-def _is_pair(example: Any) -> bool:
-    return isinstance(example, tuple) and len(example) == 2
 
 
 def _no_targets(example: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import advisor
 from advisor.api import functions
-from advisor.api.signatures import fields_of, shown_default, type_of
+from advisor.api.calling import fields_of, shown_default, type_of
 from advisor.questions.question import Field, kinds_of
 
 FILE = Path(advisor.__file__).with_suffix(".pyi")
@@ -32,18 +32,19 @@ from advisor.api.modules import ModelConfig, Module
 
 def stub() -> str:
     """The text of the file."""
-    asking = [one for one in vars(functions).values() if hasattr(one, "kinds")]
-    names = {one.__name__ for one in asking}
-    lines = list(_imports(names))
+    asking = [function for function in vars(functions).values() if hasattr(function, "kinds")]
+    names = {function.__name__ for function in asking}
+    homes = vars(advisor)["_HOMES"].items()
+    lines = [
+        f"from {home} import {name} as {name}"
+        for home, of_home in homes
+        for name in of_home
+        if name not in names
+    ]
+    lines.append("")
     for function in asking:
         lines += _declared(function)
     return _HEAD + "\n".join(lines) + "\n"
-
-
-def _imports(asking: set[str]) -> Iterator[str]:
-    for home, names in vars(advisor)["_HOMES"].items():
-        yield from (f"from {home} import {one} as {one}" for one in names if one not in asking)
-    yield ""
 
 
 def _declared(function: Callable[..., Any]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.api import functions
-from advisor.api.signatures import about, fields_of, shown_default, type_of
+from advisor.api.calling import about, fields_of, shown_default, type_of
 from advisor.questions.question import Field, kinds_of, tasks_of
 
 _HEAD = "All are given by name. Not every argument goes with every task; what does not is a `UsageError`."

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from advisor.api import functions
-from advisor.api.signatures import fields_of
+from advisor.api.calling import fields_of
 from advisor.questions.question import kinds_of
 from docs.site.__main__ import main, pages, settings
 from docs.site.arguments import arguments_page
