@@ -26,7 +26,7 @@ from advisor.questions.question import Question
 from advisor.questions.settled import today
 from advisor.render.document import plain_leaf
 from advisor.service.auth import CURRENT, PATIENCE_SECONDS, Visit, visit_of
-from advisor.service.metrics import answer_in_progress, count_recommendation, product_version
+from advisor.service.metrics import IN_PROGRESS, RECOMMENDATIONS, product_version
 from advisor.service.problems import Problem, client_left
 from advisor.service.settings import Settings
 
@@ -122,7 +122,7 @@ class Threads:
     async def _computed(
         self, queue: _Queue, visit: Visit | None, work: Callable[..., Any], *arguments: Any
     ) -> Any:
-        with answer_in_progress(queue.name):
+        with IN_PROGRESS.labels(queue.name).track_inprogress():
             async with queue.turn(visit.client if visit else ""):
                 if visit is None:
                     return await to_thread.run_sync(work, *arguments, limiter=_ANY_NUMBER)
@@ -215,7 +215,7 @@ async def answer(
         if lasts and visit_of(request).still_waits():
             kept.keep(etag, answered)
     if answered.met is not None:
-        count_recommendation(met=answered.met)
+        RECOMMENDATIONS.labels("met" if answered.met else "not-met").inc()
     return packed_answer(request, answered.packed, {**headers, **more_headers(answered)})
 
 

@@ -28,19 +28,8 @@ if TYPE_CHECKING:
     from advisor.service.auth import Visit
 # A line stays below the 4096 bytes that even a pipe takes whole.
 _MOST_CHARACTERS = 200
-_FIELDS = (
-    "event",
-    "key",
-    "name",
-    "address",
-    "method",
-    "route",
-    "status",
-    "subject",
-    "scope",
-    "reason",
-    "count",
-)
+_WHO = ("event", "key", "name", "address")
+_FIELDS = (*_WHO, "method", "route", "status", "subject", "scope", "reason", "count")
 
 Value = str | int | float | None
 
@@ -92,14 +81,13 @@ def line_of(facts: Mapping[str, Value], moment: datetime) -> bytes:
     if unknown:
         raise TypeError(f"the audit log has no field {', '.join(sorted(unknown))}")
     record: dict[str, Value] = {"at": moment.isoformat(timespec="milliseconds")}
-    record |= {name: _cut(facts[name]) for name in _FIELDS if facts.get(name) is not None}
+    for name in _FIELDS:
+        value = facts.get(name)
+        if isinstance(value, str) and len(value) > _MOST_CHARACTERS:
+            value = f"{value[: _MOST_CHARACTERS - 3]}..."
+        if value is not None:
+            record[name] = value
     return json.dumps(record, ensure_ascii=True).encode() + b"\n"
-
-
-def _cut(value: Value) -> Value:
-    if not isinstance(value, str) or len(value) <= _MOST_CHARACTERS:
-        return value
-    return f"{value[: _MOST_CHARACTERS - 3]}..."
 
 
 _REFUSED = (401, 403, 413, 421, 429)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-from contextlib import AbstractContextManager
 from datetime import UTC, date, datetime, time
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -17,32 +16,31 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # From what lies in memory to a question with very many candidates.
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 REGISTRY = CollectorRegistry()
 
-_requests = Counter(
+# A `route` is its template, never a path that a client made up.
+REQUESTS = Counter(
     "advisor_http_requests",
     "Requests answered, by route and status.",
     ("route", "method", "status"),
     registry=REGISTRY,
 )
-_seconds = Histogram(
+SECONDS = Histogram(
     "advisor_http_request_seconds",
     "Seconds from the request to its whole answer, by route.",
     ("route",),
-    buckets=_SECONDS,
+    buckets=_BUCKETS,
     registry=REGISTRY,
 )
-_recommendations = Counter(
+RECOMMENDATIONS = Counter(
     "advisor_recommendations",
     "Recommendations, by whether an offer met the question.",
     ("outcome",),
     registry=REGISTRY,
 )
-_tool_calls = Counter(
-    "advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY
-)
-_in_progress = Gauge(
+TOOL_CALLS = Counter("advisor_tool_calls", "Calls of tools by agents, by tool.", ("tool",), registry=REGISTRY)
+IN_PROGRESS = Gauge(
     "advisor_answers_in_progress",
     "Answers that are computed or wait for it, by queue.",
     ("queue",),
@@ -77,28 +75,6 @@ def note_start(catalog_as_of: date) -> None:
     """Record what this process has loaded."""
     _catalog.set(datetime.combine(catalog_as_of, time.min, UTC).timestamp())
     _build.labels(product_version(), platform.python_version()).set(1)
-
-
-def count_request(route: str, method: str, status: int, seconds: float) -> None:
-    """One answered request; `route` is its template, never a path that a client made up."""
-    _requests.labels(route, method, str(status)).inc()
-    _seconds.labels(route).observe(seconds)
-
-
-def count_recommendation(*, met: bool) -> None:
-    """One answer to /v1/recommend."""
-    _recommendations.labels("met" if met else "not-met").inc()
-
-
-def count_tool_call(tool: str) -> None:
-    """One call at /mcp, whatever came of it."""
-    _tool_calls.labels(tool).inc()
-
-
-def answer_in_progress(queue: str) -> AbstractContextManager[None]:
-    """Counts an answer for as long as the block lasts."""
-    counted: AbstractContextManager[None] = _in_progress.labels(queue).track_inprogress()
-    return counted
 
 
 def metrics_text() -> bytes:

@@ -18,7 +18,7 @@ from starlette.types import Message as AsgiMessage
 from advisor.messages import Message
 from advisor.service.audit import Auditor
 from advisor.service.auth import CURRENT, Visit
-from advisor.service.metrics import count_request
+from advisor.service.metrics import REQUESTS, SECONDS
 from advisor.service.page.rendering import styles_source
 from advisor.service.problems import Problem, client_left, problem_response, too_large
 from advisor.service.settings import Settings
@@ -71,7 +71,8 @@ class RequestMiddleware:
         began, status = time.perf_counter(), 0
         visit = Visit.of(scope)
         CURRENT.set(visit)
-        request_id = self._id_of(visit)
+        own_id = visit.headers.get(REQUEST_ID, "")
+        request_id = own_id if _ID.fullmatch(own_id) else f"{self._prefix}-{next(self._numbers):x}"
 
         async def send_dressed(message: AsgiMessage) -> None:
             nonlocal status
@@ -127,14 +128,11 @@ class RequestMiddleware:
 
         return receive_limited
 
-    def _id_of(self, visit: Visit) -> str:
-        """The client's own id, where it is one, else the next of this process."""
-        own = visit.headers.get(REQUEST_ID, "")
-        return own if _ID.fullmatch(own) else f"{self._prefix}-{next(self._numbers):x}"
-
     def _note(self, visit: Visit, status: int, seconds: float, request_id: str) -> None:
         method = visit.method if visit.method in _METHODS else "OTHER"
-        count_request(visit.route or _NO_ROUTE, method, status, seconds)
+        route = visit.route or _NO_ROUTE
+        REQUESTS.labels(route, method, str(status)).inc()
+        SECONDS.labels(route).observe(seconds)
         self._auditor.note(visit, status)
         if self._logs:
             facts = {

@@ -50,8 +50,11 @@ async def enter(request: Request) -> Response:
 
 @router.post("/logout")
 async def leave(request: Request) -> Response:
-    """End the session; the form again."""
-    await log_out(request)
+    """End the session, if there is one; the form again."""
+    state, token = request.app.state, request.cookies.get(COOKIE)
+    if token:
+        await run_in_threadpool(_end_session, state.settings.database_url, token)
+        state.auditor.write("logout", visit_of(request))
     response = RedirectResponse("/login", 303)
     set_cookie(response, request, "")
     return response
@@ -78,18 +81,9 @@ async def log_in(request: Request, key: str) -> str:
         visit.refusal = identity.reason
         raise unauthorized(identity.reason)
     token, visit.caller = secrets.token_urlsafe(_TOKEN_BYTES), identity.caller
-    url, key_id = state.settings.database_url, identity.caller.key_id
-    await run_in_threadpool(_open_session, url, token, key_id)
+    await run_in_threadpool(_open_session, state.settings.database_url, token, identity.caller.key_id)
     state.auditor.write("login", visit)
     return token
-
-
-async def log_out(request: Request) -> None:
-    """End the session of the request's cookie; without one, nothing happens."""
-    state, token = request.app.state, request.cookies.get(COOKIE)
-    if token:
-        await run_in_threadpool(_end_session, state.settings.database_url, token)
-        state.auditor.write("logout", visit_of(request))
 
 
 def set_cookie(response: Response, request: Request, token: str) -> None:

@@ -14,7 +14,7 @@ from starlette.types import Scope as AsgiScope
 
 from advisor.errors import AdvisorError
 from advisor.service.auth import needs
-from advisor.service.metrics import count_tool_call, product_version
+from advisor.service.metrics import TOOL_CALLS, product_version
 from advisor.service.problems import Problem, unknown_path, without_folders
 from advisor.store.keys import Scope
 
@@ -65,7 +65,7 @@ async def serving_agents(app: FastAPI) -> AsyncIterator[None]:
         except Problem as busy:
             raise AdvisorError(busy.detail, hint=busy.hint) from None
         finally:
-            count_tool_call(tool.name)
+            TOOL_CALLS.labels(tool.name).inc()
 
     manager = StreamableHTTPSessionManager(
         tool_server(product_version(), answer, without_folders), json_response=True, stateless=True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
@@ -13,12 +12,11 @@ from starlette.responses import Response, StreamingResponse
 from advisor.questions.reading import parameters_of
 from advisor.runs.stored.documents import exported, import_document, list_document
 from advisor.runs.stored.questions import FORMATS, MeasurementExport, MeasurementPage
-from advisor.service.answers import json_answer, threads_of
+from advisor.service.answers import json_answer, link_with, threads_of
 from advisor.service.auth import needs
 from advisor.service.bodies import question_in_link
 from advisor.service.openapi import described, refusals
 from advisor.service.problems import Problem
-from advisor.service.settings import Settings
 from advisor.service.stores import stored
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of
@@ -27,6 +25,7 @@ from advisor.sweeps.formats.importing import read_lines
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 
 _MOST_REFUSED = 1000
+_WAY_OUT = "send the lines of `advisor measurements export`, one JSON object each"
 _JSONL = "application/x-ndjson"
 _TAKEN = (_JSONL, "application/jsonl", "application/json", "text/plain")
 _FILE: dict[int | str, dict[str, Any]] = {
@@ -53,8 +52,9 @@ def list_measurements(request: Request) -> Response:
     question = question_in_link(request, MeasurementPage)
     with stored(request.app.state.settings, reading=True) as store:
         page = page_of(store, question.wanted(), after=question.cursor or 0, limit=question.limit)
-    after = page.next_after
-    headers = {} if after is None else {"Link": _next_link(request, after)}
+    headers = {}
+    if page.next_after is not None:
+        headers["Link"] = f'<{link_with(request, page.next_after)}>; rel="next"'
     return json_answer(list_document(page.stored, spread=question.spread), headers=headers)
 
 
@@ -91,45 +91,25 @@ async def import_(request: Request) -> Response:
 
     All good lines are kept together, or none; again, they change nothing. 200: every line was good; 207: some
     were kept, and `refused` tells each other line by its number; 422: none was good, and nothing kept."""
-    _refuse_foreign(request.headers.get("content-type", _JSONL))
+    kind = request.headers.get("content-type", _JSONL).partition(";")[0].strip().lower()
+    if kind not in _TAKEN:
+        hint = f"send JSON lines as {_JSONL}"
+        raise Problem(415, "unsupported-media-type", f"cannot read '{kind[:80]}'", hint=hint)
     body = await request.body()
     if not body.strip():
-        raise Problem(
-            422,
-            "no-measurements",
-            "there are no lines",
-            hint="send the lines of `advisor measurements export`, one JSON object each",
-        )
-    document = await threads_of(request).run(_import, request.app.state.settings, body, slow=True)
+        raise Problem(422, "no-measurements", "there are no lines", hint=_WAY_OUT)
+    settings = request.app.state.settings
+
+    def kept_document() -> dict[str, Any]:
+        read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
+        with stored(settings, reading=False) as store:
+            return import_document(read, store.append_all(read.measurements))
+
+    document = await threads_of(request).run(kept_document, slow=True)
     if not document["refused"]:
         return json_answer(document)
-    kept = sum(document[name] for name in ("added", "replaced", "known"))
-    if kept:
+    if any(document[name] for name in ("added", "replaced", "known")):
         return json_answer(document, 207)
     first = document["refused"][0]
-    raise Problem(
-        422,
-        "no-measurements",
-        f"line {first['line']}: {first['reason']}",
-        refused=document["refused"],
-        hint="send the lines of `advisor measurements export`, one JSON object each",
-    )
-
-
-def _import(settings: Settings, body: bytes) -> dict[str, Any]:
-    read = read_lines(io.BytesIO(body), most_refused=_MOST_REFUSED)
-    with stored(settings, reading=False) as store:
-        return import_document(read, store.append_all(read.measurements))
-
-
-def _refuse_foreign(content_type: str) -> None:
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind not in _TAKEN:
-        raise Problem(
-            415, "unsupported-media-type", f"cannot read '{kind[:80]}'", hint=f"send JSON lines as {_JSONL}"
-        )
-
-
-def _next_link(request: Request, after: int) -> str:
-    query = {**request.query_params, "cursor": str(after)}
-    return f'<{router.prefix}?{urlencode(query)}>; rel="next"'
+    reason = f"line {first['line']}: {first['reason']}"
+    raise Problem(422, "no-measurements", reason, refused=document["refused"], hint=_WAY_OUT)

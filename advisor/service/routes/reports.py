@@ -12,6 +12,7 @@ from starlette.responses import Response
 from advisor.answers.reporting.formats import FORMATS, ExportRequest, Format, file_name, format_named
 from advisor.errors import UsageError
 from advisor.questions import commands
+from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.answers import context_of, json_answer, threads_of
@@ -24,14 +25,13 @@ from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1/reports", tags=["reports"], dependencies=[needs(Scope.READ)])
 _KINDS = sorted({kind.media_type.partition(";")[0] for kind in FORMATS.values()})
-_TEXTS = [kind for kind in _KINDS if kind.startswith("text/") or kind.endswith(("json", "yaml"))]
 
 
 def _schema_of(kind: str) -> dict[str, Any]:
     """Text, but for bytes, and for what clients read as the values that it stands for."""
-    binary = {"type": "string", "format": "binary"}
-    text = {} if kind.endswith(("json", "yaml")) else {"type": "string"}
-    return text if kind in _TEXTS else binary
+    if kind.endswith(("json", "yaml")):
+        return {}
+    return {"type": "string"} if kind.startswith("text/") else {"type": "string", "format": "binary"}
 
 
 _FILE: dict[int | str, dict[str, Any]] = {
@@ -101,9 +101,7 @@ async def posted(format: str, request: Request) -> Response:
     """The answer to the question of /v1/recommend, as a file."""
     kind = _format(format)
     question = await question_in_body(request, commands.RECOMMEND)
-    looks = _looks(kind, request.scope["query_string"])
-    asked = ExportRequest(context_of(request), question, looks.language, looks.as_of)
-    return await _file(request, format, kind, asked)
+    return await _file(request, format, question, _looks(kind, request.scope["query_string"]))
 
 
 @router.get(
@@ -113,11 +111,8 @@ async def posted(format: str, request: Request) -> Response:
 )
 async def linked(format: str, request: Request) -> Response:
     """The same by a link, so that a page can offer it: the words are query parameters."""
-    kind = _format(format)
-    looks = _looks(kind, request.scope["query_string"])
-    question = question_in_query(commands.RECOMMEND, looks.query)
-    asked = ExportRequest(context_of(request), question, looks.language, looks.as_of)
-    return await _file(request, format, kind, asked)
+    looks = _looks(_format(format), request.scope["query_string"])
+    return await _file(request, format, question_in_query(commands.RECOMMEND, looks.query), looks)
 
 
 def _looks(kind: Format, query: bytes) -> Looks:
@@ -126,46 +121,31 @@ def _looks(kind: Format, query: bytes) -> Looks:
         return Looks(LANGUAGES[0], None, query)
     pairs = parse_qsl(query.decode("ascii", "replace"), keep_blank_values=True)
     looks = {name: text for name, text in pairs if name in ("language", "as_of")}
-    rest = urlencode([(name, text) for name, text in pairs if name not in looks])
-    return Looks(_language(looks.get("language")), _day(looks.get("as_of")), rest.encode())
-
-
-def _language(text: str | None) -> str:
-    languages = [kind for kind in LANGUAGES if kind.lower() == (text or LANGUAGES[0]).lower()]
-    if not languages:
-        raise Problem(
-            422,
-            "invalid",
-            "there is no such language",
-            field="language",
-            hint=f"there are: {', '.join(LANGUAGES)}",
-        )
-    return languages[0]
-
-
-def _day(text: str | None) -> date | None:
+    wanted = looks.get("language") or LANGUAGES[0]
+    language = next((name for name in LANGUAGES if name.lower() == wanted.lower()), None)
+    if language is None:
+        hint = f"there are: {', '.join(LANGUAGES)}"
+        raise Problem(422, "invalid", "there is no such language", field="language", hint=hint)
     try:
-        return date.fromisoformat(text) if text else None
+        day = date.fromisoformat(looks["as_of"]) if looks.get("as_of") else None
     except ValueError:
-        raise Problem(
-            422, "invalid", "as_of is no day", field="as_of", hint="write it as 2026-11-22"
-        ) from None
+        hint = "write it as 2026-11-22"
+        raise Problem(422, "invalid", "as_of is no day", field="as_of", hint=hint) from None
+    rest = urlencode([(name, text) for name, text in pairs if name not in looks])
+    return Looks(language, day, rest.encode())
 
 
-async def _file(request: Request, name: str, kind: Format, asked: ExportRequest) -> Response:
-    content = await threads_of(request).run(kind.write, asked, slow=True)
-    question = asked.question
-    stem = f"{_plain(question.model_text)}-{_plain(question.task)}"
-    return Response(
-        content,
-        media_type=kind.media_type,
-        headers={"Content-Disposition": f'attachment; filename="{file_name(stem, name)}"'},
+async def _file(request: Request, name: str, question: AnyRecommend, looks: Looks) -> Response:
+    kind = FORMATS[name]
+    wanted = ExportRequest(context_of(request), question, looks.language, looks.as_of)
+    content = await threads_of(request).run(kind.write, wanted, slow=True)
+    # Nothing in a file's name steers a header or a folder.
+    model, task = (
+        "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
+        for text in (question.model_text, question.task)
     )
-
-
-def _plain(text: str) -> str:
-    """For a file's name: nothing in it that steers a header or a folder."""
-    return "".join(letter for letter in text if letter.isascii() and letter.isalnum())[:40]
+    disposition = f'attachment; filename="{file_name(f"{model}-{task}", name)}"'
+    return Response(content, media_type=kind.media_type, headers={"Content-Disposition": disposition})
 
 
 def _format(name: str) -> Format:

@@ -101,7 +101,8 @@ def _add(question: ScheduleRequest, request: Request) -> Response:
         try:
             kept = book.add(new, now=now)
         except UsageError as error:
-            raise _taken(new.name, error) from error
+            hint = f"DELETE {router.prefix}/{new.name} first, or choose another name"
+            raise Problem(409, "schedule-exists", error.message, hint=hint) from error
         visit_of(request).subject = kept.name
         headers = {"Location": f"{router.prefix}/{kept.name}"}
         return json_answer(_document(book, kept.name, 10), 200 if is_there else 201, headers)
@@ -166,12 +167,3 @@ def _require(book: ScheduleBook, name: str) -> None:
         book.named(name)
     except UsageError as error:
         raise Problem(404, "unknown-schedule", error.message, hint="GET /v1/schedules lists them") from error
-
-
-def _taken(name: str, error: UsageError) -> Problem:
-    return Problem(
-        409,
-        "schedule-exists",
-        error.message,
-        hint=f"DELETE {router.prefix}/{name} first, or choose another name",
-    )

@@ -20,7 +20,6 @@ from advisor.runs.events import EventLog
 from advisor.runs.started import (
     OPEN,
     OtherSweep,
-    RequestedSweep,
     StartedSweep,
     list_document,
     requested_sweep,
@@ -184,8 +183,11 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
         sweep = requested_sweep(question, allowed_by(request))
     except MeasuringError as error:
         raise Problem(422, "unmeasurable", error.message, hint=error.hint) from error
+    if question.dry_run and question.on_aws:
+        return json_answer(without_folders(dry_run(sweep.words)))
     if question.dry_run:
-        return json_answer(without_folders(_plan(sweep)))
+        trials = [trial_document(trial) for trial in sweep.trials]
+        return json_answer(without_folders({"schema": PLAN, "trials": trials}))
     if question.on_aws and (reason := why_not(dry_run(sweep.words))):
         raise Problem(422, "cannot-launch", reason)
     settings = request.app.state.settings
@@ -201,15 +203,18 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
                 book, sweep, described, max_minutes=question.max_minutes, database_url=settings.database_url
             )
     except OtherSweep as error:
-        raise _conflict(error) from error
+        where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
+        raise Problem(
+            409,
+            "sweep-runs",
+            str(error),
+            sweep=error.sweep_id,
+            running=where,
+            hint=f"follow it: {where}",
+            headers={"Retry-After": "60"},
+        ) from error
     visit_of(request).subject = sweep_now.id
     return json_answer(_document(sweep_now), 202, {"Location": _path(sweep_now)})
-
-
-def _plan(sweep: RequestedSweep) -> Mapping[str, Any]:
-    if sweep.question.on_aws:
-        return dry_run(sweep.words)
-    return {"schema": PLAN, "trials": [trial_document(trial) for trial in sweep.trials]}
 
 
 def _document(sweep: StartedSweep) -> dict[str, Any]:
@@ -220,19 +225,6 @@ def _document(sweep: StartedSweep) -> dict[str, Any]:
 
 def _path(sweep: StartedSweep) -> str:
     return f"{router.prefix}/{sweep.id}"
-
-
-def _conflict(error: OtherSweep) -> Problem:
-    where = f"{router.prefix}/{error.sweep_id}" if error.sweep_id else router.prefix
-    return Problem(
-        409,
-        "sweep-runs",
-        str(error),
-        sweep=error.sweep_id,
-        running=where,
-        hint=f"follow it: {where}",
-        headers={"Retry-After": "60"},
-    )
 
 
 MOST_LISTENERS = 32
