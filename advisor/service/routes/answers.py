@@ -90,7 +90,9 @@ async def recommendation(request: Request, question: AnyRecommend) -> Answered:
     preparations: Preparations = request.app.state.preparations
     is_quick = not question.explain and preparations.is_quick(context.request(question))
     result, answered = await threads.run(_recommendation, context, question, preparations, slow=not is_quick)
-    return answered or await threads.run(lambda: _answered(result.relaxed()), slow=True)
+    if answered is None:
+        answered = await threads.run(lambda: _answered(result.relaxed()), slow=True)
+    return answered
 
 
 def _recommendation(
