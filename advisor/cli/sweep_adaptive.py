@@ -18,7 +18,7 @@ from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.sweep_questions import PlannedSweep, SweepRun
 from advisor.runs.sweeps.status import shown_rows, trial_document
 from advisor.sweeps.planning.plan import usual_seconds
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from advisor.models.performance.fit_pipeline import outside_interval, residuals_
 from advisor.models.performance.usable import sort_out
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.sweeps.trial.formatting import trial_name
 

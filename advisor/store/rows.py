@@ -16,7 +16,7 @@ from advisor.sweeps.formats.serialization import (
     measurement_to_dict,
 )
 from advisor.sweeps.measurement_store import Damaged, Stored
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 
 Row = Mapping[str, Any]
 

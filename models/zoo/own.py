@@ -10,22 +10,89 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from advisor.domain.workload import own_file
 from advisor.errors import UsageError
 from advisor.models.zoo.kernels import tensors_in
 from advisor.models.zoo.networks import NetworkInfo
-from advisor.models.zoo.own_imports import TheirImports
 
 if TYPE_CHECKING:
     import torch
+
+
+# Top-level names of this product, all but the first in a checkout only.
+OUR_NAMES = ("advisor", "benchmarks", "infra", "models", "sweeps", "tests")
+
+
+class TheirImports(Struct, frozen=True):
+    """Folders in which a user's imports are looked up, and what was loaded in place of ours."""
+
+    folders: tuple[Path, ...]
+    clashing: tuple[str, ...]
+    _loaded: dict[str, ModuleType] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folders: Sequence[Path]) -> TheirImports:
+        """The folders in order, doubles left out; our own checkout is no user's repository."""
+        ours = Path(__file__).parents[3]
+        theirs = tuple(dict.fromkeys(folders))
+        foreign = [folder for folder in theirs if folder != ours]
+        return cls(theirs, tuple(name for name in OUR_NAMES if _has(foreign, name)))
+
+    @contextmanager
+    def first(self) -> Iterator[None]:
+        """While inside, imports find the user's packages; their folders come last for others."""
+        ours = _taken(self.clashing)
+        sys.modules.update(self._loaded)
+        added = [str(folder) for folder in self.folders if str(folder) not in sys.path]
+        finder = _Finder(self)
+        sys.meta_path.insert(0, finder)
+        sys.path.extend(added)
+        try:
+            yield
+        finally:
+            sys.meta_path.remove(finder)
+            for folder in added:
+                sys.path.remove(folder)
+            self._loaded.update(_taken(self.clashing))
+            sys.modules.update(ours)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the clashing names in the user's folders, before Python looks anywhere else."""
+
+    def __init__(self, imports: TheirImports) -> None:
+        self._imports = imports
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The user's package of that name; None leaves it to Python."""
+        if path is not None or fullname not in self._imports.clashing:
+            return None
+        ours = Path(__file__).parents[3]
+        folders = [str(folder) for folder in self._imports.folders if folder != ours]
+        return PathFinder.find_spec(fullname, folders, target)
+
+
+def _has(folders: Sequence[Path], name: str) -> bool:
+    return any((folder / name).is_dir() or (folder / f"{name}.py").is_file() for folder in folders)
+
+
+def _taken(names: Sequence[str]) -> dict[str, ModuleType]:
+    """Loaded modules of these packages, taken out of sight."""
+    result = [name for name in sys.modules if name.split(".")[0] in names]
+    return {name: sys.modules.pop(name) for name in result}
+
 
 DEFAULT_INPUT_SHAPE = (3, 224, 224)
 _CHECKED_BATCH = 2

@@ -16,11 +16,10 @@ from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
 from advisor.sweeps.driver.claims import TrialClaims, leasing
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.executors.claimable import ClaimableTrials
-from advisor.sweeps.executors.process import Executor
+from advisor.sweeps.executors.process import ClaimableTrials, Executor
 from advisor.sweeps.measurement_store import in_parts
 from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted
 
 if TYPE_CHECKING:

@@ -5,9 +5,11 @@ no process and no cgroup behind, also in the middle of a trial.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Protocol
+
+from msgspec import Struct
 
 from advisor.domain import LimitedBy, Measurement, Trial
 from advisor.sweeps.executors.data import Measure, with_data
@@ -16,6 +18,27 @@ from advisor.sweeps.trial.faults import ending_of
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.orphans.removing import clean_up
 from advisor.sweeps.trial.trial_process import measure_trial
+
+
+class ClaimableTrials(Struct, frozen=True):
+    """Trials in their order. `claimed` has those of some trials that are one's own to measure now;
+    the others are somebody else's, or done.
+
+    To iterate is to claim one after the other; who has several in flight claims what he has room
+    for, all at once.
+    """
+
+    trials: Sequence[Trial]
+    claimed: Callable[[Sequence[Trial]], list[Trial]] = list
+
+    def __iter__(self) -> Iterator[Trial]:
+        for trial in self.trials:
+            yield from self.claimed([trial])
+
+
+def claimable(trials: Iterable[Trial]) -> ClaimableTrials:
+    """The offer, or one of trials that are one's own already."""
+    return trials if isinstance(trials, ClaimableTrials) else ClaimableTrials(list(trials))
 
 
 class Executor(Protocol):

@@ -19,9 +19,21 @@ from advisor.domain import LimitedBy, Measurement, Stage, Status
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.messages import Message
-from advisor.sweeps.quality.age import is_stale
 from advisor.sweeps.quality.rates import mean_error
 from advisor.sweeps.quality.timing import is_steady
+
+
+def is_stale(started_at: str, since: datetime | None) -> bool:
+    """Whether a measurement that began then (ISO 8601) is older than `since`; one that does not
+    say when it began is older than anything, and nothing is where no `since` is asked for."""
+    if since is None:
+        return False
+    try:
+        begun = datetime.fromisoformat(started_at)
+    except ValueError:
+        return True
+    return (begun if begun.tzinfo else begun.replace(tzinfo=UTC)) < since
+
 
 FEW_STEPS = 6
 REPEATS_DIFFER = 0.06

@@ -24,7 +24,7 @@ from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
 from advisor.runs.cloud.logs import logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted
 
 if TYPE_CHECKING:

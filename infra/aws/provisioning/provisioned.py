@@ -2,20 +2,313 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.errors import AdvisorError, CloudError
+from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
+from advisor.infra.aws.budget import Meter, usd_per_hour
 from advisor.infra.aws.ending import Ended, end_instance, end_sweep, not_ended
-from advisor.infra.aws.errors import Reaction, reaction_to
-from advisor.infra.aws.launch_options import LaunchedMachine, Slot
-from advisor.infra.aws.permissions import explained_state
+from advisor.infra.aws.errors import Reaction, Refused, Unanswered, reaction_to
+from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, Sweep, oldest_first
+from advisor.infra.aws.permissions import explained, explained_state
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
-from advisor.infra.aws.provisioning.provisioner import BudgetOverError, Provisioner
+from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
 from advisor.infra.aws.watching import Outcome, Why, Work, watch
+from advisor.messages import Message
+
+_EXISTS = "InvalidGroup.Duplicate"
+# Seconds in which a group that exists shows in lists.
+_VISIBLE_WITHIN, _POLL = 30.0, 3.0
+
+
+def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime) -> tuple[str, bool]:
+    """The id of the sweep's group in a network, and whether this call made it."""
+    described = tags.base_tags(sweep.id, sweep.owner, expires_at, sweep.budget_usd)
+    try:
+        answer = aws.ask(
+            region,
+            "create_security_group",
+            GroupName=tags.name_of(sweep.id),
+            Description=f"advisor sweep {sweep.id}: nothing comes in",
+            VpcId=network,
+            TagSpecifications=tags.specifications(described, ["security-group"]),
+        )
+    except Refused as refused:
+        if refused.code != _EXISTS:
+            raise
+        group = _existing(aws, region, network, sweep)
+        with suppress(Refused):  # not to be seen everywhere yet: it has an expiry of its own
+            renew(aws, region, group, expires_at)
+        return group, False
+    return str(answer["GroupId"]), True
+
+
+def renew(aws: Aws, region: str, group: str, expires_at: datetime) -> None:
+    """Let the group live as long as what is in it."""
+    listed = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(expires_at)}]
+    aws.ask(region, "create_tags", Resources=[group], Tags=listed)
+
+
+def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
+    filters = [
+        {"Name": "group-name", "Values": [tags.name_of(sweep.id)]},
+        {"Name": "vpc-id", "Values": [network]},
+    ]
+    waited = 0.0
+    while waited <= _VISIBLE_WITHIN:
+        result = aws.ask(region, "describe_security_groups", Filters=filters)
+        for entry in result.get("SecurityGroups", ()):
+            _refuse_strangers(entry, sweep)
+            return str(entry["GroupId"])
+        aws.clock.sleep(_POLL)
+        waited += _POLL
+    raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
+
+
+def _refuse_strangers(row: Mapping[str, Any], sweep: Sweep) -> None:
+    """A group of that name may be somebody's own, with open ports, or another owner's sweep."""
+    worn, group = tags.tags_from(row.get("Tags")), row["GroupId"]
+    if (worn.get(tags.MANAGED), worn.get(tags.SWEEP_ID)) != (tags.MANAGED_VALUE, sweep.id):
+        raise CloudError(
+            "the security group {group_name} ({group}) is none of the advisor's",
+            hint="nothing was launched: give another --sweep-id",
+            group_name=tags.name_of(sweep.id),
+            group=group,
+        )
+    if worn.get(tags.OWNER) != sweep.owner:
+        raise CloudError(
+            "sweep {sweep_id} is {owner}'s, and nothing of it was touched",
+            hint=Message(
+                "give another --sweep-id, or go on with it as --owner {owner}", owner=worn.get(tags.OWNER)
+            ),
+            sweep_id=sweep.id,
+            owner=worn.get(tags.OWNER),
+        )
+
+
+# So many instances have never begun and ended under one token's name: something else is wrong.
+_MOST_GENERATIONS = 50
+_OVER_BUDGET = "OverBudget"
+# Taken by the reaper, or not yet to be seen everywhere.
+_GROUP_GONE = ("InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound")
+_TRIED_ON = (Reaction.NEXT_OFFER, Reaction.NEXT_ZONE, Reaction.NEXT_MARKET, Reaction.NEXT_QUOTA)
+
+
+class NoCapacityError(CloudError):
+    """Every offer was refused, and waiting is over."""
+
+
+class BudgetOverError(CloudError):
+    """The rest of the budget pays none of the offers for long enough."""
+
+
+class Provisioner:
+    """The launches of one slot: `get` gives its instance, however often one is lost."""
+
+    def __init__(self, aws: Aws, slot: Slot, fallbacks: Fallbacks) -> None:
+        self._aws = aws
+        self._slot = slot
+        self._fallbacks = fallbacks
+        self._making = TokenOrders(aws, slot)
+        self._groups: dict[str, str] = {}
+        self._generation = 0
+        self._spent_usd = 0.0
+        self._is_first = True
+        self.machine: LaunchedMachine | None = None  # the last one that was had
+
+    def get(self, queue_until: datetime) -> tuple[LaunchedMachine, Meter]:
+        """The slot's instance: one that lives already, else a new one.
+
+        Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
+        where trying on is of no use, `Unanswered` where nobody knows whether one was made.
+        """
+        result = self._adopted()
+        if result is None:
+            result = self._from_ladder(queue_until)
+        self.machine = result
+        kept = self.machine = self._without_others(result)
+        self._renew_group(kept)
+        return kept, self.meter_of(kept)
+
+    def meter_of(self, machine: LaunchedMachine) -> Meter:
+        """The budget as that instance uses it up."""
+        return Meter(
+            budget_usd=self._slot.sweep.budget_usd,
+            usd_per_hour=machine.usd_per_hour,
+            since=machine.launched_at,
+            spent_usd=machine.spent_before_usd,
+        )
+
+    def lost(self, machine: LaunchedMachine, code: str, reaction: Reaction) -> None:
+        """Remember why an instance ended by itself, so that its offer is not the next one."""
+        option = LaunchOption(
+            instance_type=machine.instance_type,
+            region=machine.region,
+            zone=machine.zone,
+            subnet="",
+            market=machine.market,
+            usd_per_hour=machine.usd_per_hour,
+        )
+        barred = reaction if reaction in _TRIED_ON else Reaction.NEXT_OFFER
+        self._fallbacks.refused(option, code, barred, self._aws.clock.now())
+
+    def settle(self) -> None:
+        """See `TokenOrders.settle`."""
+        self.machine = self._making.settle() or self.machine
+
+    def _adopted(self) -> LaunchedMachine | None:
+        """An instance of the slot that lives already. Where somebody was here before, lists are
+        given time to show it."""
+        made_now = self._group(self._slot.regions[0])
+        may_be_hidden, self._is_first = self._is_first and not made_now, False
+        result = self._making.listed()
+        waited = 0.0
+        while may_be_hidden and not any(entry.lives for entry in result) and waited < VISIBLE_WITHIN:
+            self._aws.clock.sleep(POLL)
+            waited += POLL
+            result = self._making.listed()
+        after = max((entry.generation + 1 for entry in result), default=0)
+        self._generation = max(self._generation, after)
+        spent = machines.spent_usd(result, self._aws.clock.now())
+        self._spent_usd = max(self._spent_usd, spent)
+        return next((entry for entry in result if entry.lives), None)
+
+    def _group(self, region: Region) -> bool:
+        """Makes sure of the region's group; True where it was made now.
+
+        It expires before any instance could: so one pass of the reaper takes both, wherever we
+        are interrupted.
+        """
+        if region.name in self._groups:
+            return False
+        expires_at = self._aws.clock.now() + self._slot.sweep.least
+        group, made = own_group(self._aws, region.name, region.network, self._slot.sweep, expires_at)
+        self._groups[region.name] = group
+        return made
+
+    def _renew_group(self, kept: LaunchedMachine) -> None:
+        """Let it live as long as the instance; if that fails, the reaper cannot remove it
+        before the instance either."""
+        region = self._slot.region(kept.region)
+        with suppress(AdvisorError):
+            self._group(region)
+            if kept.expires_at is not None:
+                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
+
+    def _from_ladder(self, queue_until: datetime) -> LaunchedMachine:
+        while True:
+            for option in self._fallbacks.open(self._aws.clock.now()):
+                if not self._is_paid(option):
+                    continue
+                made = self._tried(option)
+                if made is not None:
+                    return made
+            self._queue(queue_until)
+
+    def _is_paid(self, option: LaunchOption) -> bool:
+        hourly = usd_per_hour(option, self._slot.sweep)
+        left = self._slot.sweep.budget_usd - self._spent_usd
+        if hourly * (self._slot.sweep.least / timedelta(hours=1)) <= left:
+            return True
+        now = self._aws.clock.now()
+        self._fallbacks.refused(option, _OVER_BUDGET, Reaction.NEXT_MARKET, now)
+        return False
+
+    def _queue(self, queue_until: datetime) -> None:
+        """Wait until an offer may be asked for again."""
+        free_at, now = self._fallbacks.next_free_at(), self._aws.clock.now()
+        if free_at is None and self._fallbacks.all_refused_for(_OVER_BUDGET):
+            raise BudgetOverError(
+                "what is left of the budget does not pay {least} minutes of any offer "
+                "({spent_usd:usd} of {budget_usd:usd} are spent)",
+                hint="give a larger --budget",
+                least=math.ceil(self._slot.sweep.least / timedelta(minutes=1)),
+                spent_usd=self._spent_usd,
+                budget_usd=self._slot.sweep.budget_usd,
+            )
+        if free_at is None or free_at > queue_until:
+            raise NoCapacityError(
+                "no offer was to be had ({reasons})",
+                hint=(
+                    "nothing was launched: add regions or types, give --queue more time, or ask again later"
+                ),
+                reasons=self._fallbacks.reasons_text(),
+            )
+        self._aws.clock.sleep(max(1.0, (free_at - now).total_seconds()))
+
+    def _tried(self, option: LaunchOption) -> LaunchedMachine | None:
+        """The instance of one offer; None where the ladder goes on."""
+        region = self._slot.region(option.region)
+        self._group(region)
+        for _ in range(_MOST_GENERATIONS):
+            order = self._order(option, region)
+            try:
+                made = self._making.made(order)
+            except Refused as refused:
+                if refused.code in _GROUP_GONE:
+                    del self._groups[region.name]
+                    self._aws.clock.sleep(POLL)
+                    self._group(region)
+                    continue
+                if refused.reaction not in _TRIED_ON:
+                    raise explained(refused) from refused
+                now = self._aws.clock.now()
+                self._fallbacks.refused(option, refused.code, refused.reaction, now)
+                return None
+            if made is not None and made.lives:
+                return made
+            self._generation += 1
+            if made is not None:
+                self._came_to_nothing(made)
+                return None
+        raise CloudError(
+            "{option}: every token of this sweep was used", hint="give another --sweep-id", option=option
+        )
+
+    def _came_to_nothing(self, machine: LaunchedMachine) -> None:
+        """It ended as it was made: the same offer at once would, too."""
+        reaction = reaction_to(machine.reason) if machine.reason else Reaction.LAUNCH_AGAIN
+        if reaction is Reaction.STOP:
+            raise explained_state(machine.id, machine.reason)
+        self.lost(machine, machine.reason or "ended as it was made", reaction)
+
+    def _order(self, option: LaunchOption, region: Region) -> Order:
+        sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)
+        now = self._aws.clock.now().replace(microsecond=0)
+        meter = Meter(budget_usd=sweep.budget_usd, usd_per_hour=hourly, since=now, spent_usd=self._spent_usd)
+        expires_at = min(meter.ends_at, now + timedelta(hours=sweep.hours))
+        return Order(
+            sweep=sweep,
+            slot=self._slot.name,
+            generation=self._generation,
+            option=option,
+            image=region.image,
+            group=self._groups[region.name],
+            network=region.network,
+            user_data=self._slot.user_data(expires_at, option),
+            expires_at=expires_at,
+            usd_per_hour=hourly,
+            spent_before_usd=self._spent_usd,
+        )
+
+    def _without_others(self, machine: LaunchedMachine) -> LaunchedMachine:
+        """Ends all instances of the slot but the oldest (two controllers may have made several)."""
+        living = [entry for entry in self._making.listed() if entry.lives]
+        if all(entry.id != machine.id for entry in living):
+            living.append(machine)
+        kept, *others = oldest_first(living)
+        for other in others:
+            self._aws.ask(other.region, "terminate_instances", InstanceIds=[other.id])
+        return machine if kept.id == machine.id else kept
+
 
 # Called as it comes: a machine was launched or adopted, one has ended.
 OnMachine = Callable[[LaunchedMachine], None]

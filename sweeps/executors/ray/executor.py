@@ -22,8 +22,8 @@ from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
-from advisor.sweeps.executors.claimable import claimable
 from advisor.sweeps.executors.data import Measure
+from advisor.sweeps.executors.process import claimable
 from advisor.sweeps.executors.ray.autoscaling import has_autoscaler, never_started
 from advisor.sweeps.executors.ray.connection import connected
 from advisor.sweeps.executors.ray.placing import (

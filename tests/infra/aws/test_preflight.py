@@ -10,8 +10,7 @@ from advisor.errors import CloudError
 from advisor.infra.aws.accounts import principal_of
 from advisor.infra.aws.findings import Finding, refuse_missing
 from advisor.infra.aws.guest_rights import guest_reads, reading_policy
-from advisor.infra.aws.preflight import allowed, bucket
-from advisor.infra.aws.routes import leads_out
+from advisor.infra.aws.preflight import allowed, bucket, leads_out
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked
 from tests.infra.aws.iam import Ask, allows

@@ -8,8 +8,7 @@ import pytest
 from advisor.errors import CloudError
 from advisor.infra.aws import tags
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import Provisioned, provision
-from advisor.infra.aws.provisioning.provisioner import Provisioner
+from advisor.infra.aws.provisioning.provisioned import Provisioned, Provisioner, provision
 from advisor.infra.aws.watching import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked

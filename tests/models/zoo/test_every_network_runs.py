@@ -3,9 +3,8 @@
 import pytest
 
 from advisor.errors import UsageError
-from advisor.models.zoo.batches import synthetic_batch, synthetic_targets
 from advisor.models.zoo.networks import NETWORKS, Kind
-from advisor.models.zoo.opening import open_network
+from advisor.models.zoo.opening import open_network, synthetic_batch, synthetic_targets
 from advisor.models.zoo.steps import to_device
 
 torch = pytest.importorskip("torch")

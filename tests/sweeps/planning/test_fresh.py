@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
-from advisor.sweeps.quality.age import is_stale
+from advisor.sweeps.quality.issues import is_stale
 from tests.sweeps.builders import TIME_BOX, AtOnce, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]
