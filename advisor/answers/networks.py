@@ -21,7 +21,6 @@ from advisor.engine import Preparations, recommend, stack_assumption
 from advisor.engine.explaining import explain
 from advisor.engine.no_offer import no_offer
 from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
-from advisor.engine.prices import fresh_answer
 from advisor.engine.relax import relaxed
 from advisor.engine.single import compare_instances, on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
@@ -113,8 +112,7 @@ def recommended(
     else:
         if not preparations or not preparations.is_of(context.catalog, context.model):
             preparations = Preparations(context.catalog, context.model)
-        decide = partial(recommend, preparations=preparations, today=today)
-        result = fresh_answer(request, decide, today) if question.strict else decide(request)
+        result = recommend(request, preparations, today=today, strict=question.strict)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     result = replace(result, warnings=(*context.notes, *notes, *result.warnings))
     if result.chosen is not None:

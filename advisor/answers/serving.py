@@ -22,12 +22,10 @@ from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
-from advisor.engine.prices import fresh_answer
 from advisor.engine.relax import relaxed
+from advisor.engine.tasks.language import Cards
 from advisor.engine.tasks.serving.memory import serving_memory_of
-from advisor.engine.tasks.serving.options import Cards, kv_precision_of
-from advisor.engine.tasks.serving.prepared import ServingPreparations
-from advisor.engine.tasks.serving.single import predict_serving
+from advisor.engine.tasks.serving.options import kv_precision_of
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.serving.words import described
 from advisor.errors import UsageError
@@ -103,11 +101,9 @@ def serving_recommended(
     `strict` `StalePriceError`.
     """
     context, model, request = _request(context, question)
-    preparations = ServingPreparations(context.catalog, model, context.predictor)
     today = today or settled.today()
-    task = ServingTask(preparations)
-    answered = partial(recommend, task, today=today)
-    answer = fresh_answer(request, answered, today) if question.strict else answered(request)
+    task = ServingTask(context.catalog, model, context.predictor)
+    answer = recommend(task, request, today=today, strict=question.strict)
     notes = left_out(request, context.catalog, today, strict=question.strict)
     answer = _with_notes(answer, context._replace(notes=(*context.notes, *notes)))
     return relaxed(task, answer) if relax and answer.chosen is None else answer
@@ -209,10 +205,8 @@ def sources_of(context: LanguageContext, question: ServingQuestion) -> Sources:
 def _predicted(
     context: LanguageContext, model: LanguageModel, request: ServingQuestion, names: tuple[str, ...]
 ) -> list[ServingPrediction]:
-    preparations = ServingPreparations(context.catalog, model, context.predictor)
-    today = settled.today()
-    results = [predict_serving(request, preparations, name, today=today) for name in names]
-    return [_with_notes(result, context) for result in results]
+    task, today = ServingTask(context.catalog, model, context.predictor), settled.today()
+    return [_with_notes(task.prediction_on(request, name, today=today), context) for name in names]
 
 
 def _with_notes(answer: A, context: LanguageContext) -> A:

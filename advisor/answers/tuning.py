@@ -16,10 +16,8 @@ from advisor.catalog import Catalog
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
-from advisor.engine.prices import fresh_answer
 from advisor.engine.relax import relaxed
-from advisor.engine.tasks.tuning.options import TuningPreparations
-from advisor.engine.tasks.tuning.single import predict_tuning, tuning_memory_of
+from advisor.engine.tasks.tuning.memory import tuning_memory_of
 from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.engine.tasks.tuning.words import described
 from advisor.errors import UsageError
@@ -48,12 +46,10 @@ def tuning_recommended(
     Raises `UsageError`, `NoOfferError` (no prices at all there), and with `strict`
     `StalePriceError`.
     """
-    preparations = _preparations(catalog, language_model_of(question))
-    request = settled_tuning(question, preparations.model, catalog)
+    task = _task(catalog, language_model_of(question))
+    request = settled_tuning(question, task.model, catalog)
     today = today or settled.today()
-    task = TuningTask(preparations)
-    answered = partial(recommend, task, today=today)
-    answer = fresh_answer(request, answered, today) if question.strict else answered(request)
+    answer = recommend(task, request, today=today, strict=question.strict)
     notes = left_out(request, catalog, today, strict=question.strict)
     answer = replace(answer, warnings=(*notes, *answer.warnings))
     return relaxed(task, answer) if relax and answer.chosen is None else answer
@@ -86,10 +82,10 @@ def _no_start_file(name: str) -> str:
 
 def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
     """What the instance of the question does; `UsageError` where it cannot tune the model."""
-    preparations = _preparations(catalog, language_model_of(question))
-    request = settled_tuning(question, preparations.model, catalog)
+    task = _task(catalog, language_model_of(question))
+    request = settled_tuning(question, task.model, catalog)
     name = instance_named(str(question.instance), question, catalog)
-    result = predict_tuning(request, preparations, name, today=settled.today())
+    result = task.prediction_on(request, name, today=settled.today())
     written = (result, request, _sources(catalog))
     return Answer(
         result=result,
@@ -101,10 +97,9 @@ def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
 def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:
     """What a run takes of the GPUs that are meant: those for rent, smallest first, or the named
     ones in the order asked."""
-    model = language_model_of(question)
-    request = question.replace(model=model.name, config=None)
-    cards = cards_meant(catalog, question.gpu or GpuFilter())
-    result = tuning_memory_of(request, catalog, model, bundled_finetuning_predictor(), cards)
+    task = _task(catalog, language_model_of(question))
+    request = question.replace(model=task.model.name, config=None)
+    result = tuning_memory_of(request, task.tuned, cards_meant(catalog, question.gpu or GpuFilter()))
     return Answer(
         result=result,
         message_document=partial(tuning_memory_document, result),
@@ -124,5 +119,5 @@ def _sources(catalog: Catalog) -> Sources:
     )
 
 
-def _preparations(catalog: Catalog, model: LanguageModel) -> TuningPreparations:
-    return TuningPreparations(catalog, model, bundled_finetuning_predictor())
+def _task(catalog: Catalog, model: LanguageModel) -> TuningTask:
+    return TuningTask(catalog, model, bundled_finetuning_predictor())

@@ -14,15 +14,19 @@ import numpy as np
 
 from advisor.domain import LazyRejected
 from advisor.engine.borderline import close_calls
-from advisor.engine.prices import PriceDoubt, RankedAnswer
+from advisor.engine.prices import PriceDoubt, RankedAnswer, fresh_answer
 from advisor.engine.task import A, C, O, R, T, Task
 
 
-def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool = True) -> A:
-    """Answer one request; without `whole` the ranking alone, and nothing that is told beside it.
+def recommend(
+    task: Task[R, O, T, C, A], request: R, *, today: date, strict: bool = False, whole: bool = True
+) -> A:
+    """Answer one request, `strict` among instances whose price is not old; without `whole` the
+    ranking alone, and nothing that is told beside it.
 
-    Raises `UsageError` for what the catalogue or the predictor does not know, and
-    `NoIntervalError` where only predictions without a calibrated interval would answer.
+    Raises `UsageError` for what the catalogue or the predictor does not know, `NoIntervalError`
+    where only predictions without a calibrated interval would answer, and if `strict`
+    `StalePriceError`.
     """
 
     def drafted(changed: R) -> RankedAnswer[A]:
@@ -31,7 +35,10 @@ def recommend(task: Task[R, O, T, C, A], request: R, *, today: date, whole: bool
     def cost(candidate: C) -> float:
         return task.cost_of(request, candidate)
 
-    return PriceDoubt(request, drafted, cost, today).answer()
+    def answered(changed: R) -> A:
+        return PriceDoubt(changed, drafted, cost, today).answer()
+
+    return fresh_answer(request, answered, today) if strict else answered(request)
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> RankedAnswer[A]:

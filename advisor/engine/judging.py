@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from advisor.domain import Rejected
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.engine.cpus import CpuTypes, SlowCpus, ranked_by_bound
-from advisor.engine.disks import with_fitted_disks
+from advisor.engine.fitting import with_fitted_disks
 from advisor.engine.limits import (
     answering,
     best_rows,

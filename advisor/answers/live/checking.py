@@ -10,7 +10,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
-from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from msgspec.structs import replace
@@ -25,7 +24,6 @@ from advisor.catalog.support import quota_code
 from advisor.domain import Candidate, Market, Offer, Recommendation
 from advisor.domain.live import LiveCheck, LiveChecked, PriceAnswer
 from advisor.engine import Preparations, recommend
-from advisor.engine.prices import fresh_answer
 from advisor.errors import LiveError
 from advisor.infra.live.asking import Deadline
 from advisor.infra.live.ec2 import vcpu_quota
@@ -52,8 +50,7 @@ def recommend_live(
 ) -> tuple[Recommendation, Catalog]:
     """The answer with its `live` part, and the catalogue that it rests on.
 
-    Raises what `recommend` raises, and with `strict` what `fresh_answer` does. What cannot be
-    asked is a warning: the snapshot answers.
+    Raises what `recommend` raises. What cannot be asked is a warning: the snapshot answers.
     """
     asking = _Asking(request, today)
     for _ in range(ROUNDS):
@@ -65,9 +62,7 @@ def recommend_live(
             break
         asking.ask(offers)
     preparations = Preparations(asking.catalog, model)
-    answered = partial(recommend, preparations=preparations, today=today)
-    asked = asking.told_request
-    answer = fresh_answer(asked, answered, today) if strict else answered(asked)
+    answer = recommend(asking.told_request, preparations, today=today, strict=strict)
     check = LiveCheck(
         as_of=today,
         checked=tuple(asking.checked.values()),

@@ -59,10 +59,12 @@ _MANY_ROWS = 30_000
 _MOST_SHOWN = 10
 
 
-def recommend(request: NetworkQuestion, preparations: Preparations, *, today: date) -> Recommendation:
+def recommend(
+    request: NetworkQuestion, preparations: Preparations, *, today: date, strict: bool = False
+) -> Recommendation:
     """Answer one request, from what was prepared for others of its workload; errors as
     `decide.recommend` raises them."""
-    answer = decide.recommend(NetworkTask(preparations), request, today=today)
+    answer = decide.recommend(NetworkTask(preparations), request, today=today, strict=strict)
     return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
 
 

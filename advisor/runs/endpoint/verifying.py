@@ -17,8 +17,7 @@ from advisor.answers.serving import LanguageContext, serving_recommended
 from advisor.catalog.gpus import sheet_of
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation
 from advisor.domain.verification import Criterion, ServingVerification, Verdict
-from advisor.engine.tasks.serving.prepared import ServingPreparations
-from advisor.engine.tasks.serving.single import predict_serving
+from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import AdvisorError, NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import ServingQuestion
@@ -213,8 +212,8 @@ def _candidate(
     if instance != AUTO:
         name = instance_named(instance, question, context.catalog)
         model = language_model_of(question)
-        preparations = ServingPreparations(context.catalog, model, context.predictor)
-        return predict_serving(request, preparations, name, today=today).candidate
+        task = ServingTask(context.catalog, model, context.predictor)
+        return task.prediction_on(request, name, today=today).candidate
     if before.chosen is None:
         raise NoOfferError(
             "nothing is recommended that could be verified",

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice
-from advisor.engine.least_disk import least_order
+from advisor.engine.disks import least_order
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_instance
 from tests.rows import assert_each, table

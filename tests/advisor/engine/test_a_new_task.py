@@ -12,12 +12,12 @@ from advisor.domain.decision import Judged
 from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.constraints import Amount
 from advisor.engine.decide import recommend
+from advisor.engine.disks import disks_by_price
 from advisor.engine.limits import Limit
 from advisor.engine.offers import judged_offer, offers_in, place_query
 from advisor.engine.place_constraints import of_place
 from advisor.engine.relax import relaxations
 from advisor.engine.task import Contender, Task
-from advisor.engine.tasks.serving.ready import disks_by_price
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 

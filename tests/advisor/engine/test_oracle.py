@@ -6,9 +6,11 @@ from datetime import date
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 
+from advisor.domain import Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.models.performance import load_model
+from tests.builders import network_question
 from tests.popular import POPULAR
 
 from .oracle.brute_force import BruteForce
@@ -16,7 +18,7 @@ from .oracle.hardware import left_of_quota
 from .oracle.model import OracleModel
 from .oracle.requests import questions, real_questions
 from .oracle.truths import is_true
-from .oracle.world import real_world
+from .oracle.world import real_world, world
 
 TODAY = date(2026, 7, 21)
 MODEL = OracleModel()
@@ -105,6 +107,21 @@ def test_a_few_questions_are_answered_so_on_every_change(drawn):
     place, pairs, seed = drawn
     for request, _, tighter in pairs:
         assert check(place, request, seed) <= check(place, tighter, seed) * slack(request)
+
+
+def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used():
+    """Within it the cheapest order alone would cost a run 60 % more than one with more IOPS."""
+    request = network_question(
+        confidence=0.5,
+        compute_capability=Range(8.2),
+        memory_mib=Range(None, 767_851.0),
+        max_usd_per_hour=1.0,
+        disk_types=("gp3", "io2"),
+        network="googlenet",
+        task=Task.INFERENCE,
+        epochs=0.409,
+    )
+    check(world(265860), request, seed=18)
 
 
 @pytest.mark.slow

@@ -14,8 +14,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
-from advisor.engine.tasks.serving.prepared import ServingPreparations
-from advisor.engine.tasks.serving.single import predict_serving
+from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.serving import bundled_serving_predictor
@@ -147,11 +146,11 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
 def test_arrivals_are_no_surer_than_as_many_users() -> None:
     """What arrives is the rate at any bound; how sure its times are makes the risk."""
     model = bundled_language_models().find(MODEL)
-    prepared = ServingPreparations(load_catalog(), model, bundled_serving_predictor())
+    task = ServingTask(load_catalog(), model, bundled_serving_predictor())
 
     def served(**load):
         asked = serving_question(model=MODEL, input_tokens=1155, output_tokens=211, **load)
-        return predict_serving(asked, prepared, "p5.4xlarge", today=date(2026, 11, 23)).candidate
+        return task.prediction_on(asked, "p5.4xlarge", today=date(2026, 11, 23)).candidate
 
     for arrivals in (1.0, 8.0):
         open_loop = served(target_requests_per_second=arrivals)

@@ -12,87 +12,74 @@ import numpy as np
 from advisor.domain import Span
 from advisor.domain.language import FrontPoint, GenerationCandidate
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.prepared import ServingOptions
 from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
-from advisor.engine.tasks.serving.table import ServingTable, rates_record
+from advisor.engine.tasks.serving.table import rates_record
 from advisor.questions.language import ServingQuestion
 
 
 class _Point(NamedTuple):
-    """A option on the instances under one load of each replica."""
+    """An option with so many replicas, under one load of each."""
 
     option: ServingOption
     rates: Rates
-    instances: int
+    replicas: int
 
-    @property
-    def replicas(self) -> int:
-        """Of all instances."""
-        return self.instances * self.option.placement.replicas
+    def output(self, level: Level) -> float:
+        """Tokens a second of all replicas."""
+        return float(self.replicas * self.rates.output[level])
 
 
 def front_of(
-    request: ServingQuestion, prepared: ServingOptions, table: ServingTable, chosen: int
+    request: ServingQuestion,
+    options: Sequence[ServingOption],
+    replicas: Replicas,
+    chosen: GenerationCandidate,
 ) -> tuple[FrontPoint, ...]:
-    """The front of as many instances as the chosen row has."""
-    offer, count = table.offer(chosen), int(table.count[chosen])
-    options = [option for option in prepared.options if option.offer is offer]
-    return latency_front(request, options, prepared.replicas, count, float(table.usd[chosen]))
-
-
-def latency_front(
-    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, count: int, usd: float
-) -> tuple[FrontPoint, ...]:
-    """The front of options on `count` instances that cost `usd` an hour together, the soonest tokens
-    first; by medians."""
+    """The front of options on the chosen instances, the soonest tokens first, by medians; with what
+    is chosen, whose load may lie between those of the grid."""
     points = list[_Point]()
     for option, number in zip(options, replicas.numbers(options).tolist(), strict=True):
         for load in range(replicas.grid.concurrency.shape[1]):
             rates = replicas.grid.take((np.array(number), np.array(load)))
             if not np.isnan(rates.tpot[Level.MEDIAN]):
-                points.append(_Point(option, rates, count))
-    points.sort(key=lambda one: (one.rates.tpot[Level.MEDIAN], -_output(one, Level.MEDIAN)))
+                points.append(_Point(option, rates, chosen.spec.count * option.placement.replicas))
+    points.sort(key=lambda point: (point.rates.tpot[Level.MEDIAN], -point.output(Level.MEDIAN)))
     front, most = list[FrontPoint](), 0.0
     for point in points:
-        output = _output(point, Level.MEDIAN)
+        output = point.output(Level.MEDIAN)
         if output > most:
             most = output
-            front.append(_record(request, point, usd))
-    return tuple(front)
-
-
-def _output(point: _Point, level: Level) -> float:
-    return float(point.replicas * point.rates.output[level])
+            front.append(_record(request, point, chosen.spec.total_usd_per_hour))
+    return with_chosen(front, chosen)
 
 
 def _record(request: ServingQuestion, point: _Point, usd: float) -> FrontPoint:
     rates = rates_record(request, point.rates, float(point.replicas))
     each = rates.output_tokens_per_second
-    millions = [usd / 3600 / one * 1e6 for one in (each.upper, each.median, each.lower)]
+    lower, median, upper = (usd / 3600 / rate * 1e6 for rate in (each.upper, each.median, each.lower))
     return FrontPoint(
         placement=point.option.placement,
         rates=rates,
-        usd_per_million_output_tokens=Span(lower=millions[0], median=millions[1], upper=millions[2]),
+        usd_per_million_output_tokens=Span(lower=lower, median=median, upper=upper),
         misses=_missed(request, point),
     )
 
 
 def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> tuple[FrontPoint, ...]:
-    """The front with what is recommended, whose load may lie between those of the grid."""
+    """The front with a candidate, in place of its own option at the same load."""
     chosen = FrontPoint(
         placement=candidate.placement,
         rates=candidate.rates,
         usd_per_million_output_tokens=candidate.usd_per_million_output_tokens,
         misses="",
     )
-    others = [point for point in front if not is_at(point, candidate)]
-    return tuple(sorted([*others, chosen], key=lambda one: one.rates.tpot_seconds.median))
-
-
-def is_at(point: FrontPoint, candidate: GenerationCandidate) -> bool:
-    """Whether a point of the front is a candidate's own option and load."""
-    same_load = isclose(point.rates.concurrency, candidate.rates.concurrency, rel_tol=1e-6)
-    return same_load and point.placement == candidate.placement
+    others = [
+        point
+        for point in front
+        if point.placement != candidate.placement
+        or not isclose(point.rates.concurrency, candidate.rates.concurrency, rel_tol=1e-6)
+    ]
+    return tuple(sorted([*others, chosen], key=lambda point: point.rates.tpot_seconds.median))
 
 
 def _missed(request: ServingQuestion, point: _Point) -> str:
@@ -103,7 +90,7 @@ def _missed(request: ServingQuestion, point: _Point) -> str:
         (1000 * rates.tpot[sure], request.tpot_limit_ms),
         (rates.e2e(request.output_tokens)[sure], request.max_e2e_seconds),
     )
-    output = _output(point, sure)
+    output = point.output(sure)
     wanted = (
         (output, request.target_output_tokens_per_second),
         (output / request.output_tokens, request.target_requests_per_second),
@@ -111,4 +98,4 @@ def _missed(request: ServingQuestion, point: _Point) -> str:
     )
     if any(most is not None and value > most for value, most in limits):
         return "limit"
-    return "target" if any(least is not None and one < least for one, least in wanted) else ""
+    return "target" if any(least is not None and value < least for value, least in wanted) else ""

@@ -1,29 +1,27 @@
-"""Ways to serve a model on what is offered: a format that the GPU computes, a split over its GPUs
+"""Options to serve a model on what is offered: a format that the GPU computes, a split over its GPUs
 that memory holds, replicas on the rest, and a disk; or the reason why nothing serves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from copy import copy
+from functools import cache, partial
 from typing import TYPE_CHECKING, NamedTuple
-
-from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
-from advisor.domain import Disk, Gpu, InstanceType, Offer, Rejected
+from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import MOST_SEQUENCES, GpuMemoryUse, ReadyTime, ServingPlacement
-from advisor.engine.columns import P
-from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
+from advisor.engine.offers import rejected_offer
+from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
-from advisor.messages import Message
+from advisor.errors import UsageError
+from advisor.messages import FieldName, Message
 from advisor.models.language.deployments import Deployment
-from advisor.models.language.gpus import GpuFacts, gpu_facts
-from advisor.models.language.memory import ServingMemory, can_split, card_gib, serving_memory, weight_gib
+from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.memory import ServingMemory, can_split, serving_memory, weight_gib
 from advisor.models.language.support import AMPERE, supported
-from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
@@ -49,56 +47,13 @@ class ServingOption(NamedTuple):
     notes: tuple[Message, ...]
 
 
-class Cards:
-    """GPUs of instances as the language models' rooms know them, each made once."""
+class ServedModel:
+    """A language model with what it takes of cards, found once for all questions about it."""
 
-    def __init__(self, catalog: Catalog) -> None:
-        self._catalog = catalog
-        self._known: dict[tuple[str, int], GpuFacts] = {}
-
-    def of(self, gpu: Gpu) -> GpuFacts:
-        """The facts of a card with the memory that is usable there."""
-        key = gpu.name, gpu.memory_mib
-        if key not in self._known:
-            sheet = self._catalog.gpu_sheets[gpu.name]
-            facts = gpu_facts(gpu, sheet.fp8_tflops, sheet.link)
-            self._known[key] = facts._replace(memory_gib=card_gib(gpu.name, facts.memory_gib))
-        return self._known[key]
-
-
-def offers_judged(
-    request: ServingQuestion | TuningQuestion, catalog: Catalog, most_usd_per_hour: float | None = None
-) -> Iterator[tuple[Offer, tuple[Message, ...] | Rejected]]:
-    """Every offer with a GPU (of those that cost no more), with what the user must mind, or why it
-    is turned down."""
-    query = replace(place_query(request, accelerated=True), max_usd_per_hour=most_usd_per_hour)
-    for offer in offers_in(request, catalog, query):
-        yield offer, judged_offer(request, catalog, offer, needs_gpu=True)
-
-
-def options_of_types(
-    judged: Iterable[tuple[Offer, tuple[Message, ...] | Rejected]],
-    found_on: Callable[[Offer, tuple[Message, ...]], Sequence[P] | Rejected],
-) -> tuple[list[P], list[Rejected]]:
-    """What is found on offers that can be had, and a reason for each type that has nothing."""
-    options: list[P] = []
-    rejected: dict[tuple[str, str], Rejected] = {}
-    for offer, notes in judged:
-        found = notes if isinstance(notes, Rejected) else found_on(offer, notes)
-        if isinstance(found, Rejected):
-            rejected.setdefault((offer.instance.cloud, offer.instance.name), found)
-        else:
-            options += found
-    for option in options:
-        rejected.pop((option.offer.instance.cloud, option.offer.instance.name), None)
-    return options, list(rejected.values())
-
-
-def options_on(
-    request: ServingQuestion, catalog: Catalog, model: LanguageModel, offer: Offer, notes: tuple[Message, ...]
-) -> list[ServingOption] | Rejected:
-    """All options to serve on one offer that can be had, or why there is none."""
-    return OptionFinder(request, catalog, model).options(offer, notes)
+    def __init__(self, catalog: Catalog, model: LanguageModel) -> None:
+        self.catalog, self.model, self.cards = catalog, model, Cards(catalog)
+        self.memory = cache(partial(serving_memory, model))
+        self.deployment = cache(partial(Deployment, model, max_sequences=MOST_SEQUENCES))
 
 
 def splits_of(engine: LlmEngine) -> tuple[int, ...]:
@@ -119,59 +74,62 @@ def kv_precision_of(
     return KvPrecision.FP16 if half or no_bf16 else KvPrecision.BF16
 
 
+def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
+    """Refuse sequences that the model does not take, and splits that engines do not make."""
+    require_tokens(
+        model,
+        request.longest_tokens,
+        "max_context",
+        Message("{model} takes {most:,} tokens at most, and a sequence may have {needed:,}"),
+        Message("ask for {field} {most} or less, input and output together"),
+    )
+    split, most = request.tensor_parallel, max(splits_of(request.engine))
+    if split is None or (split <= most and can_split(model, split)):
+        return
+    refused = Message(
+        "{model} cannot be split over {split} GPUs: its {heads} attention heads do not divide evenly",
+        model=model.name,
+        split=split,
+        heads=model.heads,
+    )
+    if split > most:
+        refused = Message(
+            "{engine} is answered on up to {most} GPUs a replica, not on {split}",
+            engine=request.engine.product,
+            most=most,
+            split=split,
+        )
+    hint = Message("ask for {field} auto", field=FieldName("tensor_parallel"))
+    raise UsageError(refused, field="tensor_parallel", hint=hint)
+
+
 class OptionFinder:
-    """Finds options for one request; what offers share is found once."""
+    """Finds options for one request."""
 
-    def __init__(self, request: ServingQuestion, catalog: Catalog, model: LanguageModel) -> None:
-        self._request, self.catalog, self._model = request, catalog, model
-        self._cards = Cards(catalog)
-        self._memory: dict[tuple[GpuFacts, LlmPrecision], dict[int, ServingMemory]] = {}
-        self._uses: dict[tuple[GpuFacts, LlmPrecision], dict[int, GpuMemoryUse | None]] = {}
-        self._deployments: dict[tuple[GpuFacts, LlmPrecision, int, str], Deployment] = {}
-
-    def with_prices_of(self, request: ServingQuestion) -> OptionFinder:
-        """For the same request about other prices: what memory holds is known already."""
-        other = copy(self)
-        other._request = request
-        return other
+    def __init__(self, request: ServingQuestion, served: ServedModel) -> None:
+        self._request, self._served, self._model = request, served, served.model
+        self.usual_precision = request.precision or served.model.own_precision
+        self.fits = cache(self._fits)
 
     def options(self, offer: Offer, notes: tuple[Message, ...]) -> list[ServingOption] | Rejected:
         """Every option to serve on the offer, or why there is none."""
-        gpu = self.catalog.gpu_of(offer.instance)
-        assert gpu is not None  # `judged_offer` turns down what has no data sheet
-        card = self._cards.of(gpu)
+        card = self._served.cards.of_offer(offer)
         precision = self.precision_on(card)
         if isinstance(precision, Message):
             return rejected_offer(offer, "unsupported", precision)
         gpus = used_gpus(offer.instance, self._request.max_gpus)
-        memories = {split: one for split, one in self.memories(card, precision).items() if split <= gpus}
-        if not memories:
-            return rejected_offer(
-                offer,
-                "gpus",
-                Message(
-                    "has {gpus} GPUs to split the model over, not {needed}",
-                    code="gpus",
-                    gpus=gpus,
-                    needed=self._request.tensor_parallel or 1,
-                ),
+        fits = {split: fit for split, fit in self.fits(card, precision).items() if split <= gpus}
+        if not fits:
+            needed = self._request.tensor_parallel or 1
+            why = Message(
+                "has {gpus} GPUs to split the model over, not {needed}", code="gpus", gpus=gpus, needed=needed
             )
-        uses = self._uses_of(card, precision)
-        fitting = {split: use for split in memories if (use := uses[split])}
-        if not fitting:
-            return rejected_offer(offer, *self.misfit(memories, card))
-        needed = _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus
-        if needed * 1024 > offer.instance.memory_mib:
-            return rejected_offer(
-                offer,
-                "memory",
-                Message(
-                    "needs {needed:mib} of RAM, has {available:mib}",
-                    needed=needed * 1024,
-                    available=offer.instance.memory_mib,
-                ),
-            )
-        return self._placed(offer, notes, card, precision, fitting)
+            return rejected_offer(offer, "gpus", why)
+        uses = {split: use for split, (_, use) in fits.items() if use}
+        if not uses:
+            return rejected_offer(offer, *self.misfit(card, precision, max(fits)))
+        small = ram_shortage(offer, _BASE_GIB + _FILE_GIB + _PROCESS_GIB * gpus)
+        return small or self._placed(offer, notes, card, precision, uses)
 
     def _placed(
         self,
@@ -179,91 +137,59 @@ class OptionFinder:
         notes: tuple[Message, ...],
         card: GpuFacts,
         precision: LlmPrecision,
-        fitting: dict[int, GpuMemoryUse],
+        uses: dict[int, GpuMemoryUse],
     ) -> list[ServingOption] | Rejected:
-        gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
-        weights = weight_gib(self._model, precision, self._request.engine)
+        request, served, link = self._request, self._served, gpu_link(offer.instance)
+        gpus = used_gpus(offer.instance, request.max_gpus)
+        weights = weight_gib(self._model, precision, request.engine)
         disks: dict[float, tuple[Disk, ReadyTime] | Rejected] = {}
-        found: list[ServingOption] = []
-        for split, memory in fitting.items():
-            replicas = gpus // split
-            gib = gib_to_read(weights, offer.instance.memory_mib, replicas)
+        options: list[ServingOption] = []
+        for split, memory in uses.items():
+            gib = gib_to_read(weights, offer.instance.memory_mib, gpus // split)
             if gib not in disks:
-                disks[gib] = ready_disk(self._request, self.catalog, offer, weights, gib=gib, gpus=gpus)
+                disks[gib] = ready_disk(request, served.catalog, offer, weights, gib=gib, gpus=gpus)
             disk = disks[gib]
             if isinstance(disk, Rejected):
                 continue
             kind = link.among(split)
-            deployment = self._deployment(card, precision, split, kind)
-            placement = ServingPlacement(tensor_parallel=split, replicas=replicas, link=Link(kind))
-            found.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
-        refused = [one for one in disks.values() if isinstance(one, Rejected)]
-        return found or refused[0]
-
-    @property
-    def usual_precision(self) -> LlmPrecision:
-        """The format asked for, else the published one."""
-        return self._request.precision or self._model.own_precision
+            kv_precision = kv_precision_of(request, precision, card)
+            deployment = served.deployment(precision, kv_precision, request.engine, card, split, kind)
+            placement = ServingPlacement(tensor_parallel=split, replicas=gpus // split, link=Link(kind))
+            options.append(ServingOption(offer, *disk, deployment, placement, memory, notes))
+        return options or next(disk for disk in disks.values() if isinstance(disk, Rejected))
 
     def precision_on(self, card: GpuFacts) -> LlmPrecision | Message:
-        """The format asked for, else the published one, or another of 16 bits for one of 16."""
-        usual = self.usual_precision
-        alike = usual in SIXTEEN_BIT and self._request.precision is None
+        """The format asked for, else the published one, or another of 16 bits for one of 16; or why
+        the card computes none of them."""
+        usual, request = self.usual_precision, self._request
+        alike = usual in SIXTEEN_BIT and request.precision is None
         choices = tuple(dict.fromkeys((usual, *SIXTEEN_BIT))) if alike else (usual,)
-        request = self._request
-        reasons = [
-            supported(one, kv_precision_of(request, one, card), request.engine, card, self._model)
-            for one in choices
-        ]
-        for one, why in zip(choices, reasons, strict=True):
+        reasons = []
+        for precision in choices:
+            kv_precision = kv_precision_of(request, precision, card)
+            why = supported(precision, kv_precision, request.engine, card, self._model)
             if why is None:
-                return one
-        assert reasons[0] is not None
+                return precision
+            reasons.append(why)
         return reasons[0]
 
-    def _deployment(self, card: GpuFacts, precision: LlmPrecision, split: int, link: str) -> Deployment:
-        """Made once for all offers that have the same."""
-        key = card, precision, split, link
-        if key not in self._deployments:
-            kv_precision = kv_precision_of(self._request, precision, card)
-            self._deployments[key] = Deployment(
-                model=self._model,
-                precision=precision,
-                kv_precision=kv_precision,
-                gpu=card,
-                engine=self._request.engine,
-                tensor_parallel=split,
-                link=link,
-                max_sequences=MOST_SEQUENCES,
-            )
-        return self._deployments[key]
+    def _fits(
+        self, card: GpuFacts, precision: LlmPrecision
+    ) -> dict[int, tuple[ServingMemory, GpuMemoryUse | None]]:
+        """By split, of those that the model allows, its memory and the use of it; None where the
+        longest sequence does not fit."""
+        request = self._request
+        splits = (request.tensor_parallel,) if request.tensor_parallel else splits_of(request.engine)
+        kv_precision = kv_precision_of(request, precision, card)
+        memories = {
+            split: self._served.memory(precision, kv_precision, card.memory_gib, split, request.engine)
+            for split in splits
+            if can_split(self._model, split)
+        }
+        return {split: (memory, self._use_of(memory)) for split, memory in memories.items()}
 
-    def memories(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, ServingMemory]:
-        """Memory by split, of the splits that the model allows."""
-        key = card, precision
-        if key not in self._memory:
-            asked = self._request.tensor_parallel
-            splits = (asked,) if asked else splits_of(self._request.engine)
-            kv_precision = kv_precision_of(self._request, precision, card)
-            self._memory[key] = {
-                split: serving_memory(
-                    self._model, precision, kv_precision, card.memory_gib, split, self._request.engine
-                )
-                for split in splits
-                if can_split(self._model, split)
-            }
-        return self._memory[key]
-
-    def _uses_of(self, card: GpuFacts, precision: LlmPrecision) -> dict[int, GpuMemoryUse | None]:
-        key = card, precision
-        if key not in self._uses:
-            memories = self.memories(card, precision).items()
-            self._uses[key] = {split: self.use_of(one) for split, one in memories}
-        return self._uses[key]
-
-    def use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
-        """What lies in memory, by the lower bound of the KV cache; None where the longest sequence
-        does not fit."""
+    def _use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
+        """What lies in memory, by the lower bound of the KV cache."""
         request = self._request
         longest = int(memory.longest_context.lower[0])
         if longest < request.longest_tokens:
@@ -279,42 +205,27 @@ class OptionFinder:
             longest_context=longest,
         )
 
-    def misfit(self, memories: dict[int, ServingMemory], card: GpuFacts) -> tuple[str, Message]:
-        """Whether weights or KV are too large for the widest split."""
-        split, memory = max(memories.items())
-        needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
-        if not memory.kv_gib.lower[0] > 0:
-            if split == 1:
-                text = (
-                    "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and "
-                    "leave no room for a KV cache"
-                )
-                return "weights", Message(
-                    text, code="weights", needed=needed, available=card.memory_gib, gpu=card.name
-                )
-            return "weights", Message(
-                "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
-                "{gpu}, and leave no room for a KV cache",
-                code="weights",
-                needed=needed,
-                available=card.memory_gib,
-                gpus=split,
-                gpu=card.name,
+    def misfit(self, card: GpuFacts, precision: LlmPrecision, split: int) -> tuple[str, Message]:
+        """Whether weights or KV are too large for a split that does not fit."""
+        memory, _ = self.fits(card, precision)[split]
+        if memory.kv_gib.lower[0] > 0:
+            return "kv", Message(
+                "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not {needed:,}",
+                code="kv",
+                longest=float(memory.longest_context.lower[0]),
+                needed=self._request.longest_tokens,
             )
-        longest = float(memory.longest_context.lower[0])
-        return "kv", Message(
-            "beside the weights its memory holds a sequence of {longest:,.0f} tokens, not {needed:,}",
-            code="kv",
-            longest=longest,
-            needed=self._request.longest_tokens,
+        text = (
+            "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and "
+            "leave no room for a KV cache"
         )
-
-
-def link_notes(instance: InstanceType, gpus: int) -> Sequence[Message]:
-    """A note where it is not published how the GPUs of an instance are joined, and some work
-    together."""
-    if gpus == 1 or gpu_link(instance).source:
-        return ()
-    return (
-        Message("how the GPUs of {name} are joined is not published: PCIe is assumed", name=instance.name),
-    )
+        several = {}
+        if split > 1:
+            text = (
+                "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
+                "{gpu}, and leave no room for a KV cache"
+            )
+            several = {"gpus": split}
+        needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
+        parameters = {"needed": needed, "available": card.memory_gib, "gpu": card.name, **several}
+        return "weights", Message(text, code="weights", **parameters)

@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from advisor.domain.language import MOST_SEQUENCES
 from advisor.domain.runs import Span
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import BINDS
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
-    from advisor.engine.tasks.serving.model import Served, ServingModel
+    from advisor.models.language.serving import ServingPredictor
+    from advisor.models.language.serving.rates import ServingRates
 
 # Sequences in flight in one replica that are looked at, beside the most that its KV cache holds.
 GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_SEQUENCES)
@@ -78,28 +79,14 @@ def time_span(values: Floats) -> Span:
     return Span(lower=lower, median=median, upper=upper)
 
 
-class Predicted:
-    """What was predicted of deployments, which requests about one model share."""
-
-    def __init__(self) -> None:
-        self.deployments: list[Deployment] = []
-        self._numbers: dict[Deployment, int] = {}
-        self._known: dict[tuple[Traffic, float], dict[tuple[bool, int, float], Floats]] = {}
-
-    def number(self, deployment: Deployment) -> int:
-        """Where a deployment stands among all."""
-        number = self._numbers.setdefault(deployment, len(self._numbers))
-        if number == len(self.deployments):
-            self.deployments.append(deployment)
-        return number
-
-    def under(self, traffic: Traffic, confidence: float) -> dict[tuple[bool, int, float], Floats]:
-        """Columns by kind of load, deployment and load."""
-        return self._known.setdefault((traffic, confidence), {})
+# What was predicted of a model's deployments, by traffic and confidence: a column by kind of load
+# (whether requests arrive by themselves), id of the deployment and load.
+Predicted = dict[tuple[Traffic, float], dict[tuple[bool, int, float], Any]]
 
 
 class Replicas:
-    """The distinct deployments of some options, under loads of a request's traffic.
+    """The distinct deployments of some options (`ServedModel` makes each once), under loads of a
+    request's traffic.
 
     `held` is how many mean requests each deployment holds at once. What was predicted once is kept:
     the three bounds come together, and searches for counts come back to the same loads.
@@ -109,20 +96,18 @@ class Replicas:
         self,
         request: ServingQuestion,
         options: Sequence[ServingOption],
-        predictor: ServingModel,
-        predicted: Predicted | None = None,
+        predictor: ServingPredictor,
+        predicted: Predicted,
     ) -> None:
-        distinct = {id(option.deployment): option for option in options}  # `OptionFinder` makes each once
+        distinct = {id(option.deployment): option for option in options}
         self._numbers = {key: number for number, key in enumerate(distinct)}
-        self.deployments = [option.deployment for option in distinct.values()]
+        self._ids = list(distinct)
+        self._deployments = [option.deployment for option in distinct.values()]
         most = [min(option.memory.largest_concurrency, MOST_SEQUENCES) for option in distinct.values()]
         self.held = np.array(most, dtype=float)
         self._predictor, self._confidence = predictor, request.confidence
         self._traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-        self._output_tokens = request.output_tokens
-        self._predicted = predicted or Predicted()
-        self._known = self._predicted.under(self._traffic, request.confidence)
-        self._places = [self._predicted.number(one) for one in self.deployments]
+        self._known = predicted.setdefault((self._traffic, request.confidence), {})
         self.grid = self._on_grid()
         # Requests a second (3, n) that each deployment answers at most.
         self.capacity = np.nan_to_num(self.grid.output).max(axis=2) / request.output_tokens
@@ -141,7 +126,7 @@ class Replicas:
         within = requests_per_second <= self.capacity[level, replicas]
         found = self._under(replicas, requests_per_second, within, loaded=True)
         # What arrives is answered, no more.
-        arrived = requests_per_second * self._output_tokens
+        arrived = requests_per_second * self._traffic.output_tokens
         return found._replace(output=np.where(np.isnan(found.tpot), np.nan, arrived))
 
     def _on_grid(self) -> Rates:
@@ -161,28 +146,26 @@ class Replicas:
     def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:
         """The predictor's answer to each load that is `within` what can be done."""
         some = np.flatnonzero(within)
-        pairs = zip(rows[some].tolist(), loads[some].tolist(), strict=True)
-        keys = [(loaded, self._places[row], load) for row, load in pairs]
-        self._learn([key for key in dict.fromkeys(keys) if key not in self._known])
+        numbers, known = rows[some].tolist(), self._known
+        keys = [
+            (loaded, self._ids[number], load)
+            for number, load in zip(numbers, loads[some].tolist(), strict=True)
+        ]
+        new = {key: number for key, number in zip(keys, numbers, strict=True) if key not in known}
+        if new:
+            ask = self._predictor.under_load if loaded else self._predictor.closed_loop
+            deployments = [self._deployments[number] for number in new.values()]
+            served = ask(deployments, self._traffic, np.array([load for *_, load in new]), self._confidence)
+            known.update(zip(new, _columns(served).T, strict=True))
         columns = np.full((_COLUMNS, len(rows)), np.nan)
         columns[_PLACE:] = 0
         if keys:
-            columns[:, some] = np.array([self._known[key] for key in keys]).T
+            columns[:, some] = np.array([known[key] for key in keys]).T
         output, ttft, tpot = columns[:_PLACE].reshape(3, 3, len(rows))
         concurrency, binds, calibrated = columns[_PLACE:]
         concurrency[~within] = loads[~within]
         words = np.array(BINDS)[binds.astype(np.intp)]
         return Rates(concurrency, output, ttft, tpot, words, calibrated.astype(bool))
-
-    def _learn(self, keys: Sequence[tuple[bool, int, float]]) -> None:
-        """Predict loads of one kind."""
-        if not keys:
-            return
-        ask = self._predictor.under_load if keys[0][0] else self._predictor.closed_loop
-        deployments = [self._predicted.deployments[place] for _, place, _ in keys]
-        loads = np.array([load for _, _, load in keys])
-        served = ask(deployments, self._traffic, loads, self._confidence)
-        self._known.update(zip(keys, _columns(served).T, strict=True))
 
 
 # Three bounds of rate, TTFT and TPOT; then sequences in flight, what binds, and `calibrated`.
@@ -190,23 +173,12 @@ _PLACE = 9
 _COLUMNS = 12
 
 
-def _columns(served: Served) -> Floats:
+def _columns(served: ServingRates) -> Floats:
     """All that is kept of predictions, (12, n): first rate, TTFT and TPOT, each by `Level`."""
     rate, ttft, tpot = served.output_tokens_per_second, served.ttft_seconds, served.tpot_seconds
-    return np.array(
-        [
-            rate.lower,
-            rate.median,
-            rate.upper,
-            ttft.upper,
-            ttft.median,
-            ttft.lower,
-            tpot.upper,
-            tpot.median,
-            tpot.lower,
-            served.in_flight,
-            served.binds,
-            served.calibrated,
-        ],
-        dtype=float,
-    )
+    bounds = [
+        *(rate.lower, rate.median, rate.upper),
+        *(ttft.upper, ttft.median, ttft.lower),
+        *(tpot.upper, tpot.median, tpot.lower),
+    ]
+    return np.array([*bounds, served.in_flight, served.binds, served.calibrated], dtype=float)

@@ -4,24 +4,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 from advisor.catalog import Catalog
-from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.language import ReadyTime
-from advisor.engine.least_disk import attached, least_order
-from advisor.engine.offers import attached_disks, rejected_offer
+from advisor.engine.disks import disks_by_price, least_disks
+from advisor.engine.offers import rejected_offer
 from advisor.messages import Message
 from advisor.models.language.support import START, load_seconds
-from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.language import ServingQuestion
 from advisor.units import ceil_significant
 
 # Without a limit the cheapest disk that has the model serving within so long; else the fastest.
 USUAL_READY_SECONDS = 600.0
 # Part of RAM that keeps what one replica has read for the next one.
 _CACHED_SHARE = 0.8
-WEIGHTS = Message("the weights")
 
 
 def gib_to_read(weights_gib: float, memory_mib: float, replicas: int) -> float:
@@ -37,27 +34,6 @@ def ready_time(mib_per_second: float | None, gib: float, gpus: int) -> ReadyTime
     return ReadyTime(
         load_seconds=load.median, start_seconds=START.median, upper_seconds=load.plus(START).upper
     )
-
-
-def disks_by_price(
-    request: ServingQuestion | TuningQuestion, catalog: Catalog, offer: Offer, data_gib: float
-) -> list[Disk] | Rejected:
-    """Disks that hold the weights, cheapest first; the instance's own disk only where it is asked
-    for, since it is empty after a stop."""
-    found = attached_disks(request, catalog, offer, data_gib, WEIGHTS)
-    if isinstance(found, Rejected):
-        return found
-    own = request.disk is not None or LOCAL in request.disk_types
-    disks = [disk for disk in found if own or disk.rate.type != LOCAL]
-    if not disks:
-        return rejected_offer(
-            offer,
-            "no_disk",
-            Message(
-                "only its own disk holds the weights, and that is empty after a stop: --disk local takes it"
-            ),
-        )
-    return sorted(disks, key=lambda disk: disk.usd_per_hour)
 
 
 def ready_disk(
@@ -77,7 +53,7 @@ def ready_disk(
     if request.disk is None and start < limit < ready(found[0]).upper_seconds:
         # The disk binds: half the rate takes twice as long.
         at_one = ready_time(1.0, gib, gpus).upper_seconds - start
-        found += _lesser(catalog, offer, found, weights_gib, at_one / (limit - start))
+        found += least_disks(catalog, offer, found, weights_gib, at_one / (limit - start))
     in_time = [disk for disk in found if ready(disk).upper_seconds <= limit]
     if in_time:
         best = min(in_time, key=lambda disk: disk.usd_per_hour)
@@ -95,24 +71,3 @@ def ready_disk(
             limit=limit,
         ),
     )
-
-
-def _lesser(
-    catalog: Catalog, offer: Offer, found: Iterable[Disk], weights_gib: float, mib_per_second: float
-) -> list[Disk]:
-    """Of every network disk that reads so fast the least order of its type that still does."""
-    disks, kept = catalog.disks_of(offer.instance.cloud), []
-    for disk in found:
-        kind, rate = disk.choice.type, disk.rate
-        if kind == LOCAL or (rate.read_mib_per_second or math.inf) < mib_per_second:
-            continue
-        order = least_order(
-            disks.rules[kind],
-            disk.choice,
-            disks.fitting_size(kind, weights_gib),
-            disks.passed_on(offer.instance, kind),
-            (mib_per_second, 0.0),
-        )
-        if order != disk.choice:
-            kept.append(attached(catalog, offer, order))
-    return kept

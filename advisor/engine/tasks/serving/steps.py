@@ -3,20 +3,21 @@ instance, a faster disk. Each is the same question, asked again with that change
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from msgspec.structs import replace
 
-from advisor.domain import Rejected
+from advisor.domain import Offer, Rejected
 from advisor.domain.generation import KvPrecision, LlmPrecision, StepKind
 from advisor.domain.language import GenerationCandidate, ServingRates, ServingStep
-from advisor.engine.limits import closest
-from advisor.engine.tasks.serving.options import SIXTEEN_BIT, ServingOption, options_on, splits_of
-from advisor.engine.tasks.serving.prepared import ServingPreparations, solved_table
-from advisor.engine.tasks.serving.rates import Replicas
-from advisor.engine.tasks.serving.words import shortfall
+from advisor.engine.tasks.serving.options import (
+    SIXTEEN_BIT,
+    OptionFinder,
+    ServedModel,
+    ServingOption,
+    splits_of,
+)
 from advisor.messages import Message
 from advisor.models.language.memory import can_split
 from advisor.questions.language import ServingQuestion
@@ -25,24 +26,27 @@ if TYPE_CHECKING:
     from advisor.models.language.language_model import LanguageModel
 
 
+# What each of some options does, or why it does not answer.
+Given = Callable[[list[ServingOption]], Iterable[tuple[GenerationCandidate | None, Message | str]]]
+
+
 def steps_of(
-    request: ServingQuestion, preparations: ServingPreparations, chosen: GenerationCandidate
+    request: ServingQuestion, served: ServedModel, offer: Offer, chosen: GenerationCandidate, given: Given
 ) -> tuple[ServingStep, ...]:
-    """Every step that can be thought of for the chosen candidate."""
-    changes = list(_changes(chosen, preparations.model))
-    found = [_way(replace(request, **fields), preparations, chosen) for *_, fields in changes]
-    gives = iter(_given(request, [w for w in found if isinstance(w, ServingOption)], preparations))
-    steps = [
-        ServingStep(kind=kind, option=option, gives=None, why_not=way.detail)
-        if isinstance(way, Rejected)
-        else replace(next(gives), kind=kind, option=option)
-        for (kind, option, _), way in zip(changes, found, strict=True)
+    """Every step that can be thought of for the chosen candidate of an offer."""
+    changes = list(_changes(chosen, served.model))
+    found = [
+        OptionFinder(replace(request, **fields), served).options(offer, chosen.notes)
+        for *_, fields in changes
     ]
+    outcomes = iter(given([ways[0] for ways in found if not isinstance(ways, Rejected)]))
+    steps = []
+    for (kind, option, _), ways in zip(changes, found, strict=True):
+        gives, why = (None, ways.detail) if isinstance(ways, Rejected) else next(outcomes)
+        steps.append(ServingStep(kind=kind, option=option, gives=gives, why_not=why))
     more = chosen.spec.count + 1
-    one_more = ServingStep(
-        kind=StepKind.REPLICA, option=f"--max-count {more}", gives=_on_instances(chosen, more)
-    )
-    return (*steps, one_more)
+    gives = _on_instances(chosen, more)
+    return (*steps, ServingStep(kind=StepKind.REPLICA, option=f"--max-count {more}", gives=gives))
 
 
 def _changes(
@@ -61,13 +65,9 @@ def _changes(
     if chosen.kv_precision is not KvPrecision.FP8:
         yield StepKind.FP8_KV, "--kv-precision fp8", {**kept, "kv_precision": KvPrecision.FP8}
     gpus = chosen.spec.offer.instance.gpu_count
-    wider = [one for one in splits_of(chosen.engine) if split < one <= gpus and can_split(model, one)]
-    if wider:
-        yield (
-            StepKind.TENSOR_PARALLEL,
-            f"--tensor-parallel {wider[0]}",
-            {**kept, "tensor_parallel": wider[0]},
-        )
+    splits = (more for more in splits_of(chosen.engine) if split < more <= gpus and can_split(model, more))
+    if wider := next(splits, None):
+        yield StepKind.TENSOR_PARALLEL, f"--tensor-parallel {wider}", {**kept, "tensor_parallel": wider}
     ready = chosen.ready
     sooner = ready.upper_seconds - ready.load_seconds / 2
     yield (
@@ -75,37 +75,6 @@ def _changes(
         f"--max-ready-s {sooner:.3g}",
         {**kept, "disk": None, "max_ready_seconds": float(f"{sooner:.3g}")},
     )
-
-
-def _way(
-    request: ServingQuestion, preparations: ServingPreparations, chosen: GenerationCandidate
-) -> ServingOption | Rejected:
-    """The one way to serve on the chosen offer that the changed request leaves."""
-    catalog, model, offer = preparations.catalog, preparations.model, chosen.spec.offer
-    ways = options_on(request, catalog, model, offer, chosen.notes)
-    return ways if isinstance(ways, Rejected) else ways[0]
-
-
-def _given(
-    request: ServingQuestion, options: Sequence[ServingOption], preparations: ServingPreparations
-) -> list[ServingStep]:
-    """What each way does for the target and the limits, all predicted at once; kind and option are
-    left open."""
-    if not options:
-        return []
-    replicas = Replicas(request, options, preparations.predictor)
-    table, found = solved_table(request, options, replicas), list[ServingStep]()
-    limits = table.limits(request)
-    for row in range(len(options)):
-        why: Message | str = ""
-        gives = None
-        if all(limit.keeps[row] for limit in limits):
-            gives = table.candidate(request, row, preparations.predictor)
-        else:
-            _, reason = closest(limits, table.usd, np.array([row]))
-            why = shortfall(request, table, row, reason)
-        found.append(ServingStep(kind=StepKind.DISK, option="", gives=gives, why_not=why))
-    return found
 
 
 def _on_instances(chosen: GenerationCandidate, count: int) -> GenerationCandidate:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,16 +10,15 @@ from msgspec.structs import replace
 from advisor.domain import Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates
-from advisor.engine.columns import OptionTable, option_columns
+from advisor.engine.columns import OptionTable
 from advisor.engine.limits import Limit
-from advisor.engine.tasks.serving.loads import ServingLoad
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, rate_span, time_span
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Booleans, Floats, Integers
-    from advisor.engine.tasks.serving.model import ServingModel
+    from advisor.models.language.serving import ServingPredictor
 
 # Requests that arrive at more than this part of what is answered wait for each other: mean time to
 # the first token is 1.5 of an idle server's below 60 % of its capacity and 1.9 above 80 %
@@ -29,19 +27,15 @@ _BUSY = 0.8
 
 
 class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
-    """Options as columns (n,), solved for a request; rates of `load` are one replica's."""
+    """Options as columns (n,), solved for a request, with as many instances as each needs (as many
+    as may be had, where those are too few). `rates` are of one replica at the load that it then has,
+    `most` at the largest load that keeps the limits; `limits` of load and times are in the order in
+    which they are judged."""
 
-    load: ServingLoad
-
-    @classmethod
-    def of(cls, options: Sequence[ServingOption], load: ServingLoad) -> ServingTable:
-        """The table of some options, one at least."""
-        return cls(load=load, **option_columns(options))
-
-    @property
-    def count(self) -> Integers:
-        """Instances."""
-        return self.load.count
+    count: Integers
+    rates: Rates
+    most: Rates
+    limits: tuple[Limit, ...]
 
     @property
     def usd(self) -> Floats:
@@ -57,41 +51,32 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     def most_output(self) -> Floats:
         """Output tokens a second of all instances at the largest load that keeps the limits, by
         the bound that counts."""
-        return np.asarray(self.at_once * self.load.most.output[Level.SURE])
-
-    def limits(self, request: ServingQuestion) -> list[Limit]:
-        """The limits that are set, in the order in which a type is judged."""
-        found = list(self.load.limits)
-        most = request.max_usd_per_hour
-        if most is not None:
-            found.append(Limit("over_max_price", self.usd <= most, -self.usd))
-        return found
+        return np.asarray(self.at_once * self.most.output[Level.SURE])
 
     def take(self, rows: Integers | Booleans) -> ServingTable:
         """Some of the rows."""
-        some, load = np.arange(len(self))[rows], self.load
+        some = np.arange(len(self))[rows]
         return replace(
             self,
             **self.columns_of(some),
-            load=ServingLoad(
-                load.count[some],
-                load.rates.take((some,)),
-                load.most.take((some,)),
-                tuple(Limit(one.reason, one.keeps[some], one.nearness[some]) for one in load.limits),
-            ),
+            count=self.count[some],
+            rates=self.rates.take((some,)),
+            most=self.most.take((some,)),
+            limits=tuple(Limit(one.reason, one.keeps[some], one.nearness[some]) for one in self.limits),
         )
 
-    def candidate(self, request: ServingQuestion, row: int, predictor: ServingModel) -> GenerationCandidate:
+    def candidate(
+        self, request: ServingQuestion, row: int, predictor: ServingPredictor
+    ) -> GenerationCandidate:
         """A row as a record."""
-        option, load = self.options[row], self.load
-        deployment, count = option.deployment, int(self.count[row])
-        place = (np.array(row),)
-        rates, most = load.rates.take(place), load.most.take(place)
+        option, index = self.options[row], (np.array(row),)
+        deployment = option.deployment
+        rates, most = self.rates.take(index), self.most.take(index)
         replicas = busy = float(self.at_once[row])
         if request.users is not None:  # not all replicas have one user more
             busy = min(replicas, request.users / float(rates.concurrency))
         return GenerationCandidate(
-            spec=Spec(offer=option.offer, disk=option.disk, count=count),
+            spec=Spec(offer=option.offer, disk=option.disk, count=int(self.count[row])),
             placement=option.placement,
             model=request.model,
             precision=LlmPrecision(deployment.precision),
@@ -104,25 +89,25 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             rates=rates_record(request, rates, busy),
             most=rates_record(request, most, replicas),
             ready=option.ready,
-            binds=self._binds(request, row, rates),
+            binds=_binding(request, option, rates, float(most.output[Level.MEDIAN])),
             offered_requests_per_second=request.target_requests_per_second,
             calibrated=bool(rates.calibrated),
             extrapolation=predictor.unmeasured(deployment),
             notes=option.notes,
         )
 
-    def _binds(self, request: ServingQuestion, row: int, rates: Rates) -> ServingBind:
-        """What holds the row back: the load where requests arrive almost as fast as they are
-        answered, memory where it holds no more sequences though the engine would, else what its
-        step is bound by."""
-        option = self.options[row]
-        share = float(rates.output[Level.MEDIAN] / self.load.most.output[Level.MEDIAN, row])
-        if request.target_requests_per_second is not None and share > _BUSY:
-            return ServingBind.LOAD
-        held = min(option.memory.largest_concurrency, MOST_SEQUENCES)
-        if held < MOST_SEQUENCES and float(rates.concurrency) >= held:
-            return ServingBind.MEMORY
-        return ServingBind(str(rates.binds))
+
+def _binding(
+    request: ServingQuestion, option: ServingOption, rates: Rates, most_output: float
+) -> ServingBind:
+    """What holds an option back: the load where requests arrive almost as fast as they are answered,
+    memory where it holds no more sequences though the engine would, else what its step is bound by."""
+    if request.target_requests_per_second is not None and rates.output[Level.MEDIAN] / most_output > _BUSY:
+        return ServingBind.LOAD
+    held = min(option.memory.largest_concurrency, MOST_SEQUENCES)
+    if held < MOST_SEQUENCES and float(rates.concurrency) >= held:
+        return ServingBind.MEMORY
+    return ServingBind(str(rates.binds))
 
 
 def rates_record(request: ServingQuestion, rates: Rates, replicas: float) -> ServingRates:

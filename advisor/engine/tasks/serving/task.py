@@ -6,20 +6,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from msgspec.structs import replace
 
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation
+from advisor.catalog import Catalog
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.engine.constraints import Amount, Constraint, Whole
-from advisor.engine.limits import Limit
+from advisor.engine.limits import Limit, closest
 from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.probability import Bounds, chance_of_reaching
-from advisor.engine.task import TRIAL_MINUTES, Contender, Task
-from advisor.engine.tasks.serving.front import front_of, with_chosen
-from advisor.engine.tasks.serving.prepared import ServingOptions, ServingPreparations
-from advisor.engine.tasks.serving.rates import Level
+from advisor.engine.task import TRIAL_MINUTES, Contender
+from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, options_of_types
+from advisor.engine.tasks.serving.front import front_of
+from advisor.engine.tasks.serving.loads import solved_table
+from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, require_possible
+from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas
 from advisor.engine.tasks.serving.steps import steps_of
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
@@ -29,24 +33,54 @@ from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats, Integers
+    from advisor.models.language.language_model import LanguageModel
+    from advisor.models.language.serving import ServingPredictor
 
 # Over all clouds, types that cost more are predicted only where these do not fill the answer.
 _CHEAP_USD_PER_HOUR = (2.0, 8.0)
 
 
+class ServingOptions(LanguageOptions[ServingOption], frozen=True):
+    """With what their replicas do."""
+
+    replicas: Replicas
+
+
 class ServingTask(
-    Task[ServingQuestion, ServingOptions, ServingTable, GenerationCandidate, GenerationRecommendation]
+    LanguageTask[
+        ServingQuestion,
+        ServingOptions,
+        ServingTable,
+        GenerationCandidate,
+        GenerationRecommendation,
+        ServingPrediction,
+    ]
 ):
     """Serving one language model."""
 
-    answer = GenerationRecommendation
+    answer, prediction = GenerationRecommendation, ServingPrediction
+    cannot = Message("{name} cannot serve {model}: {why}")
+    of_one_instance: ClassVar = {"max_count": 1}
+    not_of_options: ClassVar = {
+        **dict.fromkeys(("target_output_tokens_per_second", "target_requests_per_second", "users")),
+        **dict.fromkeys(("max_ttft_ms", "max_tpot_ms", "max_e2e_seconds")),
+        **of_one_instance,
+    }
 
-    def __init__(self, preparations: ServingPreparations) -> None:
-        self.preparations, self.catalog = preparations, preparations.catalog
+    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: ServingPredictor) -> None:
+        super().__init__(catalog, model)
+        self.predictor, self.served = predictor, ServedModel(catalog, model)
+        self._predicted: Predicted = {}
 
-    def options(self, request: ServingQuestion, most_usd_per_hour: float | None = None) -> ServingOptions:
-        """What no target changes, of instances that cost no more."""
-        return self.preparations.of(request, most_usd_per_hour)
+    def require_possible(self, request: ServingQuestion) -> None:
+        require_possible(request, self.model)
+
+    def options_on(self, request: ServingQuestion, judged: Sequence[JudgedOffer]) -> ServingOptions:
+        options, rejected = options_of_types(judged, OptionFinder(request, self.served).options)
+        return ServingOptions(options, rejected, len(judged), self._replicas(request, options))
+
+    def _replicas(self, request: ServingQuestion, options: Sequence[ServingOption]) -> Replicas:
+        return Replicas(request, options, self.predictor, self._predicted)
 
     def cheap_usd_per_hour(self, request: ServingQuestion) -> Sequence[float]:
         """Over all clouds there are thousands of types, and who names a cloud wants to know why
@@ -56,19 +90,19 @@ class ServingTask(
 
     def predict(self, request: ServingQuestion, options: ServingOptions) -> ServingTable | None:
         """The options, each on as many instances as it takes."""
-        return options.table(request)
+        return solved_table(request, options.options, options.replicas) if options.options else None
 
     def limits(self, request: ServingQuestion, table: ServingTable) -> list[Limit]:
-        return table.limits(request)
-
-    def ranks_by_price(self, request: ServingQuestion) -> bool:
-        return request.ranks_by_price
+        limits, most = list(table.limits), request.max_usd_per_hour
+        if most is not None:
+            limits.append(Limit("over_max_price", table.usd <= most, -table.usd))
+        return limits
 
     def cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
         """The price by the hour for a target, else that of a million output tokens at the median."""
         if request.ranks_by_price:
             return table.usd
-        output = table.at_once * table.load.rates.output[Level.MEDIAN]
+        output = table.at_once * table.rates.output[Level.MEDIAN]
         return np.asarray(table.usd / (output * 3600) * 1e6)
 
     def cost_of(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
@@ -83,7 +117,7 @@ class ServingTask(
     def candidates(
         self, request: ServingQuestion, table: ServingTable, rows: Sequence[int]
     ) -> list[GenerationCandidate]:
-        return [table.candidate(request, row, self.preparations.predictor) for row in rows]
+        return [table.candidate(request, row, self.predictor) for row in rows]
 
     def shortfall(self, request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
@@ -94,7 +128,7 @@ class ServingTask(
         if request.allow_extrapolation:
             return
         guessing = replace(request, allow_extrapolation=True)
-        guessed = options.table(guessing)
+        guessed = self.predict(guessing, options)
         if guessed is not None and self.answering(guessing, guessed).any():
             raise NoIntervalError(
                 Message(
@@ -111,7 +145,8 @@ class ServingTask(
     def assumptions(
         self, request: ServingQuestion, options: ServingOptions, chosen: GenerationCandidate | None
     ) -> tuple[Message, ...]:
-        return serving_assumptions(request, self.preparations.model, options.version, chosen)
+        version = self.predictor.engine_version(request.engine)
+        return serving_assumptions(request, self.model, version, chosen)
 
     def warnings(self, chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
         return serving_warnings(chosen, today)
@@ -127,8 +162,27 @@ class ServingTask(
         """Latency against throughput of the chosen instances, and what one thing more would bring."""
         if chosen is None:
             return {}
-        front = front_of(request, options, table, int(rows[0]))
-        return {"front": with_chosen(front, chosen), "steps": steps_of(request, self.preparations, chosen)}
+        offer = table.offer(int(rows[0]))
+        ways = [option for option in options.options if option.offer is offer]
+        return {
+            "front": front_of(request, ways, options.replicas, chosen),
+            "steps": steps_of(request, self.served, offer, chosen, partial(self._given, request)),
+        }
+
+    def _given(
+        self, request: ServingQuestion, options: Sequence[ServingOption]
+    ) -> Iterator[tuple[GenerationCandidate | None, Message | str]]:
+        """What each option does, or why it does not answer; all are predicted at once."""
+        if not options:
+            return
+        table = solved_table(request, options, self._replicas(request, options))
+        limits = self.limits(request, table)
+        for row in range(len(options)):
+            if all(limit.keeps[row] for limit in limits):
+                yield table.candidate(request, row, self.predictor), ""
+            else:
+                _, reason = closest(limits, table.usd, np.array([row]))
+                yield None, shortfall(request, table, row, reason)
 
     def trials_tell(self, request: ServingQuestion) -> bool:
         """Whether there is a target."""
@@ -140,9 +194,10 @@ class ServingTask(
         """Options that would answer by their medians, or by what may be hoped for."""
         sure, cheap = self.answering(request, table), np.flatnonzero(table.usd_each < limit)
         for level in (Level.MEDIAN, Level.HOPED):
-            hoped = options.table(request, level, [table.options[row] for row in cheap.tolist()])
-            if hoped is None:
+            if not len(cheap):
                 return
+            cheap_options = [table.options[row] for row in cheap.tolist()]
+            hoped = solved_table(request, cheap_options, options.replicas, level)
             fewer = ~sure[cheap] | (hoped.count < table.count[cheap])
             rows = np.flatnonzero(self.answering(request, hoped) & fewer & (hoped.usd < limit))
             yield from self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
@@ -180,11 +235,11 @@ class ServingTask(
         yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
 
     def needs(self, name: str, request: ServingQuestion, table: ServingTable) -> Floats:
-        rates, options = table.load.rates, table.options
+        rates, options = table.rates, table.options
         values = {
             "target_output_tokens_per_second": table.most_output,
             "target_requests_per_second": table.most_output / request.output_tokens,
-            "users": table.at_once * table.load.most.concurrency,
+            "users": table.at_once * table.most.concurrency,
             "max_usd_per_hour": table.usd,
             "max_ttft_ms": 1000 * rates.ttft[Level.SURE],
             "max_tpot_ms": 1000 * rates.tpot[Level.SURE],
@@ -200,7 +255,7 @@ class ServingTask(
 def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
     """That a row keeps target and limits of times. Rates and times of one option are wrong together,
     since all follow its step time: it keeps everything as often as it keeps what it keeps least."""
-    rates, most = table.load.rates, table.load.most
+    rates, most = table.rates, table.most
     replicas = float(table.at_once[row])
     reached = [
         (replicas * rates.output[:, row], request.target_output_tokens_per_second),

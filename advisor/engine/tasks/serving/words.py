@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from datetime import date
 from typing import TYPE_CHECKING
 
-from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.engine.assumed_facts import assumed_facts
-from advisor.engine.assumptions import price_warnings
-from advisor.engine.tasks.serving.options import SIXTEEN_BIT, link_notes
+from advisor.engine.tasks.language import language_warnings
+from advisor.engine.tasks.serving.options import SIXTEEN_BIT
 from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.messages import Message
@@ -27,7 +26,7 @@ _READING_TOKENS_PER_SECOND = 5.0
 
 def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
-    near = {limit.reason: float(limit.nearness[row]) for limit in table.limits(request)}[reason]
+    near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
     if reason in _TIMES:
         return _time_shortfall(request, table, row, reason)
     if reason == "too_slow":
@@ -73,7 +72,7 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
 
 
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
-    rates = table.load.rates
+    rates = table.rates
     message, unit, limit = _TIMES[reason]
     by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
     upper, median, _ = unit * by_reason[reason][:, row]
@@ -218,14 +217,7 @@ def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
     """What weakens the answer and can be checked."""
-    offer, disk = chosen.spec.offer, chosen.spec.disk
-    found = [
-        *chosen.extrapolation,
-        *price_warnings(offer.price, disk, today),
-        *link_notes(offer.instance, chosen.placement.tensor_parallel),
-    ]
-    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
-    slowest = chosen.rates.output_tokens_per_second_per_user.lower
+    slowest, found = chosen.rates.output_tokens_per_second_per_user.lower, list[Message]()
     if slowest < _READING_TOKENS_PER_SECOND:
         found.append(
             Message(
@@ -234,7 +226,7 @@ def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message 
                 rate=slowest,
             )
         )
-    idle = offer.instance.gpu_count - chosen.placement.gpus_used
-    if idle > 0:
-        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count))
-    return tuple(found)
+    placement = chosen.placement
+    return language_warnings(
+        chosen, today, joined_gpus=placement.tensor_parallel, used_gpus=placement.gpus_used, further=found
+    )

@@ -1,45 +1,45 @@
-"""Ways to tune a model on what is offered: how many GPUs of an instance, and what fits their memory
+"""Options to tune a model on what is offered: how many GPUs of an instance, and what fits their memory
 and is fastest; or the reason why nothing does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from msgspec import Struct
-from msgspec.structs import replace
 
 from advisor.catalog import Catalog, used_gpus
 from advisor.catalog.gpus import gpu_link
-from advisor.domain import HOURS_PER_MONTH, Disk, Offer, Rejected
+from advisor.domain import Disk, Offer, Rejected
 from advisor.domain.generation import LlmMethod, LlmPrecision
-from advisor.engine.offers import place_query, rejected_offer
-from advisor.engine.tasks.serving.options import Cards, offers_judged, options_of_types
-from advisor.engine.tasks.serving.ready import disks_by_price
-from advisor.errors import UsageError
-from advisor.messages import FieldName, Message
+from advisor.engine.disks import disks_by_price
+from advisor.engine.offers import rejected_offer
+from advisor.engine.tasks.language import (
+    Cards,
+    JudgedOffer,
+    LanguageOptions,
+    options_of_types,
+    ram_shortage,
+    require_tokens,
+)
+from advisor.messages import Message
 from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
 from advisor.models.language.memory import weight_gib
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats
     from advisor.models.language.finetuning import FineTuningPredictor
     from advisor.models.language.gpus import GpuFacts
     from advisor.models.language.language_model import LanguageModel
 
 # GPUs of one instance that share a run; as many as there are, too.
 _COUNTS = (1, 2, 4, 8, 16)
-_MOST_KEPT = 8
-_LOWER, _MEDIAN, _UPPER = range(3)
 # RAM that a run takes, assumed and not measured: the system, a process for each GPU with CUDA's
 # libraries, and a file of weights of the usual 5 GB.
 _BASE_GIB, _PROCESS_GIB = 8.0, 3.0
-# Key of what does not depend on offers: a card, how many of it, and what joins them.
-Key = tuple["GpuFacts", int, str]
+# What of a tuning depends on an offer: a card, how many of it, and what joins them.
+_Key = tuple["GpuFacts", int, str]
 
 
 class TuningOption(NamedTuple):
@@ -54,145 +54,84 @@ class TuningOption(NamedTuple):
     notes: tuple[Message, ...]
 
 
-class TuningOptions(Struct, frozen=True):
-    """Options, a reason for each type that has none, and how many offers there are."""
-
-    options: list[TuningOption]
-    rejected: list[Rejected]
-    considered: int
+TuningOptions = LanguageOptions[TuningOption]
 
 
-class TuningPreparations:
-    """What requests about one language model are answered from, the last few of it kept."""
+class TunedModel(NamedTuple):
+    """A language model with what tells how it is tuned."""
 
-    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor) -> None:
-        self.catalog, self.model, self.predictor = catalog, model, predictor
-        self._options = lru_cache(_MOST_KEPT)(self._prepared)
-
-    def of(self, request: TuningQuestion) -> TuningOptions:
-        """The fastest option of each offer, whatever is to be reached, found now or before."""
-        key = replace(
-            request,
-            tokens=1.0,
-            target_tokens_per_second=None,
-            max_hours=None,
-            max_run_usd=None,
-            max_usd_per_hour=None,
-            horizon_hours=HOURS_PER_MONTH,
-            max_results=1,
-            allow_extrapolation=False,
-        )
-        return self._options(key)
-
-    def _prepared(self, request: TuningQuestion) -> TuningOptions:
-        finder = self.finder(request)
-        judged = list(offers_judged(request, self.catalog))
-        finder.learn([offer for offer, notes in judged if not isinstance(notes, Rejected)])
-        options, rejected = options_of_types(judged, finder.options)
-        unpriced = self.catalog.unpriced(place_query(request, accelerated=True))
-        return TuningOptions(options, [*rejected, *unpriced], len(judged))
-
-    def finder(self, request: TuningQuestion) -> OptionFinder:
-        """Finds options for a request."""
-        return OptionFinder(request, self.catalog, self.model, self.predictor)
+    catalog: Catalog
+    model: LanguageModel
+    predictor: FineTuningPredictor
+    cards: Cards
 
 
-class OptionFinder:
-    """Finds options for one request; what offers share is predicted once, all of it together."""
+def tuning_options(
+    request: TuningQuestion, tuned: TunedModel, judged: Sequence[JudgedOffer]
+) -> TuningOptions:
+    """The fastest option of each offer, whatever is to be reached; all are predicted at once."""
+    keys = {
+        id(offer): _keys(request, tuned, offer) for offer, notes in judged if not isinstance(notes, Rejected)
+    }
+    distinct = list(dict.fromkeys(key for some in keys.values() for key in some))
+    settled = tuned.predictor.settled([tuning_on(request, tuned, *key) for key in distinct])
+    fitting = {key: one for key, one in zip(distinct, settled, strict=True) if one}
+    rates, calibrated = dict[_Key, list[float]](), True
+    if fitting:
+        tunings = [one.tuning for one in fitting.values()]
+        predicted = tuned.predictor.tokens_per_second(tunings, request.confidence)
+        columns, calibrated = np.array(predicted.tokens_per_second).T, predicted.calibrated
+        rates = dict(zip(fitting, columns.tolist(), strict=True))
+    # The published weights, and in full tuning what comes of them.
+    weights = weight_gib(tuned.model, LlmPrecision.BF16)
+    stored = 2 * weights if request.method == LlmMethod.FULL else weights
 
-    def __init__(
-        self, request: TuningQuestion, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor
-    ) -> None:
-        require_sequence(request, model)
-        self._request, self._catalog, self._model = request, catalog, model
-        self._predictor, self._cards = predictor, Cards(catalog)
-        self._settled: dict[Key, Settled | None] = {}
-        self._rates: dict[Key, Floats] = {}
-        self._calibrated = True
-
-    def learn(self, offers: Sequence[Offer]) -> None:
-        """Predict everything that these offers need."""
-        keys = list(dict.fromkeys(key for offer in offers for key in self._keys(offer)))
-        tunings = [self._tuning(*key) for key in keys]
-        self._settled.update(zip(keys, self._predictor.settled(tunings), strict=True))
-        fitting: Mapping[Key, Settled] = {key: one for key, one in self._settled.items() if one}
-        if fitting:
-            rates = self._predictor.tokens_per_second(
-                [one.tuning for one in fitting.values()], self._request.confidence
-            )
-            self._calibrated = rates.calibrated
-            columns = np.array(rates.tokens_per_second).T
-            self._rates.update(zip(fitting, columns, strict=True))
-
-    def options(self, offer: Offer, notes: tuple[Message, ...]) -> list[TuningOption] | Rejected:
-        """The fastest option on an offer that was learnt, or why there is none."""
-        keys = self._keys(offer)
-        if not keys:
-            return rejected_offer(
-                offer, "unsupported", unsupported_message(self._tuning(self._card(offer), 1))
-            )
-        fitting = [key for key in keys if self._settled[key] is not None]
-        if not fitting:
-            return rejected_offer(offer, "gpu_memory", misfit_message(self._tuning(*keys[-1])))
-        needed = 1024 * (_BASE_GIB + _PROCESS_GIB * keys[-1][1])
-        if needed > offer.instance.memory_mib:
-            return rejected_offer(
-                offer,
-                "memory",
-                Message(
-                    "needs {needed:mib} of RAM, has {available:mib}",
-                    needed=needed,
-                    available=offer.instance.memory_mib,
-                ),
-            )
-        disks = disks_by_price(self._request, self._catalog, offer, self._stored_gib())
+    def options_of(offer: Offer, notes: tuple[Message, ...]) -> list[TuningOption] | Rejected:
+        tried = keys[id(offer)]
+        if not tried:
+            why = unsupported_message(tuning_on(request, tuned, tuned.cards.of_offer(offer)))
+            return rejected_offer(offer, "unsupported", why)
+        fits = [key for key in tried if key in fitting]
+        if not fits:
+            return rejected_offer(offer, "gpu_memory", misfit_message(tuning_on(request, tuned, *tried[-1])))
+        small = ram_shortage(offer, _BASE_GIB + _PROCESS_GIB * tried[-1][1])
+        disks = small or disks_by_price(request, tuned.catalog, offer, stored)
         if isinstance(disks, Rejected):
             return disks
         # Nobody has to use more GPUs than help; of equal rates the fewest.
-        best = max(fitting, key=lambda key: float(self._rates[key][_MEDIAN]))
-        settled = self._settled[best]
-        assert settled is not None
-        rates = tuple(self._rates[best].tolist())
-        return [TuningOption(offer, disks[0], settled, rates, self._calibrated, notes)]
+        best = max(fits, key=lambda key: rates[key][1])
+        return [TuningOption(offer, disks[0], fitting[best], rates[best], calibrated, notes)]
 
-    def _keys(self, offer: Offer) -> list[Key]:
-        """Numbers of GPUs to try, ascending; none where the card cannot tune."""
-        card = self._card(offer)
-        if unsupported(self._tuning(card, 1)):
-            return []
-        gpus, link = used_gpus(offer.instance, self._request.max_gpus), gpu_link(offer.instance)
-        counts = sorted({count for count in _COUNTS if count < gpus} | {gpus})
-        return [(card, count, link.among(count)) for count in counts]
-
-    def _tuning(self, card: GpuFacts, gpus: int, link: str = "none") -> FineTuning:
-        request = self._request
-        return FineTuning(
-            self._model, request.method, request.sequence, request.micro_batch, card, gpus, link
-        )
-
-    def _stored_gib(self) -> float:
-        """The published weights, and in full tuning what comes of them."""
-        weights = weight_gib(self._model, LlmPrecision.BF16)
-        return 2 * weights if self._request.method == LlmMethod.FULL else weights
-
-    def _card(self, offer: Offer) -> GpuFacts:
-        gpu = self._catalog.gpu_of(offer.instance)
-        assert gpu is not None  # `judged_offer` turns down what has no data sheet
-        return self._cards.of(gpu)
+    options, rejected = options_of_types(judged, options_of)
+    return TuningOptions(options, rejected, len(judged))
 
 
-def require_sequence(request: TuningQuestion, model: LanguageModel) -> None:
+def require_possible(request: TuningQuestion, model: LanguageModel) -> None:
     """Refuse sequences that the model does not take."""
-    most = model.max_context
-    if most is not None and request.sequence > most:
-        raise UsageError(
-            "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
-            model=model.name,
-            most=most,
-            asked=request.sequence,
-            field="sequence",
-            hint=Message("ask for {field} {most} or less", field=FieldName("sequence"), most=most),
-        )
+    require_tokens(
+        model,
+        request.sequence,
+        "sequence",
+        Message("{model} takes {most:,} tokens at most, and a sequence of {needed:,} is asked for"),
+        Message("ask for {field} {most} or less"),
+    )
+
+
+def tuning_on(
+    request: TuningQuestion, tuned: TunedModel, card: GpuFacts, gpus: int = 1, link: str = "none"
+) -> FineTuning:
+    """The request on so many GPUs."""
+    return FineTuning(tuned.model, request.method, request.sequence, request.micro_batch, card, gpus, link)
+
+
+def _keys(request: TuningQuestion, tuned: TunedModel, offer: Offer) -> list[_Key]:
+    """Numbers of GPUs to try, ascending; none where the card cannot tune."""
+    card = tuned.cards.of_offer(offer)
+    if unsupported(tuning_on(request, tuned, card)):
+        return []
+    gpus, link = used_gpus(offer.instance, request.max_gpus), gpu_link(offer.instance)
+    counts = sorted({count for count in _COUNTS if count < gpus} | {gpus})
+    return [(card, count, link.among(count)) for count in counts]
 
 
 def unsupported_message(tuning: FineTuning) -> Message:

@@ -6,60 +6,75 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
+from advisor.catalog import Catalog
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
 from advisor.engine.constraints import Amount, Constraint
-from advisor.engine.limits import Limit, closest
+from advisor.engine.limits import Limit
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.task import Task
-from advisor.engine.tasks.tuning.options import TuningOptions, TuningPreparations
+from advisor.engine.tasks.language import Cards, JudgedOffer, LanguageTask, language_warnings
+from advisor.engine.tasks.tuning.options import TunedModel, TuningOptions, require_possible, tuning_options
 from advisor.engine.tasks.tuning.table import TuningTable
-from advisor.engine.tasks.tuning.words import shortfall, tuning_assumptions, tuning_warnings
+from advisor.engine.tasks.tuning.words import shortfall, tuning_assumptions
 from advisor.messages import Message
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
+    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.language_model import LanguageModel
 
 
 class TuningTask(
-    Task[TuningQuestion, TuningOptions, TuningTable, FineTuningCandidate, FineTuningRecommendation]
+    LanguageTask[
+        TuningQuestion,
+        TuningOptions,
+        TuningTable,
+        FineTuningCandidate,
+        FineTuningRecommendation,
+        TuningPrediction,
+    ]
 ):
     """Tuning one language model."""
 
-    answer = FineTuningRecommendation
+    answer, prediction = FineTuningRecommendation, TuningPrediction
+    cannot = Message("{name} cannot tune {model}: {why}")
+    not_of_options: ClassVar = {
+        **dict.fromkeys(("target_tokens_per_second", "max_hours", "max_run_usd")),
+        "tokens": 1.0,
+    }
 
-    def __init__(self, preparations: TuningPreparations) -> None:
-        self.preparations, self.catalog = preparations, preparations.catalog
+    def __init__(self, catalog: Catalog, model: LanguageModel, predictor: FineTuningPredictor) -> None:
+        super().__init__(catalog, model)
+        self.tuned = TunedModel(catalog, model, predictor, Cards(catalog))
 
-    def options(self, request: TuningQuestion, most_usd_per_hour: float | None = None) -> TuningOptions:
-        """The fastest option of each offer, whatever is to be reached."""
-        return self.preparations.of(request)
+    def require_possible(self, request: TuningQuestion) -> None:
+        require_possible(request, self.model)
+
+    def options_on(self, request: TuningQuestion, judged: Sequence[JudgedOffer]) -> TuningOptions:
+        return tuning_options(request, self.tuned, judged)
 
     def predict(self, request: TuningQuestion, options: TuningOptions) -> TuningTable | None:
         """All of them."""
         return TuningTable.of(options.options) if options.options else None
 
     def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
-        found, target = list[Limit](), request.target_tokens_per_second
+        limits, target = list[Limit](), request.target_tokens_per_second
         if not request.allow_extrapolation:
-            found.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
+            limits.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
         if target is not None:
-            found.append(Limit("too_slow", table.rates[0] >= target, table.rates[0]))
+            limits.append(Limit("too_slow", table.rates[0] >= target, table.rates[0]))
         for reason, most, values in (
             ("too_long", request.max_hours, table.hours(request)[0]),
             ("over_max_cost", request.max_run_usd, table.run_usd(request)[0]),
             ("over_max_price", request.max_usd_per_hour, table.usd),
         ):
             if most is not None:
-                found.append(Limit(reason, values <= most, -values))
-        return found
-
-    def ranks_by_price(self, request: TuningQuestion) -> bool:
-        return request.ranks_by_price
+                limits.append(Limit(reason, values <= most, -values))
+        return limits
 
     def cost(self, request: TuningQuestion, table: TuningTable) -> Floats:
         """The price by the hour for a target, else that of the run at the median."""
@@ -77,11 +92,7 @@ class TuningTask(
     def candidates(
         self, request: TuningQuestion, table: TuningTable, rows: Sequence[int]
     ) -> list[FineTuningCandidate]:
-        return [table.candidate(request, row, self.preparations.predictor) for row in rows]
-
-    def nearest_row(self, request: TuningQuestion, table: TuningTable) -> int:
-        """The row that comes closest, whatever its price."""
-        return closest(self.limits(request, table), table.usd, np.arange(len(table)))[0]
+        return [table.candidate(request, row, self.tuned.predictor) for row in rows]
 
     def shortfall(self, request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
@@ -89,10 +100,11 @@ class TuningTask(
     def assumptions(
         self, request: TuningQuestion, options: TuningOptions, chosen: FineTuningCandidate | None
     ) -> tuple[Message, ...]:
-        return tuning_assumptions(request, chosen)
+        return tuple(tuning_assumptions(request, chosen))
 
     def warnings(self, chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
-        return tuning_warnings(chosen, today)
+        gpus = chosen.gpus_used
+        return language_warnings(chosen, today, joined_gpus=gpus, used_gpus=gpus)
 
     def constraints(self, request: TuningQuestion) -> Iterator[Constraint]:
         amounts = (

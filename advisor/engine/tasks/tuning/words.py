@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
 
-from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain.generation import LlmMethod
 from advisor.domain.tuning import FineTuningCandidate
 from advisor.engine.assumed_facts import assumed_facts
-from advisor.engine.assumptions import price_warnings
-from advisor.engine.tasks.serving.options import link_notes
 from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.messages import Message
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
@@ -68,12 +64,8 @@ def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Messag
     )
 
 
-def tuning_assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> tuple[Message, ...]:
+def tuning_assumptions(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
     """Everything the answer takes for granted, one short clause each."""
-    return tuple(_assumed(request, chosen))
-
-
-def _assumed(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Iterator[Message]:
     if chosen is not None:
         yield from assumed_facts(request, chosen.spec.offer.instance, chosen.spec.disk)
     yield Message("PyTorch with FSDP or data parallel, compiled, fused attention, in 16 bits")
@@ -91,15 +83,3 @@ def _assumed(request: TuningQuestion, chosen: FineTuningCandidate | None) -> Ite
     yield Message("start-up, evaluation and checkpoints are not counted")
     if request.target_tokens_per_second is None:
         yield Message("ranked by cost of the run at the median rate")
-
-
-def tuning_warnings(chosen: FineTuningCandidate, today: date) -> tuple[Message | str, ...]:
-    """What weakens the answer and can be checked."""
-    offer = chosen.spec.offer
-    found = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
-    found += link_notes(offer.instance, chosen.gpus_used)
-    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
-    idle = offer.instance.gpu_count - chosen.gpus_used
-    if idle > 0:
-        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=idle, gpus=offer.instance.gpu_count))
-    return tuple(found)

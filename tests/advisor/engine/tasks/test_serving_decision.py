@@ -12,13 +12,11 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
 from advisor.domain.generation import Link, LlmEngine, LlmPrecision, ServingBind, StepKind
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
 from advisor.engine.relax import relaxations
-from advisor.engine.tasks.serving.prepared import ServingPreparations
 from advisor.engine.tasks.serving.ready import gib_to_read
-from advisor.engine.tasks.serving.single import predict_serving
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.engine.tasks.serving.words import described
 from advisor.errors import NoIntervalError, UsageError
@@ -33,10 +31,15 @@ EIGHT_B = "Meta-Llama-3.1-8B"
 
 
 @cache
-def prepared(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> ServingPreparations:
-    """Of one model, kept for all tests."""
-    found = bundled_language_models().find(model)
-    return ServingPreparations(load_catalog(), found, Physical(uncalibrated))
+def serving(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> ServingTask:
+    """One model, kept for all tests."""
+    return ServingTask(load_catalog(), bundled_language_models().find(model), Physical(uncalibrated))
+
+
+def predicted(name: str, **fields: Any) -> ServingPrediction:
+    """What an instance does."""
+    asked = request(**fields)
+    return serving(asked.model).prediction_on(asked, name, today=TODAY)
 
 
 def request(**fields: Any) -> ServingQuestion:
@@ -48,7 +51,7 @@ def request(**fields: Any) -> ServingQuestion:
 def answer(**fields: Any) -> GenerationRecommendation:
     """The recommendation for it."""
     asked = request(**fields)
-    return recommend(ServingTask(prepared(asked.model)), asked, today=TODAY)
+    return recommend(serving(asked.model), asked, today=TODAY)
 
 
 def chosen_for(**fields: Any) -> GenerationCandidate:
@@ -80,7 +83,7 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
 
 def test_a_small_model_is_replicated_rather_than_split_for_throughput() -> None:
     """Eight GPUs that hold the model each are eight replicas, where no latency is asked for."""
-    found = predict_serving(request(), prepared(), "p5.48xlarge", today=TODAY)
+    found = predicted("p5.48xlarge")
     placement = found.candidate.placement
     assert placement.gpus_used == 8
     assert placement.replicas > 1
@@ -201,7 +204,7 @@ def test_steps_say_what_each_brings_or_why_not() -> None:
 
 def test_a_faster_disk_serves_sooner() -> None:
     """Where the instance passes more on than the disk gives, a step halves the reading."""
-    found = predict_serving(request(), prepared(), "p5.48xlarge", today=TODAY)
+    found = predicted("p5.48xlarge")
     sooner = {one.kind: one for one in found.steps}[StepKind.DISK].gives
     assert sooner.ready.load_seconds < 0.6 * found.candidate.ready.load_seconds
 
@@ -214,30 +217,29 @@ def test_where_memory_holds_no_more_it_binds() -> None:
 
 def test_a_load_near_capacity_binds() -> None:
     """Requests that arrive almost as fast as they are answered wait for each other."""
-    busy = predict_serving(request(), prepared(), "g6e.xlarge", today=TODAY).candidate
+    busy = predicted("g6e.xlarge").candidate
     rate = 0.9 * busy.most.requests_per_second.median
-    asked = request(target_requests_per_second=rate)
-    found = predict_serving(asked, prepared(), "g6e.xlarge", today=TODAY).candidate
+    found = predicted("g6e.xlarge", target_requests_per_second=rate).candidate
     assert found.binds is ServingBind.LOAD
 
 
 def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
     """Where nothing held out backs any answer, it is refused, unless it is asked for."""
     asked = request(gpus=("L4",), target_output_tokens_per_second=20)
-    preparations = prepared(EIGHT_B, ("L4",))
+    task = serving(EIGHT_B, ("L4",))
     with pytest.raises(NoIntervalError):
-        recommend(ServingTask(preparations), asked, today=TODAY)
+        recommend(task, asked, today=TODAY)
     anyhow = replace(asked, allow_extrapolation=True)
-    chosen = recommend(ServingTask(preparations), anyhow, today=TODAY).chosen
+    chosen = recommend(task, anyhow, today=TODAY).chosen
     assert not chosen.calibrated
 
 
 def test_relaxations_make_something_answer() -> None:
     """Each is asked again, and its answer keeps the changed request."""
     asked = request(target_output_tokens_per_second=2000, max_tpot_ms=4, gpus=("L4", "A10G"))
-    found = recommend(ServingTask(prepared()), asked, today=TODAY)
+    found = recommend(serving(), asked, today=TODAY)
     assert found.chosen is None
-    relaxed = relaxations(ServingTask(prepared()), found)
+    relaxed = relaxations(serving(), found)
     assert {change.constraint for one in relaxed for change in one.changes} >= {"gpus"}
     line = str(unmet(replace(found, relaxations=relaxed), described))
     assert "relax" in line
@@ -258,9 +260,8 @@ def test_prices_are_told_for_input_and_output_at_the_mix() -> None:
 
 def test_an_instance_that_cannot_serve_says_why() -> None:
     """Named instances have their reason in the error."""
-    big = request(model="Qwen2.5-72B")
     with pytest.raises(UsageError, match="weights"):
-        predict_serving(big, prepared("Qwen2.5-72B"), "g5.xlarge", today=TODAY)
+        predicted("g5.xlarge", model="Qwen2.5-72B")
 
 
 def test_reading_the_weights_takes_the_disks_rate() -> None:

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.prepared import ServingPreparations
 from advisor.engine.tasks.serving.rates import GRID
 from advisor.engine.tasks.serving.task import ServingTask
 from advisor.models.language.configs import bundled_language_models
@@ -42,26 +41,26 @@ class Served(NamedTuple):
 
 
 @cache
-def preparations(model: str, predictor: str = "physical") -> ServingPreparations:
-    """Of one model, kept for all examples."""
+def serving(model: str, predictor: str = "physical") -> ServingTask:
+    """One model, kept for all examples."""
     answers = Physical() if predictor == "physical" else bundled_serving_predictor()
-    return ServingPreparations(load_catalog(), bundled_language_models().find(model), answers)
+    return ServingTask(load_catalog(), bundled_language_models().find(model), answers)
 
 
-def cheapest_price(request: ServingQuestion, prepared: ServingPreparations) -> float:
+def cheapest_price(request: ServingQuestion, task: ServingTask) -> float:
     """The least USD an hour (without a target: for a million output tokens) of all ways, counts and
     loads that keep every limit; infinite where none does."""
     prices = [
         price
-        for option in prepared.of(request).options
+        for option in task.options(request).options
         for count in range(1, request.max_count + 1)
-        for price in prices_of(request, prepared, option, count)
+        for price in prices_of(request, task, option, count)
     ]
     return min(prices, default=math.inf)
 
 
 def prices_of(
-    request: ServingQuestion, prepared: ServingPreparations, option: ServingOption, count: int
+    request: ServingQuestion, task: ServingTask, option: ServingOption, count: int
 ) -> Iterator[float]:
     """Of one way on so many instances, at each load that keeps all limits."""
     replicas = count * option.placement.replicas
@@ -69,7 +68,7 @@ def prices_of(
     if usd > (request.max_usd_per_hour or math.inf):
         return
     held = min(option.memory.largest_concurrency, GRID[-1])
-    closed = prepared.predictor.closed_loop
+    closed = task.predictor.closed_loop
     loads = sorted(load for load in {*GRID, held} if load <= held)
     if request.users is not None:
         share = math.ceil(request.users / replicas)
@@ -80,7 +79,7 @@ def prices_of(
     if request.target_requests_per_second is not None:
         arrive = request.target_requests_per_second / replicas
         most = max(one.output for one in every) / request.output_tokens
-        if arrive <= most and keeps(request, served(request, prepared.predictor.under_load, option, arrive)):
+        if arrive <= most and keeps(request, served(request, task.predictor.under_load, option, arrive)):
             yield usd
         return
     yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
@@ -155,10 +154,10 @@ def requests(draw: st.DrawFn) -> ServingQuestion:
 @given(request=requests())
 def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, request: ServingQuestion) -> None:
     """Price and existence of the answer agree with trying everything."""
-    prepared = preparations(request.model, predictor)
+    task = serving(request.model, predictor)
     request = replace(request, allow_extrapolation=True)
-    answer = recommend(ServingTask(prepared), request, today=TODAY)
-    expected = cheapest_price(request, prepared)
+    answer = recommend(task, request, today=TODAY)
+    expected = cheapest_price(request, task)
     if answer.chosen is None:
         assert expected == math.inf
         return
@@ -173,8 +172,8 @@ def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, requ
 def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: ServingQuestion) -> None:
     """Target and limits hold by the bounds that the answer shows, and ranks do not fall. No type is
     lost, and none both answers and is turned down."""
-    prepared = preparations(request.model)
-    answer = recommend(ServingTask(prepared), replace(request, max_results=1000), today=TODAY)
+    task = serving(request.model)
+    answer = recommend(task, replace(request, max_results=1000), today=TODAY)
     for one in answer.ranked:
         rates = one.rates
         assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
@@ -196,4 +195,4 @@ def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: Serv
     ranked = {one.spec.offer.instance.name for one in answer.ranked}
     rejected = {one.instance_type for one in answer.rejected}
     assert not ranked & rejected
-    assert {option.offer.instance.name for option in prepared.of(request).options} <= ranked | rejected
+    assert {option.offer.instance.name for option in task.options(request).options} <= ranked | rejected

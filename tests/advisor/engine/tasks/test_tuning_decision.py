@@ -15,7 +15,6 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.domain.generation import LanguageTask, LlmMethod
 from advisor.domain.tuning import FineTuningRecommendation
 from advisor.engine.decide import recommend
-from advisor.engine.tasks.tuning.options import TuningPreparations
 from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
@@ -40,8 +39,7 @@ def answer(**fields: Any) -> FineTuningRecommendation:
     usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
     asked = tuning_question(**{**usual, **fields})
     model = bundled_language_models().find(asked.model)
-    prepared = TuningPreparations(catalog(), model, bundled_finetuning_predictor())
-    return recommend(TuningTask(prepared), asked, today=TODAY)
+    return recommend(TuningTask(catalog(), model, bundled_finetuning_predictor()), asked, today=TODAY)
 
 
 def test_without_a_target_the_cheapest_run_is_first() -> None:
@@ -114,6 +112,13 @@ def test_a_card_too_small_is_turned_down_with_what_it_lacks() -> None:
     assert "GiB" in str(small.detail)
     assert reasons["g4dn.xlarge"].reason == "unsupported"  # T4 has no bf16
     assert not {one.spec.offer.instance.name for one in found.ranked} & set(reasons)
+
+
+def test_what_comes_nearest_is_within_the_price_where_anything_is() -> None:
+    """A faster instance beyond the limit is no way out for who set it."""
+    found = answer(target_tokens_per_second=1e6, max_usd_per_hour=2.0)
+    assert found.chosen is None
+    assert found.nearest.spec.total_usd_per_hour <= 2.0
 
 
 def test_no_more_gpus_are_used_than_are_allowed() -> None:

@@ -1,0 +1,350 @@
+"""The disk that a spec needs, no more: orders between the coarse steps of the catalogue's ladder.
+
+The ladder shows which instances answer at all. Those that may be chosen or shown are searched for a
+better order: where the price by the hour decides, for the least one that reaches the target
+(`least_disk`); where a run or a sample is to be cheap, for the order that makes it cheapest
+(`_cheapest_orders`). What is found is predicted at every batch size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from advisor.catalog import Catalog, DiskRule
+from advisor.domain import Disk, DiskChoice
+from advisor.engine.disks import IOPS_STEP, least_orders, order_attached, parts_for
+from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, cost, with_runs
+from advisor.engine.table import Table, best_of_each, distinct, is_among
+from advisor.questions.network import NetworkQuestion
+
+if TYPE_CHECKING:
+    from advisor.engine.model import Booleans, Floats, Integers
+
+# Orders between the ends that are tried at once, and how often at most. A round leaves a quarter of
+# the range: 4 ** 8 steps are more than there are whole units.
+_BETWEEN = 7
+_ROUNDS = 8
+# Two ways to the same point of the range end this near to each other.
+_SAME = 1e-9
+
+
+def with_fitted_disks(
+    request: NetworkQuestion, catalog: Catalog, table: Table, rows: Booleans, last_shown: float = math.inf
+) -> Table:
+    """The (completed) table with more rows: of the `rows` those instances that may be chosen or
+    shown, with the disk orders that suit them best. `last_shown` is the rank beyond which nothing
+    is shown, whatever is found here."""
+    if request.disk is not None:
+        return table
+    if request.max_run_usd is not None:
+        # A step is too slow and the next one too dear: what lies between may keep the limit.
+        anyhow = replace(request, max_run_usd=None, max_results=len(table) + 1)
+        table = _Fitting(anyhow, catalog, math.inf, by_upper=True).fitted(table, rows)
+        rows = np.concatenate([rows, np.ones(len(table) - len(rows), dtype=bool)])
+    return _Fitting(request, catalog, last_shown).fitted(table, rows)
+
+
+class _Fitting(Struct, frozen=True):
+    """One search over all instances. `by_upper`: what a run costs at most is what ranks."""
+
+    request: NetworkQuestion
+    catalog: Catalog
+    last_shown: float
+    by_upper: bool = False
+
+    def fitted(self, table: Table, rows: Booleans) -> Table:
+        """The table with the orders that were found, at every batch."""
+        request = self.request
+        by_price = request.ranks_by_price
+        good = np.flatnonzero(rows & self._enough(table))
+        if not len(good):
+            return table
+        wider, last_shown = table, self.last_shown
+        last_shown, limits = self._limits(table, good, last_shown)
+        slow = self._on_hard_disks(table, good, limits)
+        if slow is not None:
+            enough = np.flatnonzero(self._enough(slow))
+            if len(enough):
+                wider = table.beside(slow.take(enough))
+                good = np.concatenate([good, np.arange(len(table), len(wider))])
+                _, limits = self._limits(wider, good, last_shown)
+        starts = self._worth_fitting(wider, good, limits)
+        if by_price:
+            orders = least_orders(request, self.catalog, wider, starts)
+        else:
+            orders = self._cheapest_orders(wider, starts)
+        if by_price and request.max_count == 1:
+            orders = _no_dearer(wider, good[self._best_of(wider, good, wider.option[good])], orders)
+        return self._at_every_batch(table, wider, orders)
+
+    def _enough(self, table: Table) -> Booleans:
+        return answering(self.request, table, but_for=("over_max_price",))
+
+    def _cost(self, table: Table) -> Floats:
+        return table.run_usd_upper if self.by_upper else cost(self.request, table)
+
+    def _beyond(self, table: Table) -> Floats:
+        """What is too dear comes after all that is not, the least dear first: where samples count,
+        an order beyond the price would else hide those within it."""
+        most = self.request.max_usd_per_hour
+        return np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
+
+    def _best_of(self, table: Table, good: Integers, groups: Integers) -> Integers:
+        """Where in `good` the best row of each group is."""
+        keys = self._beyond(table), self._cost(table), -table.lower
+        return best_of_each(groups, *(key[good] for key in keys))
+
+    def _limits(self, table: Table, good: Integers, last_shown: float) -> tuple[float, Floats]:
+        """The rank of the last that is shown, and for each row's offer what something has to rank
+        before to be worth fitting there."""
+        best = good[self._best_of(table, good, table.option[good])]
+        ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._cost(table)[best])
+        last = np.sort(ranks)[: self.request.max_results]
+        last_shown = min(last_shown, float(last[-1]))
+        limits = np.full(int(table.option.max()) + 1, -np.inf)
+        limits[table.option[best]] = np.minimum(last_shown, ranks)
+        return last_shown, limits
+
+    def _on_hard_disks(self, table: Table, good: Integers, limits: Floats) -> Table | None:
+        """Hard disks that could come out ahead, on the instances that answer with something faster,
+        at the batch that bears the least disk."""
+        best = good[self._best_of(table, good, table.option[good])]
+        least = self._least(table, best, np.zeros(len(best)))
+        best = best[_may_win(least, limits[table.option[best]])]
+        bearing = _at_best_batch(table, good, best)
+        rows: list[int] = []
+        disks: list[Disk] = []
+        for at in bearing.tolist():
+            slow = table.source.options[table.option[at]].slow_disks
+            rows += [at] * len(slow)
+            disks += slow
+        if not rows:
+            return None
+        at = np.array(rows)
+        shares = np.array([_share(self.request, disk) * disk.usd_per_hour for disk in disks])
+        worth = _may_win(self._least(table, at, shares), limits[table.option[at]])
+        at = at[worth]
+        if not len(at):
+            return None
+        some = [disk for disk, wanted in zip(disks, worth.tolist(), strict=True) if wanted]
+        return self._ordered(table, at, some)
+
+    def _worth_fitting(self, table: Table, good: Integers, limits: Floats) -> Integers:
+        """The best start of each offer and disk type that could still come out ahead: of the same
+        offer with another disk, and of the last that would be shown."""
+        _, groups = np.unique(
+            np.column_stack([table.option[good], table.count[good], table.disk_type[good]]),
+            axis=0,
+            return_inverse=True,
+        )
+        places = self._best_of(table, good, groups.reshape(-1))
+        if self.request.max_usd_per_hour is not None:
+            # Less of what is too dear may be better than more of what is not.
+            dear = best_of_each(groups.reshape(-1), self._cost(table)[good], -table.lower[good])
+            places = distinct(np.concatenate([places, dear]))
+        best = good[places]
+        best = best[np.array([table.disk[at].price is not None for at in best], dtype=bool)]
+        shares = [_share(self.request, table.disk[at]) for at in best]
+        least = self._least(table, best, np.array(shares) * table.disk_usd[best])
+        best = best[_may_win(least, limits[table.option[best]])]
+        return _at_best_batch(table, good, best)
+
+    def _least(self, table: Table, rows: Integers, disk_usd: Floats) -> Floats:
+        """What rows could come down to with a disk of that price: at their upper bound. Infinite
+        where that is beyond the price that is asked for."""
+        request = self.request
+        usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
+        usd = np.where(usd > (request.max_usd_per_hour or math.inf), np.inf, usd)
+        if request.ranks_by_price:
+            return usd
+        return usd / (table.upper[rows] * 3600) * (request.run_samples or 1e6)
+
+    def _ordered(self, table: Table, rows: Integers, disks: Sequence[Disk]) -> Table:
+        """Rows with other disks. An order competes with those for as many instances, so that more
+        of it is never slower."""
+        count = table.count[rows]
+        made = with_runs(self.request, table.with_orders(rows, disks))
+        return at_count(made, count)
+
+    def _at_every_batch(self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]) -> Table:
+        """The table with the orders that are not its own at every batch of their offers."""
+        wanted = []
+        for at, disk in sorted(orders, key=lambda order: int(wider.option[order[0]])):
+            option = int(wider.option[at])
+            if not any(disk is step for step in wider.source.options[option].disks):
+                wanted.append((option, disk))
+        if not wanted:
+            return table
+        return table.beside(completed(self.request, wider.source.with_disks(wanted)))
+
+    def _cheapest_orders(self, table: Table, starts: Integers) -> list[tuple[int, Disk]]:
+        """The order from each start on that makes a run, or a sample, cheapest: less or more of
+        rate, of IOPS, of both together, or of the size that buys them. An order replaces another
+        only where it ranks before it."""
+        searches = [_Search.of(self.catalog, table, at) for at in starts.tolist()]
+        some = self._ranked(table.take(starts))
+        for search, rank in zip(searches, some, strict=True):
+            search.rank = rank
+        for part in _TURNS:
+            turned = [search for search in searches if search.begin(part)]
+            for unit in (0.0, *[_UNITS[part]] * (_ROUNDS - 1)):
+                self._close_in(table, turned, part, unit)
+            for search in turned:
+                search.settled[part] = search.disk.choice
+        return [(search.start, search.disk) for search in searches]
+
+    def _close_in(self, table: Table, searches: Sequence[_Search], part: str, unit: float) -> None:
+        """One round: try orders between the ends of every search, where these are further apart
+        than `unit`; keep the best, and its neighbours as the new ends."""
+        tried = [(search, at) for search in searches for at in search.between(unit)]
+        if not tried:
+            return
+        disks = [
+            order_attached(self.catalog, table.offer(search.start), search.order(part, at))
+            for search, at in tried
+        ]
+        made = self._ordered(table, np.array([search.start for search, _ in tried]), disks)
+        answers = self._enough(made).tolist()
+        for search in searches:
+            search.tried = []
+        for (search, at), disk, enough, rank in zip(tried, disks, answers, self._ranked(made), strict=True):
+            search.tried.append(at)
+            if enough and rank < search.rank:
+                search.rank, search.disk, search.at = rank, disk, at
+        for search in searches:
+            search.narrow()
+
+    def _ranked(self, table: Table) -> list[tuple[float, float, float]]:
+        columns = self._beyond(table), self._cost(table), -table.lower
+        return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+class _Search(Struct):
+    """The best order so far of a start, the range of the part that is varied, and where the other
+    parts left the order: `base`, which was best before."""
+
+    start: int
+    disk: Disk
+    rule: DiskRule
+    needed_gib: float
+    base: DiskChoice
+    rank: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    low: float = 0.0
+    at: float = 0.0
+    high: float = 0.0
+    tried: list[float] = field(default_factory=list)
+    settled: dict[str, DiskChoice] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, catalog: Catalog, table: Table, at: int) -> _Search:
+        """A search from a row of the table on."""
+        disk, offer = table.disk[at], table.offer(at)
+        disks = catalog.disks_of(offer.instance.cloud)
+        dataset_gib = table.source.request.dataset.total_mib / 1024
+        return cls(
+            start=at,
+            disk=disk,
+            rule=disks.rules[disk.choice.type],
+            needed_gib=disks.fitting_size(disk.choice.type, dataset_gib),
+            base=disk.choice,
+        )
+
+    def begin(self, part: str) -> bool:
+        """Whether the part can be varied, and something has changed since it was."""
+        self.base = self.disk.choice
+        if self.settled.get(part) == self.base:
+            return False
+        span = self._span(part)
+        if span is None or span[2] <= span[0]:
+            return False
+        self.low, self.at, self.high = span
+        return True
+
+    def between(self, unit: float) -> list[float]:
+        """The lower end and points up to the higher one, each in the same ratio to the next."""
+        if self.high - self.low <= unit:
+            return []
+        step = (self.high / self.low) ** (1 / (_BETWEEN + 1))
+        return [self.low * step**place for place in range(_BETWEEN + 1)]
+
+    def narrow(self) -> None:
+        """The neighbours of the best point become the ends."""
+        points = (*self.tried, self.high)
+        self.low = max((at for at in points if at < self.at * (1 - _SAME)), default=self.low)
+        self.high = min((at for at in points if at > self.at * (1 + _SAME)), default=self.at)
+
+    def order(self, part: str, at: float) -> DiskChoice:
+        """What is sold and gives so much of the part."""
+        iops, rate = self.base.iops, self.base.mib_per_second
+        if part == "size":
+            return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(at))))
+        if part == "both":
+            iops, rate = at * (iops or 0), at * (rate or 0)
+        elif part == "rate":
+            rate = at
+        else:
+            iops = at
+        size, iops, rate = parts_for(self.rule, self.needed_gib, iops, rate)
+        return replace(self.base, size_gib=size, iops=iops, mib_per_second=rate)
+
+    def _span(self, part: str) -> tuple[float, float, float] | None:
+        """The lowest, present and highest value of a part that is sold; None where it is not."""
+        iops, rate, rule = self.base.iops, self.base.mib_per_second, self.rule
+        most_rate = rule.provision_mib_s_max or rate
+        most_iops = rule.provision_iops_max or iops
+        if part == "size":
+            size = self.base.size_gib
+            if size is None or rule.provision_iops_max is not None:
+                return None
+            return self.needed_gib, size, min(2 * size, rule.max_gib)
+        if part == "rate" and rate is not None:
+            return rule.provision_mib_s_min or 1.0, rate, most_rate or rate
+        if part == "iops" and iops is not None:
+            # More may be worth it where no rate has to go with it.
+            least = (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf)
+            most = iops if rate else most_iops or iops
+            return max(rule.provision_iops_min or 1, least), iops, most
+        if part == "both" and iops is not None and rate is not None:
+            least = min((rule.provision_iops_min or 1.0) / iops, (rule.provision_mib_s_min or 1.0) / rate)
+            return least, 1.0, min((most_iops or iops) / iops, (most_rate or rate) / rate, 2.0)
+        return None
+
+
+_UNITS = {"rate": 1.0, "iops": IOPS_STEP, "both": 0.001, "size": 1.0}
+# What is worth buying of both together depends on what each alone can do without, and the reverse.
+_TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate", "size")
+
+
+def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]) -> list[tuple[int, Disk]]:
+    """Of each offer the cheapest order, unless it costs more than what is known to answer."""
+    least = dict(zip(table.option[best].tolist(), table.disk_usd[best].tolist(), strict=True))
+    for at, disk in orders:
+        option = int(table.option[at])
+        least[option] = min(least[option], disk.usd_per_hour)
+    return [(at, disk) for at, disk in orders if disk.usd_per_hour <= least[int(table.option[at])]]
+
+
+def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:
+    """For each row the good one of its spec that has the highest lower bound: it bears the least
+    disk, and the larger one of those that the disk holds back alike gains most by a faster disk."""
+    spec = table.spec * (MOST_INSTANCES + 1) + table.count
+    same = good[is_among(spec[good], spec[rows])]
+    best = same[best_of_each(spec[same], -table.lower[same], -table.batch[same])]
+    return best[np.searchsorted(spec[best], spec[rows])]
+
+
+def _share(request: NetworkQuestion, disk: Disk) -> float:
+    """What part of a disk is needed at least: its IOPS may be given up, its size holds the data."""
+    if disk.choice.iops is not None:
+        return 0.0
+    return min(1.0, request.dataset.total_mib / 1024 / disk.size_gib)
+
+
+def _may_win(least: Floats, limits: Floats) -> Booleans:
+    return (least <= limits) & (least < np.inf)

@@ -1,0 +1,235 @@
+"""What serving and tuning a language model have in common: their offers, which all have a GPU, the
+one instance that somebody names, and what weakens an answer.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from advisor.catalog import Catalog, OfferQuery
+from advisor.catalog.gpus import gpu_link
+from advisor.catalog.support import UNLIMITED_NOTE
+from advisor.domain import FREE, HOURS_PER_MONTH, Gpu, Market, Offer, Price, Rejected
+from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
+from advisor.domain.price_age import aged, aged_spec
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
+from advisor.engine.assumptions import price_warnings
+from advisor.engine.columns import Columns, P
+from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
+from advisor.engine.task import Task
+from advisor.errors import CANNOT_RUN, UsageError
+from advisor.messages import FieldName, Message
+from advisor.models.language.gpus import GpuFacts, gpu_facts
+from advisor.models.language.memory import card_gib
+from advisor.questions.language import ServingQuestion, TuningQuestion
+
+if TYPE_CHECKING:
+    from advisor.models.language.language_model import LanguageModel
+
+_MOST_KEPT = 8
+# An offer with what the user must mind of it, or why it cannot be had.
+JudgedOffer = tuple[Offer, tuple[Message, ...] | Rejected]
+
+
+class LanguageOptions(Struct, Generic[P], frozen=True):
+    """Options, a reason for each type that has none, and how many offers there are."""
+
+    options: list[P]
+    rejected: list[Rejected]
+    considered: int
+
+
+R = TypeVar("R", bound=ServingQuestion | TuningQuestion)
+O = TypeVar("O", bound=LanguageOptions[Any])  # noqa: E741
+T = TypeVar("T", bound=Columns)
+C = TypeVar("C", bound=GenerationCandidate | FineTuningCandidate)
+A = TypeVar("A", bound=GenerationRecommendation | FineTuningRecommendation)
+N = TypeVar("N", bound=ServingPrediction | TuningPrediction)
+
+
+class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
+    """Serving or tuning one language model."""
+
+    # The record of what a named instance does, and what is said where it does nothing.
+    prediction: Callable[..., N]
+    cannot: ClassVar[Message]
+    # Fields of a request that are only held against the options, and those of one instance.
+    not_of_options: ClassVar[Mapping[str, Any]]
+    of_one_instance: ClassVar[Mapping[str, Any]] = {}
+
+    def __init__(self, catalog: Catalog, model: LanguageModel) -> None:
+        self.catalog, self.model = catalog, model
+        self._options = lru_cache(_MOST_KEPT)(self._options_of_place)
+
+    @abstractmethod
+    def require_possible(self, request: R) -> None:
+        """Refuse what the model does not take."""
+
+    @abstractmethod
+    def options_on(self, request: R, judged: Sequence[JudgedOffer]) -> O:
+        """The options of some offers."""
+
+    def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
+        """Found now, or before for a request that differs in its targets alone."""
+        self.require_possible(request)
+        fields = {"max_usd_per_hour": None, "horizon_hours": HOURS_PER_MONTH, "max_results": 1}
+        key = replace(request, **fields, **self.not_of_options, allow_extrapolation=False)
+        return self._options(key, most_usd_per_hour)
+
+    def _options_of_place(self, request: R, most_usd_per_hour: float | None) -> O:
+        query = place_query(request, accelerated=True)
+        offers = offers_in(request, self.catalog, replace(query, max_usd_per_hour=most_usd_per_hour))
+        judged = [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
+        found = self.options_on(request, judged)
+        return replace(found, rejected=[*found.rejected, *self.catalog.unpriced(query)])
+
+    def ranks_by_price(self, request: R) -> bool:
+        """Whether there is a target."""
+        return request.ranks_by_price
+
+    def prediction_on(self, request: R, name: str, *, today: date) -> N:
+        """What the instance type `name` does, used as is cheapest, or as keeps what is asked for.
+        `UsageError` says why it cannot."""
+        self.require_possible(request)
+        # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
+        request = replace(request, allow_extrapolation=True, **self.of_one_instance)
+        offer, price, notes = _offer_named(request, self.catalog, name, today)
+        options = self.options_on(request, [(offer, notes)])
+        table = self.predict(request, options)
+        if table is None:
+            why = options.rejected[0].detail
+            raise UsageError(
+                Message(self.cannot.text, code=CANNOT_RUN, name=name, model=self.model.name, why=why),
+                field="instance",
+                code=CANNOT_RUN,
+            )
+        rows = self.rows_by_cost(request, table)
+        if not len(rows):
+            rows = np.array([self.nearest_row(request, table)])
+        chosen = self.candidates(request, table, rows[:1].tolist())[0]
+        chosen = replace(chosen, spec=aged_spec(chosen.spec, today))
+        return self.prediction(
+            candidate=chosen,
+            price=aged(price, today) if price else None,
+            assumptions=tuple(self.assumptions(request, options, chosen)),
+            warnings=tuple(self.warnings(chosen, today)),
+            **self.details(request, options, table, rows, chosen),
+        )
+
+
+class Cards:
+    """GPUs of instances as the language models' rooms know them, each made once."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[tuple[str, int], GpuFacts] = {}
+
+    def of(self, gpu: Gpu) -> GpuFacts:
+        """The facts of a card with the memory that is usable there."""
+        key = gpu.name, gpu.memory_mib
+        if key not in self._known:
+            sheet = self._catalog.gpu_sheets[gpu.name]
+            facts = gpu_facts(gpu, sheet.fp8_tflops, sheet.link)
+            self._known[key] = facts._replace(memory_gib=card_gib(gpu.name, facts.memory_gib))
+        return self._known[key]
+
+    def of_offer(self, offer: Offer) -> GpuFacts:
+        """Those of an offer that can be had."""
+        gpu = self._catalog.gpu_of(offer.instance)
+        assert gpu is not None  # `judged_offer` turns down what has no data sheet
+        return self.of(gpu)
+
+
+def options_of_types(
+    judged: Iterable[JudgedOffer], options_of: Callable[[Offer, tuple[Message, ...]], Sequence[P] | Rejected]
+) -> tuple[list[P], list[Rejected]]:
+    """The options of offers that can be had, and a reason for each type that has none."""
+    options: list[P] = []
+    rejected: dict[tuple[str, str], Rejected] = {}
+    for offer, notes in judged:
+        some = notes if isinstance(notes, Rejected) else options_of(offer, notes)
+        if isinstance(some, Rejected):
+            rejected.setdefault((offer.instance.cloud, offer.instance.name), some)
+        else:
+            options += some
+    for option in options:
+        rejected.pop((option.offer.instance.cloud, option.offer.instance.name), None)
+    return options, list(rejected.values())
+
+
+def require_tokens(model: LanguageModel, needed: int, field: str, refused: Message, hint: Message) -> None:
+    """Refuse sequences that the model does not take."""
+    most = model.max_context
+    if most is not None and needed > most:
+        raise UsageError(
+            Message(refused.text, model=model.name, most=most, needed=needed),
+            field=field,
+            hint=Message(hint.text, field=FieldName(field), most=most),
+        )
+
+
+def ram_shortage(offer: Offer, needed_gib: float) -> Rejected | None:
+    """Why an offer's RAM is too small; None where it is not."""
+    available = offer.instance.memory_mib
+    if needed_gib * 1024 <= available:
+        return None
+    why = Message(
+        "needs {needed:mib} of RAM, has {available:mib}", needed=needed_gib * 1024, available=available
+    )
+    return rejected_offer(offer, "memory", why)
+
+
+def language_warnings(
+    chosen: GenerationCandidate | FineTuningCandidate,
+    today: date,
+    *,
+    joined_gpus: int,
+    used_gpus: int,
+    further: Iterable[Message] = (),
+) -> tuple[Message | str, ...]:
+    """What weakens an answer and can be checked."""
+    offer = chosen.spec.offer
+    found = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
+    if joined_gpus > 1 and not gpu_link(offer.instance).source:
+        name = offer.instance.name
+        found.append(
+            Message("how the GPUs of {name} are joined is not published: PCIe is assumed", name=name)
+        )
+    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
+    found += further
+    gpus = offer.instance.gpu_count
+    if gpus > used_gpus:
+        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=gpus - used_gpus, gpus=gpus))
+    return tuple(found)
+
+
+def _offer_named(
+    request: ServingQuestion | TuningQuestion, catalog: Catalog, name: str, today: date
+) -> tuple[Offer, Price | None, tuple[Message, ...] | Rejected]:
+    """A type in the region that is asked for, or in its cheapest, with what the user must mind or
+    why it cannot be had; with a price of 0 where none is known, and then None."""
+    instance = catalog.instance(name, catalog.cloud_of(name, request.cloud))
+    region = request.region if instance.cloud == request.cloud else None
+    query = OfferQuery(cloud=instance.cloud, region=region, market=request.market, instances=(name,))
+    known, _ = catalog.cheapest(query, 1)
+    if known:
+        offer, price = known[0], known[0].price
+    else:
+        price = None
+        free = Price(usd_per_hour=0.0, kind=FREE, as_of=today, source="")
+        where = region or next(iter(catalog.regions_of(name, instance.cloud)), "")
+        market = request.market or Market.ON_DEMAND
+        closed = catalog.closed(instance, market, where)
+        offer = Offer(instance=instance, region=where, market=market, price=free, closed=closed)
+    notes = judged_offer(request, catalog, offer, needs_gpu=True)
+    if isinstance(notes, Rejected) and notes.reason == "not_offered":
+        return offer, price, (notes.detail,)
+    return offer, price, notes
