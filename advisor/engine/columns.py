@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from advisor.domain import Disk, Offer
@@ -85,8 +86,23 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
     disk: Objects
     usd_each: Floats
 
+    @classmethod
+    def of(cls, options: Sequence[P]) -> Self:
+        """The table of some options, one at least."""
+        return cls(**option_columns(options))
+
     def __len__(self) -> int:
         return len(self.options)
+
+    @property
+    def count(self) -> Integers:
+        """Instances: one, where a table does not tell another number."""
+        return np.ones(len(self), dtype=np.intp)
+
+    @property
+    def usd(self) -> Floats:
+        """All instances and disks, an hour."""
+        return np.asarray(self.count * self.usd_each)
 
     @property
     def option(self) -> Integers:
@@ -101,14 +117,12 @@ class OptionTable(Struct, Generic[P], frozen=True, kw_only=True):
         """A row's offer."""
         return self.options[row].offer
 
-    def columns_of(self, rows: Integers) -> dict[str, Any]:
-        """These columns of some of the rows."""
-        return {
-            "options": [self.options[row] for row in rows.tolist()],
-            "kind": self.kind[rows],
-            "disk": self.disk[rows],
-            "usd_each": self.usd_each[rows],
-        }
+    def take(self, rows: Integers | Booleans) -> Self:
+        """Some of the rows."""
+        some = np.arange(len(self))[rows]
+        options = [self.options[row] for row in some.tolist()]
+        columns = {name: getattr(self, name)[some] for name in ("kind", "disk", "usd_each")}
+        return replace(self, options=options, **columns)
 
 
 def option_columns(options: Sequence[Option]) -> dict[str, Any]:

@@ -35,10 +35,9 @@ def recommend(
     def cost(candidate: C) -> float:
         return task.cost_of(request, candidate)
 
-    def answered(changed: R) -> A:
-        return PriceDoubt(changed, drafted, cost, today).answer()
-
-    return fresh_answer(request, answered, today) if strict else answered(request)
+    if strict:
+        return fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, cost, today).answer(), today)
+    return PriceDoubt(request, drafted, cost, today).answer()
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> RankedAnswer[A]:

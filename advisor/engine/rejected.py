@@ -148,7 +148,7 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
         return Message(
             "its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}",
             code=reason,
-            hours=_up(request.dataset.samples / float(one.first_lower[0]) / 3600),
+            hours=ceil_significant(request.dataset.samples / float(one.first_lower[0]) / 3600),
             most=most_first_epoch_hours(request, float(one.lower[0])),
         )
     if reason == "latency":
@@ -159,29 +159,30 @@ def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> 
             ms=ceil_ms(float(one.p99_seconds[0])),
             limit=request.max_latency_ms,
         )
+    usd, upper, median = float(one.usd[0]), float(one.run_usd_upper[0]), float(one.run_usd[0])
     if reason == "too_long":
-        return Message(
-            "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
-            code=reason,
-            upper=_up(float(one.run_usd_upper[0] / one.usd[0])),
-            limit=request.max_hours,
-            median=float(one.run_usd[0] / one.usd[0]),
-        )
+        return run_shortfall(reason, request.max_hours, upper / usd, median / usd)
     if reason == "over_max_cost":
-        return Message(
-            "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}",
-            code=reason,
-            upper=_up(float(one.run_usd_upper[0])),
-            limit=request.max_run_usd,
-            median=float(one.run_usd[0]),
-        )
+        return run_shortfall(reason, request.max_run_usd, upper, median)
+    return plain_shortfall(reason, request.max_usd_per_hour, usd)
+
+
+_OF_RUNS = {
+    "too_long": Message("its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}"),
+    "over_max_cost": Message("its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}"),
+}
+
+
+def run_shortfall(reason: str, limit: float | None, upper: float, median: float) -> Message:
+    """That a run may take too many hours, or too many dollars."""
+    text = _OF_RUNS[reason].text
+    return Message(text, code=reason, upper=ceil_significant(upper), limit=limit, median=median)
+
+
+def plain_shortfall(reason: str, limit: float | None, usd_per_hour: float) -> Message:
+    """That the price by the hour is above its limit, or that there is no interval."""
     if reason == "over_max_price":
-        return Message(
-            "{usd:usd}/h is above {limit:usd}/h",
-            code=reason,
-            usd=float(one.usd[0]),
-            limit=request.max_usd_per_hour,
-        )
+        return Message("{usd:usd}/h is above {limit:usd}/h", code=reason, usd=usd_per_hour, limit=limit)
     return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
 
 
@@ -245,7 +246,3 @@ def stage_name(stage: Stage, instance: InstanceType, workload: Workload) -> Mess
     if stage is Stage.HOST:
         return _HOST_NAMES.get(workload.dataset.kind, STAGE_NAMES[stage])
     return STAGE_NAMES[stage]
-
-
-def _up(value: float) -> float:
-    return ceil_significant(value)

@@ -169,11 +169,9 @@ def require_tokens(model: LanguageModel, needed: int, field: str, refused: Messa
     """Refuse sequences that the model does not take."""
     most = model.max_context
     if most is not None and needed > most:
-        raise UsageError(
-            Message(refused.text, model=model.name, most=most, needed=needed),
-            field=field,
-            hint=Message(hint.text, field=FieldName(field), most=most),
-        )
+        about: dict[str, Any] = {"model": model.name, "most": most, **refused.parameters}
+        hint = Message(hint.text, field=FieldName(field), most=most)
+        raise UsageError(Message(refused.text, **about), field=field, hint=hint)
 
 
 def ram_shortage(offer: Offer, needed_gib: float) -> Rejected | None:

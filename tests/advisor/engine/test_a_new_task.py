@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import Rejected, Spec
 from advisor.domain.decision import Judged
-from advisor.engine.columns import OptionTable, option_columns
+from advisor.engine.columns import OptionTable
 from advisor.engine.constraints import Amount
 from advisor.engine.decide import recommend
 from advisor.engine.disks import disks_by_price
@@ -70,7 +70,7 @@ class Renderer(Task):
                 rejected.append(disks)
             else:
                 options.append(Frames(offer, disks[0]))
-        return Scene(Table(**option_columns(options)) if options else None, rejected, len(offers))
+        return Scene(Table.of(options) if options else None, rejected, len(offers))
 
     def predict(self, request, options):
         return options.table
@@ -137,17 +137,6 @@ class Table(OptionTable[Frames], frozen=True, kw_only=True):
     @property
     def sure(self):
         return np.array([float(offer.instance.gpu_count) for offer in self.offers()])
-
-    @property
-    def usd(self):
-        return self.usd_each
-
-    @property
-    def count(self):
-        return np.ones(len(self), dtype=np.intp)
-
-    def take(self, rows):
-        return replace(self, **self.columns_of(np.arange(len(self))[rows]))
 
 
 def test_the_cheapest_that_is_enough_is_chosen_and_the_others_have_a_reason():

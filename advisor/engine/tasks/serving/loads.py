@@ -125,7 +125,7 @@ class _Solver:
                 least = np.where(alive, values, np.inf)
                 alive = np.asarray(alive & (least <= most))
                 keeps, nearness = (np.atleast_2d(values.T).T for values in (alive, -least))
-                judged.append(Limit(reason, keeps.any(axis=1), nearness.max(axis=1)))
+                judged.append(Limit(reason, np.asarray(keeps.any(axis=1)), nearness.max(axis=1)))
         return judged, alive
 
     def _largest(self, alive: Booleans) -> Rates:

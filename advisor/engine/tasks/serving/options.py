@@ -80,7 +80,10 @@ def require_possible(request: ServingQuestion, model: LanguageModel) -> None:
         model,
         request.longest_tokens,
         "max_context",
-        Message("{model} takes {most:,} tokens at most, and a sequence may have {needed:,}"),
+        Message(
+            "{model} takes {most:,} tokens at most, and a sequence may have {needed:,}",
+            needed=request.longest_tokens,
+        ),
         Message("ask for {field} {most} or less, input and output together"),
     )
     split, most = request.tensor_parallel, max(splits_of(request.engine))

@@ -38,11 +38,6 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
     limits: tuple[Limit, ...]
 
     @property
-    def usd(self) -> Floats:
-        """All instances and disks, an hour."""
-        return np.asarray(self.count * self.usd_each)
-
-    @property
     def at_once(self) -> Floats:
         """Replicas of all instances."""
         return np.asarray(self.count * [option.placement.replicas for option in self.options], dtype=float)
@@ -57,8 +52,7 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         """Some of the rows."""
         some = np.arange(len(self))[rows]
         return replace(
-            self,
-            **self.columns_of(some),
+            super().take(some),
             count=self.count[some],
             rates=self.rates.take((some,)),
             most=self.most.take((some,)),

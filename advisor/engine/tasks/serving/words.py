@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate
 from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT
 from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
@@ -61,14 +62,7 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
             lower=floor_rate(near),
             target=request.target_requests_per_second,
         )
-    if reason == "over_max_price":
-        return Message(
-            "{usd:usd}/h is above {limit:usd}/h",
-            code=reason,
-            usd=float(table.usd[row]),
-            limit=request.max_usd_per_hour,
-        )
-    return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+    return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:

@@ -112,7 +112,10 @@ def require_possible(request: TuningQuestion, model: LanguageModel) -> None:
         model,
         request.sequence,
         "sequence",
-        Message("{model} takes {most:,} tokens at most, and a sequence of {needed:,} is asked for"),
+        Message(
+            "{model} takes {most:,} tokens at most, and a sequence of {asked:,} is asked for",
+            asked=request.sequence,
+        ),
         Message("ask for {field} {most} or less"),
     )
 

@@ -2,51 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec.structs import replace
 
 from advisor.domain import Spec
 from advisor.domain.generation import Link
 from advisor.domain.runs import Span
 from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
-from advisor.engine.columns import OptionTable, option_columns
+from advisor.engine.columns import OptionTable
 from advisor.engine.tasks.tuning.options import TuningOption
 from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats, Integers
+    from advisor.engine.model import Floats
     from advisor.models.language.finetuning import FineTuningPredictor
 
 
 class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
-    """Options as columns (n,); `rates` (3, n) are tokens a second: lower bound, median, upper
-    bound."""
-
-    rates: Floats
-    calibrated: Booleans
-
-    @classmethod
-    def of(cls, options: Sequence[TuningOption]) -> TuningTable:
-        """The table of some options, one at least."""
-        return cls(
-            rates=np.array([option.rates for option in options]).T,
-            calibrated=np.array([option.calibrated for option in options]),
-            **option_columns(options),
-        )
+    """Options as columns (n,)."""
 
     @property
-    def count(self) -> Integers:
-        """Instances: a run has one."""
-        return np.ones(len(self), dtype=np.intp)
-
-    @property
-    def usd(self) -> Floats:
-        """Instance and disk, an hour."""
-        return self.usd_each
+    def rates(self) -> Floats:
+        """Tokens a second (3, n): lower bound, median, upper bound."""
+        return np.array([option.rates for option in self.options]).T
 
     def hours(self, request: TuningQuestion) -> Floats:
         """Hours of the run (3, n): at worst, at the median, at best."""
@@ -55,13 +35,6 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
     def run_usd(self, request: TuningQuestion) -> Floats:
         """Dollars of the run (3, n), likewise."""
         return np.asarray(self.hours(request) * self.usd)
-
-    def take(self, rows: Integers | Booleans) -> TuningTable:
-        """Some of the rows."""
-        some = np.arange(len(self))[rows]
-        return replace(
-            self, **self.columns_of(some), rates=self.rates[:, some], calibrated=self.calibrated[some]
-        )
 
     def candidate(
         self, request: TuningQuestion, row: int, predictor: FineTuningPredictor
@@ -83,7 +56,7 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
             memory=memory_use(option.settled),
             tokens_per_second=Span(lower=lower, median=median, upper=upper),
             hours=Span(lower=shortest, median=usual, upper=longest),
-            calibrated=bool(self.calibrated[row]),
+            calibrated=option.calibrated,
             extrapolation=predictor.unmeasured(tuning),
             notes=option.notes,
         )

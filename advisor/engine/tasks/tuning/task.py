@@ -64,7 +64,8 @@ class TuningTask(
     def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
         limits, target = list[Limit](), request.target_tokens_per_second
         if not request.allow_extrapolation:
-            limits.append(Limit("uncalibrated", table.calibrated, table.rates[0]))
+            calibrated = np.array([option.calibrated for option in table.options])
+            limits.append(Limit("uncalibrated", calibrated, table.rates[0]))
         if target is not None:
             limits.append(Limit("too_slow", table.rates[0] >= target, table.rates[0]))
         for reason, most, values in (

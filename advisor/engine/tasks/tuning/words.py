@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from advisor.domain.generation import LlmMethod
 from advisor.domain.tuning import FineTuningCandidate
 from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.rejected import plain_shortfall, run_shortfall
 from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.messages import Message
 from advisor.models.language.finetuning.tuning import ADAPTER_RANK, STEP_SEQUENCES
 from advisor.naming import spec_name
 from advisor.questions.language import TuningQuestion
-from advisor.units import ceil_significant, floor_rate
+from advisor.units import floor_rate
 
 
 def shortfall(request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
@@ -26,29 +27,12 @@ def shortfall(request: TuningQuestion, table: TuningTable, row: int, reason: str
             target=request.target_tokens_per_second,
         )
     if reason == "too_long":
-        return Message(
-            "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}",
-            code=reason,
-            upper=ceil_significant(float(table.hours(request)[0, row])),
-            limit=request.max_hours,
-            median=float(table.hours(request)[1, row]),
-        )
+        upper, median, _ = table.hours(request)[:, row].tolist()
+        return run_shortfall(reason, request.max_hours, upper, median)
     if reason == "over_max_cost":
-        return Message(
-            "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}",
-            code=reason,
-            upper=ceil_significant(float(table.run_usd(request)[0, row])),
-            limit=request.max_run_usd,
-            median=float(table.run_usd(request)[1, row]),
-        )
-    if reason == "over_max_price":
-        return Message(
-            "{usd:usd}/h is above {limit:usd}/h",
-            code=reason,
-            usd=float(table.usd[row]),
-            limit=request.max_usd_per_hour,
-        )
-    return Message("no calibrated interval for it (--allow-extrapolation judges it)", code=reason)
+        upper, median, _ = table.run_usd(request)[:, row].tolist()
+        return run_shortfall(reason, request.max_run_usd, upper, median)
+    return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
 def described(request: TuningQuestion, candidate: FineTuningCandidate) -> Message:
