@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable
 from datetime import date
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from advisor.answers.listing import page_of, query_of, shown_type
 from advisor.answers.price_changes import SCHEMA as DIFF_SCHEMA
 from advisor.answers.price_changes import answer_changes, catalog_in, price_changes
-from advisor.answers.reporting.reproducing import Input
+from advisor.answers.reporting.reports import read_input
 from advisor.answers.reporting.saved import read_saved
-from advisor.catalog import Catalog, OfferQuery, load_catalog
+from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.assumed import LOCAL_READ_IOPS, NETWORK_LIMIT, SERIES, SERIES_CORES, THREADS_PER_CORE
 from advisor.catalog.prices import SourceUse
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_updates import import_offers, refresh
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import Name, SectionedCommand, Text, cny_option, output_option, question_options
 from advisor.domain import Market
-from advisor.errors import UsageError
 from advisor.questions.listings import InstanceDetails, Offers
 from advisor.questions.settled import today
 from advisor.render.catalog import assumed_text, catalog_head
@@ -34,6 +34,7 @@ from advisor.render.price_changes import price_changes_text
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table
 
+T = TypeVar("T")
 # Before a fact of a type.
 MARGIN = " " * 42
 # An assumed fact -> the lines of a type that rest on it.
@@ -70,12 +71,10 @@ def sources(origins: bool, output: str) -> None:
     sources of one name are a line, with the day of the oldest.
     """
     now, uses = today(), load_catalog().source_uses
-    if output == "json":
-        document = {"schema": SOURCES_SCHEMA, "today": now.isoformat()}
-        rows = [_source_document(use, now) for use in uses]
-        click.echo(json.dumps(document | {"sources": rows}, indent=2))
-    else:
-        click.echo("\n".join([*_source_lines(uses, now), *(_origin_lines(uses) if origins else [])]))
+    rows = [_source_document(use, now) for use in uses]
+    document = {"schema": SOURCES_SCHEMA, "today": now.isoformat(), "sources": rows}
+    named = _origin_lines(uses) if origins else []
+    print_answer(output, document, lambda: [*_source_lines(uses, now), *named], indent=2)
 
 
 def _source_document(use: SourceUse, now: date) -> dict[str, Any]:
@@ -94,7 +93,8 @@ def _source_document(use: SourceUse, now: date) -> dict[str, Any]:
 
 
 def _source_lines(uses: list[SourceUse], now: date) -> list[str]:
-    rows = [_source_row(alike, now) for alike in _by_part(uses).values()]
+    by_part = _grouped((use.part, use) for use in uses)
+    rows = [_source_row(alike, now) for alike in by_part.values()]
     header = ["what", "as of", "days old", "limit", "", "prices", "licence"]
     folded = [line for note in _notes(uses) for line in _folded(note)]
     total = f"{sum(use.prices for use in uses):,} prices of instances and disks"
@@ -119,11 +119,8 @@ def _source_row(alike: list[SourceUse], now: date) -> list[str]:
 
 def _notes(uses: list[SourceUse]) -> list[str]:
     """Each note once, behind the names of all that it is about."""
-    about: dict[str, dict[str, None]] = {}
-    for use in sorted(uses, key=attrgetter("part")):
-        if use.note:
-            about.setdefault(use.note, {})[use.part] = None
-    return [f"{', '.join(parts)}: {note}" for note, parts in about.items()]
+    about = _grouped((use.note, use.part) for use in sorted(uses, key=attrgetter("part")) if use.note)
+    return [f"{', '.join(dict.fromkeys(parts))}: {note}" for note, parts in about.items()]
 
 
 def _origin_lines(uses: list[SourceUse]) -> list[str]:
@@ -131,11 +128,11 @@ def _origin_lines(uses: list[SourceUse]) -> list[str]:
     return ["", *(line for text in named for line in _folded(text))]
 
 
-def _by_part(uses: list[SourceUse]) -> dict[str, list[SourceUse]]:
-    found: dict[str, list[SourceUse]] = {}
-    for use in uses:
-        found.setdefault(use.part, []).append(use)
-    return found
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    groups: dict[str, list[T]] = {}
+    for name, value in pairs:
+        groups.setdefault(name, []).append(value)
+    return groups
 
 
 def _folded(text: str) -> list[str]:
@@ -180,22 +177,12 @@ def diff(
     advisor catalog diff old/aws.refreshed.json current --answers answer.json
     """
     query = OfferQuery(cloud=cloud, region=region, market=_MARKETS[market], instances=instance)
-    saved = [(str(path), _saved(path)) for path in answers]
+    saved = [(str(path), read_saved(read_input(str(path)))) for path in answers]
     before, after = catalog_in(old), catalog_in(new)
     document: dict[str, Any] = {"schema": DIFF_SCHEMA, "old": old, "new": new}
     document |= price_changes(before, after, query)
     document["answers"] = answer_changes(before, after, saved)
-    if output == "json":
-        click.echo(json.dumps(document, indent=1, allow_nan=False))
-        return
-    click.echo(price_changes_text(document), nl=False)
-
-
-def _saved(path: Path) -> dict[str, Any]:
-    try:
-        return read_saved(Input(str(path), path.read_bytes()))
-    except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror}") from None
+    print_answer(output, document, lambda: price_changes_text(document).removesuffix("\n"))
 
 
 @catalog.command("list", cls=SectionedCommand)
@@ -209,21 +196,16 @@ def list_offers(question: Offers, cny_per_usd: float | None, output: str) -> Non
     """
     catalogue = load_catalog(cny_per_usd=cny_per_usd)
     query = query_of(question)
-    if output == "json":
-        for piece in _offers_document(catalogue, query):
-            click.echo(piece)
+    if output == "table":
+        click.echo(offers_text(*page_of(catalogue, query, 0, SHOWN_OFFERS)))
         return
-    click.echo(offers_text(*page_of(catalogue, query, 0, SHOWN_OFFERS)))
-
-
-def _offers_document(catalogue: Catalog, query: OfferQuery) -> Iterator[str]:
-    """The JSON document, an offer a line: there are many, and none waits for the others."""
+    # An offer a line: there are many, and none waits for the others.
+    click.echo(json.dumps(catalog_head(catalogue), indent=2)[:-2] + ',\n  "offers": [')
     offers = page_of(catalogue, query).offers
-    yield json.dumps(catalog_head(catalogue), indent=2)[:-2] + ',\n  "offers": ['
-    for place, offer in enumerate(offers, 1):
-        comma = "," if place < len(offers) else ""
-        yield f"    {json.dumps(offer.document(), allow_nan=False)}{comma}"
-    yield "  ]\n}"
+    for number, offer in enumerate(offers, 1):
+        comma = "," if number < len(offers) else ""
+        click.echo(f"    {json.dumps(offer.document(), allow_nan=False)}{comma}")
+    click.echo("  ]\n}")
 
 
 @catalog.command()
@@ -235,10 +217,7 @@ def show(instance_type: str, question: InstanceDetails, cny_per_usd: float | Non
     """Facts and prices of one instance type."""
     catalogue = load_catalog(cny_per_usd=cny_per_usd)
     document = shown_type(catalogue, instance_type, question)
-    if output == "json":
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-        return
-    click.echo("\n".join(_type_lines(document)))
+    print_answer(output, document, lambda: _type_lines(document), indent=2)
 
 
 def _type_lines(document: dict[str, Any]) -> list[str]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, DiskCatalog, load_catalog
 from advisor.catalog.assumed import READ_IOPS, READ_MIB_S
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.domain import ESTIMATED, HOURS_PER_MONTH, DiskChoice
 from advisor.errors import UsageError
@@ -51,12 +52,9 @@ def disks(disk: str | None, cloud: str | None, region: str | None, output: str) 
             field="region",
             hint="leave --region out to see all of them",
         )
-    if output == "json":
-        click.echo(json.dumps({"schema": DISKS_SCHEMA, "disks": shown}, indent=2, allow_nan=False))
-    elif disk:
-        click.echo("\n".join(_disk_lines(shown[0])))
-    else:
-        click.echo("\n".join(_disk_rows(shown, region)))
+    document = {"schema": DISKS_SCHEMA, "disks": shown}
+    text = (lambda: _disk_lines(shown[0])) if disk else (lambda: _disk_rows(shown, region))
+    print_answer(output, document, text, indent=2)
 
 
 def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str]:
@@ -80,15 +78,12 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
     return home
 
 
-def _choices(catalog: DiskCatalog, disk: str | None) -> list[DiskChoice]:
+def _choices(catalog: DiskCatalog, disk: str | None) -> Iterator[DiskChoice]:
     choices = [catalog.parse_choice(disk)] if disk else [DiskChoice(type=name) for name in catalog.rules]
-    return [_sized(catalog, choice) for choice in choices]
-
-
-def _sized(catalog: DiskCatalog, choice: DiskChoice) -> DiskChoice:
-    rule = catalog.rules[choice.type]
-    size = choice.size_gib or rule.size_for(max(EXAMPLE_GIB, rule.min_gib), choice.iops)
-    return replace(choice, size_gib=size)
+    for choice in choices:
+        rule = catalog.rules[choice.type]
+        size = choice.size_gib or rule.size_for(max(EXAMPLE_GIB, rule.min_gib), choice.iops)
+        yield replace(choice, size_gib=size)
 
 
 def _disk_document(

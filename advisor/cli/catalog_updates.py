@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title
 from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Day, Name, Text, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
@@ -70,7 +70,7 @@ def import_offers(
     folder = own_imports()
     if removed is not None:
         remove_import(folder, removed)
-        click.echo(f"removed {removed}", err=True)
+        tell(f"removed {removed}")
         return
     if file is None:
         imports = imports_in(folder)
@@ -84,11 +84,8 @@ def import_offers(
 
 
 def _tell_imports(imports: list[Imported], output: str, *, added: bool) -> None:
-    if output == "json":
-        document = {"schema": "advisor.catalog-imports/1", "imports": list(map(_import_document, imports))}
-        click.echo(json.dumps(document, indent=2))
-    else:
-        click.echo("\n".join(_import_lines(imports, added=added)))
+    document = {"schema": "advisor.catalog-imports/1", "imports": list(map(_import_document, imports))}
+    print_answer(output, document, lambda: _import_lines(imports, added=added), indent=2)
 
 
 def _import_document(entry: Imported) -> dict[str, Any]:
@@ -199,6 +196,8 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
     advisor catalog refresh --cloud gcp --region us-central1 --market spot
     advisor catalog refresh --tracker https://prices.example.org/latest.json
     """
+    from advisor.answers.live.refreshing import imported_from
+
     if sum((shown, forget, tracker is not None)) > 1:
         raise UsageError(
             "--show, --forget and --tracker exclude each other",
@@ -206,44 +205,26 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
             hint="leave all but one of them out",
         )
     if tracker is not None:
-        _import_from(tracker, output, accept_implausible=bool(chosen["accept_implausible"]))
+        implausible = bool(chosen["accept_implausible"])
+        imported = imported_from(
+            tracker, own_imports(), load_catalog(), today(), tell, accept_implausible=implausible
+        )
+        _tell_imports([imported], output, added=True)
     elif forget:
-        _forget(_named_cloud(str(chosen["cloud"])))
+        done = [cloud for cloud in _kept_clouds(str(chosen["cloud"])) if forget_overlay(own_imports(), cloud)]
+        tell("back to the snapshot" if done else "nothing had been refreshed")
     elif shown:
-        _show(_named_cloud(str(chosen["cloud"])), output)
+        kept = {cloud: read_overlay(own_imports(), cloud) for cloud in _kept_clouds(str(chosen["cloud"]))}
+        print_answer(output, kept_document(kept), lambda: kept_text(kept), indent=2)
     else:
         _refresh(output, **chosen)
 
 
-def _import_from(url: str, output: str, *, accept_implausible: bool) -> None:
-    from advisor.answers.live.refreshing import imported_from
-
-    imported = imported_from(
-        url,
-        own_imports(),
-        load_catalog(),
-        today(),
-        lambda line: click.echo(line, err=True),
-        accept_implausible=accept_implausible,
-    )
-    _tell_imports([imported], output, added=True)
-
-
-def _named_cloud(cloud: str) -> list[str]:
+def _kept_clouds(cloud: str) -> list[str]:
     """The cloud that the user named, else every one of which something is kept."""
     context = click.get_current_context()
     named = context.get_parameter_source("cloud") is ParameterSource.COMMANDLINE
     return [cloud] if named else overlay_clouds(own_imports())
-
-
-def _forget(clouds: list[str]) -> None:
-    done = [cloud for cloud in clouds if forget_overlay(own_imports(), cloud)]
-    click.echo("back to the snapshot" if done else "nothing had been refreshed", err=True)
-
-
-def _show(clouds: list[str], output: str) -> None:
-    kept = {cloud: read_overlay(own_imports(), cloud) for cloud in clouds}
-    click.echo(json.dumps(kept_document(kept), indent=2) if output == "json" else kept_text(kept))
 
 
 def _refresh(
@@ -259,12 +240,9 @@ def _refresh(
 ) -> None:
     from advisor.answers.live.refreshing import refresh, types_to_ask
 
-    def say(line: str) -> None:
-        click.echo(line, err=True)
-
     known = load_catalog()
     access = Access(url=url, key_variable=key_variable, whole=True)
-    prices = price_list(cloud, known, access, say)
+    prices = price_list(cloud, known, access, tell)
     markets = tuple(each for each in MARKETS[market] if each in prices.sources)
     if not markets:
         raise LiveError(
@@ -275,7 +253,7 @@ def _refresh(
             hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
         )
     if len(markets) < len(MARKETS[market]):
-        say(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
+        tell(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
     region = _region(cloud, region)
     gpus = (hardware.gpu or GpuFilter()).attributes()
     vcpus, memory_mib = hardware.vcpus, hardware.memory_mib
@@ -290,11 +268,8 @@ def _refresh(
         today=today(),
         accept_implausible=accept_implausible,
     )
-    refreshed = refresh(question, markets, own_imports(), say)
-    if output == "json":
-        click.echo(json.dumps(refresh_document(refreshed), indent=2))
-    else:
-        click.echo(refresh_text(refreshed))
+    refreshed = refresh(question, markets, own_imports(), tell)
+    print_answer(output, refresh_document(refreshed), lambda: refresh_text(refreshed), indent=2)
     if refreshed.answers and not any(answer.told for answer in refreshed.answers):
         raise LiveError(
             "{cloud} gave none of the {count} prices asked for that could be taken",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import Positive, Text, output_option
 from advisor.errors import Stopped, one_line
 from advisor.infra.aws.asking import Aws
@@ -30,11 +30,12 @@ COLUMNS = ("Kind", "id", "region", "sweep", "owner", "state", "time")
 def status_lines(reaped: Reaped) -> list[str]:
     """Everything there is, the expired first."""
     things = [*reaped.expired, *reaped.kept]
+    counted, regions = _counted(things, reaped)
     if not things:
         none = "Nothing was told of a sweep" if reaped.not_listed else "Nothing of a sweep is there"
-        return [f"{none}; asked {_regions(reaped)}.", *_not_told(reaped)]
+        return [f"{none}; {regions}", *_not_told(reaped)]
     lines = [
-        f"{_counted(things)} of sweeps, {len(reaped.expired)} expired; asked {_regions(reaped)}.",
+        f"{counted} of sweeps, {len(reaped.expired)} expired; {regions}",
         "",
         *_rows(things, reaped.now),
         *_not_told(reaped),
@@ -48,15 +49,18 @@ def reaped_lines(reaped: Reaped) -> list[str]:
     """What was removed, or would be; what is still there, and why."""
     done = reaped.expired if reaped.dry_run else reaped.removed
     verb = "would be removed" if reaped.dry_run else "removed"
-    lines = [f"{_counted(done)} {verb}; asked {_regions(reaped)}."]
-    if done:
-        lines += ["", *_rows(done, reaped.now)]
-    for thing in reaped.remaining:
-        lines += [
-            f"still there: {thing.thing.kind} {thing.thing.id} in {thing.thing.region}: "
-            f"{one_line(thing.reason)}"
-        ]
-    lines += _undated(reaped.kept)
+    counted, regions = _counted(done, reaped)
+    lines = [f"{counted} {verb}; {regions}", *(["", *_rows(done, reaped.now)] if done else [])]
+    lines += [
+        f"still there: {left.thing.kind} {left.thing.id} in {left.thing.region}: {one_line(left.reason)}"
+        for left in reaped.remaining
+    ]
+    lines += [  # what nobody will ever reap
+        f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
+        f"{thing.id} in {thing.region}"
+        for thing in reaped.kept
+        if thing.expires_at is None
+    ]
     return [*lines, *_not_told(reaped)]
 
 
@@ -92,28 +96,14 @@ def _rows(things: Sequence[Managed], now: datetime) -> list[str]:
     return table(COLUMNS, cells)
 
 
-def _undated(kept: Iterable[Managed]) -> list[str]:
-    """What nobody will ever reap."""
-    return [
-        f"has no readable advisor:expires-at, so it is left alone; remove it by hand: {thing.kind} "
-        f"{thing.id} in {thing.region}"
-        for thing in kept
-        if thing.expires_at is None
-    ]
-
-
 def _not_told(reaped: Reaped) -> list[str]:
     return [
         f"not told: {thing.region} ({thing.kind}): {one_line(thing.reason)}" for thing in reaped.not_listed
     ]
 
 
-def _counted(things: Sequence[Managed]) -> str:
-    return format_counted(len(things), "thing")
-
-
-def _regions(reaped: Reaped) -> str:
-    return format_counted(len(reaped.regions), "region")
+def _counted(things: Sequence[Managed], reaped: Reaped) -> tuple[str, str]:
+    return format_counted(len(things), "thing"), f"asked {format_counted(len(reaped.regions), 'region')}."
 
 
 @click.command(hidden=True)
@@ -135,7 +125,7 @@ def guest(job: str, region: str, until: int, folder: Path) -> int:
 
     until_then = datetime.fromtimestamp(until, UTC)
     end = run_job(job, region, until_then, this_instance(folder.absolute()))
-    click.echo(f"ended: {end}", err=True)
+    tell(f"ended: {end}")
     return 0 if end is End.DONE else 1
 
 
@@ -155,10 +145,8 @@ def policy(name: str, bucket: str, account: str, guest_role: str | None, partiti
     """
     from advisor.infra.aws.policies import policy as document
 
-    document_of_policy = document(
-        name, account=account, bucket=bucket, guest_role=guest_role or GUEST_ROLE, partition=partition
-    )
-    click.echo(json.dumps(document_of_policy, indent=2))
+    role = guest_role or GUEST_ROLE
+    print_json(document(name, account=account, bucket=bucket, guest_role=role, partition=partition), indent=2)
 
 
 @click.command()
@@ -174,7 +162,7 @@ def template(name: str) -> None:
     """
     from advisor.infra.cloudformation import template as document
 
-    click.echo(json.dumps(document(name), indent=1))
+    print_json(document(name))
 
 
 @click.command()
@@ -241,7 +229,7 @@ def status(owner: str | None, regions: tuple[str, ...], output: str) -> int:
     templates. Exit codes: 0 complete, 1 a region did not answer.
     """
     reaped = reap_cloud(owner=owner, regions=regions, dry_run=True)
-    _print(reaped, "advisor.cloud-status/1", status_lines(reaped), output)
+    print_answer(output, reaped_document(reaped, "advisor.cloud-status/1"), lambda: status_lines(reaped))
     return 1 if reaped.not_listed else 0
 
 
@@ -264,10 +252,5 @@ def reap(dry_run: bool, owner: str | None, regions: tuple[str, ...], output: str
     except KeyboardInterrupt:
         hint = "what was asked to end ends; `advisor cloud reap` again takes the rest"
         raise Stopped("left" if dry_run else f"left: {hint}") from None
-    _print(reaped, "advisor.cloud-reap/1", reaped_lines(reaped), output)
+    print_answer(output, reaped_document(reaped, "advisor.cloud-reap/1"), lambda: reaped_lines(reaped))
     return 1 if reaped.remaining or reaped.not_listed else 0
-
-
-def _print(reaped: Reaped, schema: str, lines: list[str], output: str) -> None:
-    document: dict[str, Any] = reaped_document(reaped, schema)
-    click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))

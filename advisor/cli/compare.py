@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from advisor.answers import ask
-from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.cli.printing import print_answer, print_records
+from advisor.cli.questions import SectionedCommand, output_in, question_options
 from advisor.questions.commands import COMPARE, AnyCompare
 from advisor.questions.listings import Sources
-from advisor.render.tables import records_csv, records_markdown
 
 
 class ComparingCommand(SectionedCommand):
@@ -22,14 +20,7 @@ class ComparingCommand(SectionedCommand):
 @click.command(cls=ComparingCommand)
 @question_options(COMPARE)
 @question_options(Sources, "sources")
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", ("table", "json", "csv", "md")),
-    default="table",
-    show_default=True,
-    help="Format of the answer.",
-)
+@output_in("table", "json", "csv", "md", help="Format of the answer.")
 def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 
@@ -40,11 +31,8 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
     answer = ask.compare(sources, question)
-    if output == "table":
-        click.echo(answer.text())
-    elif output == "json":
-        click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
-    else:
-        render = records_csv if output == "csv" else records_markdown
+    if output in ("csv", "md"):
         assert answer.table is not None
-        click.echo(render(answer.table.rows(), answer.table.columns), nl=False)
+        print_records(output, answer.table.rows(), answer.table.columns)
+    else:
+        print_answer(output, answer.document(), answer.text, indent=2)

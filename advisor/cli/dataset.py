@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import Name, Positive, output_option
 from advisor.cli.sweep_view import dataset_progress
 from advisor.domain import DatasetProfile
@@ -147,16 +147,8 @@ def check(path: Path, output: str) -> None:
 
     with dataset_progress("checking") as progress:
         count, broken = check_dataset(path, progress)
-    if output == "json":
-        document = {
-            "schema": "advisor.dataset-check/1",
-            "path": str(path),
-            "samples": count,
-            "broken": broken,
-        }
-        click.echo(json.dumps(document, indent=1))
-    else:
-        click.echo("\n".join([*broken, f"{count:,} images, {len(broken):,} of them broken"]))
+    document = {"schema": "advisor.dataset-check/1", "path": str(path), "samples": count, "broken": broken}
+    print_answer(output, document, lambda: [*broken, f"{count:,} images, {len(broken):,} of them broken"])
     if broken:
         raise DataError(
             "{broken:,} of {count:,} images of '{path}' cannot be read",
@@ -175,11 +167,8 @@ def _fetched(cached: CachedData) -> str:
 
 
 def _answer(output: str, schema: str, path: Path, profile: DatasetProfile, **facts: Any) -> None:
-    if output == "json":
-        document = {"schema": schema, "path": str(path), "profile": asdict(profile), **facts}
-        click.echo(json.dumps(document, indent=1))
-        return
-    click.echo("\n".join(_lines(path, profile)))
+    document = {"schema": schema, "path": str(path), "profile": asdict(profile), **facts}
+    print_answer(output, document, lambda: _lines(path, profile))
 
 
 def _lines(path: Path, profile: DatasetProfile) -> list[str]:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import textwrap
+from collections.abc import Iterable, Iterator
 
 import click
 
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.errors import one_line
 from advisor.render.text import WIDTH
-from advisor.runs.doctor.finding import State
+from advisor.runs.doctor.finding import Finding, State
 
 
 @click.command()
@@ -31,18 +32,18 @@ def doctor(dry_run: bool, output: str) -> int:
     from advisor.runs.doctor.examining import document, examine, worst
 
     findings = examine(keep_leftovers=dry_run)
-    if output == "json":
-        click.echo(json.dumps(document(findings), indent=1))
-    else:
-        for one in findings:
-            click.echo(_lines(one.state.value, one.check, one.found))
-            if one.advice:
-                click.echo(_lines("", "", f"-> {one.advice}"))
+    print_answer(output, document(findings), lambda: _lines(findings))
     return 1 if worst(findings) is State.PROBLEM else 0
 
 
-def _lines(state: str, check: str, words: str) -> str:
-    head = f"{state:8} {check:21}"
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
+        yield _folded(f"{finding.state.value:8} {finding.check:21}", finding.found)
+        if finding.advice:
+            yield _folded(" " * 30, f"-> {finding.advice}")
+
+
+def _folded(head: str, words: str) -> str:
     return textwrap.fill(
         head + one_line(words),
         WIDTH,

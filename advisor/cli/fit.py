@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.cli.stored import stored_measurements
 from advisor.models.performance import save_model
@@ -50,10 +50,8 @@ def fit(source: Path | None, out: Path | None, output: str) -> None:
         result = fit_user_model(rows, () if source else kept_fingerprints())
         path = out or own_model_path()
         save_model(result.model, path)
-        if output == "json":
-            click.echo(json.dumps(fit_document(result, path), indent=2))
-        else:
-            click.echo(fit_text(result, path))
+        document = fit_document(result, path)
+        print_answer(output, document, lambda: _fit_lines(document), indent=2)
 
 
 def fit_document(result: FitResult, path: Path) -> dict[str, Any]:
@@ -104,26 +102,19 @@ def _counted(reasons: Iterable[tuple[str, int]]) -> list[dict[str, Any]]:
     return [{"reason": reason, "count": count} for reason, count in reasons]
 
 
-def fit_text(result: FitResult, path: Path) -> str:
-    """The outcome in a few lines."""
-    document = fit_document(result, path)
-    errors, kept = document["held_out_error_percent"], document["pipeline_kept"]
-    if kept:
-        lines = [
-            f"Model {result.model.id} kept in {path}",
-            f"Host, storage and join stay those that ship: {kept}",
-        ]
+def _fit_lines(document: Mapping[str, Any]) -> Iterator[str]:
+    model, errors = document["model"], document["held_out_error_percent"]
+    if kept := document["pipeline_kept"]:
+        yield f"Model {model['id']} kept in {model['path']}"
+        yield f"Host, storage and join stay those that ship: {kept}"
     else:
-        lines = [
-            f"Fitted on {result.fitted} measurements; model {result.model.id} kept in {path}",
+        yield f"Fitted on {document['fitted']} measurements; model {model['id']} kept in {model['path']}"
+        yield (
             f"Held-out error (5-fold over trials): median {errors['median']:.1f} %, "
-            f"mean {errors['mean']:.1f} %, 90 % of trials below {errors['p90']:.1f} %",
-        ]
-    lines += [f"Left out {item['count']}: {item['reason']}" for item in document["left_out"]]
-    return "\n".join([*lines, *_gpu_lines(document)])
-
-
-def _gpu_lines(document: Mapping[str, Any]) -> Iterator[str]:
+            f"mean {errors['mean']:.1f} %, 90 % of trials below {errors['p90']:.1f} %"
+        )
+    for item in document["left_out"]:
+        yield f"Left out {item['count']}: {item['reason']}"
     steps, layers = document["gpu_steps"], document["gpu_layers"]
     if steps["taken"]:
         yield (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from contextlib import closing
 from datetime import UTC, datetime
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Name, Text, output_option
 from advisor.render.text import table
 
@@ -68,7 +68,7 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
         key, kept = book.add(name, scope, lifetime_seconds=lifetime, now=time.time())
         log.write("key-added", key=kept.key_id, name=kept.name, scope=kept.scope)
     click.echo(key)
-    click.echo(_added_words(kept, first), err=True)
+    tell(_added_words(kept, first))
 
 
 @keys.command("list")
@@ -80,14 +80,11 @@ def list_(output: str) -> None:
     with closing(ApiKeys(reading=True)) as book:
         keys_there, database = book.all(), book.name
     now = time.time()
-    if output == "json":
-        described = [_document(key, now) for key in keys_there]
-        document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
-        click.echo(json.dumps(document, indent=1))
-        return
+    described = [_document(key, now) for key in keys_there]
+    document = {"schema": LIST, "at": _iso(now), "database": database, "keys": described}
     rows = [_row(key, now) for key in keys_there]
     none = "No keys yet: `advisor serve` answers on this machine only; see `advisor keys add -h`."
-    click.echo("\n".join(table(_COLUMNS, rows)) if rows else none)
+    print_answer(output, document, lambda: table(_COLUMNS, rows) if rows else none)
 
 
 @keys.command()

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-import click
-
+from advisor.cli.printing import tell
 from advisor.errors import Stopped, Terminated
 
 _SHOW_CURSOR = "\x1b[?25h"
@@ -32,7 +31,7 @@ def leaving_cleanly(
     handler = _Handler(abandoned)
     with handled_signals(handler):
         if count := clean_up():
-            click.echo(f"removed what a killed sweep left here: {count} things", err=True)
+            tell(f"removed what a killed sweep left here: {count} things")
         try:
             with owning():
                 yield
@@ -57,8 +56,8 @@ def handled_signals(
     try:
         yield
     finally:
-        for number, one in before.items():
-            signal.signal(number, one)
+        for number, handled in before.items():
+            signal.signal(number, handled)
 
 
 class _Handler:

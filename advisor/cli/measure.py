@@ -7,61 +7,76 @@ import statistics
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
-from advisor.cli.measure_served import served_document, served_lines
-from advisor.cli.questions import Name, Positive, SectionedCommand, output_option, question_options
+from advisor.cli.printing import tell
+from advisor.cli.questions import SectionedCommand, output_option, question_options
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.domain.generation import LlmPrecision
+from advisor.domain.verification import p99_of
 from advisor.errors import AdvisorError, DataError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
+from advisor.messages import FieldName, Message
+from advisor.questions.fields import Choice, Flag, Kind, Place
+from advisor.questions.numbers import Number
+from advisor.questions.question import Question, ask
 from advisor.questions.ranks import Ranks
 from advisor.render.text import WIDTH, table
 from advisor.runs.endpoint.questions import ServedModel
+from advisor.runs.measuring_script import measure_script
 from advisor.units import format_mib, format_rate
 
 _TASKS = (Task.INFERENCE, Task.TRAINING)
 _PRECISIONS = tuple(dict.fromkeys([*map(str, MEASURABLE_PRECISIONS), *map(str, LlmPrecision)]))
-_MOST_MINUTES = 60.0
-_MOST_RUNS = 9
+
+
+class Measuring(Question):
+    """What `advisor measure` is asked; of a network or script unless a language model is served."""
+
+    model: str | None = ask(
+        "A network of `advisor networks`, or file.py:build; of a language model its name.",
+        Kind(),
+        default=None,
+    )
+    task: str | None = ask("", Choice("task", _TASKS), "inference and training", default=None)
+    precision: str | None = ask(
+        "Of a network fp32, amp or bf16  [default: fp32]; of a language model its weights'.",
+        Choice("precision", _PRECISIONS),
+        default=None,
+    )
+    data: str | None = ask("Folder of JPEG files; adds a run with the loader.", Place(), default=None)
+    minutes: float = ask("", Number(most=60.0), default=2.0)
+    runs: int | None = ask(
+        "Fresh processes: of a network's best batch (default: 3, if the minutes allow), or of the "
+        "whole script (default: 1).",
+        Number(whole=True, most=9),
+        default=None,
+    )
+    profile: bool | None = ask(
+        "The table of operations, from torch's profiler after the counted steps.",
+        Flag(),
+        "profile",
+        default=None,
+    )
 
 
 @click.command(cls=SectionedCommand)
-@click.option(
-    "--model",
-    "reference",
-    help="A network of `advisor networks`, or file.py:build; of a language model its name.",
-)
-@click.option("--task", type=Name("task", _TASKS), help="[default: inference and training]")
-@click.option(
-    "--precision",
-    type=Name("precision", _PRECISIONS),
-    help="Of a network fp32, amp or bf16  [default: fp32]; of a language model its weights'.",
-)
-@click.option(
-    "--data", type=click.Path(path_type=Path), help="Folder of JPEG files; adds a run with the loader."
-)
-@click.option("--minutes", type=Positive("--minutes", most=_MOST_MINUTES), default="2", show_default=True)
-@click.option(
-    "--runs",
-    type=Positive("--runs", whole=True, most=_MOST_RUNS),
-    help="Fresh processes: of a network's best batch (default: 3, if the minutes allow), or of the "
-    "whole script (default: 1).",
-)
-@click.option(
-    "--profile/--no-profile",
-    default=True,
-    show_default=True,
-    help="The table of operations, from torch's profiler after the counted steps.",
-)
+@question_options(Measuring)
 @click.option("--out", type=click.Path(path_type=Path), help="[default: anchor-NAME.json]")
 @output_option
 @question_options(Ranks, "together")
 @question_options(ServedModel, "served")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def measure(out: Path | None, output: str, **options: Any) -> None:
+def measure(
+    question: Measuring,
+    together: Ranks,
+    served: ServedModel,
+    command: tuple[str, ...],
+    out: Path | None,
+    output: str,
+) -> None:
     """Measure a network or your own training script on this machine, or a language model that is
     served.
 
@@ -79,58 +94,37 @@ def measure(out: Path | None, output: str, **options: Any) -> None:
     advisor measure --endpoint http://localhost:8000 --model meta-llama/Llama-3.1-8B --gpu L4
     advisor measure --engine vllm --model meta-llama/Llama-3.1-8B -- --max-num-seqs 64
     """
-    asked = _Asked(**options)
-    if not asked.served.is_served and bool(asked.reference) == bool(asked.command):
+    if not served.is_served and bool(question.model) == bool(command):
         raise UsageError(
             "either a network or a script is measured",
             field="model",
             hint="name --model, or a script's command after --",
         )
-    name = Path((asked.reference or "script").partition(".py")[0]).name
+    name = Path((question.model or "script").partition(".py")[0]).name
     file = out or Path(f"anchor-{name}.json")
     require_writable(file)  # before two minutes are spent on what could not be written
-    show = served_lines if asked.served.is_served else _screen
-    document, ended = _measured(asked, _requests_file(file))
+    show, ended = _screen, None
+    if served.is_served:
+        _refuse_options_of_networks(question.task, question.data, None)
+        document, ended = _served(served, question, command, _requests_file(file))
+        show = _served_screen
+    elif together.ranks is not None:
+        document = _scaling(question, together)
+    elif question.model:
+        document = _network(question, question.model)
+    else:
+        _refuse_options_of_networks(question.task, question.data, question.precision)
+        document = measure_script(
+            command,
+            minutes=question.minutes,
+            runs=question.runs or 1,
+            profile=question.profile is not False,
+            on_progress=tell,
+        )
     click.echo(json.dumps(document) if output == "json" else "\n".join(show(document)))
     _write(file, document, is_shown=output == "json")
     if ended is not None:
         raise ended
-
-
-class _Asked(NamedTuple):
-    """What is measured, as the options say; `reference` is a network's or a language model's."""
-
-    reference: str | None
-    task: str | None
-    precision: str | None
-    data: Path | None
-    minutes: float
-    runs: int | None
-    profile: bool
-    together: Ranks
-    served: ServedModel
-    command: tuple[str, ...]
-
-
-def _measured(asked: _Asked, requests: Path) -> tuple[dict[str, Any], AdvisorError | None]:
-    """The document, and what ended a language model's measurement early."""
-    if asked.served.is_served:
-        _refuse_options_of_networks(asked.task, asked.data, None)
-        return served_document(
-            asked.served,
-            model=asked.reference,
-            precision=asked.precision,
-            minutes=asked.minutes,
-            arguments=asked.command,
-            requests_file=requests,
-            on_progress=_progress,
-        )
-    if asked.together.ranks is not None:
-        return _scaling(asked), None
-    if asked.reference:
-        return _network(asked, asked.reference), None
-    _refuse_options_of_networks(asked.task, asked.data, asked.precision)
-    return _script(asked), None
 
 
 def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
@@ -142,7 +136,7 @@ def _write(file: Path, document: dict[str, Any], *, is_shown: bool) -> None:
             click.echo(json.dumps(document))
         hint = "what was measured is the JSON on stdout: save that as the file"
         raise DataError(error.message, hint=hint) from error
-    click.echo(f"written to {file}", err=True)
+    tell(f"written to {file}")
 
 
 def _requests_file(file: Path) -> Path:
@@ -151,7 +145,7 @@ def _requests_file(file: Path) -> Path:
     return named if file.is_file() or not file.exists() else Path(named.name)
 
 
-def _refuse_options_of_networks(task: str | None, data: Path | None, precision: str | None) -> None:
+def _refuse_options_of_networks(task: str | None, data: str | None, precision: str | None) -> None:
     if task or data or precision:
         raise UsageError(
             "--task, --precision and --data go with a network",
@@ -160,64 +154,74 @@ def _refuse_options_of_networks(task: str | None, data: Path | None, precision: 
         )
 
 
-def _network(asked: _Asked, reference: str) -> dict[str, Any]:
-    from advisor.answers.measuring import measure_reference
+def _served(
+    served: ServedModel, question: Measuring, arguments: Sequence[str], requests: Path
+) -> tuple[dict[str, Any], AdvisorError | None]:
+    """The anchor, and what ended it early."""
+    from advisor.runs.endpoint.measuring import measure_served
 
-    if asked.data is not None and not asked.data.is_dir():
+    model, precision = question.model, question.precision
+    if not model:
         raise UsageError(
-            "no folder '{data}'", data=asked.data, field="data", hint="name a folder of JPEG files"
+            "a language model is measured by its name",
+            field="model",
+            hint=Message("name it, as {field} meta-llama/Llama-3.1-8B", field=FieldName("model")),
         )
-    return measure_reference(
-        reference,
-        minutes=asked.minutes,
-        tasks=(Task(asked.task),) if asked.task else _TASKS,
-        precision=_precision(asked),
-        data=asked.data,
-        runs=asked.runs,
-        profile=asked.profile,
-        on_progress=_progress,
+    if precision is not None and precision not in list(LlmPrecision):
+        raise unknown_name("precision", precision, LlmPrecision, field="precision")
+    if arguments and served.endpoint:
+        raise UsageError(
+            "arguments after -- go to an engine that is started",
+            field="endpoint",
+            hint=Message("leave them out, or name the {engine} alone", engine=FieldName("engine")),
+        )
+    return measure_served(
+        served,
+        model=model,
+        precision=precision,
+        minutes=question.minutes,
+        arguments=arguments,
+        requests_file=requests,
+        on_progress=tell,
     )
 
 
-def _precision(asked: _Asked) -> Precision:
-    precision = asked.precision or "fp32"
+def _network(question: Measuring, model: str) -> dict[str, Any]:
+    from advisor.answers.measuring import measure_reference
+
+    data = question.data
+    if data is not None and not Path(data).is_dir():
+        raise UsageError("no folder '{data}'", data=data, field="data", hint="name a folder of JPEG files")
+    return measure_reference(
+        model,
+        minutes=question.minutes,
+        tasks=(Task(question.task),) if question.task else _TASKS,
+        precision=_precision(question),
+        data=None if data is None else Path(data),
+        runs=question.runs,
+        profile=question.profile is not False,
+        on_progress=tell,
+    )
+
+
+def _precision(question: Measuring) -> Precision:
+    precision = question.precision or "fp32"
     if precision not in list(MEASURABLE_PRECISIONS):
         raise unknown_name("precision", precision, MEASURABLE_PRECISIONS, field="precision")
     return Precision(precision)
 
 
-def _scaling(asked: _Asked) -> dict[str, Any]:
+def _scaling(question: Measuring, together: Ranks) -> dict[str, Any]:
     from advisor.answers.measuring import measure_ranks
 
-    if not asked.reference or asked.task not in (None, Task.TRAINING) or asked.data:
+    if not question.model or question.task not in (None, Task.TRAINING) or question.data:
         raise UsageError(
             "--ranks measures the training of a network",
             field="ranks",
             hint="name it with --model, and leave out --data; of a script, start it by torchrun",
         )
-    return measure_ranks(
-        asked.reference,
-        asked.together,
-        precision=_precision(asked),
-        minutes=asked.minutes,
-        on_progress=_progress,
-    )
-
-
-def _script(asked: _Asked) -> dict[str, Any]:
-    from advisor.runs.measuring_script import measure_script
-
-    return measure_script(
-        asked.command,
-        minutes=asked.minutes,
-        runs=asked.runs or 1,
-        profile=asked.profile,
-        on_progress=_progress,
-    )
-
-
-def _progress(line: str) -> None:
-    click.echo(line, err=True)
+    precision, minutes = _precision(question), question.minutes
+    return measure_ranks(question.model, together, precision=precision, minutes=minutes, on_progress=tell)
 
 
 def _screen(document: dict[str, Any]) -> list[str]:
@@ -234,7 +238,7 @@ def _screen(document: dict[str, Any]) -> list[str]:
     for task, operators in document.get("operators", {}).items():
         shares = ", ".join(f"{entry['name']} {entry['share']:.0%}" for entry in operators[:4])
         lines += _wrapped(f"{task} spends its time in {shares or '-'}")
-    return lines + [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
+    return lines + _warnings(document)
 
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
@@ -272,6 +276,10 @@ def _epochs(run: dict[str, Any]) -> list[str]:
     )
 
 
+def _warnings(document: dict[str, Any]) -> list[str]:
+    return [part for text in document["warnings"] for part in _wrapped(f"Warning: {text}")]
+
+
 def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ")
 
@@ -287,3 +295,43 @@ def _cells(run: dict[str, Any]) -> tuple[Any, ...]:
         "-" if memory is None else format_mib(memory),
         run["status"].replace("_", " "),
     )
+
+
+def _served_screen(document: dict[str, Any]) -> list[str]:
+    engine, placed = document["engine"], document["deployment"]
+    name = " ".join(filter(None, (engine["name"], engine["version"]))) or "an unknown engine"
+    where = f"{placed['gpus']}x {placed['gpu']}" if placed["gpu"] else "an unknown GPU"
+    lines = [f"{document['model']} by {name} on {where}"]
+    if engine["ready_seconds"] is not None:
+        lines.append(f"ready after {engine['ready_seconds']:.1f} s")
+    header = ("load", "answers", "in", "out", "tokens/s", "requests/s", "TTFT ms", "p99", "TPOT ms", "p99")
+    rows = [_load_cells(load) for load in document["loads"]]
+    lines += ["", *table(header, rows, right=tuple(range(1, len(header))))]
+    lines += ["TPOT is without the first token."]
+    return lines + _warnings(document)
+
+
+def _load_cells(load: dict[str, Any]) -> tuple[str, ...]:
+    rate = load["requests_per_second_wanted"]
+    name = f"{load['concurrency']} in flight" if rate is None else f"{rate:g}/s (Poisson)"
+    return (
+        name,
+        str(load["requests"]["completed"]),
+        _figure(load["input_tokens"]),
+        _figure(load["output_tokens"]),
+        _figure(load["output_tokens_per_second"]),
+        _figure(load["requests_per_second"]),
+        _figure(load["ttft_seconds"], 1000),
+        _p99_ms(load["ttft_seconds"]),
+        _figure(load["tpot_seconds"], 1000),
+        _p99_ms(load["tpot_seconds"]),
+    )
+
+
+def _figure(figure: dict[str, Any] | None, factor: float = 1.0) -> str:
+    return "-" if figure is None else f"{factor * figure['mean']:.4g}"
+
+
+def _p99_ms(figure: dict[str, Any] | None) -> str:
+    seconds = p99_of(figure)
+    return "-" if seconds is None else f"{1000 * seconds:.4g}"

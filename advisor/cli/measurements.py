@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import astuple
 
+from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import output_option, question_options
 from advisor.cli.stored import stored_measurements
 from advisor.cli.sweep_view import trial_name
@@ -45,13 +45,11 @@ def list_(question: MeasurementPage, output: str) -> None:
     wanted = question.wanted()
     with stored_measurements(wanted) as rows:
         if output == "json":
-            document = list_document(Stored(tuple(rows), ()), spread=question.spread)
-            click.echo(json.dumps(document, indent=1))
+            print_json(list_document(Stored(tuple(rows), ()), spread=question.spread))
             return
-        cells = [_cells(row) for row in rows]
         header = ("trial", "what", "samples/s", "status", "limited by", "started")
         nothing = "Nothing like that." if any(astuple(wanted)) else "Nothing measured yet."
-        click.echo("\n".join(table(header, cells, right=(2,))) if rows else nothing)
+        click.echo("\n".join(table(header, list(map(_cells, rows)), right=(2,))) if rows else nothing)
 
 
 @measurements.command()
@@ -65,7 +63,7 @@ def export(question: MeasurementExport, out: Path | None) -> None:
             click.echo(text, nl=False)
             return
         write_whole(out, text)
-        click.echo(f"{len(rows)} measurements written to {out}", err=True)
+        tell(f"{len(rows)} measurements written to {out}")
 
 
 @measurements.command("import")
@@ -83,11 +81,11 @@ def import_(file: Path, output: str) -> None:
 
     read = read_file(file)
     for refused in read.refused:
-        click.echo(f"line {refused.line}: {' '.join(refused.reason.split())}", err=True)
+        tell(f"line {refused.line}: {' '.join(refused.reason.split())}")
     with closing(open_store()) as store:
         done = store.append_all(read.measurements)
     document = import_document(read, done)
-    click.echo(json.dumps(document, indent=1) if output == "json" else _imported_text(document))
+    print_answer(output, document, lambda: _imported_text(document))
     if read.refused:
         raise DataError(
             "{count} of the lines of '{file}' are no measurements",
@@ -114,10 +112,7 @@ def check(output: str) -> None:
     now = datetime.now(UTC)
     with stored_measurements() as rows:
         checked = [(row, quality_issues(row, now)) for row in rows]
-        if output == "json":
-            click.echo(json.dumps(check_document(checked), indent=1))
-        else:
-            click.echo(_check_text(checked))
+        print_answer(output, check_document(checked), lambda: _check_text(checked))
 
 
 def _check_text(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> str:

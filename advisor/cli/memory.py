@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from advisor.answers import ask
 from advisor.catalog import load_catalog
-from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.cli.printing import print_answer
+from advisor.cli.questions import SectionedCommand, output_in, question_options
 from advisor.questions.commands import MEMORY, AnyMemory
 
 
 @click.command(cls=SectionedCommand)
 @question_options(MEMORY)
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", ("table", "json")),
-    default="table",
-    show_default=True,
-    help="Format of the answer.",
-)
+@output_in("table", "json", help="Format of the answer.")
 def memory(question: AnyMemory, output: str) -> None:
     """Peak GPU memory and its parts, which GPUs it fits, and the largest batch on each.
 
@@ -34,7 +26,4 @@ def memory(question: AnyMemory, output: str) -> None:
     advisor memory --task generation --model meta-llama/Llama-3.1-8B --max-context 32768
     """
     answer = ask.memory(load_catalog(), question)
-    if output == "json":
-        click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
-    else:
-        click.echo(answer.text())
+    print_answer(output, answer.document(), answer.text, indent=2)

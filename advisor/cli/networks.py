@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from advisor.answers.listing import listed_networks, networks_document
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Shown, output_option
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
@@ -43,11 +43,8 @@ def networks(search: str | None, every: bool, output: str) -> None:
         error.hint = language_hint(search) or error.hint
         raise error
     document = networks_document(model, found)
-    if output == "json":
-        click.echo(json.dumps(document, indent=2, allow_nan=False))
-    else:
-        text = families_text if search is None and not every else networks_text
-        click.echo(text(document["networks"]))
+    text = families_text if search is None and not every else networks_text
+    print_answer(output, document, lambda: text(document["networks"]), indent=2)
 
 
 def _model() -> PerformanceModel | None:
@@ -55,5 +52,5 @@ def _model() -> PerformanceModel | None:
     try:
         return load_model()
     except DataError as error:
-        click.echo(f"advisor: rates are not shown: {error}", err=True)
+        tell(f"advisor: rates are not shown: {error}")
         return None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from advisor.answers import ask
-from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.cli.printing import print_answer, tell
+from advisor.cli.questions import SectionedCommand, output_in, question_options
 from advisor.questions.commands import PREDICT, AnyPredict
 from advisor.questions.listings import Sources
 
@@ -15,14 +14,7 @@ from advisor.questions.listings import Sources
 @click.command(cls=SectionedCommand)
 @question_options(PREDICT)
 @question_options(Sources, "sources")
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", ("table", "json")),
-    default="table",
-    show_default=True,
-    help="Format of the answer.",
-)
+@output_in("table", "json", help="Format of the answer.")
 def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     """Predict the throughput of one instance or GPU, with an interval and its bottleneck.
 
@@ -35,8 +27,5 @@ def predict(question: AnyPredict, sources: Sources, output: str) -> None:
     """
     answer = ask.predict(sources, question)
     for note in answer.notes:
-        click.echo(f"note: {note}", err=True)
-    if output == "json":
-        click.echo(json.dumps(answer.document(), indent=2, allow_nan=False))
-    else:
-        click.echo(answer.text())
+        tell(f"note: {note}")
+    print_answer(output, answer.document(), answer.text, indent=2)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
 from advisor.errors import DataError, MeasuringError
 from advisor.files import require_writable, write_whole
@@ -40,19 +41,16 @@ def probe(quick: bool, disk: Path | None, only: str | None, output: str, out: Pa
     folder = checked_disk(disk, parts)
     if out:  # before a minute is spent on what could not be written
         require_writable(out)
-    document = probe_machine(
-        parts, quick=quick, disk=folder, on_progress=lambda line: click.echo(line, err=True)
-    )
-    text = json.dumps(document, indent=1)
-    click.echo(text if output == "json" else "\n".join(_screen(document)))
+    document = probe_machine(parts, quick=quick, disk=folder, on_progress=tell)
+    print_answer(output, document, lambda: _screen(document))
     if out:
-        write_whole(out, text + "\n")
-        click.echo(f"written to {out}", err=True)
+        write_whole(out, json.dumps(document, indent=1) + "\n")
+        tell(f"written to {out}")
     try:
         if keep_fingerprint(document, parts):
-            click.echo("kept: trials measured on this machine are stored with it", err=True)
+            tell("kept: trials measured on this machine are stored with it")
     except DataError as error:
-        click.echo(f"not kept for later trials: {error}", err=True)
+        tell(f"not kept for later trials: {error}")
     if reason := nothing_measured(document):
         raise MeasuringError("nothing could be measured: {reason}", reason=reason)
 

@@ -304,13 +304,15 @@ class Name(_Option):
 
     def __init__(self, noun: str, known: tuple[str, ...]) -> None:
         super().__init__(noun, Choice(noun, known))
-        self.known = known
 
 
-# Every command that lists or answers has it.
-output_option = click.option(
-    "-o", "--output", type=Name("output format", ("table", "json")), default="table", show_default=True
-)
+def output_in(*formats: str, help: str | None = None) -> Callable[[Command], Command]:
+    """`-o`, which every command has that lists or answers; the first of the formats is the usual one."""
+    kind = Name("output format", formats)
+    return click.option("-o", "--output", type=kind, default=formats[0], show_default=True, help=help)
+
+
+output_option = output_in("table", "json")
 
 
 class Day(click.ParamType[date]):

@@ -8,7 +8,7 @@ import click
 
 from advisor.answers import ask
 from advisor.answers.answer import FORMATS, Recommended
-from advisor.cli.questions import Name, SectionedCommand, question_options
+from advisor.cli.questions import Name, SectionedCommand, output_in, question_options
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND, AnyRecommend
@@ -24,14 +24,7 @@ EXPLAINED_IN = ("table", "json", "yaml")
 @click.command(cls=SectionedCommand)
 @question_options(RECOMMEND)
 @question_options(Sources, "sources")
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", OUTPUTS),
-    default="table",
-    show_default=True,
-    help="Format of the answer.",
-)
+@output_in(*OUTPUTS, help="Format of the answer.")
 @click.option(
     "--export",
     "export_to",

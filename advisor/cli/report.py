@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import click
 
+from advisor.answers.reporting.reports import read_input
 from advisor.answers.reporting.reproducing import Input
 from advisor.answers.reporting.saved import read_saved
-from advisor.cli.questions import NOT_IN_REPORTS, Day, Name, SectionedCommand, options_of_kind, question_from
+from advisor.cli.questions import (
+    NOT_IN_REPORTS,
+    Day,
+    Name,
+    SectionedCommand,
+    options_of_kind,
+    output_in,
+    question_from,
+)
 from advisor.cli.sending import send_option, send_out, targets_of
 from advisor.errors import UsageError
-from advisor.files import require_writable
+from advisor.files import require_writable, write_whole
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.listings import Sources
 from advisor.render.diff import difference
@@ -26,17 +34,24 @@ from advisor.render.formats import LANGUAGES, REPORT_FORMATS
 
 _STDIN = "-"
 DIFFERENT, TROUBLE = 1, 128
-_MEDIA = {
-    "table": ("txt", "text/plain; charset=utf-8"),
-    "md": ("md", "text/markdown; charset=utf-8"),
-    "json": ("json", "application/json"),
+
+
+def _json(document: Mapping[str, Any]) -> str:
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+# Of each format a file's end, its media type, and what writes it.
+_FORMATS: dict[str, tuple[str, str, Callable[[Mapping[str, Any]], str]]] = {
+    "table": ("txt", "text/plain; charset=utf-8", difference_text),
+    "md": ("md", "text/markdown; charset=utf-8", difference_markdown),
+    "json": ("json", "application/json", _json),
 }
 
 
 @click.command()
 @click.argument("old", type=click.Path())
 @click.argument("new", type=click.Path())
-@click.option("-o", "--output", type=Name("output format", tuple(_MEDIA)), default="table", show_default=True)
+@output_in(*_FORMATS)
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--exit-code",
@@ -52,20 +67,13 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
     advisor report diff october.json november.json
     advisor report diff old.json new.json --send "smtp://mail:587?to=team@example.com"
     """
-    with _errors_apart(exit_code):
-        document = _shown(old, new, output, out, send)
-    return DIFFERENT if exit_code and document["changed"] else 0
-
-
-@contextmanager
-def _errors_apart(exit_code: bool) -> Iterator[None]:
-    """With --exit-code, an error that would end with 1 ends with `TROUBLE`: 1 means changed."""
     try:
-        yield
+        document = _shown(old, new, output, out, send)
     except Exception as error:
-        if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:
+        if exit_code and getattr(error, "exit_code", 1) == DIFFERENT:  # which means changed
             error.exit_code = TROUBLE  # type: ignore[attr-defined]
         raise
+    return DIFFERENT if exit_code and document["changed"] else 0
 
 
 def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
@@ -74,72 +82,25 @@ def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ..
     targets = targets_of(send)
     if path is not None:
         require_writable(path)
-    document = _difference(old, new)
-    text = _written(document, output)
-    _print(text, path, quiet=bool(targets) and out is None)
+    if old == new == _STDIN:
+        raise UsageError("only one of the two can be read from stdin")
+    document = difference(*(read_saved(_content(name)) for name in (old, new)))
+    extension, media_type, written = _FORMATS[output]
+    text = written(document)
+    if path is not None:
+        write_whole(path, text)
+    elif not targets or out is not None:
+        sys.stdout.buffer.write(text.encode(errors="replace"))
     if targets:
         from advisor.runs.delivery.letter import Attachment, difference_message
 
-        extension, media_type = _MEDIA[output]
-        file = Attachment(_file_name(document, extension), media_type, text.encode())
-        send_out(difference_message(document, [file]), targets)
+        name = f"report-diff-{document['new']['as_of']}.{extension}"
+        send_out(difference_message(document, [Attachment(name, media_type, text.encode())]), targets)
     return document
 
 
-def _difference(old: str, new: str) -> dict[str, Any]:
-    if old == new == _STDIN:
-        raise UsageError("only one of the two can be read from stdin")
-    before, after = (read_saved(Input(name, _content(name))) for name in (old, new))
-    return difference(before, after)
-
-
-def _content(name: str) -> bytes:
-    if name == _STDIN:
-        return sys.stdin.buffer.read()
-    try:
-        return Path(name).read_bytes()
-    except OSError as error:
-        raise UsageError(f"'{name}' cannot be read: {error.strerror}") from None
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _written(document: Mapping[str, Any], output: str) -> str:
-    writers: dict[str, Callable[[Mapping[str, Any]], str]] = {
-        "table": difference_text,
-        "md": difference_markdown,
-        "json": _json,
-    }
-    return writers[output](document)
-
-
-def _print(text: str, path: Path | None, *, quiet: bool) -> None:
-    """To the file, or to stdout where nobody else gets it."""
-    if path is not None:
-        from advisor.files import write_whole
-
-        write_whole(path, text)
-    elif not quiet:
-        sys.stdout.buffer.write(text.encode(errors="replace"))
-
-
-def _file_name(document: Mapping[str, Any], extension: str) -> str:
-    return f"report-diff-{document['new']['as_of']}.{extension}"
-
-
-class Language(Name):
-    """One of the languages, in whatever case."""
-
-    def __init__(self) -> None:
-        super().__init__("language", LANGUAGES)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """'zh-cn' -> 'zh-CN'."""
-        spelled = {language.lower(): language for language in self.known}
-        text = str(value).lower()
-        return spelled[text] if text in spelled else super().convert(value, param, ctx)
+def _content(name: str) -> Input:
+    return Input(name, sys.stdin.buffer.read()) if name == _STDIN else read_input(name)
 
 
 class ReportGroup(SectionedCommand, click.Group):
@@ -193,7 +154,7 @@ class ReportGroup(SectionedCommand, click.Group):
 @click.option("--out", type=click.Path(), metavar="FILE", help="[default: stdout, as -]")
 @click.option(
     "--language",
-    type=Language(),
+    type=Name("language", LANGUAGES),
     default=LANGUAGES[0],
     show_default=True,
     help="Language of the report's text.",

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -109,21 +108,19 @@ class Output(NamedTuple):
 
 def make_report(ask: Ask, output: Output) -> None:
     """Gather, render, write; nothing is written where anything is wrong."""
-    with _progress() as shown:
-        document = _document(ask, shown)
-        shown.tell(f"rendering {output.kind.extension}")
+    document = _document(ask)
+    with _passing_line(f"rendering {output.kind.extension}"):
         content = output.kind.content(document, output.language)
     output.write(content)
     output.send(document, content)
 
 
 def plan_report(file: str) -> dict[str, Any]:
-    """The report on a plan's workloads as of today, without a bar."""
-    ask = Ask({}, Sources(), file, (), None, None)
-    return _of_plan(ask, file, _Shown(draws=False))
+    """The report on a plan's workloads as of today."""
+    return _of_plan(Ask({}, Sources(), file, (), None, None), file)
 
 
-def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
+def _document(ask: Ask) -> dict[str, Any]:
     ways = [ask.plan_file is not None, bool(ask.saved), _asks(ask)]
     if ways == [True, False, True]:
         raise UsageError(
@@ -135,8 +132,8 @@ def _document(ask: Ask, shown: _Shown) -> dict[str, Any]:
             "say what to report on", hint="one of: a question (--task, --model, ..), --plan FILE, --from FILE"
         )
     if ask.plan_file is not None:
-        return _of_plan(ask, ask.plan_file, shown)
-    return _of_saved(ask, shown) if ask.saved else _of_question(ask, shown)
+        return _of_plan(ask, ask.plan_file)
+    return _of_saved(ask) if ask.saved else _of_question(ask)
 
 
 def _asks(ask: Ask) -> bool:
@@ -145,19 +142,18 @@ def _asks(ask: Ask) -> bool:
     return any(field not in shared for field in ask.given)
 
 
-def _of_question(ask: Ask, shown: _Shown) -> dict[str, Any]:
-    question = from_fields(RECOMMEND, ask.given)
-    asked = question_of_report(question, ask.sources)
-    return _reported(ask, [_living(asked, ask)], (), asked.name, shown)
+def _of_question(ask: Ask) -> dict[str, Any]:
+    question = question_of_report(from_fields(RECOMMEND, ask.given), ask.sources)
+    return _reported(ask, [_living(question, ask)], (), question.name)
 
 
-def _of_plan(ask: Ask, file: str, shown: _Shown) -> dict[str, Any]:
+def _of_plan(ask: Ask, file: str) -> dict[str, Any]:
     source = _read(file)
     plan = read_plan(source.content, source.name)
     questions = [_living(planned(entry, source.name), ask) for entry in plan.entries]
     stem = "" if file == _STDIN else Path(source.name).stem
     usual = plan.title or shown_name(stem or "workloads", "the plan's name")
-    return _reported(ask, questions, (source,), usual, shown)
+    return _reported(ask, questions, (source,), usual)
 
 
 def planned(entry: Entry, file: str) -> ReportedWorkload:
@@ -197,15 +193,15 @@ def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
 
 
 def _reported(
-    ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str, shown: _Shown
+    ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str
 ) -> dict[str, Any]:
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
     context, asked = load_context(ask.sources), _report(ask, read, usual)
-    with shown.counting(len(questions)) as step:
+    with _counting(len(questions)) as step:
         return report(context, questions, asked, step=step)
 
 
-def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
+def _of_saved(ask: Ask) -> dict[str, Any]:
     sources = [_read(file) for file in ask.saved]
     documents = [read_saved(file) for file in sources]
     reports = [file for file in documents if file["schema"] == SCHEMA]
@@ -213,7 +209,7 @@ def _of_saved(ask: Ask, shown: _Shown) -> dict[str, Any]:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
         usual = names[0] if len(names) == 1 else "workloads"
         context, asked = load_context(ask.sources), _report(ask, sources, usual)
-        with shown.counting(len(sources)) as step:
+        with _counting(len(sources)) as step:
             return report_of_saved(context, sources, asked, step=step)
     if len(documents) > 1:
         raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
@@ -246,39 +242,22 @@ def _read(file: str) -> Input:
     return Input("stdin", sys.stdin.buffer.read()) if file == _STDIN else read_input(file)
 
 
-class _Shown:
-    """A bar on stderr, where that is a terminal."""
-
-    def __init__(self, *, draws: bool) -> None:
-        self._draws = draws
-
-    def tell(self, what: str) -> None:
-        """A line that the next one takes the place of."""
-        if self._draws:
-            click.echo(f"\r\x1b[K{what}", nl=False, err=True)
-
-    @contextmanager
-    def counting(self, length: int) -> Iterator[Callable[[int], None]]:
-        """What is yielded is told how many workloads are done."""
-        if not self._draws or length < 2:
-            yield lambda _done: None
-            return
-        with click.progressbar(length=length, label="workloads", file=sys.stderr) as bar:
-            yield partial(_advance, bar)
-
-    def clear(self) -> None:
-        """Nothing of it stays."""
-        self.tell("")
-
-
-def _advance(bar: Any, done: int) -> None:
-    bar.update(done - bar.pos)
+@contextmanager
+def _passing_line(text: str) -> Iterator[None]:
+    """On a terminal, until it is done."""
+    draws = is_terminal(sys.stderr)
+    click.echo(f"\r\x1b[K{text}" if draws else "", nl=False, err=True)
+    try:
+        yield
+    finally:
+        click.echo("\r\x1b[K" if draws else "", nl=False, err=True)
 
 
 @contextmanager
-def _progress() -> Iterator[_Shown]:
-    shown = _Shown(draws=is_terminal(sys.stderr))
-    try:
-        yield shown
-    finally:
-        shown.clear()
+def _counting(length: int) -> Iterator[Callable[[int], None]]:
+    """What is yielded is told how many workloads are done: on a terminal, for a bar."""
+    if length < 2 or not is_terminal(sys.stderr):
+        yield lambda _done: None
+        return
+    with click.progressbar(length=length, label="workloads", file=sys.stderr) as bar:
+        yield lambda done: bar.update(done - bar.pos)

@@ -13,7 +13,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path, PurePath
 from types import FrameType
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -22,6 +21,8 @@ from advisor.answers.context import load_context
 from advisor.answers.reporting.plans import read_plan
 from advisor.answers.reporting.reports import check_workloads
 from advisor.cli.leaving import handled_signals
+from advisor.cli.main import cli
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Positive, output_option, question_from, question_options
 from advisor.cli.report_run import plan_report, planned
 from advisor.cli.schedule_view import added_text, list_text, schedule_text
@@ -34,9 +35,6 @@ from advisor.runs.schedule_documents import list_document, one_document, statuse
 from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of, new_schedule
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
-
-if TYPE_CHECKING:
-    from advisor.store.records import Reporting
 
 
 def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
@@ -94,7 +92,7 @@ def report_run(number: int, failed: str) -> None:
     if run is None or kept is None:
         raise UsageError("there is no run {number}", number=number)
     os.chdir(kept.folder)  # in which the plan and its files are named
-    report = report_after(kept, plan_report, lambda line: click.echo(line, err=True), failed)
+    report = report_after(kept, plan_report, tell, failed)
     click.echo(json.dumps(report))
 
 
@@ -126,18 +124,13 @@ def checked_command(words: Sequence[str]) -> Checked:
     return checked_sweep(words, question_from(SweepRun, context.params))
 
 
-def _click_command(kind: tuple[str, ...]) -> click.Command:
-    if kind == ("fit",):
-        from advisor.cli.fit import fit
-
-        return fit
-    if kind == ("catalog", "refresh"):
-        from advisor.cli.catalog_updates import refresh
-
-        return refresh
-    from advisor.cli.sweep import run
-
-    return run
+def _click_command(kind: Sequence[str]) -> click.Command:
+    command: click.Command | None = cli
+    for name in kind:
+        assert isinstance(command, click.Group)
+        command = command.get_command(click.Context(command), name)
+    assert command is not None
+    return command
 
 
 @click.group()
@@ -178,10 +171,7 @@ def list_(output: str) -> None:
         rows = statuses(book, book.all(), now)
         leader = book.daemon.current() if book.is_ready else None
         document = list_document(book.name, rows, leader, now)
-    if output == "json":
-        click.echo(json.dumps(document, indent=1))
-    else:
-        click.echo(list_text(rows, leader))
+    print_answer(output, document, lambda: list_text(rows, leader))
 
 
 @schedule.command()
@@ -204,10 +194,7 @@ def show(name: str, most: int, output: str) -> None:
         kept = book.named(name)
         (status,) = statuses(book, [kept], now)
         runs = book.runs.of(kept.number, most)
-    if output == "json":
-        click.echo(json.dumps(one_document(status, runs, now), indent=1))
-    else:
-        click.echo(schedule_text(status, runs))
+    print_answer(output, one_document(status, runs, now), lambda: schedule_text(status, runs))
 
 
 @schedule.command()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from advisor.cli.printing import tell
 from advisor.errors import DeliveryError, UsageError
 
 if TYPE_CHECKING:
@@ -46,10 +47,10 @@ def send_out(message: Letter, targets: Sequence[Target]) -> None:
     """To every target; `DeliveryError` names those that did not take it."""
     from advisor.runs.delivery.sending import deliver
 
-    deliveries = deliver(message, targets, say=lambda line: click.echo(line, err=True))
+    deliveries = deliver(message, targets, say=tell)
     for delivery in deliveries:
         if delivery.arrived:
-            click.echo(f"sent to {delivery.label}", err=True)
+            tell(f"sent to {delivery.label}")
     lost = [delivery.error for delivery in deliveries if not delivery.arrived]
     if lost:
         raise DeliveryError("; ".join(lost))

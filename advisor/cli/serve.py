@@ -46,6 +46,47 @@ def body_bytes(text: str | int) -> int:
     return max(1, round(size * 1024**2))
 
 
+def allowed_data(text: str) -> tuple[str, str]:
+    """A name and the data set that it stands for; `UsageError` for what is not there, or no data set."""
+    from advisor.sweeps.datasets.opening import profile_folder
+    from advisor.sweeps.datasets.remote import is_address
+
+    name, path = _named(text, "allow_data", "photos=/data/photos")
+    if is_address(path):
+        return name, path
+    folder = Path(path).absolute()
+    profile_folder(folder)  # refuses what holds no samples
+    return name, str(folder)
+
+
+def allowed_code(text: str) -> tuple[str, str]:
+    """A name and the network's file that it stands for; `UsageError` for what is not there."""
+    name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
+    file = Path(own_file(reference)[0]).absolute()
+    if not is_own(reference) or not file.is_file():
+        raise UsageError(
+            "--allow-code {text}: there is no file {file}",
+            text=text,
+            file=file,
+            field="allow_code",
+            hint="write FILE.py:FUNCTION",
+        )
+    return name, str(Path(reference).absolute())
+
+
+def _named(text: str, field: str, example: str) -> tuple[str, str]:
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (equals and value and _NAME.fullmatch(name)):
+        raise UsageError(
+            "{option} takes a name and what it stands for, not '{text}'",
+            option=FieldName(field),
+            text=text,
+            field=field,
+            hint=Message("write {example}", example=example),
+        )
+    return name, value
+
+
 @click.command()
 @click.option(
     "--host",
@@ -74,8 +115,10 @@ def body_bytes(text: str | int) -> int:
 @click.option(
     "--max-body",
     type=body_bytes,
+    default="1MiB",
+    show_default=True,
     metavar="SIZE",
-    help="Largest request body; imports have a limit of their own.  [default: 1MiB]",
+    help="Largest request body; imports have a limit of their own.",
 )
 @click.option(
     "--public-host",
@@ -107,22 +150,22 @@ def body_bytes(text: str | int) -> int:
 @click.option(
     "--allow-data",
     multiple=True,
+    type=allowed_data,
     metavar="NAME=PATH",
     help="Data set that sweeps may read, under the name that clients use. Repeatable.",
 )
 @click.option(
     "--allow-code",
     multiple=True,
+    type=allowed_code,
     metavar="NAME=FILE.py:BUILD",
     help="Network file that clients may have measured, under a name. Repeatable.",
 )
 def serve(
-    host: str,
-    port: int,
-    workers: int,
-    log_level: str,
-    allow_data: tuple[str, ...],
-    allow_code: tuple[str, ...],
+    max_body: int,
+    public_host: tuple[str, ...],
+    allow_data: tuple[tuple[str, str], ...],
+    allow_code: tuple[tuple[str, str], ...],
     **guard: Any,
 ) -> None:
     """Answer the same questions over HTTP, with a web page.
@@ -134,13 +177,16 @@ def serve(
     """
     from advisor.service.server import check_may_listen, run, url_of
 
+    if bool(guard["tls_certificate"]) != bool(guard["tls_key"]):
+        raise UsageError("--tls-certificate and --tls-key belong together", field="tls_key", hint="name both")
+    for name in ("audit_log", "tls_certificate", "tls_key"):
+        guard[name] = guard[name] and str(Path(guard[name]).absolute())
     settings = Settings(
-        host=host,
-        port=port,
-        workers=workers,
-        log_level=log_level,
-        **settings_of(**guard),
-        **allowed_settings(allow_data, allow_code),
+        most_body_bytes=max_body,
+        public_hosts=public_host,
+        allowed_data=dict(allow_data),
+        allowed_code=dict(allow_code),
+        **guard,
     )
     if settings.mcp:
         import mcp as _  # noqa: F401  # what lacks is told before anything starts
@@ -153,63 +199,3 @@ def serve(
         )
     click.echo(f"advisor: serving on {url_of(settings)} (Ctrl-C ends it)", err=True)
     run(settings)
-
-
-def settings_of(max_body: int | None, public_host: tuple[str, ...], **same: Any) -> dict[str, Any]:
-    """The options as `Settings` takes them. `UsageError` for a half of TLS."""
-    if bool(same["tls_certificate"]) != bool(same["tls_key"]):
-        raise UsageError("--tls-certificate and --tls-key belong together", field="tls_key", hint="name both")
-    paths = {
-        name: str(Path(same[name]).absolute())
-        for name in ("audit_log", "tls_certificate", "tls_key")
-        if same[name]
-    }
-    body = {} if max_body is None else {"most_body_bytes": max_body}
-    return {**same, **paths, **body, "public_hosts": public_host}
-
-
-def allowed_settings(allow_data: tuple[str, ...], allow_code: tuple[str, ...]) -> dict[str, Any]:
-    """The options as `Settings` takes them; `UsageError` for what is not there, or no data set."""
-    return {
-        "allowed_data": dict(_data(text) for text in allow_data),
-        "allowed_code": dict(_code(text) for text in allow_code),
-    }
-
-
-def _data(text: str) -> tuple[str, str]:
-    from advisor.sweeps.datasets.opening import profile_folder
-    from advisor.sweeps.datasets.remote import is_address
-
-    name, path = _named(text, "allow_data", "photos=/data/photos")
-    if is_address(path):
-        return name, path
-    folder = Path(path).absolute()
-    profile_folder(folder)  # refuses what holds no samples
-    return name, str(folder)
-
-
-def _code(text: str) -> tuple[str, str]:
-    name, reference = _named(text, "allow_code", "mynet=/nets/mynet.py:build")
-    file = Path(own_file(reference)[0]).absolute()
-    if not is_own(reference) or not file.is_file():
-        raise UsageError(
-            "--allow-code {text}: there is no file {file}",
-            text=text,
-            file=file,
-            field="allow_code",
-            hint="write FILE.py:FUNCTION",
-        )
-    return name, str(Path(reference).absolute())
-
-
-def _named(text: str, field: str, example: str) -> tuple[str, str]:
-    name, equals, value = (part.strip() for part in text.partition("="))
-    if not (equals and value and _NAME.fullmatch(name)):
-        raise UsageError(
-            "{option} takes a name and what it stands for, not '{text}'",
-            option=FieldName(field),
-            text=text,
-            field=field,
-            hint=Message("write {example}", example=example),
-        )
-    return name, value

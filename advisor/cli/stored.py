@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-import click
-
+from advisor.cli.printing import tell
 from advisor.domain import Measurement
 from advisor.errors import DataError
 
@@ -32,7 +31,7 @@ def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measu
 def print_damaged(stored: Stored) -> None:
     """A line on stderr for each row that cannot be read."""
     for row in stored.damaged:
-        click.echo(row.reason, err=True)
+        tell(row.reason)
 
 
 def fail_if_damaged(stored: Stored) -> None:

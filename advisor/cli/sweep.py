@@ -12,25 +12,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
-    COLUMNS,
-    RIGHT,
     Kept,
-    cells_of,
     dataset_progress,
-    print_json,
     print_trials,
     raise_failures,
     trial_progress,
+    trial_table,
 )
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
-from advisor.render.text import table
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
@@ -46,7 +43,6 @@ from advisor.sweeps.watching.tally import HERE
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
-    from advisor.cli.sweep_view import Kept
     from advisor.sweeps.driver.runner import Progress
     from advisor.sweeps.planning.networks import SweepData
 
@@ -101,11 +97,8 @@ def _still_to_come(data: SweepData) -> Iterator[str]:
 
 
 def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> None:
-    if output == "json":
-        print_json("advisor.sweep-plan/1", trials=[trial_document(trial) for trial in trials])
-        return
-    click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in trials], right=RIGHT)))
-    click.echo(f"\n{_forecast(trials, hourly)}")
+    document = {"schema": "advisor.sweep-plan/1", "trials": list(map(trial_document, trials))}
+    print_answer(output, document, lambda: [*trial_table(trials), "", _forecast(trials, hourly)])
 
 
 def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
@@ -174,7 +167,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
                     since=fresh_since,
                 )
         if question.adaptive:
-            print_adaptive(ended, store, output)
+            print_adaptive(*ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
     print_damaged(unreadable)
@@ -192,14 +185,14 @@ def _followed(
     where = "" if question.ray_address else HERE
     with watched(watching, usd_per_hour=host_usd_per_hour(question), where=where) as watch:
         if watch.address:
-            click.echo(f"metrics at {watch.address}", err=True)
+            tell(f"metrics at {watch.address}")
         doing = ("fetching", "files") if is_address(question.data or "") else ("making", "images")
         with dataset_progress(*doing) as making:
             data = prepared_data(question, making)
         trials = plan_sweep(question, data)
         executor = executor_name(question.executor, question.ray_address, trials)
         if not question.executor:
-            click.echo(_EXECUTORS[executor], err=True)
+            tell(_EXECUTORS[executor])
         watch.planned(trials, executor=executor, database=database)
         with trial_progress(watch.tally) as show:
             yield trials, watch.following(kept.noting(show))

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import closing
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.sweep_view import COLUMNS, RIGHT, cells_of, print_json, print_trials, raise_failures
+from advisor.cli.printing import print_answer, tell
+from advisor.cli.sweep_view import print_trials, raise_failures, trial_table
 from advisor.domain import Trial
-from advisor.render.text import table
 from advisor.runs.adaptive.planning import adaptive_from
 from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.sweep_questions import PlannedSweep, SweepRun
@@ -59,7 +59,7 @@ def status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]
     }
 
 
-def plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
+def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
     """What follows the table of a plan."""
     counted = format_counted(len(sweep.trials), "trial")
     lines = [f"{format_counted(len(status.next), 'trial')} next, of {counted} to choose from."]
@@ -73,7 +73,10 @@ def plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
         refused = format_counted(len(sweep.refused), "trial")
         lines.append(f"{refused} left out: they lack memory.")
     if status.next:
-        lines.append(_most_text(forecast(sweep, status)))
+        most = forecast(sweep, status)
+        cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
+        counted = format_counted(most["most_trials"], "trial")
+        lines.append(f"At most {counted}, about {math.ceil(most['most_minutes'])} min{cost}.")
     return lines
 
 
@@ -87,12 +90,6 @@ def doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
     return f"the surface is known to {percent}"
 
 
-def _most_text(most: Mapping[str, Any]) -> str:
-    minutes = f"about {math.ceil(most['most_minutes'])} min"
-    cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
-    return f"At most {format_counted(most['most_trials'], 'trial')}, {minutes}{cost}."
-
-
 def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
     from advisor.store.measurements import open_store
@@ -102,21 +99,10 @@ def plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str
     with closing(open_store(reading=True)) as store:
         status = sweep.status(current_rows(sweep.trials, store))
     planned = [item.trial for item in status.next]
-    if output == "json":
-        documents = [trial_document(trial) for trial in planned]
-        print_json("advisor.adaptive-plan/1", **status_document(sweep, status), next=documents)
-        return
-    if planned:
-        click.echo("\n".join(table(COLUMNS, [cells_of(trial) for trial in planned], right=RIGHT)) + "\n")
-    click.echo("\n".join(plan_lines(sweep, status)))
-
-
-class AdaptiveRun(NamedTuple):
-    """A sweep that has stopped, where it stands, and the trials that were done before."""
-
-    sweep: AdaptiveSweep
-    status: SweepStatus
-    before: Set[str]
+    document = {"schema": "advisor.adaptive-plan/1", **status_document(sweep, status)}
+    document["next"] = list(map(trial_document, planned))
+    shown = [*trial_table(planned), ""] if planned else []
+    print_answer(output, document, lambda: [*shown, *_plan_lines(sweep, status)])
 
 
 def run_adaptively(
@@ -125,14 +111,15 @@ def run_adaptively(
     store: MeasurementStore,
     on_progress: Callable[[Progress], None],
     since: datetime | None,
-) -> AdaptiveRun:
-    """Measure what tells most; after each batch tell on stderr how well the answer is known."""
+) -> tuple[AdaptiveSweep, SweepStatus, Set[str]]:
+    """Measure what tells most; after each batch tell on stderr how well the answer is known. Returns the
+    sweep that has stopped, where it stands, and the trials that were done before."""
     sweep = adaptive_from(trials, question)
     before = {name for name, summary in store.summaries().items() if not is_stale(summary.started_at, since)}
 
     def show_batch(status: SweepStatus) -> None:
         if status.done:
-            click.echo(f"{len(status.done)} done; {doubt_text(sweep, status)}", err=True)
+            tell(f"{len(status.done)} done; {doubt_text(sweep, status)}")
 
     status = run_adaptive(
         sweep,
@@ -143,14 +130,15 @@ def run_adaptively(
         on_batch=show_batch,
         since=since,
     )
-    return AdaptiveRun(sweep, status, before)
+    return sweep, status, before
 
 
-def print_adaptive(run: AdaptiveRun, store: MeasurementStore, output: str) -> None:
+def print_adaptive(
+    sweep: AdaptiveSweep, status: SweepStatus, before: Set[str], store: MeasurementStore, output: str
+) -> None:
     """What was measured and how well the answer is known; raises where trials failed now."""
     from advisor.sweeps.driver.runner import Outcome
 
-    sweep, status, before = run
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())
     rows, _ = shown_rows(store, done)
     new = [trial.trial_id for trial in done if trial.trial_id not in before]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from advisor.cli.leaving import leaving_cleanly
+from advisor.cli.printing import print_answer, tell
 from advisor.errors import CloudError, one_line
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.watching import Why
@@ -121,13 +119,12 @@ def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
     """What would be launched; the exit code says whether it can be."""
-    if len(plans) == 1:
-        document = plan_document(plans[0])
-        _show(document, plan_lines(document), output)
-    else:
-        document = fleet_plan_document(plans)
-        lines = [line for one in document["plans"] for line in (*plan_lines(one), "")]
-        _show(document, lines, output)
+    document = plan_document(plans[0]) if len(plans) == 1 else fleet_plan_document(plans)
+    several = document.get("plans")
+    lines = (
+        [line for plan in several for line in (*plan_lines(plan), "")] if several else plan_lines(document)
+    )
+    print_answer(output, document, lambda: lines)
     return 0 if document["can_launch"] else 1
 
 
@@ -141,18 +138,13 @@ def ended_on_aws(what: str) -> Iterator[None]:
         yield
 
 
-def tell(line: str) -> None:
-    """What happens meanwhile goes to stderr."""
-    click.echo(line, err=True)
-
-
 def _run_one(plan: CloudPlan, aws: Aws, output: str) -> int:
     from advisor.runs.cloud.sweep import run_cloud
 
     with ended_on_aws(f"sweep {plan.sweep.id}"):
         run = run_cloud(plan, aws, tell)
     document = run_document(run)
-    _show(document, run_lines(document), output)
+    print_answer(output, document, lambda: run_lines(document))
     return _exit_code(run)
 
 
@@ -162,15 +154,11 @@ def _run_all(plans: Sequence[CloudPlan], aws: Aws, output: str) -> int:
     with ended_on_aws(f"each of {len(plans)} sweeps"):
         instances = run_fleet(plans, aws, tell)
     document = fleet_document(instances)
-    _show(document, fleet_lines(document), output)
+    print_answer(output, document, lambda: fleet_lines(document))
     failed = [each["instance_type"] for each in document["sweeps"] if each["error"]]
     if failed:
         raise CloudError("nothing came of {failed}", failed=", ".join(failed), hint="see above")
     return max(_exit_code(each.run) for each in instances if each.run)
-
-
-def _show(document: Mapping[str, Any], lines: Sequence[str], output: str) -> None:
-    click.echo(json.dumps(document, indent=1) if output == "json" else "\n".join(lines))
 
 
 def _exit_code(run: CloudRun) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
 from advisor.errors import UsageError
 from advisor.quantities import parse_positive
@@ -79,14 +79,14 @@ def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any)
         seed=_seed(options["seed"]),
         stops=not options["no_stop"],
     )
-    if output == "json":
-        click.echo(json.dumps(_document(simulation), indent=1))
-        return
+    print_answer(output, _document(simulation), lambda: _lines(simulation))
+
+
+def _lines(simulation: Simulation) -> list[str]:
     cells = [_cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)]
     header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
     right = (0, *range(len(header) - 3, len(header)))
-    click.echo("\n".join(table(header, cells, right=right)))
-    click.echo("\n" + _summary(simulation))
+    return [*table(header, cells, right=right), "", _summary(simulation)]
 
 
 def _trials(text: str) -> int:

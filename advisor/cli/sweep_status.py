@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.live import is_terminal, live_block
-from advisor.cli.questions import Name, Positive, SectionedCommand, question_options
+from advisor.cli.printing import print_answer, tell
+from advisor.cli.questions import Positive, SectionedCommand, output_in, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged
 from advisor.cli.sweep_view import dataset_progress
 from advisor.errors import DataError, MeasuringError, UsageError
@@ -35,7 +36,6 @@ from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_
 from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:
-    from advisor.sweeps.measurement_store import Held
     from advisor.sweeps.watching.shared import Snapshot
 
 
@@ -50,7 +50,7 @@ def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
         rows = [
             (
                 trial.trial_id[:8],
-                _since(trial),
+                format_duration(trial.seconds_held or 0.0),
                 format_duration(trial.seconds_left),
                 trial.driver,
                 trial.label or "-",
@@ -81,10 +81,6 @@ def _end_lines(snapshot: Snapshot) -> list[str]:
     ]
 
 
-def _since(trial: Held) -> str:
-    return format_duration(trial.seconds_held or 0.0)
-
-
 _PATIENCE_SECONDS = 2.0
 _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
 Show = Callable[["Snapshot", str], None]
@@ -94,14 +90,7 @@ Show = Callable[["Snapshot", str], None]
 @question_options(SweepGrid)
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
 @click.option("--every", metavar="SECONDS", default="2s", show_default=True, help="Time between refreshes.")
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", ("table", "json")),
-    default="table",
-    show_default=True,
-    help="json with --watch: one line for each refresh.",
-)
+@output_in("table", "json", help="json with --watch: one line for each refresh.")
 def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
     """Show the progress of a sweep, or of the whole store: what runs where, how trials ended,
     what is left and how long it takes. Changes nothing."""
@@ -120,10 +109,7 @@ def _tell_once(trial_ids: list[str] | None, output: str) -> None:
         stored = store.read(trial_ids)
         snapshot = look_at(store, trial_ids, {row.trial_id for row in stored.damaged})
     print_damaged(stored)
-    if output == "json":
-        click.echo(json.dumps(snapshot_document(snapshot), indent=1))
-    else:
-        click.echo("\n".join(snapshot_lines(snapshot)))
+    print_answer(output, snapshot_document(snapshot), lambda: snapshot_lines(snapshot))
     fail_if_damaged(stored)
 
 
@@ -144,15 +130,12 @@ def _watch(trial_ids: list[str] | None, seconds: float, show: Show) -> None:
                     raise
                 trouble = without_secrets(str(error))
             show(snapshot, trouble)
-            quiet = quiet + 1 if _nothing_more(snapshot, trial_ids) and not trouble else 0
+            # Of a described sweep all is measured; of an undescribed one nothing runs.
+            over = snapshot.is_idle if trial_ids is None else snapshot.is_over
+            quiet = quiet + 1 if over and not trouble else 0
             if quiet >= _QUIET_LOOKS:
                 return
             time.sleep(seconds)
-
-
-def _nothing_more(snapshot: Snapshot, trial_ids: list[str] | None) -> bool:
-    """Of a described sweep all is measured; of an undescribed one nothing runs."""
-    return snapshot.is_over if trial_ids is not None else snapshot.is_idle
 
 
 @contextmanager
@@ -252,14 +235,7 @@ _FEWEST_CHARACTERS = 4
     show_default=True,
     help="Without a trial: number of events.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=Name("output format", ("table", "json")),
-    default="table",
-    show_default=True,
-    help="json: the lines of the log.",
-)
+@output_in("table", "json", help="json: the lines of the log.")
 def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> None:
     """What happened to a trial, in order: planning, attempts, limits, steady state, storing.
 
@@ -289,41 +265,32 @@ def log(trial_id: str | None, log_file: Path | None, last: int, output: str) -> 
     _print(output, _story(path, trial_id.lower()))
 
 
-def _story(path: Path, trial_id: str) -> list[Mapping[str, Any]]:
-    story = story_of(log_lines(path), trial_id)
-    named = {str(line["trial_id"]) for line in story} or _stored_ids(trial_id)
+def _story(path: Path, beginning: str) -> list[Mapping[str, Any]]:
+    from advisor.store.measurements import open_store
+
+    story, stored = story_of(log_lines(path), beginning), None
+    named = {str(line["trial_id"]) for line in story}
+    if not story:
+        with closing(open_store(reading=True)) as store:
+            named = {name for name in store.statuses() if name.startswith(beginning)}
+            stored = store.read(named) if len(named) == 1 else None
     if not named:
         raise UsageError(
-            "neither log nor store knows a trial '{trial_id}'", trial_id=trial_id, hint="see: sweep list"
+            "neither log nor store knows a trial '{trial_id}'", trial_id=beginning, hint="see: sweep list"
         )
     if len(named) > 1:
         raise UsageError(
             "'{trial_id}' may mean {named}",
-            trial_id=trial_id,
+            trial_id=beginning,
             named=", ".join(sorted(named)[:4]),
             hint="give more of it",
         )
-    if story:
+    if stored is None:
         return story
-    click.echo("no log of this machine tells of it; this is what its stored row tells", err=True)
-    return row_story(_stored_row(named.pop()))
-
-
-def _stored_ids(begin: str) -> set[str]:
-    from advisor.store.measurements import open_store
-
-    with closing(open_store(reading=True)) as store:
-        return {name for name in store.statuses() if name.startswith(begin)}
-
-
-def _stored_row(trial_id: str) -> Any:
-    from advisor.store.measurements import open_store
-
-    with closing(open_store(reading=True)) as store:
-        stored = store.read([trial_id])
+    tell("no log of this machine tells of it; this is what its stored row tells")
     for row in stored.damaged:
         raise DataError(row.reason)
-    return stored.measurements[0]
+    return row_story(stored.measurements[0])
 
 
 def _print(output: str, lines: Iterable[Mapping[str, Any]], *, of_many: bool = False) -> None:

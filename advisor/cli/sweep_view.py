@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.live import is_terminal, live_block
+from advisor.cli.printing import print_json, tell
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import MeasuringError
 from advisor.messages import Message
@@ -24,8 +25,6 @@ from advisor.sweeps.trial.formatting import trial_name as trial_name
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
 
 if TYPE_CHECKING:
-    from rich.progress import Progress as Bar
-
     from advisor.sweeps.driver.runner import Outcome, Progress
     from advisor.sweeps.watching.tally import Running, SweepProgress, Tally
 
@@ -40,27 +39,17 @@ def view_lines(status: SweepProgress) -> list[str]:
     """'sweep', 'ended', 'time', 'cost' and 'runs', each with what it is."""
     if not status.total:
         return [f"sweep  starting, {format_duration(status.elapsed_seconds)}"]
-    return [
-        f"sweep  {_bar(status)}  {status.total - status.left} of {status.total} done, {status.left} left",
-        *_ended_lines(status),
-        f"time   {_time_text(status)}",
-        *([f"cost   {_cost_text(status)}"] if status.usd is not None else []),
-        *_running_lines(status.running),
-    ]
-
-
-def _bar(status: SweepProgress) -> str:
     done = status.total - status.left
     filled = _BAR * done // status.total
-    return "█" * filled + "░" * (_BAR - filled)
-
-
-def _ended_lines(status: SweepProgress) -> list[str]:
-    counts = status.counts.items()
-    parts = [f"{count} {status.value.replace('_', ' ')}" for status, count in counts]
-    if status.skipped:
-        parts.append(f"{status.skipped} measured before")
-    return [f"ended  {', '.join(parts)}"] if parts else []
+    bar = "█" * filled + "░" * (_BAR - filled)
+    ended = [f"{count} {how.value.replace('_', ' ')}" for how, count in status.counts.items()]
+    ended += [f"{status.skipped} measured before"] if status.skipped else []
+    lines = [f"sweep  {bar}  {done} of {status.total} done, {status.left} left"]
+    lines += [f"ended  {', '.join(ended)}"] if ended else []
+    lines.append(f"time   {_time_text(status)}")
+    if status.usd is not None and status.expected_usd is not None:
+        lines.append(f"cost   {format_usd(status.usd)}, about {format_usd(status.expected_usd)} in the end")
+    return [*lines, *_running_lines(status.running)]
 
 
 def _time_text(status: SweepProgress) -> str:
@@ -70,30 +59,20 @@ def _time_text(status: SweepProgress) -> str:
     return f"{elapsed}, about {format_duration(status.rest_seconds)} left (by {status.basis})"
 
 
-def _cost_text(status: SweepProgress) -> str:
-    assert status.usd is not None
-    assert status.expected_usd is not None
-    return f"{format_usd(status.usd)}, about {format_usd(status.expected_usd)} in the end"
-
-
 def _running_lines(running: Sequence[Running]) -> list[str]:
     times = [format_duration(trial.seconds) for trial in running[:_SHOWN_RUNNING]]
     width = max(map(len, times), default=0)
     shown = [
         f"{'' if number else 'runs':4}   {seconds:>{width}}  {trial.where or '-'}  "
-        f"{trial.name[:_NAME_COLUMNS]}{_attempt_text(trial)}"
+        f"{trial.name[:_NAME_COLUMNS]}{f', attempt {trial.attempt}' if trial.attempt > 1 else ''}"
         for number, (seconds, trial) in enumerate(zip(times, running, strict=False))
     ]
     more = len(running) - len(shown)
     return [*shown, f"       and {more} more"] if more > 0 else shown
 
 
-def _attempt_text(trial: Running) -> str:
-    return f", attempt {trial.attempt}" if trial.attempt > 1 else ""
-
-
-COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
-RIGHT = (4, 5, 6)
+_COLUMNS = ("trial", "network", "task", "accelerator", "batch", "vcpus", "memory", "disk", "cache")
+_RIGHT = (4, 5, 6)
 
 
 def raise_failures(outcome: Outcome, again: str = "run the same command with") -> None:
@@ -114,26 +93,28 @@ def print_trials(
 ) -> None:
     """The trials with their state and rate, waiting where no row is; `facts` stand in JSON."""
     if output == "json":
-        print_json(schema, **facts, trials=trial_documents(trials, rows))
+        print_json({"schema": schema, **facts, "trials": trial_documents(trials, rows)})
         return
-    cells = [
-        (*cells_of(trial), state_of(trial, rows).replace("_", " "), _shown_rate(rate_of(trial, rows)))
-        for trial in trials
+    states = [state_of(trial, rows).replace("_", " ") for trial in trials]
+    rates = [
+        "-" if rate is None else format_rate(rate) for rate in (rate_of(trial, rows) for trial in trials)
     ]
-    header = (*COLUMNS, "state", "samples/s")
-    click.echo("\n".join(table(header, cells, right=(*RIGHT, len(header) - 1))))
-    click.echo(f"\n{_summary(trials, rows)}")
-
-
-def _summary(trials: Sequence[Trial], rows: Mapping[str, Measurement | Shown]) -> str:
-    counts = Counter(state_of(trial, rows) for trial in trials)
-    parts = [f"{count} {state.replace('_', ' ')}" for state, count in counts.most_common()]
+    click.echo("\n".join(trial_table(trials, {"state": states, "samples/s": rates})))
+    parts = [f"{count} {state}" for state, count in Counter(states).most_common()]
     counted = format_counted(len(trials), "trial")
-    return f"{counted}: {', '.join(parts)}." if trials else "No trials yet."
+    click.echo(f"\n{counted}: {', '.join(parts)}." if trials else "\nNo trials yet.")
 
 
-def cells_of(trial: Trial) -> tuple[str, ...]:
-    """A trial in a line, as `COLUMNS` are headed."""
+def trial_table(
+    trials: Sequence[Trial], further: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> list[str]:
+    """A line a trial, with further columns by their headings."""
+    cells = [(*_cells(trial), *more) for trial, *more in zip(trials, *further.values(), strict=True)]
+    right = (*_RIGHT, len(_COLUMNS) + len(further) - 1) if further else _RIGHT
+    return table((*_COLUMNS, *further), cells, right=right)
+
+
+def _cells(trial: Trial) -> tuple[str, ...]:
     workload, resources = trial.workload, trial.resources
     return (
         trial.trial_id[:8],
@@ -143,25 +124,16 @@ def cells_of(trial: Trial) -> tuple[str, ...]:
         str(workload.batch_size),
         f"{resources.vcpus:g}",
         format_mib(resources.memory_mib),
-        disk_text(trial),
+        _disk_text(trial),
         trial.cache.value,
     )
 
 
-def disk_text(trial: Trial) -> str:
+def _disk_text(trial: Trial) -> str:
     """'st1 20 MiB/s'; the type alone where the rate is not limited."""
     disk = trial.resources.disk
     rate = disk.read_mib_per_second
     return disk.type if rate is None else f"{disk.type} {rate:.4g} MiB/s"
-
-
-def _shown_rate(rate: float | None) -> str:
-    return "-" if rate is None else format_rate(rate)
-
-
-def print_json(schema: str, **content: Any) -> None:
-    """A document of this schema on stdout."""
-    click.echo(json.dumps({"schema": schema, **content}, indent=1))
 
 
 _SECONDS_BETWEEN_LINES = 5.0
@@ -169,20 +141,23 @@ _SECONDS_BETWEEN_LINES = 5.0
 
 @contextmanager
 def dataset_progress(doing: str = "making", unit: str = "images") -> Iterator[Callable[[int, int], None]]:
-    """Tells how much of a data set is made (or read, ...)."""
-    if is_terminal(sys.stderr):
-        with _rich_bar(unit) as bar:
-            task = bar.add_task(f"{doing} the data set", total=None, visible=False)
-            yield lambda made, total: bar.update(task, completed=made, total=total, visible=True)
-        return
-    last = [0.0]
+    """Tells how much of a data set is made (or read, ...): by a bar on a terminal, else now and then by a
+    line."""
+    label, bars, last = f"{doing} the data set", list[Any](), 0.0
 
-    def tell(made: int, total: int) -> None:
-        if made == total or time.monotonic() - last[0] > _SECONDS_BETWEEN_LINES:
-            last[0] = time.monotonic()
-            click.echo(f"{doing} the data set: {made} of {total} {unit}", err=True)
+    def progress(made: int, total: int) -> None:
+        nonlocal last
+        if is_terminal(sys.stderr):
+            if not bars:
+                bar = click.progressbar(length=total, label=label, show_pos=True, file=sys.stderr)
+                bars.append(shown.enter_context(bar))
+            bars[0].update(made - bars[0].pos)
+        elif made == total or time.monotonic() - last > _SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            tell(f"{label}: {made} of {total} {unit}")
 
-    yield tell
+    with ExitStack() as shown:
+        yield progress
 
 
 @contextmanager
@@ -240,9 +215,9 @@ def _tell_line(progress: Progress, tally: Tally) -> None:
         status = tally.standing()
         left = f", {format_duration(status.rest_seconds)} left" if status.left else ""
         cost = "" if status.usd is None else f", {format_usd(status.usd)} so far"
-        click.echo(f"{result_line(progress, progress.measurement)}{left}{cost}", err=True)
+        tell(f"{result_line(progress, progress.measurement)}{left}{cost}")
     elif progress.done == 0 and progress.skipped and progress.started:
-        click.echo(f"{progress.skipped} trials are measured already", err=True)
+        tell(f"{progress.skipped} trials are measured already")
 
 
 def _result(measurement: Measurement) -> str:
@@ -250,36 +225,7 @@ def _result(measurement: Measurement) -> str:
     if measurement.status is Status.OK and rate:
         share = measurement.stall_share or 0.0
         stalls = f", {100 * share:.0f} % of the time in stalls" if share >= _WORTH_A_WORD else ""
-        return f"{format_rate(rate)} samples/s{_first_minute_text(measurement)}{stalls}"
+        cold = first_minute_rate(measurement)  # where a run was long enough to have another one
+        begun = "" if cold is None else f" ({format_rate(cold)} in the first minute)"
+        return f"{format_rate(rate)} samples/s{begun}{stalls}"
     return f"{measurement.status.value.replace('_', ' ')} ({measurement.reason})"
-
-
-def _first_minute_text(measurement: Measurement) -> str:
-    """The rate of a cold start, where a run was long enough to have another one."""
-    rate = first_minute_rate(measurement)
-    return "" if rate is None else f" ({format_rate(rate)} in the first minute)"
-
-
-def _rich_bar(unit: str) -> Bar:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Bar
-
-    return Bar(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(unit),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(elapsed_when_finished=False),
-        console=Console(stderr=True),
-        refresh_per_second=1,
-        transient=False,
-    )

@@ -13,8 +13,9 @@ import click
 
 from advisor.answers.context import Context, load_context, with_anchors
 from advisor.answers.serving import load_language_context
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, output_option, question_options
-from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans, tell
+from advisor.cli.sweep_cloud import ended_on_aws, run_lines, show_plans
 from advisor.cli.sweep_view import dataset_progress, trial_name
 from advisor.cli.verify_top import leave, verified_choice
 from advisor.domain import Verdict, Verification
@@ -43,8 +44,7 @@ from advisor.sweeps.formats.exporting import to_jsonl
 if TYPE_CHECKING:
     from advisor.answers.serving import LanguageContext
     from advisor.domain.verification import ServingVerification
-    from advisor.infra.aws.asking import Aws
-    from advisor.runs.cloud.plan import CloudOptions, CloudPlan
+    from advisor.runs.cloud.plan import CloudPlan
     from advisor.runs.cloud.sweep import CloudRun
     from advisor.runs.endpoint.verifying import ServingTrial
 
@@ -86,7 +86,8 @@ def verify(
     Exit codes: 0 pass (with `--top`: it is settled which one to take), 3 missed, 1 undecided,
     2 wrong usage.
     """
-    _refuse_no_file(out)
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
+        raise UsageError("--out takes a file in a folder that exists, not '{out}'", out=out, field="out")
     if isinstance(question, VerifyGeneration):
         _generation(question, sources, how, output, out)
         return
@@ -97,22 +98,19 @@ def verify(
     request = context.request(question)
     _refuse_unmeasurable(request)
     if how.top is not None:
-        _chosen_on_aws(request, how, how.top, context, output)
+        _refuse_own_data(request)
+        launch = _launch(how, "", request.region or "us-east-1")
+        leave(verified_choice(request, how, how.top, launch, context, output))
         return
     if how.on == AWS:
         done = _verified_on_aws(request, how, context, output)
     else:
         done = _verified_here(request, how, context)
     if out is not None:
-        _write(out, done)
-    text = json.dumps(verification_document(done), indent=2, allow_nan=False)
-    click.echo(text if output == "json" else verification_text(done))
+        write_whole(out, to_jsonl([done.measurement]))
+        tell(f"written to {out}")
+    print_answer(output, verification_document(done), lambda: verification_text(done), indent=2)
     _leave(done)
-
-
-def _refuse_no_file(out: Path | None) -> None:
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        raise UsageError("--out takes a file in a folder that exists, not '{out}'", out=out, field="out")
 
 
 def _generation(
@@ -133,9 +131,10 @@ def _generation(
         done = verify_serving(context, trial, how.minutes, tell)
     if out is not None:
         write_whole(out, json.dumps(done.anchor, indent=1) + "\n")
-        click.echo(f"written to {out}", err=True)
-    text = json.dumps(serving_verification_document(done), indent=2, allow_nan=False)
-    click.echo(text if output == "json" else serving_verification_text(done))
+        tell(f"written to {out}")
+    print_answer(
+        output, serving_verification_document(done), lambda: serving_verification_text(done), indent=2
+    )
     if done.verdict is Verdict.MISSED:
         raise NoOfferError("the target is missed")
     if done.verdict is Verdict.UNDECIDED:
@@ -202,14 +201,6 @@ def _verified_on_aws(
         output,
         lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, catalog, model, day),
     )
-
-
-def _chosen_on_aws(
-    request: NetworkQuestion, how: VerificationRun, top: int, context: Context, output: str
-) -> None:
-    _refuse_own_data(request)
-    launch = _launch(how, "", request.region or "us-east-1")
-    leave(verified_choice(request, how, top, launch, context, output))
 
 
 def _refuse_own_data(request: NetworkQuestion) -> None:
@@ -284,25 +275,20 @@ def _progress(what: str) -> Iterator[None]:
     """Says on stderr what runs, and from time to time for how long."""
     over = threading.Event()
 
-    def tell() -> None:
+    def keep_telling() -> None:
         seconds = 0.0
         while not over.wait(_TELL_EVERY_SECONDS):
             seconds += _TELL_EVERY_SECONDS
-            click.echo(f"measuring for {seconds:.0f} s", err=True)
+            tell(f"measuring for {seconds:.0f} s")
 
-    click.echo(f"measuring {what}", err=True)
-    teller = threading.Thread(target=tell, daemon=True)
+    tell(f"measuring {what}")
+    teller = threading.Thread(target=keep_telling, daemon=True)
     teller.start()
     try:
         yield
     finally:
         over.set()
         teller.join()
-
-
-def _write(out: Path, done: Verification) -> None:
-    write_whole(out, to_jsonl([done.measurement]))
-    click.echo(f"written to {out}", err=True)
 
 
 def _leave(done: Verification) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.sweep_cloud import ended_on_aws, show_plans, tell
+from advisor.cli.printing import print_answer, tell
+from advisor.cli.sweep_cloud import ended_on_aws, show_plans
 from advisor.domain import Verdict
 from advisor.errors import MeasuringError, NoOfferError, one_line
 from advisor.infra.aws.asking import Aws
@@ -50,8 +50,7 @@ def verified_choice(
     tell(f"verifying {names}; costs {format_usd(most)} at most")
     with ended_on_aws(f"each of {len(plans)} verifications"):
         choice = verify_top(request, candidates, plans, aws, tell, catalog, model, day)
-    lines = choice_lines(choice)
-    click.echo(json.dumps(choice_document(choice), indent=2) if output == "json" else lines)
+    print_answer(output, choice_document(choice), lambda: choice_lines(choice), indent=2)
     return choice
 
 

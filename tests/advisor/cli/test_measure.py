@@ -275,7 +275,7 @@ def test_what_cannot_be_written_any_more_is_printed_and_not_lost(monkeypatch, ca
         raise DataError("cannot write it: No space left on device", hint="nothing was changed")
 
     measured = anchor_of_script(["python", "x.py"], [recorded([(0.1, 0.4, 16.0)] * 5)], 3.0)
-    monkeypatch.setattr("advisor.cli.measure._script", lambda *_asked: measured)
+    monkeypatch.setattr("advisor.cli.measure.measure_script", lambda *_, **__: measured)
     monkeypatch.setattr("advisor.cli.measure.write_whole", refuse)
     assert main.run(["measure", "--", "python", "x.py"]) == 1
     printed = capsys.readouterr()

@@ -176,7 +176,8 @@ def test_the_plan_in_the_documentation_can_be_asked():
     file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
     plan = read_plan(file.read_bytes(), file.name)
     questions = [report_run.planned(one, file.name) for one in plan.entries]
-    assert len(check_workloads(load_context(), questions)) == len(plan.entries) == 4
+    assert len(questions) == 4
+    check_workloads(load_context(), questions)
 
 
 def test_a_saved_answer_says_how_its_price_is_known_in_the_language_of_its_report(shown, tmp_path):
