@@ -31,7 +31,7 @@ from advisor.models.performance.own_networks import (
 )
 from advisor.models.performance.step_times import is_same_card
 from advisor.sweeps.anchors.files import read_anchor
-from advisor.sweeps.anchors.records import AnchorFile
+from advisor.sweeps.anchors.observing import AnchorFile
 
 
 class Anchored(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.domain import Measurement
 from advisor.store.measurements import open_store
-from advisor.sweeps.executors.replaying import unmarked
+from advisor.sweeps.executors.process import unmarked
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.trial.orphans.removing import find_orphans
 

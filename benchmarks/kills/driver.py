@@ -17,8 +17,7 @@ from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
 from advisor.store.measurements import open_store
 from advisor.sweeps.driver.runner import Progress
-from advisor.sweeps.executors.process import Executor, ProcessExecutor
-from advisor.sweeps.executors.replaying import replayed
+from advisor.sweeps.executors.process import Executor, ProcessExecutor, replayed
 from advisor.sweeps.formats.importing import read_file
 
 _MOST_ROUNDS = 50

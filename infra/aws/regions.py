@@ -13,8 +13,8 @@ from advisor.domain import InstanceType, Market
 from advisor.errors import AdvisorError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.findings import Finding, good, missing, not_checked, without
 from advisor.infra.aws.launch_options import Image, LaunchOption
+from advisor.infra.aws.permissions import Finding, good, missing, not_checked, without
 from advisor.infra.live.ec2 import newest_by_zone
 
 # Deep Learning AMI with the NVIDIA driver, Ubuntu 24.04; the newest one of each region. Not 22.04:

@@ -19,8 +19,7 @@ from advisor.domain import STEP_SIGMA, Observation, Precision, ScalingObservatio
 from advisor.domain.machines import is_positive
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import UsageError
-from advisor.sweeps.anchors.observing import gpu_size, read_measurements
-from advisor.sweeps.anchors.records import (
+from advisor.sweeps.anchors.observing import (
     FEWEST_STEPS,
     LONGEST_STEP_SECONDS,
     SCHEMA,
@@ -29,7 +28,9 @@ from advisor.sweeps.anchors.records import (
     AnchorFile,
     RefusedRow,
     SheetOf,
+    gpu_size,
     no_anchor,
+    read_measurements,
 )
 from advisor.sweeps.quality.issues import refusal_in
 from advisor.sweeps.quality.rates import runs_error

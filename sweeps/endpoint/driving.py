@@ -9,8 +9,7 @@ from contextlib import suppress
 
 from advisor.sweeps.endpoint.asking import Client
 from advisor.sweeps.endpoint.faults import RequestFailed
-from advisor.sweeps.endpoint.opening import Opening
-from advisor.sweeps.endpoint.prompts import Prompts
+from advisor.sweeps.endpoint.opening import Opening, Prompts
 from advisor.sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # After a failure a slot waits, longer each time, so that a server that is overloaded can recover.

@@ -35,8 +35,7 @@ from advisor.sweeps.trial.faults import Ending, recognised_ending
 from advisor.sweeps.trial.formatting import ending_facts
 from advisor.sweeps.trial.limits.choosing import choose_limiter
 from advisor.sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
-from advisor.sweeps.trial.placement.decision import Placement
-from advisor.sweeps.trial.placement.node import VISIBLE_GPUS
+from advisor.sweeps.trial.placement.node import VISIBLE_GPUS, Placement
 from advisor.sweeps.trial.placement.taking import placed
 
 Place = Callable[..., AbstractContextManager[Placement]]  # as `placement.taking.placed`

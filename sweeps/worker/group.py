@@ -7,16 +7,124 @@ over all of them, as DistributedDataParallel does; other tasks run side by side.
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
+from itertools import pairwise
+from statistics import fmean
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from msgspec.structs import replace
 
 from advisor.domain import Task, Trial
 from advisor.errors import MeasuringError
+from advisor.sweeps.worker.machine_state import machine_state
+from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
+from advisor.sweeps.worker.timed_run import (
+    SETTLING_SECONDS,
+    WARMING_STEPS,
+    TimedRun,
+    most_steps,
+    prepared_ahead,
+    settles,
+    watched_run,
+)
+from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+
+_FEWEST_PILOT_STEPS = 4
+
+# When the last step of a process was over, by the machine's clock, and how long each took.
+Run = tuple[float, list[float]]
+
+
+class CommonRun:
+    """The calls that every process of a group makes, each at the same time as the others."""
+
+    def __init__(self, trial: Trial, runner: StepRunner, batches: Iterator[Any], group: Group) -> None:
+        self._trial, self._runner, self._batches, self._group = trial, runner, batches, group
+        self._taken = 0
+        self._pace = 0.0
+
+    def prepare(self) -> list[float]:
+        """Drain what was prepared ahead, find the pace, run for the `warmup_seconds` of the plan:
+        common steps of these, none where the plan has no time for them."""
+        self._warm_up(WARMING_STEPS + prepared_ahead(self._trial) + QUEUE_DEPTH)
+        self._steps(max(_FEWEST_PILOT_STEPS, 2 * self._trial.loader_period))
+        if settles(self._trial):
+            self._steps(self._steps_in(SETTLING_SECONDS))
+        seconds = self._trial.plan.get("warmup_seconds", 0.0)
+        return self._steps(self._steps_in(seconds)) if seconds else []
+
+    def timed(self) -> list[float]:
+        """The common steps that count, as many as last for the plan's time at the pace so far."""
+        plan = self._trial.plan
+        count = plan.get("iterations") or min(
+            max(plan["min_steps"], self._steps_in(plan["measure_seconds"])),
+            self._steps_in(plan["max_seconds"]),
+        )
+        # What counts begins with a full queue.
+        self._warm_up(QUEUE_DEPTH)
+        outside = self._taken + prepared_ahead(self._trial)
+        # As many each as there are processes, and one of all is over within all of them.
+        count = max(count, self._group.size)
+        found = self._steps(int(min(count, most_steps(self._trial, outside))))
+        if not found:
+            raise MeasuringError(
+                "in {steps} steps of each process none is of all together",
+                steps=count,
+                hint="give it more samples, or a smaller batch size",
+            )
+        return found
+
+    def _warm_up(self, least: int) -> None:
+        self._taken += warm_up(self._runner, self._batches, least)
+
+    def _steps_in(self, seconds: float) -> int:
+        return max(1, math.ceil(seconds / self._pace))
+
+    def _steps(self, count: int) -> list[float]:
+        """Runs so many steps of each process together; they show the pace."""
+        box = TimeBox(seconds=0.0, min_steps=count, max_seconds=0.0, iterations=count)
+        self._group.wait()
+        own = timed_steps(self._runner, self._batches, box)
+        runs = self._group.gathered((time.perf_counter(), own))
+        self._taken += count
+        self._pace = max(fmean(steps) for _, steps in runs)
+        return common_steps(runs)
+
+
+def common_steps(runs: Sequence[Run]) -> list[float]:
+    """Seconds of each step of all, while all of them ran."""
+    begin = max(end - sum(steps) for end, steps in runs)
+    last = min(end for end, _ in runs)
+    ends = []
+    for end, steps in runs:
+        moment = end
+        for seconds in reversed(steps):
+            ends.append(moment)
+            moment -= seconds
+    inside = sorted(moment for moment in ends if begin < moment <= last)
+    marks = [begin, *inside[len(runs) - 1 :: len(runs)]]
+    return [later - earlier for earlier, later in pairwise(marks)]
+
+
+def common_timed_run(
+    trial: Trial, job: Mapping[str, Any], run: CommonRun, group: Group, gpu_uuid: str | None
+) -> TimedRun:
+    """`timed_run` of a group, for its first process, which also reads the resources that all of them use."""
+    state = machine_state(job["cpus"])
+    first_minute = run.prepare()
+    found = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
+    facts = {
+        "processes": group.size,
+        "gradient_exchange": group.backend if exchanges_gradients(trial) else None,
+    }
+    return replace(found, machine={**found.machine, **facts})
+
 
 # The parent ends a trial that takes too long; nothing here has to.
 _PATIENCE = timedelta(hours=12)

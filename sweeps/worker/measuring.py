@@ -42,9 +42,8 @@ from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.quality.timing import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
 from advisor.sweeps.trial.limits.usage import MemoryPeak
-from advisor.sweeps.worker.common_run import CommonRun, common_timed_run
 from advisor.sweeps.worker.engines import runner_of
-from advisor.sweeps.worker.group import Group, joined_group
+from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, joined_group
 from advisor.sweeps.worker.inputs import DeviceBatch, open_batches
 from advisor.sweeps.worker.page_cache import cached_share, evict, fill
 from advisor.sweeps.worker.pipeline.loading import sample_order

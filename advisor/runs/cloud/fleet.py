@@ -19,8 +19,8 @@ from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
 from advisor.infra.aws.asking import LeavingClock
 from advisor.infra.aws.ending import NotEndedError
-from advisor.infra.aws.findings import refuse_missing
 from advisor.infra.aws.launch_options import LaunchedMachine
+from advisor.infra.aws.permissions import refuse_missing
 from advisor.runs.cloud.plan import (
     CloudOptions,
     CloudPlan,

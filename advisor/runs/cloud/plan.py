@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, InstanceType, Market
 from advisor.errors import LiveError, UsageError
+from advisor.infra.aws.accounts import guest_reads
 from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
 from advisor.infra.aws.guest.job import SWEEP_RUN
-from advisor.infra.aws.guest_rights import guest_reads
 from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
 from advisor.infra.aws.regions import InstanceRequirements
 from advisor.infra.live.asking import Deadline
@@ -24,7 +24,7 @@ from advisor.infra.live.quotes import Quote
 
 if TYPE_CHECKING:
     from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.findings import Finding
+    from advisor.infra.aws.permissions import Finding
     from advisor.infra.aws.preflight import Preflight
     from advisor.infra.aws.regions import PriceOf
 

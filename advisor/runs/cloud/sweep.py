@@ -11,12 +11,11 @@ from msgspec import Struct
 
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.findings import refuse_missing
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.guest.result_bucket import ResultBucket as Box
 from advisor.infra.aws.launch_options import Slot
-from advisor.infra.aws.permissions import explained
+from advisor.infra.aws.permissions import explained, refuse_missing
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import provision
 from advisor.infra.aws.watching import Why

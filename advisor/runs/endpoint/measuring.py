@@ -12,7 +12,6 @@ from typing import Any
 from advisor.errors import AdvisorError, MeasuringError
 from advisor.runs.endpoint.questions import USUAL_CONCURRENCY, ServedModel
 from advisor.sweeps.endpoint.address import Address, address_of, api_key
-from advisor.sweeps.endpoint.document import anchor_document, deployment_document
 from advisor.sweeps.endpoint.engines.commands import (
     EngineSettings,
     StartedEngine,
@@ -21,7 +20,7 @@ from advisor.sweeps.endpoint.engines.commands import (
 )
 from advisor.sweeps.endpoint.engines.started import EngineStart, free_ports, running_engines
 from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import Wanted, measured
+from advisor.sweeps.endpoint.session import Wanted, anchor_document, deployment_document, measured
 
 # Weights may have to be downloaded, and CUDA graphs to be captured.
 _SECONDS_TO_BE_READY = 3600.0

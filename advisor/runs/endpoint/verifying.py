@@ -26,9 +26,14 @@ from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.questions import AUTO
 from advisor.sweeps.endpoint.address import Address, address_of, api_key
 from advisor.sweeps.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
-from advisor.sweeps.endpoint.document import anchor_document, deployment_document
 from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import EndpointSession, Wanted, measured
+from advisor.sweeps.endpoint.session import (
+    EndpointSession,
+    Wanted,
+    anchor_document,
+    deployment_document,
+    measured,
+)
 from advisor.units import format_usd
 
 # Two-sided 95 % of a normal distribution.

@@ -15,9 +15,8 @@ from typing import Any
 from advisor.domain import Trial
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from advisor.sweeps.trial.placement.decision import wanted_cpus
 from advisor.sweeps.trial.placement.node import Node as Machine
-from advisor.sweeps.trial.placement.node import read_gpus
+from advisor.sweeps.trial.placement.node import read_gpus, wanted_cpus
 from advisor.sweeps.trial.trial_process import stays_in_memory
 from advisor.units import format_mib
 

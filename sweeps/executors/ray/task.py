@@ -17,7 +17,7 @@ from advisor.sweeps.executors.data import Measure, data_at_hand, failure
 from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.trial.orphans.removing import clean_up
-from advisor.sweeps.trial.placement.decision import Placement
+from advisor.sweeps.trial.placement.node import Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, trial_place
 
 Document = dict[str, Any]

@@ -23,7 +23,7 @@ from advisor.questions.language import (
 )
 from advisor.questions.listings import Sources
 from advisor.questions.values import GpuFilter
-from advisor.sweeps.endpoint.document import SCHEMA
+from advisor.sweeps.endpoint.session import SCHEMA
 
 EIGHT_B = "meta-llama/Llama-3.1-8B"
 COMMON: dict[str, Any] = {"task": LanguageTask.GENERATION, "model": EIGHT_B}

@@ -7,9 +7,8 @@ import pytest
 
 from advisor.domain import Market
 from advisor.errors import CloudError
-from advisor.infra.aws.accounts import principal_of
-from advisor.infra.aws.findings import Finding, refuse_missing
-from advisor.infra.aws.guest_rights import guest_reads, reading_policy
+from advisor.infra.aws.accounts import guest_reads, principal_of, reading_policy
+from advisor.infra.aws.permissions import Finding, refuse_missing
 from advisor.infra.aws.preflight import allowed, bucket, leads_out
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.builders import a_sweep, looked

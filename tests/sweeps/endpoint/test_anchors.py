@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from advisor.errors import UsageError
 from advisor.sweeps.endpoint.address import address_of
 from advisor.sweeps.endpoint.anchors import read_serving_anchor
-from advisor.sweeps.endpoint.document import anchor_document, deployment_document
 from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import Wanted, measured
+from advisor.sweeps.endpoint.session import Wanted, anchor_document, deployment_document, measured
 from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import fake_endpoint
 

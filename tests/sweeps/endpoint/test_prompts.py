@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.sweeps.endpoint.prompts import Prompts
+from advisor.sweeps.endpoint.opening import Prompts
 
 
 @given(st.integers(20, 5000), st.floats(1.0, 6.0), st.integers(0, 60), st.integers(0, 99))

@@ -4,8 +4,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.models.performance.usable import why_not
-from advisor.sweeps.executors.process import ProcessExecutor
-from advisor.sweeps.executors.replaying import answer_of, replayed, unmarked
+from advisor.sweeps.executors.process import ProcessExecutor, answer_of, replayed, unmarked
 from advisor.sweeps.formats.exporting import to_jsonl
 from tests.sweeps.builders import measurement, resources, trial
 

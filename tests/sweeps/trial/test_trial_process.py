@@ -15,8 +15,7 @@ from advisor.sweeps.machine.mounts import device_number
 from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.limits.without_cgroups import Unlimited
-from advisor.sweeps.trial.placement.decision import Placement
-from advisor.sweeps.trial.placement.node import GpuDevice
+from advisor.sweeps.trial.placement.node import GpuDevice, Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with

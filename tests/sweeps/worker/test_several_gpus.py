@@ -21,7 +21,7 @@ from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.common_run import common_steps
+from advisor.sweeps.worker.group import common_steps
 from tests.sweeps.builders import PROFILE, TIME_BOX, resources, trial
 
 paces = st.lists(st.floats(0.01, 2.0), min_size=1, max_size=8)

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.sweeps.trial.placement.decision import placement_of, wanted_cpus
-from advisor.sweeps.trial.placement.node import Core, GpuDevice
+from advisor.sweeps.trial.placement.node import Core, GpuDevice, placement_of, wanted_cpus
 
 
 def machine(sockets=2, cores=4, threads=2, offline=()):
