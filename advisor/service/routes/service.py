@@ -7,13 +7,13 @@ import logging
 import math
 import time
 from contextlib import closing
+from functools import cache
+from importlib.resources import files
 
-import msgspec
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from advisor.answers.context import Context
 from advisor.service.answers import (
     cache_headers,
     context_of,
@@ -25,7 +25,7 @@ from advisor.service.answers import (
 )
 from advisor.service.auth import needs
 from advisor.service.metrics import metrics_text, product_version
-from advisor.service.openapi import described, description, refusals
+from advisor.service.openapi import described, refusals
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
 from advisor.store.keys import Scope
@@ -79,20 +79,16 @@ def metrics() -> Response:
 
 
 @router.get("/openapi.json", include_in_schema=False)
-async def openapi(request: Request) -> Response:
-    """OpenAPI 3.1; its examples are real answers, computed and compressed once a process."""
-    state = request.app.state
-    if getattr(state, "openapi", None) is None:
-        app, context = request.app, context_of(request)
-        state.openapi = asyncio.create_task(to_thread.run_sync(_description, app, context))
-    content, etag = await asyncio.shield(state.openapi)
-    unchanged = not_modified(request, etag)
-    return unchanged or packed_answer(request, content, cache_headers(etag))
+def openapi(request: Request) -> Response:
+    """OpenAPI 3.1, as `advisor.service.description` wrote it; its examples are real answers."""
+    content, etag = _description()
+    return not_modified(request, etag) or packed_answer(request, content, cache_headers(etag))
 
 
-def _description(app: FastAPI, context: Context) -> tuple[bytes, str]:
-    content = msgspec.json.encode(description(app, context))
-    return packed(content), etag_of(content.decode())
+@cache
+def _description() -> tuple[bytes, str]:
+    text = (files("advisor.service") / "openapi.json").read_text(encoding="utf-8")
+    return packed(text.encode()), etag_of(text)
 
 
 class StoreProbe:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.answers import ask
 from advisor.cli.main import run
-from advisor.service.openapi import DOCUMENTS
+from advisor.service.description import DOCUMENTS
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import alike
 

@@ -4,6 +4,7 @@ import jsonschema
 import pytest
 
 from advisor.questions.commands import RECOMMEND
+from advisor.service import description
 
 METHODS = {"get", "post", "delete", "put", "patch"}
 
@@ -11,6 +12,11 @@ METHODS = {"get", "post", "delete", "put", "patch"}
 @pytest.fixture
 def described(service):
     return service.get("/openapi.json").json()
+
+
+def test_the_file_is_what_routes_questions_and_answers_give(context, monkeypatch):
+    monkeypatch.setenv("ADVISOR_TODAY", context.catalog.as_of.isoformat())
+    assert description.FILE.read_text() == description.written(context)
 
 
 def operations(described):

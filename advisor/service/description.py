@@ -1,0 +1,187 @@
+"""Writes `openapi.json` beside it, which the service serves: OpenAPI 3.1 of the framework's list of routes,
+with the schemas of questions and of documents, and with examples that are real answers.
+
+`python -m advisor.service.description` writes it anew; a test says when it is stale.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from fastapi.openapi.utils import get_openapi
+
+from advisor.answers.context import Context, load_context
+from advisor.questions.reading import schema_by_task, schema_of
+from advisor.service.answers import document_json
+from advisor.service.app import create_app
+from advisor.service.openapi import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
+from advisor.service.settings import Settings
+
+FILE = Path(__file__).with_name("openapi.json")
+# The name of a document's schema here -> its file in advisor/render/schemas.
+DOCUMENTS = {
+    "Recommendation": "recommendation",
+    "Prediction": "prediction",
+    "Comparison": "comparison",
+    "MemoryAnswer": "memory",
+    "ServingPrediction": "serving-prediction",
+    "ServingComparison": "serving-comparison",
+    "TuningPrediction": "tuning-prediction",
+    "LanguageMemory": "language-memory",
+    "Catalog": "catalog",
+    "InstanceType": "instance-type",
+    "Networks": "networks",
+    "Gpus": "gpus",
+    "Measurements": "measurements",
+    "MeasurementsImport": "measurements-import",
+    "SweepJob": "sweep-job",
+    "SweepJobs": "sweep-jobs",
+    "Schedule": "schedule",
+    "Schedules": "schedules",
+}
+# Answers of routes whose task decides which document it is.
+ANSWERS = {
+    "AnyPrediction": ("Prediction", "ServingPrediction", "TuningPrediction"),
+    "AnyComparison": ("Comparison", "ServingComparison"),
+    "AnyMemory": ("MemoryAnswer", "LanguageMemory"),
+}
+_ABOUT = (
+    "The cheapest cloud instance and disk that will really reach a throughput, with an interval "
+    "and the bottleneck. The same fields and the same answers as the command line's."
+)
+# A list of an example shows so many of its things: an answer may name hundreds.
+_SHOWN = 2
+_TEXT = {"type": "string"}
+_PROBLEM = {
+    "title": "A problem (RFC 9457)",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string", "format": "uri", "description": "Which kind of problem."},
+        "title": _TEXT,
+        "status": {"type": "integer", "minimum": 400, "maximum": 599},
+        "detail": {"type": "string", "description": "What is wrong, in one line."},
+        "way_out": {"type": "string", "description": "What would be right, where that is known."},
+        "field": {"type": "string", "description": "The field of the question that is wrong."},
+        "id": {"type": "string", "description": "Of a defect, in the log too."},
+    },
+}
+_HEALTH = {
+    "type": "object",
+    "required": ["status", "version"],
+    "properties": {"status": {"enum": ["alive", "ready"]}, "version": _TEXT},
+}
+
+
+def description(context: Context) -> dict[str, Any]:
+    """OpenAPI 3.1 of the service, with examples of the context's catalogue and model."""
+    app = create_app(Settings(), context)
+    document = get_openapi(
+        title=app.title, version=app.version, openapi_version="3.1.0", description=_ABOUT, routes=app.routes
+    )
+    document.setdefault("components", {})["schemas"] = _schemas()
+    for path, operation in _operations(document):
+        if path.startswith("/v1"):
+            operation["responses"] = _responses(path, operation)
+        _describe_once(operation)
+        for response in operation.get("responses", {}).values():
+            for content in response.get("content", {}).values():
+                _add_example(content, context)
+    return document
+
+
+def _schemas() -> dict[str, Any]:
+    """`components/schemas` of the answers, the questions and the problems."""
+    schemas: dict[str, Any] = {"Problem": _PROBLEM, "Health": _HEALTH}
+    schemas |= {name: schema_of(kind) for kind, name in QUESTIONS.items()}
+    schemas |= {name: schema_by_task(kinds, QUESTIONS) for kinds, name in BY_TASK.items()}
+    for name, documents in ANSWERS.items():
+        schemas[name] = {"oneOf": [reference(document) for document in documents]}
+    for name, file in DOCUMENTS.items():
+        schemas |= document_schemas(name, file)
+    return schemas
+
+
+def document_schemas(name: str, file: str) -> dict[str, Any]:
+    """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is the whole
+    description."""
+    text = (files("advisor.render") / f"schemas/{file}.schema.json").read_text()
+    schema: dict[str, Any] = json.loads(text)
+    parts = schema.pop("$defs", {})
+    schema = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
+    named = {name: schema} | {f"{name}.{part}": content for part, content in parts.items()}
+    return {key: _hoisted(value, name) for key, value in named.items()}
+
+
+def _hoisted(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            part = str(value["$ref"]).removeprefix("#/$defs/")
+            return dict(value) | reference(f"{name}.{part}")
+        return {key: _hoisted(item, name) for key, item in value.items()}
+    return [_hoisted(item, name) for item in value] if isinstance(value, list) else value
+
+
+def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            yield path, operation
+
+
+def _responses(path: str, operation: Mapping[str, Any]) -> dict[str, Any]:
+    """The route's own, and the refusals that it does not describe itself; 404 where something is named in its
+    path. FastAPI's own idea of a 422 is none of ours."""
+    general = refusals() | (refusals(404) if "{" in path else {})
+    own = {
+        status: response
+        for status, response in operation.get("responses", {}).items()
+        if "HTTPValidationError" not in str(response)
+    }
+    return {**{str(status): response for status, response in general.items()}, **own}
+
+
+def _describe_once(operation: dict[str, Any]) -> None:
+    """Keep the route's description of a parameter that the framework found too."""
+    parameters = {
+        (parameter["in"], parameter["name"]): parameter for parameter in operation.get("parameters", ())
+    }
+    if parameters:
+        operation["parameters"] = list(parameters.values())
+
+
+def _add_example(content: dict[str, Any], context: Context) -> None:
+    name = content.pop(EXAMPLE, None)
+    if name is not None:
+        content["example"] = _short(json.loads(document_json(EXAMPLES[name](context))))
+
+
+def _short(value: Any) -> Any:
+    """Two of each list, and numbers of six digits, which are the same on every machine."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, Mapping):
+        return {key: _short(item) for key, item in value.items()}
+    return [_short(item) for item in value[:_SHOWN]] if isinstance(value, list) else value
+
+
+def written(context: Context) -> str:
+    """The text of the file: a line for each path and each schema."""
+    return _lines(description(context), 3) + "\n"
+
+
+def _lines(value: Any, depth: int) -> str:
+    if not depth or not isinstance(value, Mapping):
+        return json.dumps(value, separators=(",", ":"))
+    items = (f"{json.dumps(name)}:{_lines(item, depth - 1)}" for name, item in value.items())
+    return "{" + ",\n".join(items) + "}"
+
+
+if __name__ == "__main__":
+    shipped = load_context()
+    os.environ["ADVISOR_TODAY"] = shipped.catalog.as_of.isoformat()
+    FILE.write_text(written(shipped), encoding="utf-8")
