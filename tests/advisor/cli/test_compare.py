@@ -2,8 +2,6 @@
 
 import pytest
 
-from advisor.units import format_rate, format_usd
-
 GPUS = ("compare", "--task", "training", "--model", "resnet50,vgg16", "--gpu", "T4,L4")
 RESNET = ("--task", "training", "--model", "resnet50")
 INSTANCES = ("compare", *RESNET, "--instance", "g4dn.xlarge", "--instance", "g5.xlarge")
@@ -49,16 +47,6 @@ def test_an_old_price_has_the_interval_that_recommend_tells(answer, shown, told,
     head, row, *_ = shown(*words, "-o", "csv").splitlines()
     assert head.endswith("price_kind,price_as_of,price_source,disk_price_kind")
     assert row.endswith(",estimated")
-
-
-def test_the_price_of_a_tuned_model_has_the_same_interval_however_it_is_asked_for(answer, monkeypatch):
-    """Of an old price, by `recommend` and by `predict`."""
-    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-27")
-    asked = ["--task", "finetuning", "--model", "llama-3.1-8b", "--tokens", "1e7", "--cloud", "runpod"]
-    pick = answer("recommend", *asked)["recommendation"]
-    alone = answer("predict", *asked, "--instance", pick["instance_type"])
-    assert alone["price"]["high_usd_per_hour"] > 1.5 * alone["price"]["usd_per_hour"]
-    assert alone["price"] == pick["price"]
 
 
 def test_the_baseline_may_be_any_card_as_people_write_it(answer):
@@ -121,25 +109,6 @@ def test_a_baseline_that_no_batch_fits_leaves_its_place_to_the_next(answer, show
     assert rows[1]["relative"] == 1
     assert {row["relative_to"] for row in rows} == {"H100-SXM5-80GB"}
     assert "no batch fits T4, so H100-SXM5-80GB is 1" in shown(*words)
-
-
-def test_gpus_are_compared_by_their_rates_and_prices_too(answer, shown):
-    """The price is the cheapest one for rent, as `advisor gpus` lists it."""
-    listed = {one["name"]: one for one in answer("gpus", "--gpu", "T4,L4")["gpus"]}
-    text = shown(*GPUS)
-    for row in answer(*GPUS)["rows"]:
-        usd, median = row["usd_per_gpu_hour"], row["predicted"]["throughput"]["median"]
-        assert usd == listed[row["gpu"]["name"]]["usd_per_gpu_hour"]
-        assert row["usd_per_million_samples"] == pytest.approx(usd / median / 3600 * 1e6)
-        assert format_rate(median) in text
-        assert format_usd(usd) in text
-
-
-def test_what_is_assumed_of_one_instance_names_it(told):
-    """The first epoch takes another time on each."""
-    text = told(*INSTANCES)
-    for name in ("g4dn.xlarge", "g5.xlarge"):
-        assert f"{name}: the first epoch, all of it from the disk" in text
 
 
 @pytest.mark.parametrize(

@@ -51,15 +51,6 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
     assert any(f"({passes} passes)" in one for one in image["assumptions"])
 
 
-def test_a_gpu_by_itself_counts_images_too(answer):
-    """By the same factor."""
-    gpu = (*shlex.split("predict --task inference --model sdxl --gpu L40S --batch-size 8"),)
-    once, image = answer(*gpu, "--steps", "1", "--no-guidance"), answer(*gpu)
-    rates = [each["predicted"]["throughput"]["median"] for each in (once, image)]
-    assert "(60 passes)" in image["assumptions"][0]
-    assert rates[0] / rates[1] == pytest.approx(60, rel=1e-6)
-
-
 def test_training_counts_steps_as_before(answer):
     """A training sample is one pass, of latents that lie on a disk."""
     words = ("--task", "training", "--model", "stable-diffusion-1.5")

@@ -63,26 +63,6 @@ def test_the_store_is_the_default_source_and_the_data_folder_the_default_place(f
     assert load_model(own_model_path()).error_percent < 10
 
 
-def test_a_refit_keeps_the_published_gpu_rates_and_so_the_pace_of_emulated_gpus(fit, exported, tmp_path):
-    out = tmp_path / "model.json"
-    fit("--from", exported, "--out", out)
-    workload, gpu = (
-        Workload(network="resnet50", task=Task.TRAINING, batch_size=32),
-        load_catalog().gpus["T4"],
-    )
-    paces = [model.published_step_seconds(workload, gpu) for model in (load_model(out), load_model())]
-    assert paces[0] == paces[1]
-
-
-def test_the_order_of_the_rows_changes_no_digit(fit, exported, tmp_path):
-    """It tells which trial ended first: on a cluster, or after a crash, any."""
-    places = [tmp_path / "first.json", tmp_path / "second.json"]
-    fit("--from", exported, "--out", places[0])
-    exported.write_text("".join(reversed(exported.read_text().splitlines(keepends=True))))
-    fit("--from", exported, "--out", places[1])
-    assert places[0].read_bytes() == places[1].read_bytes()
-
-
 def test_an_empty_store_is_refused_with_the_way_out(said, monkeypatch, tmp_path):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", f"sqlite:///{tmp_path / 'empty.sqlite'}")
     assert re.search(r"too few.*sweep run", said("fit", code=1))

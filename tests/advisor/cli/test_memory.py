@@ -12,20 +12,6 @@ def build():
 """
 
 
-def test_gpus_stand_in_order_and_a_larger_one_takes_no_smaller_batch(answer):
-    gpus = answer("memory", "--model", "bert_base")["gpus"]
-    for figure in ("memory_mib", "largest_batch", "probability"):
-        figures = [one[figure] or 0 for one in gpus]
-        assert figures == sorted(figures)
-
-
-def test_named_gpus_are_the_ones_that_are_shown(answer):
-    document = answer("memory", "--model", "vgg16", "--gpu", "t4,L4")
-    assert [one["name"] for one in document["gpus"]] == ["T4", "L4"]
-    large = answer("memory", "--model", "vgg16", "--gpu", "40GiB..")["gpus"]
-    assert {one["memory_mib"] >= 40_000 for one in large} == {True}
-
-
 @pytest.mark.slow
 def test_an_own_network_is_traced_in_a_process_of_its_own(answer, tmp_path):
     path = tmp_path / "net.py"

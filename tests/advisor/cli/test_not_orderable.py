@@ -36,22 +36,6 @@ def test_what_nobody_can_order_is_turned_down_by_name_with_the_day(answer, quest
         assert rows[name]["not_orderable"]["as_of"] in rows[name]["detail"]
 
 
-def test_spot_of_what_is_not_sold_on_demand_is_recommended(answer):
-    """The way out that the rejection names."""
-    told = answer(*TRAINING, "--cloud", "gcp", "--gpu", "H100", "--market", "spot")
-    assert told["recommendation"]["instance_type"].startswith("a3-highgpu")
-    names = [row["instance_type"] for row in told["rejected"] if row["reason"] == "not_offered"]
-    assert not any(name.startswith("a3-highgpu") for name in names)
-
-
-@pytest.mark.parametrize("name", ["p3dn.24xlarge", "p5.4xlarge", "a3-highgpu-8g"])
-def test_what_can_be_ordered_is_not_doubted(answer, name):
-    """AWS offered p3dn in four regions on 2026-08-01."""
-    told = answer("catalog", "show", name)
-    assert told["ranked"] is True
-    assert told["not_orderable"] == {}
-
-
 def test_a_type_says_on_which_market_it_is_closed_and_who_says_so(shown, answer):
     """`catalog show`, `catalog list` and `predict` tell the same fact."""
     told = answer("catalog", "show", "a3-highgpu-1g")
