@@ -24,9 +24,12 @@ from advisor.catalog.prices import SourceUse
 from advisor.cli.catalog_disks import disks
 from advisor.cli.catalog_updates import import_offers, refresh
 from advisor.cli.printing import print_answer
-from advisor.cli.questions import Name, SectionedCommand, Text, cny_option, output_option, question_options
+from advisor.cli.questions import SectionedCommand, cny_option, output_option, question_options
 from advisor.domain import Market
+from advisor.domain.words import ANY_MARKET
+from advisor.questions.fields import Choice, Files, Kind, Texts
 from advisor.questions.listings import InstanceDetails, Offers
+from advisor.questions.question import Question, ask
 from advisor.questions.settled import today
 from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
@@ -139,34 +142,27 @@ def _folded(text: str) -> list[str]:
     return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
-_MARKETS = {"any": None} | {str(market): market for market in Market}
+_MARKET = Choice("market", (ANY_MARKET, *Market), every=ANY_MARKET)
+
+
+class ChangedPrices(Question):
+    """Which prices `advisor catalog diff` compares."""
+
+    cloud: str = ask("", Kind(), default="any")
+    region: str | None = ask("Only this region.", Kind(), default=None)
+    market: Market | None = ask("", _MARKET, ANY_MARKET, default=None)
+    instance: tuple[str, ...] = ask("Only these types.", Texts("TYPE"), default=())
+    answers: tuple[Path, ...] = ask(
+        "Saved answers or reports (JSON): what their specs cost then and now.", Files(), default=()
+    )
 
 
 @catalog.command()
 @click.argument("old")
 @click.argument("new")
-@click.option("--cloud", type=Text("--cloud"), default="any", show_default=True)
-@click.option("--region", type=Text("--region"), help="Only this region.")
-@click.option("--market", type=Name("market", tuple(_MARKETS)), default="any", show_default=True)
-@click.option("--instance", multiple=True, metavar="TYPE", help="Only these types.")
-@click.option(
-    "--answers",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Saved answers or reports (JSON): what their specs cost then and now.",
-)
+@question_options(ChangedPrices)
 @output_option
-def diff(
-    old: str,
-    new: str,
-    cloud: str,
-    region: str | None,
-    market: str,
-    instance: tuple[str, ...],
-    answers: tuple[Path, ...],
-    output: str,
-) -> None:
+def diff(question: ChangedPrices, old: str, new: str, output: str) -> None:
     """Show what prices changed from OLD to NEW, and what that means for saved answers.
 
     Each is `bundle` (the snapshot that ships), `current` (with what you imported and refreshed), a
@@ -176,8 +172,10 @@ def diff(
     advisor catalog diff bundle current
     advisor catalog diff old/aws.refreshed.json current --answers answer.json
     """
-    query = OfferQuery(cloud=cloud, region=region, market=_MARKETS[market], instances=instance)
-    saved = [(str(path), read_saved(read_input(str(path)))) for path in answers]
+    query = OfferQuery(
+        cloud=question.cloud, region=question.region, market=question.market, instances=question.instance
+    )
+    saved = [(str(path), read_saved(read_input(str(path)))) for path in question.answers]
     before, after = catalog_in(old), catalog_in(new)
     document: dict[str, Any] = {"schema": DIFF_SCHEMA, "old": old, "new": new}
     document |= price_changes(before, after, query)

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
-from msgspec.structs import replace
 
 from advisor.answers.live.asking import PriceQuestion
 from advisor.catalog import OfferQuery, load_catalog
@@ -18,13 +16,15 @@ from advisor.catalog.importing import Imported, import_file, imports_in
 from advisor.catalog.live import LIVE_CLOUDS, cloud_title
 from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
 from advisor.cli.printing import print_answer, tell
-from advisor.cli.questions import Day, Name, Text, output_option, question_options
+from advisor.cli.questions import Day, FieldType, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live.asking import NO_CREDENTIALS
 from advisor.infra.live.lists import Access, price_list
 from advisor.messages import Message
+from advisor.questions.fields import Choice, Flag, Kind, Text, Texts
 from advisor.questions.listings import HardwareFilter
+from advisor.questions.question import ask
 from advisor.questions.settled import DEFAULT_REGION, today
 from advisor.questions.values import GpuFilter
 from advisor.render.refreshing import kept_document, kept_text, refresh_document, refresh_text
@@ -36,7 +36,7 @@ MARKETS = {"any": (Market.ON_DEMAND, Market.SPOT), "on-demand": (Market.ON_DEMAN
 
 @click.command("import")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
-@click.option("--name", type=Text("--name"), help="Name of the import.  [default: the file's]")
+@click.option("--name", type=FieldType(Kind(), "name"), help="Name of the import.  [default: the file's]")
 @click.option("--as-of", type=Day("--as-of"), help="Date of a file that tells none.")
 @click.option("--accept-implausible", is_flag=True, help="Accept prices far from the known ones.")
 @click.option("--list", "listing", is_flag=True, help="List the imports.")
@@ -134,56 +134,48 @@ def _example(entry: Imported, why: str) -> str:
     return f"{shown}; --accept-implausible takes it" if why == TOO_FAR else shown
 
 
+class Refreshing(HardwareFilter):
+    """What `advisor catalog refresh` is asked."""
+
+    asks = ("cloud", "region", "names", *HardwareFilter.asks)
+    cloud: str | None = ask(
+        f"Cloud whose prices are fetched: {', '.join(LIVE_CLOUDS)}.", Kind(), DEFAULT_CLOUD, default=None
+    )
+    region: str | None = ask("Region.", Kind(), "us-east-1 of aws", default=None)
+    names: tuple[str, ...] = ask(
+        "Only this type. Repeatable.", Texts("TYPE"), "all accelerated types", name="instance", default=()
+    )
+    market: str = ask("Which prices to fetch.", Choice("market", MARKETS), default="any")
+    accept_implausible: bool = ask(
+        "Accept prices far from the known ones, and types that vanished in bulk.", Flag(), default=False
+    )
+    url: str | None = ask(
+        "Address of the public price list, or of a proxy for it.", Kind(), "the cloud's own", default=None
+    )
+    key_variable: str | None = ask(
+        "Environment variable with the API key for gcp.", Text("NAME"), "ADVISOR_GCP_KEY", default=None
+    )
+    tracker: str | None = ask(
+        "Fetch the JSON of a tracker of GPU prices there, and import it.", Text("URL"), default=None
+    )
+    show: bool = ask("Show what was refreshed; contact nobody.", Flag(), default=False)
+    forget: bool = ask(
+        "Return to the bundled snapshot, for --cloud or for all clouds.", Flag(), default=False
+    )
+
+    def __post_init__(self) -> None:
+        if sum((self.show, self.forget, self.tracker is not None)) > 1:
+            raise UsageError(
+                "--show, --forget and --tracker exclude each other",
+                field="show",
+                hint="leave all but one of them out",
+            )
+
+
 @click.command("refresh")
-@click.option(
-    "--cloud",
-    type=Text("--cloud"),
-    default=DEFAULT_CLOUD,
-    show_default=True,
-    help=f"Cloud whose prices are fetched: {', '.join(LIVE_CLOUDS)}.",
-)
-@click.option("--region", type=Text("--region"), help="Region.  [default: us-east-1 of aws]")
-@click.option(
-    "--instance",
-    "names",
-    multiple=True,
-    metavar="TYPE",
-    help="Only this type. Repeatable.  [default: all accelerated types]",
-)
-@question_options(HardwareFilter, "hardware")
-@click.option(
-    "--market",
-    type=Name("market", tuple(MARKETS)),
-    default="any",
-    show_default=True,
-    help="Which prices to fetch.",
-)
-@click.option(
-    "--accept-implausible",
-    is_flag=True,
-    help="Accept prices far from the known ones, and types that vanished in bulk.",
-)
-@click.option(
-    "--url",
-    type=Text("--url"),
-    help="Address of the public price list, or of a proxy for it.  [default: the cloud's own]",
-)
-@click.option(
-    "--key-variable",
-    type=Text("--key-variable"),
-    metavar="NAME",
-    help="Environment variable with the API key for gcp.  [default: ADVISOR_GCP_KEY]",
-)
-@click.option(
-    "--tracker",
-    type=Text("--tracker"),
-    metavar="URL",
-    help="Fetch the JSON of a tracker of GPU prices there, and import it.",
-)
-@click.option("--show", "shown", is_flag=True, help="Show what was refreshed; contact nobody.")
-@click.option("--forget", is_flag=True, help="Return to the bundled snapshot, for --cloud or for all clouds.")
+@question_options(Refreshing)
 @output_option
-def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chosen: Any) -> None:
+def refresh(question: Refreshing, output: str) -> None:
     """Fetch current prices from a cloud; later commands use them.
 
     aws takes credentials that may read prices and types; without them it reads the public list of
@@ -198,75 +190,66 @@ def refresh(shown: bool, forget: bool, tracker: str | None, output: str, **chose
     """
     from advisor.answers.live.refreshing import imported_from
 
-    if sum((shown, forget, tracker is not None)) > 1:
-        raise UsageError(
-            "--show, --forget and --tracker exclude each other",
-            field="show",
-            hint="leave all but one of them out",
-        )
-    if tracker is not None:
-        implausible = bool(chosen["accept_implausible"])
+    if question.tracker is not None:
+        implausible = question.accept_implausible
         imported = imported_from(
-            tracker, own_imports(), load_catalog(), today(), tell, accept_implausible=implausible
+            question.tracker, own_imports(), load_catalog(), today(), tell, accept_implausible=implausible
         )
         _tell_imports([imported], output, added=True)
-    elif forget:
-        done = [cloud for cloud in _kept_clouds(str(chosen["cloud"])) if forget_overlay(own_imports(), cloud)]
+        return
+    clouds = [question.cloud] if question.cloud else overlay_clouds(own_imports())
+    if question.forget:
+        done = [cloud for cloud in clouds if forget_overlay(own_imports(), cloud)]
         tell("back to the snapshot" if done else "nothing had been refreshed")
-    elif shown:
-        kept = {cloud: read_overlay(own_imports(), cloud) for cloud in _kept_clouds(str(chosen["cloud"]))}
+    elif question.show:
+        kept = {cloud: read_overlay(own_imports(), cloud) for cloud in clouds}
         print_answer(output, kept_document(kept), lambda: kept_text(kept), indent=2)
     else:
-        _refresh(output, **chosen)
+        _refresh(question, question.cloud or DEFAULT_CLOUD, output)
 
 
-def _kept_clouds(cloud: str) -> list[str]:
-    """The cloud that the user named, else every one of which something is kept."""
-    context = click.get_current_context()
-    named = context.get_parameter_source("cloud") is ParameterSource.COMMANDLINE
-    return [cloud] if named else overlay_clouds(own_imports())
-
-
-def _refresh(
-    output: str,
-    cloud: str,
-    region: str | None,
-    names: tuple[str, ...],
-    market: str,
-    accept_implausible: bool,
-    hardware: HardwareFilter,
-    url: str | None,
-    key_variable: str | None,
-) -> None:
+def _refresh(asked: Refreshing, cloud: str, output: str) -> None:
     from advisor.answers.live.refreshing import refresh, types_to_ask
 
     known = load_catalog()
-    access = Access(url=url, key_variable=key_variable, whole=True)
+    access = Access(url=asked.url, key_variable=asked.key_variable, whole=True)
     prices = price_list(cloud, known, access, tell)
-    markets = tuple(each for each in MARKETS[market] if each in prices.sources)
+    wanted = MARKETS[asked.market]
+    markets = tuple(market for market in wanted if market in prices.sources)
     if not markets:
         raise LiveError(
             "{cloud} tells {market} prices to those with credentials alone",
             cloud=cloud_title(cloud),
-            market=market,
+            market=asked.market,
             code=NO_CREDENTIALS,
             hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
         )
-    if len(markets) < len(MARKETS[market]):
+    if len(markets) < len(wanted):
         tell(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
-    region = _region(cloud, region)
-    gpus = (hardware.gpu or GpuFilter()).attributes()
-    vcpus, memory_mib = hardware.vcpus, hardware.memory_mib
-    query = OfferQuery(cloud=cloud, instances=names, vcpus=vcpus, memory_mib=memory_mib, **gpus)
-    # The snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
-    asked = types_to_ask(known.shipped, region, query if names else replace(query, accelerated=True))
+    region = asked.region or DEFAULT_REGION.get(cloud)
+    if region is None:
+        raise UsageError(
+            "{cloud} needs a region",
+            cloud=cloud,
+            field="region",
+            hint=Message("such as {regions}", regions=_USUAL_REGIONS[cloud]),
+        )
+    query = OfferQuery(
+        cloud=cloud,
+        instances=asked.names,
+        accelerated=None if asked.names else True,
+        vcpus=asked.vcpus,
+        memory_mib=asked.memory_mib,
+        **(asked.gpu or GpuFilter()).attributes(),
+    )
     question = PriceQuestion(
         prices=prices,
-        names=asked,
+        # Of the snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
+        names=types_to_ask(known.shipped, region, query),
         region=region,
         known=known,
         today=today(),
-        accept_implausible=accept_implausible,
+        accept_implausible=asked.accept_implausible,
     )
     refreshed = refresh(question, markets, own_imports(), tell)
     print_answer(output, refresh_document(refreshed), lambda: refresh_text(refreshed), indent=2)
@@ -277,15 +260,3 @@ def _refresh(
             count=len(refreshed.answers),
             hint="the known ones stay",
         )
-
-
-def _region(cloud: str, region: str | None) -> str:
-    named = region or DEFAULT_REGION.get(cloud)
-    if named is None:
-        raise UsageError(
-            "{cloud} needs a region",
-            cloud=cloud,
-            field="region",
-            hint=Message("such as {regions}", regions=_USUAL_REGIONS[cloud]),
-        )
-    return named

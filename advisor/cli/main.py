@@ -44,6 +44,10 @@ COMMANDS = {
 }
 
 
+# The files of those that have none of their own.
+FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "answering")
+
+
 # Which extra brings a package that the light core does without.
 EXTRA_OF = {
     module: extra
@@ -70,10 +74,10 @@ class LateGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command `advisor/cli/<name>.py` defines under its own name."""
+        """The command, which its file defines under its own name."""
         if cmd_name not in COMMANDS:
             return None
-        command = getattr(importlib.import_module(f"advisor.cli.{cmd_name}"), cmd_name)
+        command = getattr(importlib.import_module(f"advisor.cli.{FILES.get(cmd_name, cmd_name)}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 

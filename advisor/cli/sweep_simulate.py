@@ -9,84 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.printing import print_answer
-from advisor.cli.questions import output_option
+from advisor.cli.questions import output_option, question_options
 from advisor.errors import UsageError
-from advisor.quantities import parse_positive
+from advisor.questions.fields import File, Files, Flag, Parsed, Text
+from advisor.questions.numbers import RATE
+from advisor.questions.question import Question, ask
 from advisor.render.text import table
 from advisor.runs.budget import parse_budget
 
 if TYPE_CHECKING:
     from advisor.infra.build.search import Step
     from advisor.infra.build.search.simulation import Simulation
-
-
-@click.command()
-@click.option(
-    "--table",
-    "path",
-    required=True,
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="CSV: columns of the configuration, then cost or duration.",
-)
-@click.option(
-    "--history",
-    metavar="FILE",
-    multiple=True,
-    type=click.Path(path_type=Path),
-    help="Table of other workloads with the same columns. Repeatable.",
-)
-@click.option("--workload", metavar="NAME", help="Workload, if the table has several.")
-@click.option("--budget", metavar="AMOUNT", default="10trials", show_default=True, help="Most trials.")
-@click.option(
-    "--target-throughput", metavar="RATE", help="Find the cheapest configuration that reaches this rate."
-)
-@click.option("--seed", metavar="NUMBER", default="0", show_default=True, help="Tie-breaker.")
-@click.option("--no-stop", is_flag=True, help="Ignore the stopping rule.")
-@click.option("--cost", metavar="COLUMN", help="Column: cost of a run.")
-@click.option("--seconds", metavar="COLUMN", help="Column: duration in seconds.")
-@click.option("--price", metavar="COLUMN", help="Column: price per hour.")
-@click.option("--throughput", metavar="COLUMN", help="Column: throughput.")
-@click.option("--status", metavar="COLUMN", help="Column: success (ok, true, yes or 1).")
-@click.option(
-    "--ignore", metavar="COLUMNS", default="", help="Columns that are not part of the configuration."
-)
-@output_option
-def simulate(path: Path, history: tuple[Path, ...], output: str, **options: Any) -> None:
-    """Replay the search for the cheapest configuration on a table of measured runs.
-
-    \b
-    advisor sweep simulate --table runs.csv --budget 10trials
-    advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
-    """
-    try:
-        from advisor.infra.build.search.simulation import Columns, simulate_search
-    except ModuleNotFoundError as error:
-        raise UsageError(
-            "`sweep simulate` is part of a checkout, not of the installed package",
-            hint="clone the project and run it there",
-        ) from error
-    target = options["target_throughput"]
-    simulation = simulate_search(
-        (path, *history),
-        columns=Columns(
-            **{name: options[name] for name in ("cost", "seconds", "price", "throughput", "status")},
-            ignored=tuple(word.strip() for word in options["ignore"].split(",") if word.strip()),
-        ),
-        workload=options["workload"],
-        target=parse_positive(target, "--target-throughput", counted=True) if target else None,
-        trials=_trials(options["budget"]),
-        seed=_seed(options["seed"]),
-        stops=not options["no_stop"],
-    )
-    print_answer(output, _document(simulation), lambda: _lines(simulation))
-
-
-def _lines(simulation: Simulation) -> list[str]:
-    cells = [_cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)]
-    header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
-    right = (0, *range(len(header) - 3, len(header)))
-    return [*table(header, cells, right=right), "", _summary(simulation)]
 
 
 def _trials(text: str) -> int:
@@ -100,6 +33,74 @@ def _seed(text: str) -> int:
     if not text.isdecimal():
         raise UsageError("--seed takes a whole number from 0 on, not '{given}'", given=text, field="seed")
     return int(text)
+
+
+_COLUMN = Text("COLUMN")
+
+
+class Simulated(Question):
+    """What `advisor sweep simulate` is asked."""
+
+    table: Path = ask("CSV: columns of the configuration, then cost or duration.", File())
+    history: tuple[Path, ...] = ask(
+        "Table of other workloads with the same columns. Repeatable.", Files(), default=()
+    )
+    workload: str | None = ask("Workload, if the table has several.", Text("NAME"), default=None)
+    budget: int = ask("Most trials.", Parsed(_trials, "{}trials".format, "AMOUNT"), default=10)
+    target_throughput: float | None = ask(
+        "Find the cheapest configuration that reaches this rate.", RATE, default=None
+    )
+    seed: int = ask("Tie-breaker.", Parsed(_seed, str, "NUMBER"), "0", default=0)
+    no_stop: bool = ask("Ignore the stopping rule.", Flag(), default=False)
+    cost: str | None = ask("Column: cost of a run.", _COLUMN, default=None)
+    seconds: str | None = ask("Column: duration in seconds.", _COLUMN, default=None)
+    price: str | None = ask("Column: price per hour.", _COLUMN, default=None)
+    throughput: str | None = ask("Column: throughput.", _COLUMN, default=None)
+    status: str | None = ask("Column: success (ok, true, yes or 1).", _COLUMN, default=None)
+    ignore: str | None = ask("Columns that are not part of the configuration.", Text("COLUMNS"), default=None)
+
+
+@click.command()
+@question_options(Simulated)
+@output_option
+def simulate(question: Simulated, output: str) -> None:
+    """Replay the search for the cheapest configuration on a table of measured runs.
+
+    \b
+    advisor sweep simulate --table runs.csv --budget 10trials
+    advisor sweep simulate --table all.csv --workload resnet50 --target-throughput 500
+    """
+    try:
+        from advisor.infra.build.search.simulation import Columns, simulate_search
+    except ModuleNotFoundError as error:
+        raise UsageError(
+            "`sweep simulate` is part of a checkout, not of the installed package",
+            hint="clone the project and run it there",
+        ) from error
+    simulation = simulate_search(
+        (question.table, *question.history),
+        columns=Columns(
+            cost=question.cost,
+            seconds=question.seconds,
+            price=question.price,
+            throughput=question.throughput,
+            status=question.status,
+            ignored=tuple(word.strip() for word in (question.ignore or "").split(",") if word.strip()),
+        ),
+        workload=question.workload,
+        target=question.target_throughput,
+        trials=question.budget,
+        seed=question.seed,
+        stops=not question.no_stop,
+    )
+    print_answer(output, _document(simulation), lambda: _lines(simulation))
+
+
+def _lines(simulation: Simulation) -> list[str]:
+    cells = [_cells(simulation, number, step) for number, step in enumerate(simulation.replay.steps, 1)]
+    header = ("trial", *simulation.names, "cost", "expected saving", "above cheapest")
+    right = (0, *range(len(header) - 3, len(header)))
+    return [*table(header, cells, right=right), "", _summary(simulation)]
 
 
 def _cells(simulation: Simulation, number: int, step: Step) -> tuple[str, ...]:

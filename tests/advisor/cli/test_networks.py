@@ -67,7 +67,7 @@ def test_without_a_performance_model_the_list_still_comes(ask, monkeypatch):
     def damaged():
         raise DataError("the model is damaged; install the package again")
 
-    monkeypatch.setattr("advisor.cli.networks.load_model", damaged)
+    monkeypatch.setattr("advisor.cli.answering.load_model", damaged)
     code, out, err = ask("networks", "-o", "json")
     assert (code, "damaged" in err) == (0, True)
     assert all(rate is None for row in json.loads(out)["networks"] for rate in row["rates"].values())
