@@ -41,16 +41,6 @@ def test_a_field_that_some_tasks_have_names_them():
     assert users.endswith("Tasks: generation.")
 
 
-def test_what_the_schema_allows_is_what_the_tool_takes(context):
-    schema = TOOLS["recommend"].schema()
-    for wrong in ({}, ASKED | {"target_throughput": "many"}, ASKED | {"target": 5}):
-        assert not jsonschema.Draft202012Validator(schema).is_valid(wrong)
-        with pytest.raises(UsageError) as refused:
-            TOOLS["recommend"].answer(context, wrong)
-        assert refused.value.field
-    assert jsonschema.Draft202012Validator(schema).is_valid(ASKED)
-
-
 def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
     asked = "recommend --task inference --model googlenet --target-throughput 500 -o json"
     assert run(asked.split()) == 0
@@ -82,11 +72,6 @@ def test_an_answer_is_short_and_counts_what_it_lost(context, name, asked):
         assert len(lists[0]) - len(lists[1]) == lost
 
 
-def test_as_many_alternatives_stay_as_were_asked_for(context):
-    short = TOOLS["recommend"].answer(context, ASKED | {"max_results": 6})
-    assert len(short["alternatives"]) == 5
-
-
 def test_numbers_keep_six_digits_and_nothing_empty_stays_below_the_first_level():
     whole = {"rate": 967.2001647, "run": None, "price": {"usd": 0.752, "terms": "", "low": 0.0}}
     assert trimmed(whole) == {"rate": 967.2, "run": None, "price": {"usd": 0.752, "low": 0.0}}
@@ -100,12 +85,6 @@ def test_a_list_says_how_many_there_are(context):
 def test_a_hidden_field_is_refused_with_those_that_there_are(context):
     with pytest.raises(UsageError, match="there are: search, limit, full"):
         TOOLS["networks"].answer(context, {"cursor": "x"})
-
-
-def test_full_is_true_or_false(context):
-    with pytest.raises(UsageError) as refused:
-        TOOLS["networks"].answer(context, {"full": "yes"})
-    assert refused.value.field == "full"
 
 
 def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_for():

@@ -215,25 +215,6 @@ def test_a_network_of_torchvision_is_answered_as_the_one_of_its_name():
     assert of_object == pytest.approx(of_name, rel=0.01)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["ViTConfig", "BertConfig", "LlamaConfig"])
-def test_an_object_that_transformers_builds_is_a_network(kind):
-    """With a batch that it takes; without one only what takes images is answered."""
-    transformers = pytest.importorskip("transformers")
-    import_torchvision()
-    sizes = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-    config = getattr(transformers, kind)(**sizes, intermediate_size=128)
-    asked = {"task": "inference", "target_throughput": 10}
-    built = transformers.AutoModel.from_config(config)
-    if kind == "ViTConfig":
-        assert advisor.recommend(model=built, **asked).recommendation is not None
-        return
-    with pytest.raises(advisor.UsageError, match=r"advisor\.network\(module, batch\)"):
-        advisor.recommend(model=built, **asked)
-    network = advisor.network(built, torch.zeros(1, 16, dtype=torch.long))
-    assert advisor.recommend(model=network, **asked).recommendation is not None
-
-
 @pytest.fixture
 def configurations():
     transformers = pytest.importorskip("transformers")
@@ -249,28 +230,6 @@ def test_a_configuration_without_a_task_of_language_names_both_ways(configuratio
         advisor.recommend(model=getattr(configurations, kind)(), target_throughput=1, **task)
     assert error.value.field == "model"
     assert "advisor.network(" in str(error.value)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["BertConfig", "ViTConfig", "T5Config"])
-def test_the_configuration_of_what_generates_no_text_is_told_so(configurations, kind):
-    with pytest.raises(advisor.UsageError, match="no decoder") as error:
-        advisor.recommend(task="generation", model=getattr(configurations, kind)(), users=1)
-    assert error.value.field == "model"
-    assert "advisor.network(..)" in str(error.value)
-
-
-@pytest.mark.slow
-def test_a_configuration_is_called_by_its_name_in_the_answer(configurations):
-    answer = advisor.recommend(task="generation", model=configurations.LlamaConfig(), users=1)
-    assert answer.recommendation is not None
-    assert "LlamaConfig generation" in str(answer)
-
-
-@pytest.mark.slow
-def test_requests_longer_than_the_model_takes_are_told_so(configurations):
-    with pytest.raises(advisor.UsageError, match="1,366 tokens, and GPT2Config takes 1,024"):
-        advisor.recommend(task="generation", model=configurations.GPT2Config(), users=1)
 
 
 @pytest.mark.parametrize(

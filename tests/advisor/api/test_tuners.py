@@ -89,12 +89,6 @@ def test_a_wrong_setting_stops_a_search(wrong):
         advisor.objective(**ASKED)(wrong)
 
 
-def test_the_whole_answer_of_the_best_is_had_from_the_same_object():
-    f = advisor.objective(**ASKED, target_throughput=400)
-    assert f.answer({"precision": "amp"}).recommendation.instance_type
-    assert f.answer({"instance": "g5.xlarge"}).instance_type == "g5.xlarge"
-
-
 def test_an_objective_goes_to_other_processes():
     f = advisor.objective(**ASKED, target_throughput=400)
     assert pickle.loads(pickle.dumps(f))({"precision": "amp"}) == f({"precision": "amp"})
@@ -122,37 +116,6 @@ def test_optuna_finds_the_cheapest_of_a_grid(optuna):
         lambda trial: f({name: trial.suggest_categorical(name, GRID[name]) for name in GRID})["usd_per_hour"]
     )
     assert (study.best_value, study.best_params) == _best()
-
-
-@pytest.mark.slow
-def test_optunas_usual_sampler_gets_past_what_cannot_run(optuna):
-    """Its prices are infinite, which is no failure of a trial."""
-    f = advisor.objective(**ASKED, target_throughput=400)
-
-    def price(trial):
-        gpu = trial.suggest_categorical("gpu", ["T4", "L4", "A10G"])
-        return f({"gpu": gpu, "batch_size": trial.suggest_int("batch_size", 8, 8192, log=True)})[
-            "usd_per_hour"
-        ]
-
-    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
-    study.optimize(price, n_trials=20)
-    values = [trial.value for trial in study.trials]
-    assert math.inf in values
-    assert f.answer(study.best_params).recommendation.price.total_usd_per_hour == min(values)
-
-
-@pytest.mark.slow
-def test_optuna_weighs_price_against_throughput(optuna):
-    f = advisor.objective(**ASKED)
-
-    def figures(trial):
-        found = f({"instance": trial.suggest_categorical("instance", ["g5.xlarge", "g6.xlarge"])})
-        return found["usd_per_hour"], found["throughput_lower"]
-
-    study = optuna.create_study(directions=["minimize", "maximize"])
-    study.optimize(figures, n_trials=6)
-    assert study.best_trials
 
 
 @pytest.mark.slow

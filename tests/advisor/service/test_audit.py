@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
-from advisor.service.audit import AuditLog, default_audit_log, line_of
+from advisor.service.audit import AuditLog, line_of
 
 MOMENT = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -28,17 +28,6 @@ def test_no_text_begins_a_line_of_its_own_or_steers_a_terminal(name, reason):
     assert all(32 <= byte < 127 for byte in line[:-1])
     assert len(line) <= 4096
     assert json.loads(line)["event"] == "refused"
-
-
-def test_a_line_tells_when_who_and_what():
-    line = line_of({"event": "request", "key": "0123", "name": "ci", "status": 201, "subject": None}, MOMENT)
-    assert json.loads(line) == {
-        "at": "2026-11-21T00:00:00.000+00:00",
-        "event": "request",
-        "key": "0123",
-        "name": "ci",
-        "status": 201,
-    }
 
 
 def test_there_is_no_field_for_a_body_or_a_secret():
@@ -82,9 +71,3 @@ def test_a_link_is_not_followed_and_a_folder_is_told(tmp_path):
         with pytest.raises(DataError, match="--audit-log"):
             AuditLog(tmp_path / name).check()
     assert not (tmp_path / "elsewhere").exists()
-
-
-def test_it_lies_in_the_users_data_directory():
-    assert default_audit_log().name == "audit.jsonl"
-    AuditLog().check()
-    assert default_audit_log().is_file()

@@ -65,23 +65,6 @@ def test_what_nobody_asked_for_in_the_longest_time_goes_first():
     assert [name for name in "abcd" if kept.get(name)] == ["a", "c", "d"]
 
 
-@pytest.mark.slow
-def test_what_to_relax_over_all_clouds_and_markets_is_found_early_and_says_so(service):
-    """A question that took a minute of CPU."""
-    words = {
-        "task": "training",
-        "model": "vgg16",
-        "epochs": 90,
-        "max_hours": 0.001,
-        "cloud": "any",
-        "market": "any",
-    }
-    told = service.post("/v1/recommend", json=words).json()
-    assert told["relax_stopped"] == "relaxing_stopped"
-    assert [change["option"] for way in told["relax"] for change in way["changes"]] == ["--max-hours"]
-    assert "not searched to its end" in told["warnings"][-1]
-
-
 @pytest.mark.parametrize(("cron", "status"), [("* * * * *", 403), ("0 * * * *", 201)])
 def test_a_key_that_may_measure_keeps_no_machine_busy(serve, key_of, cron, status):
     words = {"cron": cron, "name": "often", "fit": {}}

@@ -160,19 +160,6 @@ class TestBodies:
         told = middleware._problem_of(ClientDisconnect(), visit(), "1")
         assert (told.status, told.kind) == (408, "client-left")
 
-    def test_a_null_character_in_the_address_is_refused(self, serve):
-        client = serve()
-        for path in ("/v1/things/a%00b", "/v1/things?x=%00"):
-            assert kind(client.get(path)) == "null-character"
-
-    def test_the_route_sees_the_very_body(self, serve):
-        def parts():
-            yield b"ab"
-            yield b""
-            yield b"cde"
-
-        assert serve().post("/v1/things", content=parts()).json() == {"bytes": 5}
-
 
 class TestThreads:
     @concurrent

@@ -2,22 +2,18 @@
 
 import json
 import sqlite3
-import stat
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from advisor.cli.measurements import measurements as command
-from advisor.domain import Status
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
-from advisor.store import default_database_url
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-from tests.sweeps.builders import measurement, row, trial
+from tests.sweeps.builders import row
 
 
 @pytest.fixture
@@ -40,11 +36,6 @@ def told(*arguments):
     return CliRunner().invoke(command, arguments).stdout
 
 
-def test_an_empty_store_has_an_empty_list_and_export(client):
-    assert client.get("/v1/measurements").json()["measurements"] == []
-    assert client.get("/v1/measurements/export").text == ""
-
-
 def test_what_is_imported_is_listed_and_exported_as_the_command_does(client):
     rows = some(3)
     answer = sent(client, to_jsonl(rows))
@@ -53,13 +44,6 @@ def test_what_is_imported_is_listed_and_exported_as_the_command_does(client):
     assert client.get("/v1/measurements/export").text == told("export") == to_jsonl(rows)
     csv = client.get("/v1/measurements/export", params={"format": "csv"})
     assert csv.text == told("export", "--format", "csv") == to_csv(rows)
-
-
-def test_a_new_store_is_its_owners_alone(client):
-    """What was measured, where and with which keys is nobody else's on this machine."""
-    sent(client, to_jsonl(some(1)))
-    store = default_database_url().removeprefix("sqlite:///")
-    assert stat.S_IMODE(Path(store).stat().st_mode) == 0o600
 
 
 def test_the_same_import_again_changes_nothing(client):
@@ -113,31 +97,11 @@ def test_pages_follow_each_other_by_links_and_miss_nothing_that_comes_meanwhile(
     assert found == [512.0 + i for i in range(6)]
 
 
-def test_filters_are_the_commands(client):
-    rows = [*some(1), measurement(trial=trial(network="alexnet"), status=Status.FAILED, reason="x")]
-    sent(client, to_jsonl(rows))
-    for words in ({"status": "failed"}, {"model": "alexnet"}):
-        listed = client.get("/v1/measurements", params=words).json()
-        assert [row["network"] for row in listed["measurements"]] == ["alexnet"]
-        flags = [f"--{name}={value}" for name, value in words.items()]
-        assert listed == json.loads(told("list", "-o", "json", *flags))
-
-
 @pytest.mark.parametrize("words", [{"task": "infrence"}, {"limit": 0}, {"cursor": "../x"}, {"modle": "x"}])
 def test_a_wrong_filter_is_refused_by_name(client, words):
     answer = client.get("/v1/measurements", params=words)
     assert answer.status_code == 422
     assert next(iter(words)) in answer.json()["detail"]
-
-
-def test_the_spread_tells_runs_steps_and_an_interval_that_holds_the_rate(client):
-    steps = tuple(0.1 + 0.001 * (i % 7) for i in range(60))
-    sent(client, to_jsonl([measurement(step_seconds=steps, repeats=({"step_seconds": steps},))]))
-    (row,) = client.get("/v1/measurements", params={"spread": True}).json()["measurements"]
-    first = row["spread"]["runs"][0]
-    assert len(row["spread"]["runs"]) == 2
-    assert first["lower"] <= first["throughput_samples_per_second"] <= first["upper"]
-    assert row["spread"]["step_rates"]["p5"] <= row["spread"]["step_rates"]["p95"]
 
 
 def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):

@@ -71,11 +71,6 @@ def test_a_body_of_another_kind_is_refused(refused):
         assert "application/json" in problem["way_out"]
 
 
-def test_a_body_may_not_be_endless(refused):
-    body = b'"' + b"a" * 2_000_000 + b'"'
-    assert refused(413, ASK, content=body, headers={"Content-Type": "application/json"})
-
-
 @pytest.mark.parametrize(
     "words",
     [
@@ -142,18 +137,6 @@ def test_a_defect_is_told_by_its_number_alone(service, monkeypatch, caplog):
     assert line.id == number
     assert "the secret of the house" in line.error
     assert line.exc_info is not None
-
-
-def test_a_file_that_is_damaged_is_no_defect_of_the_question(service, monkeypatch):
-    from advisor.errors import DataError
-
-    def damaged(*_, **__):
-        raise DataError("the model is damaged", hint="install the package again")
-
-    monkeypatch.setattr(networks, "predict_instance", damaged)
-    answer = service.post("/v1/predict", json={**QUESTION, "instance": "g4dn.xlarge"})
-    assert answer.status_code == 500
-    assert answer.json()["way_out"] == "install the package again"
 
 
 def test_a_client_is_told_what_to_install_but_not_where_the_service_lies():

@@ -80,18 +80,8 @@ def test_a_report_that_cannot_look_like_this_is_refused(service, looks, field):
     assert answer.json()["field"] == field
 
 
-def test_other_files_have_no_language(service):
-    answer = service.get("/v1/reports/csv", params=QUESTION | {"language": "en"})
-    assert answer.status_code == 422
-
-
 def test_nothing_is_exported_where_no_offer_meets_the_target(service):
     answer = service.get("/v1/reports/terraform", params={**QUESTION, "target_throughput": 5e9})
     assert answer.status_code == 422
     assert answer.json()["type"].endswith("no-offer")
     assert service.get("/v1/reports/json", params={**QUESTION, "target_throughput": 5e9}).is_success
-
-
-def test_a_file_is_named_by_letters_alone(service):
-    answer = service.get("/v1/reports/csv", params={**QUESTION, "model": 'x"\r\n/../y'})
-    assert answer.status_code == 422

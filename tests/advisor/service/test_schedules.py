@@ -67,28 +67,6 @@ def test_what_is_wrong_within_a_sweep_is_named_by_its_place_in_the_body(service)
     assert service.post("/v1/schedules", json={"sweep": GRID}).json()["field"] == "cron"
 
 
-def test_a_schedule_that_is_removed_is_gone(service):
-    service.post("/v1/schedules", json=WEEKLY)
-    assert service.delete("/v1/schedules/weekly").json()["removed"] == "weekly"
-    assert service.delete("/v1/schedules/weekly").status_code == 404
-    assert service.get("/v1/schedules").json()["schedules"] == []
-
-
-def test_fits_and_refreshes_are_scheduled_too(service):
-    for number, (what, words) in enumerate(
-        (
-            ({"fit": {}}, ["fit"]),
-            ({"catalog_refresh": {"gpu": "T4,L4"}}, ["catalog", "refresh", "--gpu=T4,L4"]),
-            (
-                {"catalog_refresh": {"cloud": "azure", "region": "westeurope"}},
-                ["catalog", "refresh", "--cloud=azure", "--region=westeurope"],
-            ),
-        )
-    ):
-        answer = service.post("/v1/schedules", json={"cron": "@daily", "name": f"n{number}", **what})
-        assert answer.json()["schedule"]["command"] == words
-
-
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

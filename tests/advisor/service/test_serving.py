@@ -43,15 +43,6 @@ def test_it_starts_and_answers_without_anything_heavy():
     assert not HEAVY & set(seen["modules"])
 
 
-def test_the_command_line_does_not_import_the_service():
-    code = (
-        "import sys\nfrom advisor.cli.main import run\n"
-        "assert run(['serve', '--help']) == 0\nassert run(['networks']) == 0\n"
-        "sys.exit(bool({'fastapi', 'granian', 'pydantic', 'limits'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(("number", "left_with"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_it_ends_by_a_signal_as_all_commands_do(number, left_with):

@@ -15,18 +15,6 @@ def predicted(service):
     return ask
 
 
-def test_another_host_is_told_with_what_it_really_has_and_has_no_price(predicted):
-    document = predicted(vcpus=16, memory="24GiB")
-    assert document["what_if"] == {
-        "vcpus": {"real": 4, "asked": 16},
-        "physical_cores": {"real": 2, "asked": 8},
-        "memory_mib": {"real": 16384, "asked": 24576},
-    }
-    assert document["price"] is None
-    assert document["cost"]["usd_per_million_samples"] is None
-    assert "as if it had 16 vCPUs (8 cores) and 24 GiB RAM" in document["assumptions"][0]
-
-
 def test_a_curve_says_what_each_question_alone_would(predicted):
     """Batch and disk are held, so that only what is varied moves."""
     fixed = {"batch_size": 32}
@@ -47,14 +35,9 @@ def test_a_curve_says_what_each_question_alone_would(predicted):
     ("curve", "said"),
     [
         ({}, "some of vcpus, memory, disk"),
-        ({"gpu": [1]}, "some of vcpus, memory, disk"),
         ([1], "takes an object"),
         ({"vcpus": []}, "a list of 1 to 256"),
-        ({"vcpus": 4}, "a list of 1 to 256"),
         ({"vcpus": [1.5]}, "whole number"),
-        ({"vcpus": ["4"]}, "must be a number"),
-        ({"vcpus": [5000]}, "at most 1,024"),
-        ({"memory": ["4"]}, "not a size"),
         ({"memory": [4]}, "must be a text"),
         ({"disk": ["gp3,io2"]}, "one disk a point"),
         ({"disk": ["nope:1TiB"]}, "unknown disk"),

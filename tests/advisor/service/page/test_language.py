@@ -27,12 +27,6 @@ def test_an_answer_has_its_facts_its_chart_and_its_files(service):
     assert "format=ray" not in page.text
 
 
-def test_the_page_speaks_chinese(service):
-    page = service.get("/language", params={**ASKED, "lang": "zh-CN"})
-    assert "延迟与吞吐量" in page.text
-    assert "哪个实例服务这个语言模型" in page.text
-
-
 def test_fine_tuning_is_asked_in_the_same_form(service):
     words = {"task": "finetuning", "model": ASKED["model"], "tokens": "1e8", "allow_extrapolation": "true"}
     page = service.get("/language", params=words)

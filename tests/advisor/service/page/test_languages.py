@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.service.page.frame import chosen_language, page_texts
+from advisor.service.page.frame import chosen_language
 from advisor.units import format_rate
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
@@ -35,13 +35,6 @@ def test_any_wish_gets_a_language(asked, remembered, accepted):
     assert chosen_language(asked, remembered, accepted) in LANGUAGES
 
 
-def test_a_page_is_in_the_language_of_the_browser(page):
-    found = page(QUESTION, **{"Accept-Language": "zh-CN,zh;q=0.9"})
-    assert found.all("html", lang="zh-CN")
-    assert page_texts("zh-CN")("find.heading") in found.text
-    assert page(QUESTION, **{"Accept-Language": "fr"}).all("html", lang="en")
-
-
 def test_numbers_are_alike_in_both(client, page):
     """A reader of either sees the same rates and prices."""
     numbers = [
@@ -60,8 +53,3 @@ def test_an_answer_leaves_nothing_in_english(page):
     """Reasons, warnings and assumptions too; what the model was trained on stays."""
     found = page(f"{QUESTION}&rejected=all&lang=zh")
     assert len(found.all("span", lang="en")) <= 1
-
-
-def test_what_has_no_translation_is_marked_as_english(page):
-    html = page(f"{QUESTION}&region=nowhere-1&lang=zh", status=422).html
-    assert 'lang="zh-CN"' in html

@@ -25,12 +25,6 @@ def test_what_is_no_file_of_the_page_is_not_there(client):
         assert client.get(f"/static/0/{name}").status_code == 404
 
 
-def test_modules_import_what_is_there():
-    for name, content in files().items():
-        for one in re.findall(rb'from "\./([^"]+)"', content):
-            assert one.decode() in files(), name
-
-
 def test_a_first_visit_is_light(client):
     page = gzip.compress(client.get("/").content, 5)
     size = len(page) + sum(len(gzip.compress(one, 9)) for one in files().values())

@@ -25,16 +25,6 @@ def test_an_answer_follows_what_is_typed(visit):
     expect(page.locator("#model")).to_have_value("googlenet")
 
 
-def test_a_deep_link_is_the_same_answer(visit):
-    first = visit(QUESTION)
-    first.get_by_label("Training").check()
-    expect(first.locator(".eyebrow")).to_contain_text("Training")
-    expect(first).to_have_url(re.compile("task=training"))
-    told = first.locator(".pick p.likely").inner_text()
-    again = visit("/" + first.url.split("/", 3)[3])
-    assert again.locator(".pick p.likely").inner_text() == told
-
-
 def test_the_slider_moves_the_target(visit):
     page = visit(QUESTION)
     slider = page.get_by_label("Target, as a slider")
@@ -67,13 +57,6 @@ def test_a_bad_target_is_told_in_place(visit):
     page.fill("#target_throughput", "300")
     expect(page.locator(".eyebrow")).to_contain_text("300 images/s")
     expect(page.locator("#target_throughput")).not_to_have_attribute("aria-invalid", "true")
-
-
-def test_a_way_out_is_a_click(visit):
-    page = visit("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4")
-    expect(page.get_by_role("alert")).to_contain_text("Nothing on offer")
-    page.locator(".ways a").first.click()
-    expect(page.locator(".pick-name")).to_be_visible()
 
 
 def test_a_server_that_is_away_is_told_and_asked_again(visit):
@@ -120,11 +103,3 @@ def test_compare_follows_what_is_named(visit):
     page.fill("#gpu", "T4,L4")
     expect(page.locator(".beside li")).to_have_count(2)
     expect(page.locator(".beside")).to_contain_text("L4")
-
-
-def test_a_report_comes_in_the_language_of_the_page(visit):
-    page = visit(f"{QUESTION}&lang=zh-CN")
-    with page.expect_download() as taken:
-        page.get_by_role("link", name="html").click()
-    assert taken.value.suggested_filename == "recommendation.html"
-    assert '<html lang="zh-CN">' in taken.value.path().read_text()

@@ -101,12 +101,3 @@ def test_axe_finds_nothing(visit, assert_accessible, address, locale):
     # Colours fade into each other: between the two themes no contrast holds.
     page.evaluate("Promise.all(document.getAnimations().map(fading => fading.finished))")
     assert_accessible(page)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("address", [QUESTION, GENERATION])
-def test_opened_disclosures_pass_axe_too(visit, assert_accessible, scheme, address):
-    page = visit(address, color_scheme=scheme)
-    for summary in page.locator("summary").all():
-        summary.click()
-    assert_accessible(page)

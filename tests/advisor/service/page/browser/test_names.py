@@ -48,12 +48,6 @@ def test_of_several_names_the_last_one_is_found(visit):
     expect(page.locator(".beside")).to_contain_text("g6.4xlarge")
 
 
-def test_without_a_script_the_browser_offers_names(visit):
-    page = visit("/language", java_script_enabled=False)
-    assert page.locator("#model").get_attribute("list") == "models"
-    assert page.locator("#models option").count() > 200
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_an_open_list_passes_axe(visit, assert_accessible, scheme):
     page = visit("/language", color_scheme=scheme)

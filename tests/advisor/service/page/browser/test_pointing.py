@@ -32,16 +32,6 @@ def test_a_point_of_latency_asks_with_as_many_users(visit):
     expect(page.locator(".pick-name")).to_be_visible()
 
 
-def test_without_a_script_a_picture_has_links_and_titles(visit):
-    page = visit(QUESTION, java_script_enabled=False)
-    picture = page.locator(".picture:visible").first
-    expect(picture.get_by_role("img").first).to_be_visible()
-    point = picture.locator(".marks a").first
-    assert point.locator("title").text_content() == point.get_attribute("aria-label")
-    point.click()
-    expect(page.locator(".now-name")).to_be_visible()
-
-
 def test_a_phone_has_a_picture_of_its_own(visit):
     """Its letters are as large as on a desk, and a finger hits a point."""
     page = visit(QUESTION, **PHONE)
