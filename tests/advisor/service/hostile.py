@@ -111,11 +111,9 @@ def operations_of(service: Served) -> list[Operation]:
 def hostile_requests(operations: Sequence[Operation], seed: int) -> Iterator[Hostile]:
     """Endless, and the same for the same seed."""
     dice = random.Random(seed)
-    spoiler = _Spoiler(dice)
     while True:
         operation = dice.choice(operations)
-        ways = _WITH_BODY if operation.bodies else _WITHOUT_BODY
-        yield spoiler.spoiled(operation, dice.choice(ways))
+        yield _spoiled(dice, operation, dice.choice(_WITH_BODY if operation.bodies else _WITHOUT_BODY))
 
 
 def plausible_requests(seed: int) -> Iterator[Hostile]:
@@ -148,137 +146,106 @@ def _plausible(name: str, field: Field, dice: random.Random) -> Any:
     return value(schema)
 
 
-# Ways to spoil the bytes of a valid body, by name.
-_BYTES: Mapping[str, Callable[[random.Random, bytes], bytes]] = {
-    "raw": lambda dice, _: dice.randbytes(dice.randint(0, 4000)),
+def _changed_fields(dice: random.Random, operation: Operation, valid: dict[str, Any], count: int) -> bytes:
+    """Fields say something else, or are not there."""
+    for _ in range(count):
+        if dice.random() < 0.1:
+            valid.pop(_name(dice, operation)[0], None)
+        else:
+            valid = changed(valid, _name(dice, operation), _value(dice))
+    return json.dumps(valid).encode()
+
+
+def _flipped(dice: random.Random, valid: dict[str, Any]) -> bytes:
+    text = bytearray(json.dumps(valid).encode())
+    for _ in range(dice.randint(1, 4)):
+        text[dice.randrange(len(text))] = dice.randrange(256)
+    return bytes(text)
+
+
+# Ways to spoil a valid body, by name.
+_BODIES: Mapping[str, Callable[[random.Random, Operation, dict[str, Any]], bytes]] = {
+    "field": lambda dice, operation, valid: _changed_fields(dice, operation, valid, 1),
+    "fields": lambda dice, operation, valid: _changed_fields(dice, operation, valid, dice.randint(2, 5)),
+    "raw": lambda dice, *_: dice.randbytes(dice.randint(0, 4000)),
     # Nested without end, in a field or alone.
-    "deep": lambda dice, _: (
+    "deep": lambda dice, *_: (
         dice.choice((b"", b'{"task": ')) + dice.choice((b"[", b'{"a":')) * dice.choice((33, 500, 100_000))
     ),
-    "torn": lambda dice, text: text[: dice.randrange(len(text))],
+    "torn": lambda dice, _, valid: (text := json.dumps(valid).encode())[: dice.randrange(len(text))],
     # The same names twice, and more often.
-    "doubled": lambda dice, text: b"{%s}" % b", ".join([text[1:-1]] * dice.randint(2, 50)),
+    "doubled": lambda dice, _, valid: (
+        b"{%s}" % b", ".join([json.dumps(valid).encode()[1:-1]] * dice.randint(2, 50))
+    ),
     # Another encoding, or a mark of one.
-    "encoding": lambda dice, text: text.decode().encode(
+    "encoding": lambda dice, _, valid: json.dumps(valid).encode(
         dice.choice(("utf-16", "utf-32", "utf-16-be", "utf-8-sig", "utf-7"))
     ),
     # Too large, or as large as may be.
-    "long": lambda dice, _: b'{"task": "%s"}' % (b"x" * dice.choice((200_000, 1_000_000, 1_100_000))),
+    "long": lambda dice, *_: b'{"task": "%s"}' % (b"x" * dice.choice((200_000, 1_000_000, 1_100_000))),
+    # A field that nobody knows.
+    "extra": lambda dice, _, valid: json.dumps(
+        valid | {dice.choice(("__class__", "constructor", "$ref", "", "id", "x" * 1000, "é")): _value(dice)}
+    ).encode(),
+    "number": lambda dice, operation, valid: (
+        json.dumps(changed(valid, _name(dice, operation), "@")).replace('"@"', dice.choice(NO_JSON)).encode()
+    ),
+    "random": lambda dice, *_: json.dumps(_tree(dice, 4)).encode(),
+    "flipped": lambda dice, _, valid: _flipped(dice, valid),
+    # Text that is no text: broken UTF-8, halves of pairs, null characters.
+    "no_utf8": lambda dice, operation, valid: (
+        json.dumps(changed(valid, _name(dice, operation), "a@b"))
+        .encode()
+        .replace(b"@", dice.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000")))
+    ),
+    "kind": lambda _dice, _operation, valid: json.dumps(valid).encode(),
 }
 _WITHOUT_BODY = (*["query"] * 3, "unexpected", "method")
-_WITH_BODY = (
-    *["field"] * 6,
-    *["fields"] * 4,
-    *_BYTES,
-    *("extra", "number", "random", "flipped", "kind", "chunked", "no_utf8", "method", "query"),
-)
+_WITH_BODY = (*["field"] * 6, *["fields"] * 4, *_BODIES, "chunked", "method", "query")
 
 
-class _Spoiler:
-    """Spoils a request in one of the ways; what falls is decided by `dice`."""
-
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
-
-    def spoiled(self, operation: Operation, way: str) -> Hostile:
-        """The request; `_query` and the like are the ways of their own."""
-        if way in ("query", "unexpected", "method", "chunked"):
-            made: Hostile = getattr(self, f"_{way}")(operation)
-            return made
-        valid, kind = dict(self._dice.choice(operation.bodies)), JSON
-        text = json.dumps(valid).encode()
-        if way in _BYTES:
-            body = _BYTES[way](self._dice, text)
-        elif way == "kind":
-            body, kind = text, self._dice.choice(KINDS)
-        else:
-            body = getattr(self, f"_{way}")(operation, valid)
-        return Hostile(way, operation.method, self._path(operation), _of(kind), body)
-
-    def _field(self, operation: Operation, valid: dict[str, Any], count: int = 1) -> bytes:
-        """One field says something else, or is not there."""
-        for _ in range(count):
-            if self._dice.random() < 0.1:
-                valid.pop(self._name(operation)[0], None)
-            else:
-                valid = changed(valid, self._name(operation), self._value())
-        return json.dumps(valid).encode()
-
-    def _fields(self, operation: Operation, valid: dict[str, Any]) -> bytes:
-        return self._field(operation, valid, self._dice.randint(2, 5))
-
-    def _extra(self, _operation: Operation, valid: dict[str, Any]) -> bytes:
-        """A field that nobody knows."""
-        name = self._dice.choice(("__class__", "constructor", "$ref", "", "id", "x" * 1000, "é"))
-        return json.dumps({**valid, name: self._value()}).encode()
-
-    def _number(self, operation: Operation, valid: dict[str, Any]) -> bytes:
-        """A number that is none."""
-        text = json.dumps(changed(valid, self._name(operation), "@"))
-        return text.replace('"@"', self._dice.choice(NO_JSON)).encode()
-
-    def _random(self, _operation: Operation, _valid: dict[str, Any]) -> bytes:
-        return json.dumps(self._tree(4)).encode()
-
-    def _flipped(self, _operation: Operation, valid: dict[str, Any]) -> bytes:
-        """Some bytes are others."""
-        text = bytearray(json.dumps(valid).encode())
-        for _ in range(self._dice.randint(1, 4)):
-            text[self._dice.randrange(len(text))] = self._dice.randrange(256)
-        return bytes(text)
-
-    def _no_utf8(self, operation: Operation, valid: dict[str, Any]) -> bytes:
-        """Text that is no text: broken UTF-8, halves of pairs, null characters."""
-        bad = self._dice.choice((b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\\ud800", b"\\u0000"))
-        text = json.dumps(changed(valid, self._name(operation), "a@b")).encode()
-        return text.replace(b"@", bad)
-
-    def _chunked(self, operation: Operation) -> Hostile:
-        """Its length is not told; sometimes it is beyond every limit."""
-        body = json.dumps(self._dice.choice(operation.bodies)).encode()
-        if self._dice.random() < 0.1:
-            body += b" " * 1_100_000
-        path = self._path(operation)
-        return Hostile("chunked", operation.method, path, _of(JSON), body, is_chunked=True)
-
-    def _query(self, operation: Operation) -> Hostile:
-        """Parameters that are known, or not, with anything in them."""
+def _spoiled(dice: random.Random, operation: Operation, way: str) -> Hostile:
+    """A request spoiled in one of the ways; what falls is decided by `dice`."""
+    path = operation.path
+    for name in operation.in_path:
+        path = path.replace(f"{{{name}}}", _quoted(dice, str(_value(dice))[:500]) or "x")
+    if way == "method":
+        other = dice.choice(("PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "POST", "GET"))
+        return Hostile(way, other, path, ())
+    if way == "query":  # parameters that are known, or not, with anything in them
         names = [*operation.in_query, "x", "__proto__"]
-        asked = [(self._dice.choice(names), str(self._value())[:2000]) for _ in range(3)]
-        query = "&".join(f"{quote(name)}={self._quoted(value)}" for name, value in asked)
-        return Hostile("query", operation.method, f"{self._path(operation)}?{query}", ())
+        words = [(dice.choice(names), str(_value(dice))[:2000]) for _ in range(3)]
+        query = "&".join(f"{quote(name)}={_quoted(dice, value)}" for name, value in words)
+        return Hostile(way, operation.method, f"{path}?{query}", ())
+    if way == "unexpected":  # a body where none belongs
+        return Hostile(way, operation.method, path, _of(JSON), json.dumps(_tree(dice, 2)).encode())
+    valid = dict(dice.choice(operation.bodies))
+    if way == "chunked":  # its length is not told; sometimes it is beyond every limit
+        body = json.dumps(valid).encode() + b" " * (1_100_000 if dice.random() < 0.1 else 0)
+        return Hostile(way, operation.method, path, _of(JSON), body, is_chunked=True)
+    kind = dice.choice(KINDS) if way == "kind" else JSON
+    return Hostile(way, operation.method, path, _of(kind), _BODIES[way](dice, operation, valid))
 
-    def _unexpected(self, operation: Operation) -> Hostile:
-        """A body where none belongs."""
-        body = json.dumps(self._tree(2)).encode()
-        return Hostile("unexpected", operation.method, self._path(operation), _of(JSON), body)
 
-    def _method(self, operation: Operation) -> Hostile:
-        other = self._dice.choice(("PUT", "PATCH", "OPTIONS", "HEAD", "TRACE", "POST", "GET"))
-        return Hostile("method", other, self._path(operation), ())
+def _name(dice: random.Random, operation: Operation) -> tuple[str, ...]:
+    return dice.choice(operation.fields or (("x",),))
 
-    def _name(self, operation: Operation) -> tuple[str, ...]:
-        return self._dice.choice(operation.fields or (("x",),))
 
-    def _value(self) -> Any:
-        kinds: Sequence[Sequence[Any]] = (TEXTS, TEXTS, NUMBERS, OTHERS)
-        return self._dice.choice(self._dice.choice(kinds))
+def _value(dice: random.Random) -> Any:
+    kinds: Sequence[Sequence[Any]] = (TEXTS, TEXTS, NUMBERS, OTHERS)
+    return dice.choice(dice.choice(kinds))
 
-    def _tree(self, depth: int) -> Any:
-        if depth == 0 or self._dice.random() < 0.3:
-            return self._value()
-        if self._dice.random() < 0.5:
-            return [self._tree(depth - 1) for _ in range(self._dice.randint(0, 5))]
-        return {str(self._value())[:50]: self._tree(depth - 1) for _ in range(3)}
 
-    def _path(self, operation: Operation) -> str:
-        path = operation.path
-        for name in operation.in_path:
-            path = path.replace(f"{{{name}}}", self._quoted(str(self._value())[:500]) or "x")
-        return path
+def _tree(dice: random.Random, depth: int) -> Any:
+    if depth == 0 or dice.random() < 0.3:
+        return _value(dice)
+    if dice.random() < 0.5:
+        return [_tree(dice, depth - 1) for _ in range(dice.randint(0, 5))]
+    return {str(_value(dice))[:50]: _tree(dice, depth - 1) for _ in range(3)}
 
-    def _quoted(self, text: str) -> str:
-        return quote(text, safe="/" if self._dice.random() < 0.5 else "")
+
+def _quoted(dice: random.Random, text: str) -> str:
+    return quote(text, safe="/" if dice.random() < 0.5 else "")
 
 
 def _of(kind: str) -> tuple[tuple[str, str], ...]:
