@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -50,8 +50,6 @@ from advisor.service.page.question import (
     workload_fields,
 )
 from advisor.service.page.specs import (
-    IntervalBar,
-    Picture,
     interval_bar,
     percentiles,
     picture_of,
@@ -238,52 +236,37 @@ def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, s
     }
 
 
-class Span(NamedTuple):
-    """A time or a cost with its bar; there is none where its upper bound is not known."""
-
-    name: str
-    text: str
-    bar: IntervalBar | None
-
-
-def _times(spec: Record, request: Record, t: Texts) -> list[Span]:
+def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
     """Time to first token and per token of a request."""
-    rates, spans = spec["serving"]["rates"], []
-    for key, name, limit in (
-        ("lm.ttft", "ttft_seconds", "max_ttft_ms"),
-        ("lm.tpot", "tpot_seconds", "max_tpot_ms"),
-    ):
-        ms = {bound: seconds and 1000 * seconds for bound, seconds in rates[name].items()}
-        spans.append(Span(t(key), translated(time_message(rates[name]), t), _bar(ms, request[limit], t)))
+    spans = []
+    for name in ("ttft", "tpot"):
+        seconds = spec["serving"]["rates"][f"{name}_seconds"]
+        ms = {bound: value and 1000 * value for bound, value in seconds.items()}
+        text = translated(time_message(seconds), t)
+        spans.append(_span(t(f"lm.{name}"), text, ms, request[f"max_{name}_ms"], t))
     return spans
 
 
-def _run(spec: Record, request: Record, t: Texts) -> list[Span]:
+def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
     """Hours and cost of a whole fine-tuning."""
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
     time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
     cost = t.listed([cost, *by_price(spec["run"], t)])
     return [
-        Span(t("lm.hours"), time, _bar(hours, request["max_hours"], t)),
-        Span(t("lm.run_cost"), cost, _bar(usd, request["max_run_usd"], t)),
+        _span(t("lm.hours"), time, hours, request["max_hours"], t),
+        _span(t("lm.run_cost"), cost, usd, request["max_run_usd"], t),
     ]
 
 
-def _bar(span: Record, limit: float | None, t: Texts) -> IntervalBar | None:
-    return None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
+def _span(name: str, text: str, span: Record, limit: float | None, t: Texts) -> dict[str, Any]:
+    """A time or a cost with its bar; there is none where its upper bound is not known."""
+    bar = None if span["upper"] is None else interval_bar(span, limit, t("language.limit"))
+    return {"name": name, "text": text, "bar": bar}
 
 
-class Front(NamedTuple):
-    """Latency against throughput, and its points as a table."""
-
-    picture: Picture
-    note: str
-    table: Table
-
-
-def _front(document: Record, frame: Frame) -> Front | None:
-    """A place leads to the question with as many users."""
+def _front(document: Record, frame: Frame) -> dict[str, Any] | None:
+    """Latency against throughput, drawn and as a table; a place leads to the question with as many users."""
     front, t = document.get("serving", {}).get("front", ()), frame.texts
     if len(front) < 2:
         return None
@@ -293,7 +276,8 @@ def _front(document: Record, frame: Frame) -> Front | None:
         return frame.same("/language", users=users, target_requests_per_s=None)
 
     picture = picture_of(lambda width: front_picture(front, document["recommendation"], t, width, href))
-    return Front(picture, picture.wide.note, front_table(front, document["request"], t))
+    table = front_table(front, document["request"], t)
+    return {"picture": picture, "note": picture["wide"].note, "table": table}
 
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:

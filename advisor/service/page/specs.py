@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
-
-from msgspec import Struct
+from typing import Any
 
 from advisor.domain import HOURS_PER_MONTH, Stage
 from advisor.render.blocks import Chart, Column, Look, Table
@@ -27,32 +25,23 @@ _FILLED = 92.0
 _LEFT, _RIGHT = 15.0, 85.0
 
 
-class IntervalBar(Struct, frozen=True, kw_only=True):
-    """An interval of rates with its median and a target; None where there is no target."""
-
-    lower: float
-    width: float
-    median: float
-    target: float | None
-    target_text: str
-    target_anchor: str
-
-
 def interval_bar(
     rates: Record, target: float | None, target_word: str, full: float | None = None
-) -> IntervalBar:
-    """The bar of `lower`, `median` and `upper`; `full` is the rate at its end where bars share one scale."""
+) -> dict[str, Any]:
+    """The bar of `lower`, `median` and `upper` in percent; `full` is the rate at its end where bars share one
+    scale. `target` is None where there is none."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
     place = None if target is None else round(min(target * scale, 100.0), 2)
-    return IntervalBar(
-        lower=round(rates["lower"] * scale, 2),
-        width=round((rates["upper"] - rates["lower"]) * scale, 2),
-        median=round(rates["median"] * scale, 2),
-        target=place,
-        target_text="" if target is None else f"{target_word} {format_target(target)}",
-        target_anchor="start" if (place or 0.0) < _LEFT else "end" if (place or 0.0) > _RIGHT else "middle",
-    )
+    anchor = "start" if (place or 0.0) < _LEFT else "middle" if (place or 0.0) <= _RIGHT else "end"
+    return {
+        "lower": round(rates["lower"] * scale, 2),
+        "width": round((rates["upper"] - rates["lower"]) * scale, 2),
+        "median": round(rates["median"] * scale, 2),
+        "target": place,
+        "target_text": "" if target is None else f"{target_word} {format_target(target)}",
+        "target_anchor": anchor,
+    }
 
 
 STAGES = tuple(str(stage) for stage in Stage)
@@ -216,23 +205,9 @@ def spec_fields(spec: Record) -> dict[str, object]:
 NARROW, HALF = 240.0, 300.0
 
 
-class Picture(NamedTuple):
-    """One picture, drawn twice."""
-
-    wide: Chart
-    narrow: Chart
-
-
-def picture_of(drawn: Callable[[float], Chart], wide: float = WIDTH) -> Picture:
+def picture_of(drawn: Callable[[float], Chart], wide: float = WIDTH) -> dict[str, Chart]:
     """The picture that `drawn` makes of a width in points, wide and narrow."""
-    return Picture(drawn(wide), drawn(NARROW))
-
-
-class PriceChart(NamedTuple):
-    """Price against throughput, and its points as a table."""
-
-    picture: Picture
-    table: Table
+    return {"wide": drawn(wide), "narrow": drawn(NARROW)}
 
 
 def price_chart(
@@ -241,8 +216,9 @@ def price_chart(
     target: float | None,
     frame: Frame,
     href: Callable[[Record], str],
-) -> PriceChart:
-    """The recommended spec among others, each once; `href` leads on from a row."""
+) -> dict[str, Any]:
+    """Price against throughput as a picture and a table: the recommended spec among others, each once; `href`
+    leads on from a row."""
     t = frame.texts
     specs = {
         (spec_name(spec), place_name(spec, clouds=True), spec["disk"]["order"]): spec
@@ -264,7 +240,7 @@ def price_chart(
             lambda row: t("key.pick" if row["chosen"] else "key.front" if row["on_front"] else "key.other"),
         ),
     ]
-    return PriceChart(picture, Table(columns, rows, lambda row: row["chosen"]))
+    return {"picture": picture, "table": Table(columns, rows, lambda row: row["chosen"])}
 
 
 def disk_of(order: str) -> dict[str, str]:
@@ -284,7 +260,7 @@ def curve_picture(
     target: float | None,
     t: Texts,
     href: Callable[[Record], str],
-) -> Picture:
+) -> dict[str, Chart]:
     """Throughput over vCPUs or RAM, around what is predicted."""
     here = {field: document[field] for field in ("vcpus", "memory_mib")}
     section = {
