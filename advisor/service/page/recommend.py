@@ -55,7 +55,6 @@ from advisor.service.page.specs import (
     picture_of,
     price_chart,
     row_fields,
-    spec_details,
     spec_fields,
     spec_view,
     stage_text,
@@ -94,7 +93,8 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         nearest = document["nearest"]
         view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
         return values | {"nearest": view, "said": t("none.title")}
-    values["pick"] |= _bound(pick, t) | {"details": spec_details(pick, t)}
+    batch = (t("detail.batch"), str(pick["batch_size"]))
+    values["pick"] |= _bound(pick, t) | {"details": [batch, *spec_facts(pick, request, t).pairs]}
     return values | {
         "headline": _headline(request, t),
         "alternatives": _alternatives(document, frame),

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH, Stage
+from advisor.domain import Stage
 from advisor.render.blocks import Chart, Column, Look, Table
 from advisor.render.charts import curves_picture, price_picture
 from advisor.render.document_names import place_name, spec_name
 from advisor.render.facts import Drawn, drawn_rows
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, percent, plain
+from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.paper import WIDTH
-from advisor.render.sentences import by_price, rate_columns
+from advisor.render.sentences import rate_columns
 from advisor.render.text import lower_name, upper_name
 from advisor.service.page.frame import Frame
-from advisor.units import ceil_ms, format_hours, format_mib, format_rate, format_target, format_usd
+from advisor.units import format_mib, format_rate, format_target
 
 Record = Mapping[str, Any]
 # The widest thing on the bar ends here, so that its label has room.
@@ -161,37 +161,6 @@ def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
         for stage in STAGES
         if stage in spec["utilization"]
     ]
-
-
-def spec_details(spec: Record, t: Texts) -> list[tuple[str, str]]:
-    """Names and values under the answer; what does not apply is left out."""
-    predicted, price, run = spec["predicted"], spec["price"], spec.get("run")
-    details = [("batch", str(spec["batch_size"]))]
-    if latency := spec.get("latency"):
-        p50, p99 = (
-            f"{ceil_ms(latency[name] / 1000):,g} ms" if latency[name] else "" for name in ("p50_ms", "p99_ms")
-        )
-        details.append(("latency", t("detail.latency_value", p50=p50, p99=p99) if p99 else p50))
-    if cost := (spec.get("cost") or {}).get("usd_per_million_samples"):
-        details.append(("per_million", format_usd(cost)))
-    if price and price["disk_usd_per_hour"]:
-        disk = price["disk_usd_per_hour"] * HOURS_PER_MONTH * spec.get("count", 1)
-        details.append(("disk_price", t("detail.of_total", usd=format_usd(disk))))
-    if predicted["gpus_used"] > 1:
-        details.append(("gpus", f"{predicted['gpus_used']} x {percent(predicted['gpu_efficiency'])}"))
-    if run:
-        details.append(("run", _span(run["hours"], format_hours, t)))
-    if run and run["usd"]:
-        usd = _span(run["usd"], lambda value, **_: format_usd(value), t)
-        details.append(("run_cost", t.listed([usd, *by_price(run, t)])))
-    return [(t(f"detail.{name}"), text) for name, text in details]
-
-
-def _span(span: Record, write: Callable[..., str], t: Texts) -> str:
-    """Median and upper bound."""
-    if span["upper"] is None:
-        return write(span["median"])
-    return t("detail.span", median=write(span["median"]), most=write(span["upper"], up=True))
 
 
 def spec_fields(spec: Record) -> dict[str, object]:
