@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,9 +22,8 @@ from advisor.cli.questions import (
     output_in,
     question_from,
 )
-from advisor.cli.sending import send_option, send_out, targets_of
+from advisor.cli.sending import Destination, send_option, send_out
 from advisor.errors import UsageError
-from advisor.files import require_writable, write_whole
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.listings import Sources
 from advisor.render.diff import difference
@@ -78,24 +76,18 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
 
 def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
     """Write and send the difference, and return its document."""
-    path = None if out in (None, _STDIN) else Path(str(out))
-    targets = targets_of(send)
-    if path is not None:
-        require_writable(path)
+    to = Destination.of(out, send)
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")
     document = difference(*(read_saved(_content(name)) for name in (old, new)))
     extension, media_type, written = _FORMATS[output]
-    text = written(document)
-    if path is not None:
-        write_whole(path, text)
-    elif not targets or out is not None:
-        sys.stdout.buffer.write(text.encode(errors="replace"))
-    if targets:
+    content = written(document).encode(errors="replace")
+    to.write(content)
+    if to.targets:
         from advisor.runs.delivery.letter import Attachment, difference_message
 
         name = f"report-diff-{document['new']['as_of']}.{extension}"
-        send_out(difference_message(document, [Attachment(name, media_type, text.encode())]), targets)
+        send_out(difference_message(document, [Attachment(name, media_type, content)]), to.targets)
     return document
 
 
@@ -184,12 +176,12 @@ def report(
     if ctx.invoked_subcommand is not None:
         _alone(ctx)
         return
-    from advisor.cli.report_run import Ask, Output, make_report
+    from advisor.cli.report_run import Ask, make_report
 
     sources = question_from(Sources, asked)
     given = {name: value for name, value in asked.items() if _is_given(ctx, name)}
-    output = Output.of(out, format_name, language, send)
-    make_report(Ask(given, sources, plan_file, saved, title, as_of), output)
+    ask = Ask(given, sources, plan_file, saved, title, as_of)
+    make_report(ask, Destination.of(out, send), format_name, language, send)
 
 
 report.params += options_of_kind(RECOMMEND, without=NOT_IN_REPORTS, required=False)

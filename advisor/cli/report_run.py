@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
@@ -27,9 +27,8 @@ from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
 from advisor.cli.live import is_terminal
 from advisor.cli.questions import NOT_IN_REPORTS
-from advisor.cli.sending import format_of_targets, send_out, targets_of
+from advisor.cli.sending import Destination, format_of_targets, send_out
 from advisor.errors import UsageError
-from advisor.files import require_writable, write_whole
 from advisor.messages import FieldName, Message
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.fields import wrong
@@ -39,9 +38,6 @@ from advisor.questions.reading import from_fields, from_texts, options_of
 from advisor.questions.settled import today
 from advisor.render.facts import SCHEMA
 from advisor.render.formats import ReportFormat, format_of_file, report_format
-
-if TYPE_CHECKING:
-    from advisor.runs.delivery.letter import Target
 
 _STDIN = "-"
 # What no workload of a plan can say for itself, and what all of them share.
@@ -60,59 +56,33 @@ class Ask(NamedTuple):
     as_of: date | None
 
 
-class Output(NamedTuple):
-    """Where it goes, and how; `path` None is stdout."""
-
-    path: Path | None
-    kind: ReportFormat
-    language: str
-    targets: tuple[Target, ...] = ()
-    prints: bool = True
-
-    @classmethod
-    def of(cls, out: str | None, name: str | None, language: str, send: Sequence[str] = ()) -> Output:
-        """Checked before the long work; `UsageError` for a place that cannot be written, or a
-        target that cannot be sent to. What is sent and has no --out is not printed."""
-        path = None if out in (None, "-") else Path(str(out))
-        if name is None:
-            name = format_of_file(path.name) if path else format_of_targets(send)
-        kind, targets = report_format(name), targets_of(send)
-        kind.require_packages()
-        prints = not (targets and out is None)
-        if path is not None:
-            require_writable(path)
-        elif prints and kind.binary and sys.stdout.isatty():
-            raise UsageError(
-                "{format} is no text for a terminal",
-                format=name,
-                hint=Message("name a file: --out report.{format}", format=name),
-            )
-        return cls(path, kind, language, targets, prints)
-
-    def write(self, content: bytes) -> None:
-        """The whole file, or all of it to stdout."""
-        if self.path is not None:
-            write_whole(self.path, content)
-        elif self.prints:
-            sys.stdout.buffer.write(content)
-
-    def send(self, document: Mapping[str, Any], content: bytes) -> None:
-        """To every target."""
-        if self.targets:
-            from advisor.runs.delivery.letter import attachment, report_message
-
-            name = self.path.name if self.path else f"report-{document['as_of']}"
-            file = attachment(name, self.kind, content)
-            send_out(report_message(document, file), self.targets)
-
-
-def make_report(ask: Ask, output: Output) -> None:
-    """Gather, render, write; nothing is written where anything is wrong."""
+def make_report(ask: Ask, to: Destination, name: str | None, language: str, send: Sequence[str]) -> None:
+    """Gather, render, write, send; nothing is written where anything is wrong."""
+    kind = _format(to, name, send)
     document = _document(ask)
-    with _passing_line(f"rendering {output.kind.extension}"):
-        content = output.kind.content(document, output.language)
-    output.write(content)
-    output.send(document, content)
+    with _passing_line(f"rendering {kind.extension}"):
+        content = kind.content(document, language)
+    to.write(content)
+    if to.targets:
+        from advisor.runs.delivery.letter import attachment, report_message
+
+        file = attachment(to.path.name if to.path else f"report-{document['as_of']}", kind, content)
+        send_out(report_message(document, file), to.targets)
+
+
+def _format(to: Destination, name: str | None, send: Sequence[str]) -> ReportFormat:
+    """Checked before the long work."""
+    if name is None:
+        name = format_of_file(to.path.name) if to.path else format_of_targets(send)
+    kind = report_format(name)
+    kind.require_packages()
+    if to.prints and kind.binary and sys.stdout.isatty():
+        raise UsageError(
+            "{format} is no text for a terminal",
+            format=name,
+            hint=Message("name a file: --out report.{format}", format=name),
+        )
+    return kind
 
 
 def plan_report(file: str) -> dict[str, Any]:

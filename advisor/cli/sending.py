@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from advisor.cli.printing import tell
 from advisor.errors import DeliveryError, UsageError
+from advisor.files import require_writable, write_whole
 
 if TYPE_CHECKING:
     from advisor.runs.delivery.letter import Letter, Target
@@ -23,8 +26,31 @@ send_option = click.option(
 )
 
 
-def targets_of(send: Sequence[str]) -> tuple[Target, ...]:
-    """The targets, checked before the long work; `UsageError` for those that cannot be."""
+class Destination(NamedTuple):
+    """A file, or stdout, which `prints` what nobody else gets; and to whom it is sent."""
+
+    path: Path | None
+    prints: bool
+    targets: tuple[Target, ...]
+
+    @classmethod
+    def of(cls, out: str | None, send: Sequence[str]) -> Destination:
+        """Checked before the long work; `UsageError` for a place that cannot be written, or a
+        target that cannot be sent to."""
+        path, targets = None if out in (None, "-") else Path(str(out)), _targets_of(send)
+        if path is not None:
+            require_writable(path)
+        return cls(path, path is None and not (targets and out is None), targets)
+
+    def write(self, content: bytes) -> None:
+        """The whole file, or all of it to stdout."""
+        if self.path is not None:
+            write_whole(self.path, content)
+        elif self.prints:
+            sys.stdout.buffer.write(content)
+
+
+def _targets_of(send: Sequence[str]) -> tuple[Target, ...]:
     if not send:
         return ()
     from advisor.runs.delivery.sending import checked_targets

@@ -195,7 +195,12 @@ def _followed(
             tell(_EXECUTORS[executor])
         watch.planned(trials, executor=executor, database=database)
         with trial_progress(watch.tally) as show:
-            yield trials, watch.following(kept.noting(show))
+
+            def note(progress: Progress) -> None:
+                kept.last = progress
+                show(progress)
+
+            yield trials, watch.following(note)
 
 
 @sweep.command("list", cls=SectionedCommand)

@@ -86,6 +86,14 @@ _QUIET_LOOKS = 2  # between two trials of a driver nothing runs for a moment
 Show = Callable[["Snapshot", str], None]
 
 
+def _seconds(text: str) -> float:
+    """'2s' -> 2.0; a bare number is seconds too."""
+    seconds = parse_positive(text.strip().removesuffix("s"), "--every")
+    if seconds > 3600:
+        raise UsageError("--every takes at most an hour (3600s), not '{given}'", given=text, field="every")
+    return seconds
+
+
 @click.command(cls=SectionedCommand)
 @question_options(SweepGrid)
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C, or until nothing is left.")
@@ -99,10 +107,6 @@ def status(question: SweepGrid, output: str, watch: bool, every: str) -> None:
         with suppress(KeyboardInterrupt), _shown(output) as show:
             _watch(trial_ids, seconds, show)
         return
-    _tell_once(trial_ids, output)
-
-
-def _tell_once(trial_ids: list[str] | None, output: str) -> None:
     from advisor.store.measurements import open_store
 
     with closing(open_store(reading=True)) as store:
@@ -212,14 +216,6 @@ def _described(question: SweepGrid) -> list[str] | None:
     with dataset_progress("fetching", "files") as fetching:
         data = planned_data(question, fetching)
     return [trial.trial_id for trial in plan_sweep(question, data)]
-
-
-def _seconds(text: str) -> float:
-    """'2s' -> 2.0; a bare number is seconds too."""
-    seconds = parse_positive(text.strip().removesuffix("s"), "--every")
-    if seconds > 3600:
-        raise UsageError("--every takes at most an hour (3600s), not '{given}'", given=text, field="every")
-    return seconds
 
 
 _FEWEST_CHARACTERS = 4

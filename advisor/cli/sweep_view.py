@@ -180,26 +180,17 @@ class Kept:
 
     def __init__(self, *, adaptive: bool = False) -> None:
         self._adaptive = adaptive
-        self._last: Progress | None = None
-
-    def noting(self, show: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """`told`, with the last of it kept here."""
-
-        def note(progress: Progress) -> None:
-            self._last = progress
-            show(progress)
-
-        return note
+        self.last: Progress | None = None
 
     def words(self) -> str:
         """What is stored, and how to go on."""
         if self._adaptive:
             return "interrupted; what was measured is stored; the same command goes on"
-        if self._last is None:
+        if self.last is None:
             return "interrupted before the first trial; the same command begins again"
-        stored = self._last.skipped + self._last.done
+        stored = self.last.skipped + self.last.done
         return (
-            f"interrupted; {stored} of {self._last.skipped + self._last.total} trials are stored, "
+            f"interrupted; {stored} of {self.last.skipped + self.last.total} trials are stored, "
             "the running one is abandoned; the same command goes on"
         )
 

@@ -89,7 +89,7 @@ def test_the_command_of_a_workload_asks_it_alone(document, answer, plan):
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatch):
-    monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
     assert "/proc/report.md cannot be written" in said("report", *QUESTION, "--out", "/proc/report.md")
 
 
@@ -97,7 +97,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatc
     ("name", "package"), [("html", "jinja2"), ("pdf", "weasyprint"), ("xlsx", "xlsxwriter")]
 )
 def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
-    monkeypatch.setattr(report_run, "make_report", lambda *_: pytest.fail("worked"))
+    monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda one: None if one == package else there(one))
     assert f"need {package}; install it: {install_command('report')}" in said(
