@@ -68,7 +68,12 @@ def add(name: str, scope: str, expires: str | None, audit_log: Path | None) -> N
         key, kept = book.add(name, scope, lifetime_seconds=lifetime, now=time.time())
         log.write("key-added", key=kept.key_id, name=kept.name, scope=kept.scope)
     click.echo(key)
-    tell(_added_words(kept, first))
+    until = f" until {_iso(kept.expires_at)}" if kept.expires_at else ""
+    locked = " From now on every request needs a key." if first else ""
+    tell(
+        f"Key '{kept.name}' ({kept.key_id}, scope {kept.scope}){until}. Keep it: it is not shown "
+        f"again. Send it as 'Authorization: Bearer adv_..'.{locked}"
+    )
 
 
 @keys.command("list")
@@ -108,15 +113,6 @@ def revoke(name: str, audit_log: Path | None) -> None:
     click.echo(f"Revoked key '{gone.name}' ({gone.key_id}){again}.")
 
 
-def _added_words(kept: StoredKey, first: bool) -> str:
-    until = f" until {_iso(kept.expires_at)}" if kept.expires_at else ""
-    locked = " From now on every request needs a key." if first else ""
-    return (
-        f"Key '{kept.name}' ({kept.key_id}, scope {kept.scope}){until}. Keep it: it is not shown "
-        f"again. Send it as 'Authorization: Bearer adv_..'.{locked}"
-    )
-
-
 def _state(key: StoredKey, now: float) -> str:
     if key.revoked_at is not None:
         return "revoked"
@@ -137,12 +133,9 @@ def _document(key: StoredKey, now: float) -> dict[str, Any]:
 
 
 def _row(key: StoredKey, now: float) -> tuple[str, ...]:
-    days = (_day(moment) for moment in (key.created_at, key.expires_at, key.last_used_at))
+    moments = map(_iso, (key.created_at, key.expires_at, key.last_used_at))
+    days = (moment[:10] if moment else "never" for moment in moments)
     return (key.key_id, key.name, key.scope, _state(key, now), *days)
-
-
-def _day(seconds: float | None) -> str:
-    return "never" if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}"
 
 
 def _iso(seconds: float | None) -> str | None:

@@ -48,12 +48,31 @@ class FieldType(click.ParamType[Any]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The names of a closed list that begin so."""
-        return completions(self.kind, self.field, incomplete)
+        """The names that begin so, of a closed list or of every task's."""
+        from click.shell_completion import CompletionItem  # for a shell alone
+
+        names = self.kind.names if isinstance(self.kind, Choice) else _known(self.field)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         """As the kind writes it; click passes both by name."""
         return self.kind.metavar
+
+
+class TaskFieldType(FieldType):
+    """Reads the text of an option as the question of the task does, which click reads first."""
+
+    def __init__(self, kinds: ByTask[Any], field: str) -> None:
+        super().__init__(kinds.fields[field].kind, field)
+        self.kinds = kinds
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The value; `UsageError` where the option belongs to other tasks."""
+        task = value if self.field == "task" else ctx and ctx.params.get("task")
+        kind = self.kinds.kind_of(task)
+        if self.field not in kind.fields:
+            raise self.kinds.refusal(self.field)
+        return kind.fields[self.field].kind.from_text(value, self.field)
 
 
 class FieldOption(click.Option):
@@ -66,41 +85,6 @@ class FieldOption(click.Option):
     def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
         """Headings, each with what stands under it."""
         return [(one.section, one.get_help_record(ctx)) for one in self.by_task or [self]]
-
-
-class TaskFieldType(click.ParamType[Any]):
-    """Reads the text of an option as the question of the task does, which click reads first."""
-
-    def __init__(self, kinds: ByTask[Any], field: str) -> None:
-        self.kinds = kinds
-        self.field = field
-        self.name = kinds.fields[field].kind.metavar
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The value; `UsageError` where the option belongs to other tasks."""
-        task = value if self.field == "task" else ctx and ctx.params.get("task")
-        kind = self.kinds.kind_of(task)
-        if self.field not in kind.fields:
-            raise self.kinds.refusal(self.field)
-        return kind.fields[self.field].kind.from_text(value, self.field)
-
-    def shell_complete(
-        self, ctx: click.Context, param: click.Parameter, incomplete: str
-    ) -> list[CompletionItem]:
-        """Names of every task's list that begin so."""
-        return completions(self.kinds.fields[self.field].kind, self.field, incomplete)
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As the kind writes it; click passes both by name."""
-        return self.name
-
-
-def completions(kind: Kind, field: str, incomplete: str) -> list[CompletionItem]:
-    """Names that a shell can complete the value of a field with."""
-    from click.shell_completion import CompletionItem  # for a shell alone
-
-    names = kind.names if isinstance(kind, Choice) else _known(field)
-    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def _known(field: str) -> Iterable[str]:

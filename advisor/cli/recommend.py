@@ -7,7 +7,7 @@ from contextlib import suppress
 import click
 
 from advisor.answers import ask
-from advisor.answers.answer import FORMATS, Recommended
+from advisor.answers.answer import FORMATS
 from advisor.cli.questions import Name, SectionedCommand, output_in, question_options
 from advisor.errors import NoOfferError, UsageError
 from advisor.messages import FieldName, Message
@@ -45,10 +45,13 @@ def recommend(question: AnyRecommend, sources: Sources, output: str, export_to: 
     _refuse_meaningless(question, output, export_to)
     answer = ask.recommend(sources, question)
     chosen = answer.result.chosen
-    if export_to is None:
-        _print(_written(answer, question, output))
-    elif chosen is not None:
-        _print(answer.written(export_to))
+    if export_to is not None:
+        text = "" if chosen is None else answer.written(export_to)
+    else:
+        text = answer.text(question.max_shown) + "\n" if output == "table" else answer.written(output)
+    # Whoever reads it may have gone (head): the exit code says all the same what was found.
+    with suppress(BrokenPipeError):
+        click.echo(text, nl=False)
     if chosen is None:
         raise NoOfferError(answer.no_offer())
 
@@ -78,19 +81,6 @@ def _refuse_meaningless(question: AnyRecommend, output: str, export_to: str | No
         raise UsageError("--explain-rejected goes with -o table, json or yaml", field="explain_rejected")
 
 
-def _print(text: str) -> None:
-    """Whoever reads it may have gone (head): the exit code says all the same what was found."""
-    with suppress(BrokenPipeError):
-        click.echo(text, nl=False)
-
-
 def _is_given(name: str) -> bool:
     source = click.get_current_context().get_parameter_source(name)
     return source is not click.core.ParameterSource.DEFAULT
-
-
-def _written(answer: Recommended, question: AnyRecommend, output: str) -> str:
-    """The whole answer in one format."""
-    if output != "table":
-        return answer.written(output)
-    return answer.text(question.max_shown) + "\n"

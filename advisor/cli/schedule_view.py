@@ -35,8 +35,9 @@ def list_text(statuses: Sequence[Status], leader: Leader | None) -> str:
         return "No schedules yet; see `advisor schedule add --help`."
     rows = [_row(status) for status in statuses]
     who = f"Served by the daemon on {leader.host} (process {leader.pid})." if leader else _NOBODY
-    drifted = [_drift_line(status) for status in statuses]
-    return "\n".join([*table(_COLUMNS, rows), "", *filter(None, drifted), who])
+    words = ((status.schedule.name, report_words(status.report)) for status in statuses)
+    drifted = [f"{name}: {text}" for name, text in words if text]
+    return "\n".join([*table(_COLUMNS, rows), "", *drifted, who])
 
 
 def schedule_text(status: Status, runs: Sequence[Run]) -> str:
@@ -76,11 +77,6 @@ def _row(status: Status) -> tuple[str, ...]:
     return (schedule.name, _next(status), state, _money(status), command)
 
 
-def _drift_line(status: Status) -> str:
-    text = report_words(status.report)
-    return f"{status.schedule.name}: {text}" if text else ""
-
-
 def _money(status: Status) -> str:
     budget = status.schedule.budget_usd
     of = "" if budget is None else f" of {format_usd(budget)}"
@@ -94,10 +90,11 @@ def _next(status: Status) -> str:
 
 
 def _run_lines(run: Run, timezone: str) -> list[str]:
+    took = None if run.begun_at is None or run.ended_at is None else run.ended_at - run.begun_at
     facts = [
         run.state.value,
         "" if run.trials is None else f"{run.trials} measured",
-        _took(run),
+        "" if took is None else format_hours(max(0.0, took) / 3600),
         "" if run.cost_usd is None else format_usd(run.cost_usd),
         f"{run.attempts} attempts" if run.attempts > 1 else "",
         f"on {run.host}" if run.host else "",
@@ -107,12 +104,6 @@ def _run_lines(run: Run, timezone: str) -> list[str]:
     lines += [f"  {line}" for line in report_lines(run.report)]
     lines += [f"  log {run.log}"] if run.log else []
     return lines
-
-
-def _took(run: Run) -> str:
-    if run.begun_at is None or run.ended_at is None:
-        return ""
-    return format_hours(max(0.0, run.ended_at - run.begun_at) / 3600)
 
 
 def _local(moment: datetime, timezone: str) -> str:
@@ -188,9 +179,7 @@ def _drift_lines(drift: Mapping[str, Any]) -> list[str]:
             f"({model['expected']:g} by chance)"
         )
     lines += [f"changed: {', '.join(drift['changed'])}"] if drift["changed"] else []
-    return lines + [_trial_line(one) for one in drift["trials"][:_MOST_TRIALS]]
-
-
-def _trial_line(shift: Mapping[str, Any]) -> str:
-    before, now = format_rate(shift["before"]["rate"]), format_rate(shift["now"]["rate"])
-    return f"  {shift['change_percent']:+.1f} %  {before} -> {now}/s  {shift['trial']}"
+    for shift in drift["trials"][:_MOST_TRIALS]:
+        before, now = format_rate(shift["before"]["rate"]), format_rate(shift["now"]["rate"])
+        lines.append(f"  {shift['change_percent']:+.1f} %  {before} -> {now}/s  {shift['trial']}")
+    return lines
