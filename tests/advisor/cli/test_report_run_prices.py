@@ -30,12 +30,13 @@ def test_a_run_on_spot_says_between_what_it_lies_by_its_price(ask, question) -> 
     low, high = ends(json.loads(told(ask, question, "json")))
     for form in ("md", "html"):
         english, chinese = (told(ask, question, form, language) for language in ("en", "zh-CN"))
-        assert f"it costs {low} to {high} at the median rate" in english.replace("\\$", "$")
-        assert f"总费用在 {low} 至 {high} 之间" in chinese.replace("\\$", "$")
+        assert f"by its price {low} to {high}" in english.replace("\\$", "$")
+        assert f"因价格不确定为 {low} 至 {high}" in chinese.replace("\\$", "$")
 
 
 def test_a_run_at_a_recent_list_price_has_no_such_sentence(ask) -> None:
     """Its disk is free, and its price is what will be paid."""
     where = ("--market", "on-demand", "--disk", "instance_store", "--date", "2026-07-21")
-    assert "The run costs" in told(ask, NETWORK, "md", where=where)
-    assert "which is not sure" not in told(ask, NETWORK, "md", where=where)
+    text = told(ask, NETWORK, "md", where=where)
+    assert "Run costs: median" in text
+    assert "by its price" not in text
