@@ -3,39 +3,39 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Struct
 
+from advisor.domain.decision import Judged
 from advisor.errors import NoOfferError
 from advisor.messages import Message
+from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain_document
+from advisor.render.tables import recommendation_csv, recommendation_markdown
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
-Document = Mapping[str, Any]
-
-
-class AnswerTable(Struct, frozen=True):
-    """The answer as flat records, and the columns of a table of them."""
-
-    columns: Sequence[str]
-    rows: Callable[[], list[dict[str, Any]]]
+_WRITERS = {"yaml": document_yaml, "csv": recommendation_csv, "md": recommendation_markdown}
+A = TypeVar("A", bound=Judged[Any, Any])
+R = TypeVar("R", bound=SpecQuestion)
 
 
 class Answer(Struct, frozen=True, kw_only=True):
     """An answer: the engine's record, and what writes it once somebody wants it.
 
     `message_document` is its JSON document with sentences as messages, which other languages have
-    words for; `text` takes the number of specs to show, where it is a recommendation.
+    words for; `text` takes the number of specs to show, where it is a recommendation. A comparison
+    has flat `rows` with `columns`.
     """
 
     result: Any
     message_document: Callable[[], dict[str, Any]]
     text: Callable[..., str]
     notes: Sequence[Message | str] = ()
-    table: AnswerTable | None = None
+    columns: Sequence[str] = ()
+    rows: Callable[[], list[dict[str, Any]]] = list
 
     def document(self) -> dict[str, Any]:
         """The JSON document, numbers unrounded."""
@@ -46,8 +46,6 @@ class Recommended(Answer, frozen=True, kw_only=True):
     """A recommendation: also says that nothing answers, and is written in more formats."""
 
     no_offer: Callable[[], Message]
-    csv: Callable[[Document], str]
-    markdown: Callable[[Document], str]
     start_file: Callable[[str], str]
 
     def written(self, name: str) -> str:
@@ -55,8 +53,7 @@ class Recommended(Answer, frozen=True, kw_only=True):
         if name == "json":
             return json.dumps(self.document(), indent=2, allow_nan=False) + "\n"
         if name in FORMATS:
-            writers = {"yaml": document_yaml, "csv": self.csv, "md": self.markdown}
-            return writers[name](self.document())
+            return _WRITERS[name](self.document())
         if self.result.chosen is None:
             raise NoOfferError(self.no_offer())
         return self.start_file(name)

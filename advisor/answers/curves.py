@@ -17,6 +17,7 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.numbers import MOST_POINTS
 from advisor.questions.settled import disk_fields, held_of
 from advisor.questions.values import Curve
+from advisor.render.records import bounds
 
 
 class Point(NamedTuple):
@@ -27,16 +28,11 @@ class Point(NamedTuple):
     prediction: Prediction
 
 
-class Curves(NamedTuple):
-    """The points by what is varied, each in the order asked."""
-
-    vcpus: list[Point]
-    memory: list[Point]
-    disk: list[Point]
-
-
-def curves_of(context: Context, request: NetworkQuestion, one: InstancePrediction, asked: Curve) -> Curves:
-    """Predictions beside `one`, with its batch, GPUs and confidence.
+def curves_document(
+    context: Context, request: NetworkQuestion, prediction: InstancePrediction, asked: Curve
+) -> dict[str, Any]:
+    """The points around a prediction, with its batch, GPUs and confidence, by what is varied and in the
+    order asked; JSON-ready.
 
     Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
     """
@@ -44,10 +40,31 @@ def curves_of(context: Context, request: NetworkQuestion, one: InstancePredictio
         raise wrong(
             "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(asked)
         )
-    places = [*_hosts(one, asked), *_disks(context, request, one, asked.disks)]
-    points = points_at(context, request, one.workload, places)
+    places = [*_hosts(prediction, asked), *_disks(context, request, prediction, asked.disks)]
+    points = points_at(context, request, prediction.workload, places)
     first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
-    return Curves(points[:first], points[first:second], points[second:])
+    return {
+        "vcpus": [
+            {
+                "vcpus": point.instance.vcpus,
+                "physical_cores": point.instance.physical_cores,
+                **_reached(point.prediction),
+            }
+            for point in points[:first]
+        ],
+        "memory": [
+            {"memory_mib": point.instance.memory_mib, **_reached(point.prediction)}
+            for point in points[first:second]
+        ],
+        "disk": [
+            {
+                "order": str(point.disk.choice),
+                "usd_per_hour": point.disk.usd_per_hour,
+                **_reached(point.prediction),
+            }
+            for point in points[second:]
+        ],
+    }
 
 
 def points_at(
@@ -61,8 +78,8 @@ def points_at(
         (workload, resources_of(context.catalog, instance, disk, request.max_gpus))
         for instance, disk in places
     ]
-    found = context.model.predict(resources, confidence=request.confidence)
-    return [Point(*place, each) for place, each in zip(places, found, strict=True)]
+    predictions = context.model.predict(resources, confidence=request.confidence)
+    return [Point(*place, prediction) for place, prediction in zip(places, predictions, strict=True)]
 
 
 def _hosts(prediction: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:
@@ -84,28 +101,9 @@ def _disks(
         yield instance, disks_for(changed, catalog, instance, prediction.region)[0]
 
 
-def curves_document(curves: Curves) -> dict[str, Any]:
-    """JSON-ready points, each with what was varied and the rate that is reached."""
-    return {
-        "vcpus": [
-            {
-                "vcpus": at.instance.vcpus,
-                "physical_cores": at.instance.physical_cores,
-                **_reached(at.prediction),
-            }
-            for at in curves.vcpus
-        ],
-        "memory": [{"memory_mib": at.instance.memory_mib, **_reached(at.prediction)} for at in curves.memory],
-        "disk": [
-            {"order": str(at.disk.choice), "usd_per_hour": at.disk.usd_per_hour, **_reached(at.prediction)}
-            for at in curves.disk
-        ],
-    }
-
-
 def _reached(prediction: Prediction) -> dict[str, Any]:
     return {
-        "throughput": {"lower": prediction.lower, "median": prediction.median, "upper": prediction.upper},
+        "throughput": bounds(prediction),
         "bottleneck": str(prediction.bottleneck),
         "utilization": {str(stage): share for stage, share in prediction.utilization.items()},
         "extrapolation": list(prediction.extrapolation),

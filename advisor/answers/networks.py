@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, AnswerTable, Recommended
+from advisor.answers.answer import Answer, Recommended
 from advisor.answers.cards import cards_meant
 from advisor.answers.context import Context, with_anchors
+from advisor.answers.curves import curves_document
 from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
@@ -34,7 +35,6 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import plain_document, recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
 from advisor.render.export import export
-from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (
     COLUMNS,
@@ -68,21 +68,6 @@ class NetworkRecommended(Recommended, frozen=True, kw_only=True):
     context: Context
     preparations: Preparations
     relaxed: Callable[[], NetworkRecommended]
-
-
-class Explained(NamedTuple):
-    """An explanation of one instance."""
-
-    instance_type: str
-    explanation: Explanation
-
-    def document(self) -> dict[str, Any]:
-        """JSON-ready values."""
-        return explanation_document(self.instance_type, self.explanation)
-
-    def text(self) -> str:
-        """Lines to follow the answer's own."""
-        return "\n" + explanation_text(self.instance_type, self.explanation)
 
 
 def recommended(
@@ -143,12 +128,12 @@ def _answer(
         explained = explained_answer(result, context)
 
     def document() -> dict[str, Any]:
-        explanation = explained.document() if explained else None
+        explanation = explanation_document(*explained) if explained else None
         return recommendation_document(result, sources, explanation, every_rejected=every)
 
     def text(specs: int | None = None) -> str:
         shown = recommendation_text(result, sources, all_rejected=every, specs=specs)
-        return shown + (explained.text() if explained else "")
+        return shown + _explanation_lines(explained)
 
     return NetworkRecommended(
         result=result,
@@ -156,8 +141,6 @@ def _answer(
         text=text,
         no_offer=partial(no_offer, result),
         relaxed=partial(_relaxed, result, question, context, preparations),
-        csv=recommendation_csv,
-        markdown=recommendation_markdown,
         start_file=partial(_start_file, result),
         context=context,
         preparations=preparations,
@@ -169,8 +152,12 @@ def _start_file(result: Recommendation, name: str) -> str:
     return export(result.chosen, name)
 
 
-def explained_answer(result: Recommendation, context: Context) -> Explained | None:
-    """The chosen spec explained; the nearest one where nothing meets the target, if any."""
+def _explanation_lines(explained: tuple[str, Explanation] | None) -> str:
+    return f"\n{explanation_text(*explained)}" if explained else ""
+
+
+def explained_answer(result: Recommendation, context: Context) -> tuple[str, Explanation] | None:
+    """The chosen spec's type and explanation; the nearest one's where nothing meets the target, if any."""
     candidate = result.chosen or result.nearest
     if candidate is None:
         return None
@@ -178,7 +165,7 @@ def explained_answer(result: Recommendation, context: Context) -> Explained | No
     # One of its instances: all have its bottleneck.
     each = candidate.prediction.times(1 / candidate.spec.count)
     explanation = explain(context.catalog, context.model, instance, disk, candidate.workload, each)
-    return Explained(instance.name, explanation) if explanation else None
+    return (instance.name, explanation) if explanation else None
 
 
 def what_if(
@@ -239,13 +226,11 @@ def predicted(context: Context, question: Predict) -> Answer:
     explained = _explained_instance(result, context) if question.explain else None
     curve = None
     if question.curve:
-        from advisor.answers.curves import curves_document, curves_of  # few ask for it
-
-        curve = curves_document(curves_of(context, request, result, question.curve))
+        curve = curves_document(context, request, result, question.curve)
     sources = context.sources()
 
     def document() -> dict[str, Any]:
-        explanation = explained.document() if explained else None
+        explanation = explanation_document(*explained) if explained else None
         return {
             **prediction_document(request, result, sources, explanation),
             "what_if": _what_if_document(*changed) if changed else None,
@@ -253,16 +238,16 @@ def predicted(context: Context, question: Predict) -> Answer:
         }
 
     def text() -> str:
-        return prediction_text(request, result, sources) + (explained.text() if explained else "")
+        return prediction_text(request, result, sources) + _explanation_lines(explained)
 
     return Answer(result=result, message_document=document, text=text, notes=context.notes)
 
 
-def _explained_instance(result: InstancePrediction, context: Context) -> Explained | None:
+def _explained_instance(result: InstancePrediction, context: Context) -> tuple[str, Explanation] | None:
     explanation = explain(
         context.catalog, context.model, result.instance, result.disk, result.workload, result.prediction
     )
-    return Explained(result.instance.name, explanation) if explanation else None
+    return (result.instance.name, explanation) if explanation else None
 
 
 def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
@@ -377,5 +362,6 @@ def _comparison(context: Context, networks: Sequence[_Named], first: str, rows: 
         result=first,
         message_document=lambda: comparison_document(requests_of, first, rows(), context.sources()),
         text=text,
-        table=AnswerTable(COLUMNS, lambda: [flat_row(plain_document(row)) for row in rows()]),
+        columns=COLUMNS,
+        rows=lambda: [flat_row(plain_document(row)) for row in rows()],
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
-from advisor.answers.answer import Answer, AnswerTable, Recommended
+from advisor.answers.answer import Answer, Recommended
 from advisor.answers.cards import cards_meant
 from advisor.answers.left_out import left_out
 from advisor.catalog import Catalog, load_catalog
@@ -45,8 +45,7 @@ from advisor.questions.settled import (
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.export.serving import export_serving
-from advisor.render.language.document import generation_document
-from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.language_document import generation_document
 from advisor.render.views.compare import (
     SERVING_COLUMNS,
     serving_comparison_document,
@@ -119,8 +118,6 @@ def recommended(catalog: Catalog, question: RecommendGeneration, *, today: date 
         message_document=partial(generation_document, result, sources, every_rejected=every),
         text=lambda specs=None: generation_text(result, sources, all_rejected=every, specs=specs),
         no_offer=partial(unmet, result, described),
-        csv=recommendation_csv,
-        markdown=recommendation_markdown,
         start_file=partial(_start_file, result, question),
     )
 
@@ -161,7 +158,8 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
         result=results,
         message_document=partial(serving_comparison_document, results, baseline, request, sources),
         text=partial(serving_comparison_text, results, baseline, request),
-        table=AnswerTable(SERVING_COLUMNS, partial(serving_comparison_rows, results, baseline)),
+        columns=SERVING_COLUMNS,
+        rows=partial(serving_comparison_rows, results, baseline),
     )
 
 

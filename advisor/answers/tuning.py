@@ -27,8 +27,7 @@ from advisor.questions import settled
 from advisor.questions.settled import instance_named, language_model_of, settled_tuning
 from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
-from advisor.render.language.document import finetuning_document
-from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.language_document import finetuning_document
 from advisor.render.views.memory import tuning_memory_document, tuning_memory_text
 from advisor.render.views.tuning import finetuning_text, tuning_document, tuning_text
 
@@ -64,8 +63,6 @@ def recommended(catalog: Catalog, question: RecommendFinetuning, *, today: date 
         message_document=partial(finetuning_document, result, sources, every_rejected=every),
         text=lambda specs=None: finetuning_text(result, sources, all_rejected=every, specs=specs),
         no_offer=partial(unmet, result, described),
-        csv=recommendation_csv,
-        markdown=recommendation_markdown,
         start_file=_no_start_file,
     )
 

@@ -178,9 +178,7 @@ class Comparison(Answer):
         self._found = found
 
     def _rows(self) -> list[dict[str, Any]]:
-        table = self._found.table
-        assert table is not None
-        return [{name: row.get(name) for name in table.columns} for row in table.rows()]
+        return [{name: row.get(name) for name in self._found.columns} for row in self._found.rows()]
 
 
 class Listing(Answer):

@@ -63,8 +63,7 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """
     answer = ask.compare(sources, question)
     if output in ("csv", "md"):
-        assert answer.table is not None
-        print_records(output, answer.table.rows(), answer.table.columns)
+        print_records(output, answer.rows(), answer.columns)
     else:
         print_answer(output, answer.document(), answer.text, indent=2)
 

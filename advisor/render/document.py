@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from advisor.render.records import (
     rejected_block,
     relaxation_block,
 )
+from advisor.render.text import AnyAnswer
 
 SCHEMA = "advisor.recommendation/1"
 
@@ -57,17 +58,41 @@ def recommendation_document(
     *,
     every_rejected: bool = False,
 ) -> dict[str, Any]:
-    """The whole answer; see `plain` for what JSON can hold.
+    """The whole answer about a network; see `plain` for what JSON can hold.
 
     `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
-    `rejected` names the nearest types (`Recommendation.nearest_rejected`), or every one.
     """
+    asked, every = {"asked": asked_of(answer.request)}, every_rejected
+    return shared_document(answer, sources, candidate_block, every_rejected=every, **asked) | {
+        "others": others_text(answer.request, len(answer.ranked)),
+        "close_calls": borderline_blocks(answer),
+        "live": live_block(answer.live),
+        "relax": [
+            relaxation_block(relaxation, lambda gives: gives.prediction.lower)
+            for relaxation in answer.relaxations
+        ],
+        "pareto": [pareto_block(candidate) for candidate in answer.pareto],
+        "other_settings": other_setting_blocks(answer.other_settings),
+        "explanation": explanation,
+    }
+
+
+def shared_document(
+    answer: AnyAnswer,
+    sources: Sources,
+    block_of: Callable[[Any], dict[str, Any]],
+    *,
+    every_rejected: bool,
+    **asked: Message,
+) -> dict[str, Any]:
+    """What every recommendation has, its specs as `block_of` writes them. `rejected` names the nearest
+    types (`Judged.nearest_rejected`), or every one."""
     most = None if every_rejected else NEAREST_REJECTED
-    candidates = [candidate_block(candidate) for candidate in answer.ranked]
+    specs = [block_of(candidate) for candidate in answer.ranked]
     return {
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
-        "asked": asked_of(answer.request),
+        **asked,
         "request": question_document(answer.request),
         "performance_model": sources.performance_model(),
         "catalog": {
@@ -76,22 +101,21 @@ def recommendation_document(
             "offers_rejected": len(answer.rejected),
             "rejected_by_reason": answer.rejected_by_reason,
         },
-        "recommendation": candidates[0] if candidates else None,
-        "nearest": candidate_block(answer.nearest) if answer.nearest else None,
-        "alternatives": candidates[1:],
-        "others": others_text(answer.request, len(answer.ranked)),
+        "recommendation": specs[0] if specs else None,
+        "nearest": block_of(answer.nearest) if answer.nearest else None,
+        "alternatives": specs[1:],
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],
         "rejected_counts": answer.rejected_by_reason,
-        "close_calls": borderline_blocks(answer),
+        "close_calls": [],
         "price_call": price_doubt_block(answer),
-        "live": live_block(answer.live),
-        "relax": [relaxation_block(relaxation) for relaxation in answer.relaxations],
+        "live": None,
+        "relax": [],
         "relax_stopped": relax_stopped(answer.warnings),
-        "pareto": [pareto_block(candidate) for candidate in answer.pareto],
-        "other_settings": other_setting_blocks(answer.other_settings),
+        "pareto": [],
+        "other_settings": [],
         "assumptions": list(answer.assumptions),
         "warnings": list(answer.warnings),
-        "explanation": explanation,
+        "explanation": None,
     }
 
 

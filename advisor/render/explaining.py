@@ -7,6 +7,7 @@ from typing import Any
 
 from advisor.domain import Stage
 from advisor.domain.explanation import Distance, Explanation, Gain
+from advisor.render.records import fields
 from advisor.render.text import beside, folded, table
 from advisor.units import format_rate
 
@@ -34,24 +35,11 @@ def _stage_document(stage: Stage, rate: float) -> dict[str, Any]:
 
 
 def _gain_document(gain: Gain) -> dict[str, Any]:
-    return {
-        "resource": gain.resource,
-        "step": gain.step,
-        "samples_per_second": gain.samples_per_second,
-        "percent": gain.percent,
-        "bottleneck": str(gain.bottleneck),
-    }
+    return fields(gain, "resource step samples_per_second percent") | {"bottleneck": str(gain.bottleneck)}
 
 
 def _distance_document(distance: Distance) -> dict[str, Any]:
-    return {
-        "subject": distance.subject,
-        "stage": str(distance.stage),
-        "matters": distance.matters,
-        "inside": distance.inside,
-        "times": distance.times,
-        "detail": distance.detail,
-    }
+    return fields(distance, "subject stage matters inside times detail") | {"stage": str(distance.stage)}
 
 
 def explanation_text(instance_type: str, explanation: Explanation) -> str:

@@ -154,26 +154,14 @@ def hourly_text(per_hour: float, currency: str) -> str:
 
 GPUS_SCHEMA = "advisor.gpus/1"
 _RATES = (
-    "fp64_tflops",
-    "fp32_tflops",
-    "tf32_tflops",
-    "fp16_tflops",
-    "bf16_tflops",
-    "int8_tops",
-    "fp8_tflops",
+    *("fp64_tflops", "fp32_tflops", "tf32_tflops", "fp16_tflops", "bf16_tflops"),
+    *("int8_tops", "fp8_tflops"),
 )
 _OFFER = ("cloud", "region", "market", "instance_type")
 GPU_COLUMNS = (
-    "name",
-    "architecture",
-    "compute_capability",
-    "memory_mib",
-    "memory_gb_per_second",
+    *("name", "architecture", "compute_capability", "memory_mib", "memory_gb_per_second"),
     *_RATES,
-    "watts",
-    "link",
-    "usd_per_gpu_hour",
-    "usd_per_fp32_tflop_hour",
+    *("watts", "link", "usd_per_gpu_hour", "usd_per_fp32_tflop_hour"),
     *_OFFER,
 )
 

@@ -7,7 +7,7 @@ renders them. Null is what is not known or does not apply, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from advisor.domain import (
     BatchPoint,
     Burst,
     Candidate,
-    Change,
     DatasetProfile,
     Disk,
     InstanceType,
@@ -41,6 +40,11 @@ NEAREST_REJECTED = 10
 RISKS = ("very low", "low", "medium", "high", "very high")
 # Least lower bound over the median of each risk but the highest.
 _RISK_SHARES = (0.95, 0.85, 0.6, 0.4)
+
+
+def fields(record: object, names: str) -> dict[str, Any]:
+    """Some fields of a record as they are."""
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def bounds(interval: Any) -> dict[str, float]:
@@ -71,9 +75,7 @@ def instance_block(instance: InstanceType) -> dict[str, Any]:
     return {
         "instance_type": instance.name,
         "gpu": gpu,
-        "vcpus": instance.vcpus,
-        "physical_cores": instance.physical_cores,
-        "memory_mib": instance.memory_mib,
+        **fields(instance, "vcpus physical_cores memory_mib"),
         "cpu_architecture": instance.cpu.architecture,
         "cpu_speed_known": bool(instance.cpu.single_thread_score),
     }
@@ -85,8 +87,7 @@ def disk_block(disk: Disk) -> dict[str, Any]:
         "type": disk.rate.type,
         "order": str(disk.choice),
         "size_gib": disk.size_gib,
-        "read_mib_per_second": disk.rate.read_mib_per_second,
-        "read_iops": disk.rate.read_iops,
+        **fields(disk.rate, "read_mib_per_second read_iops"),
         "binding_limit": disk.binding_limit,
         "price_as_of": disk.price.as_of.isoformat() if disk.price else None,
         "price_kind": disk.price.kind if disk.price else None,
@@ -99,8 +100,7 @@ def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
     if burst is None:
         return None
     return {
-        "read_mib_per_second": burst.read_mib_per_second,
-        "read_iops": burst.read_iops,
+        **fields(burst, "read_mib_per_second read_iops"),
         "seconds": burst.seconds if isfinite(burst.seconds) else None,
         "lent_by": list(burst.causes),
     }
@@ -109,20 +109,10 @@ def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
 def price_block(price: Price, currency: str = "USD") -> dict[str, Any]:
     """An instance's price with its date and source; in a currency that has no known rate, a dollar
     of `price` stands for a unit of that."""
-    hourly: dict[str, Any] = {
-        "usd_per_hour": price.usd_per_hour,
-        "low_usd_per_hour": price.low_usd_per_hour,
-        "high_usd_per_hour": price.high_usd_per_hour,
-    }
+    hourly = fields(price, "usd_per_hour low_usd_per_hour high_usd_per_hour")
     if currency != "USD":
         hourly = {"usd_per_hour": None, "currency": currency, "per_hour": price.usd_per_hour}
-    return {
-        **hourly,
-        "kind": price.kind,
-        "as_of": price.as_of.isoformat(),
-        "source": price.source,
-        "terms": price.terms,
-    }
+    return hourly | {"kind": price.kind, "as_of": price.as_of.isoformat()} | fields(price, "source terms")
 
 
 def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, Any]:
@@ -134,8 +124,7 @@ def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, An
             "unit": rate_unit(workload.dataset),
             "confidence": prediction.confidence,
             "provenance": str(prediction.provenance),
-            "gpus_used": prediction.gpus_used,
-            "gpu_efficiency": prediction.gpu_efficiency,
+            **fields(prediction, "gpus_used gpu_efficiency"),
         },
         "bottleneck": str(prediction.bottleneck),
         "utilization": _by_stage(prediction.utilization),
@@ -266,8 +255,7 @@ def nodes_block(candidate: Candidate) -> dict[str, Any] | None:
     return {
         "count": candidate.spec.count,
         "efficiency": candidate.prediction.node_efficiency,
-        "gbit_per_second": network.gbit_per_second,
-        "source": network.source,
+        **fields(network, "gbit_per_second source"),
     }
 
 
@@ -283,7 +271,7 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
         "batch_size": candidate.workload.batch_size,
         "total_usd_per_hour": candidate.spec.total_usd_per_hour,
         "lower": candidate.prediction.lower,
-        "usd_per_million_samples": candidate.usd_per_million_samples,
+        **fields(candidate, "usd_per_million_samples"),
     }
 
 
@@ -294,38 +282,24 @@ def rejected_block(rejected: Rejected) -> dict[str, Any]:
     if rejected.reason == "not_offered" and isinstance(detail, Message):
         day = detail.parameters.get("as_of")
         closed = {"not_orderable": {"status": detail.code} | ({"as_of": day} if day else {})}
-    return closed | {
-        "cloud": rejected.cloud,
-        "instance_type": rejected.instance_type,
-        "reason": rejected.reason,
-        "detail": rejected.detail,
-        "usd_per_hour": rejected.usd_per_hour,
-        "disk": rejected.disk,
-    }
+    return closed | fields(rejected, "cloud instance_type reason detail usd_per_hour disk")
 
 
-def relaxation_block(relaxation: Relaxation) -> dict[str, Any]:
-    """Changes that are enough together, and what they give."""
+def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> dict[str, Any]:
+    """Changes that are enough together, and what they give; `lower` is the lower bound of that."""
     spec = relaxation.gives.spec
     return {
-        "changes": [change_block(change) for change in relaxation.changes],
+        "changes": [
+            {**fields(change, "constraint option"), "from": change.before, "to": change.after}
+            for change in relaxation.changes
+        ],
         "gives": {
             "cloud": spec.offer.instance.cloud,
             "instance_type": spec.offer.instance.name,
             "region": spec.offer.region,
             "total_usd_per_hour": spec.total_usd_per_hour,
-            "lower": relaxation.gives.prediction.lower,
+            "lower": lower(relaxation.gives),
         },
-    }
-
-
-def change_block(change: Change) -> dict[str, Any]:
-    """A constraint as it was, and as it would be."""
-    return {
-        "constraint": change.constraint,
-        "option": change.option,
-        "from": change.before,
-        "to": change.after,
     }
 
 
@@ -336,8 +310,7 @@ def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any
             "change": setting.name,
             "option": setting.option,
             "gain": setting.gpu_gain.median,
-            "lower": setting.gpu_gain.lower,
-            "upper": setting.gpu_gain.upper,
+            **fields(setting.gpu_gain, "lower upper"),
             "measured": setting.measured,
             "throughput_gain": setting.gain,
             "throughput": bounds(setting.prediction),
@@ -370,10 +343,7 @@ def live_block(check: LiveCheck | None) -> dict[str, Any] | None:
         "checked": [
             {
                 **price_answer_block(checked.answer),
-                "offered": checked.offered,
-                "quota_code": checked.quota_code,
-                "vcpu_quota": checked.vcpu_quota,
-                "verified": checked.verified,
+                **fields(checked, "offered quota_code vcpu_quota verified"),
             }
             for checked in check.checked
         ],

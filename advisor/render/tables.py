@@ -13,154 +13,82 @@ from advisor.units import format_usd
 Record = Mapping[str, Any]
 
 
-def _same(*names: str, below: str = "") -> dict[str, str]:
-    return {name: f"{below}{name}" for name in names}
+def _same(names: str, below: str = "") -> dict[str, str]:
+    return {name: f"{below}{name}" for name in names.split()}
 
 
-def _spread(name: str, path: str) -> dict[str, str]:
-    return {f"{name}_{bound}": f"{path}.{bound}" for bound in BOUNDS}
+def _spreads(paths: Mapping[str, str]) -> dict[str, str]:
+    """The bounds of intervals, by the names of their columns."""
+    return {f"{name}_{bound}": f"{path}.{bound}" for name, path in paths.items() for bound in BOUNDS}
 
 
 # The total with its 90 % interval.
-_TOTALS = _same("total_usd_per_hour", "total_low_usd_per_hour", "total_high_usd_per_hour", below="price.")
-_PLACE = _same("rank", "cloud", "region", "market", "instance_type", "count") | {
-    "gpu": "gpu.name",
-    "gpu_count": "gpu.count",
-}
+_TOTALS = _same("total_usd_per_hour total_low_usd_per_hour total_high_usd_per_hour", "price.")
+_PLACE = _same("rank cloud region market instance_type count") | {"gpu": "gpu.name", "gpu_count": "gpu.count"}
+_RATE = _spreads({"throughput": "predicted.throughput"})
+_RUN = _spreads({"run_hours": "run.hours", "run_usd": "run.usd"})
 # What each column of a ranked spec is, by its path in a recommendation's document.
 NETWORK = {
     **_PLACE,
-    **_same("vcpus", "physical_cores", "memory_mib"),
-    "disk_type": "disk.type",
-    "disk_size_gib": "disk.size_gib",
-    "disk_order": "disk.order",
-    "disk_read_iops": "disk.read_iops",
-    "disk_read_mib_per_second": "disk.read_mib_per_second",
+    **_same("vcpus physical_cores memory_mib"),
+    **{"disk_type": "disk.type", "disk_size_gib": "disk.size_gib", "disk_order": "disk.order"},
+    **{"disk_read_iops": "disk.read_iops", "disk_read_mib_per_second": "disk.read_mib_per_second"},
     "batch_size": "batch_size",
-    **_spread("throughput", "predicted.throughput"),
-    "latency_p50_ms": "latency.p50_ms",
-    "latency_p99_ms": "latency.p99_ms",
-    "instance_usd_per_hour": "price.usd_per_hour",
-    "disk_usd_per_hour": "price.disk_usd_per_hour",
+    **_RATE,
+    **{"latency_p50_ms": "latency.p50_ms", "latency_p99_ms": "latency.p99_ms"},
+    **{"instance_usd_per_hour": "price.usd_per_hour", "disk_usd_per_hour": "price.disk_usd_per_hour"},
     **_TOTALS,
     "usd_per_million_samples": "cost.usd_per_million_samples",
-    **_same("bottleneck", "risk"),
-    "provenance": "predicted.provenance",
-    "price_as_of": "price.as_of",
-    "price_kind": "price.kind",
+    **_same("bottleneck risk"),
+    **{"provenance": "predicted.provenance", "price_as_of": "price.as_of", "price_kind": "price.kind"},
     "run_samples": "run.samples",
-    **_spread("run_hours", "run.hours"),
-    **_spread("run_usd", "run.usd"),
-    "price_source": "price.source",
-    "disk_price_kind": "disk.price_kind",
+    **_RUN,
+    **{"price_source": "price.source", "disk_price_kind": "disk.price_kind"},
 }
 _MACHINE = {
-    **_same("vcpus", "memory_mib"),
-    "disk_order": "disk.order",
-    "disk_read_mib_per_second": "disk.read_mib_per_second",
+    **_same("vcpus memory_mib"),
+    **{"disk_order": "disk.order", "disk_read_mib_per_second": "disk.read_mib_per_second"},
     **_TOTALS,
-    "price_as_of": "price.as_of",
-    "price_kind": "price.kind",
-    "risk": "risk",
-    "provenance": "predicted.provenance",
+    **{"price_as_of": "price.as_of", "price_kind": "price.kind"},
+    **{"risk": "risk", "provenance": "predicted.provenance"},
 }
-_TIMES = ("ttft_seconds", "tpot_seconds", "e2e_seconds")
+_TIMES = "ttft_seconds tpot_seconds e2e_seconds"
 SERVING = {
     **_PLACE,
-    **_same("engine", "engine_version", "precision", "kv_precision", below="serving."),
-    **_same("tensor_parallel", "replicas", "link", below="serving.placement."),
+    **_same("engine engine_version precision kv_precision", "serving."),
+    **_same("tensor_parallel replicas link", "serving.placement."),
     "concurrency": "serving.rates.concurrency",
-    **_spread("throughput", "predicted.throughput"),
-    **{
-        column: path
-        for name in ("requests_per_second", *_TIMES)
-        for column, path in _spread(name, f"serving.rates.{name}").items()
-    },
-    **_spread("usd_per_million_output_tokens", "cost.usd_per_million_output_tokens"),
+    **_RATE,
+    **_spreads(_same(f"requests_per_second {_TIMES}", "serving.rates.")),
+    **_spreads(_same("usd_per_million_output_tokens", "cost.")),
     "usd_per_million_input_tokens_median": "cost.usd_per_million_input_tokens.median",
-    **_same(
-        "weights_gib",
-        "kv_gib",
-        "free_gib",
-        "largest_concurrency",
-        "longest_context",
-        below="serving.memory_per_gpu.",
-    ),
+    **_same("weights_gib kv_gib free_gib largest_concurrency longest_context", "serving.memory_per_gpu."),
     "ready_seconds": "serving.ready_seconds.total",
     "bottleneck": "bottleneck",
     **_MACHINE,
 }
-TUNING = {
-    **_PLACE,
-    **_same("method", "micro_batch", "checkpointing", below="tuning."),
-    **_spread("throughput", "predicted.throughput"),
-    **_spread("run_hours", "run.hours"),
-    **_spread("run_usd", "run.usd"),
-    **_MACHINE,
-}
+TUNING = {**_PLACE, **_same("method micro_batch checkpointing", "tuning."), **_RATE, **_RUN, **_MACHINE}
 # Of a point of latency against throughput.
 FRONT = {
-    **_same("tensor_parallel", "replicas", "concurrency"),
-    **{
-        column: path
-        for name in ("output_tokens_per_second", *_TIMES)
-        for column, path in _spread(name, name).items()
-    },
+    **_same("tensor_parallel replicas concurrency"),
+    **_spreads(_same(f"output_tokens_per_second {_TIMES}")),
     "answers": "answers",
 }
 _SHORT_NETWORK = (
-    "rank",
-    "instance_type",
-    "gpu",
-    "disk_order",
-    "disk_read_iops",
-    "disk_read_mib_per_second",
-    "throughput_lower",
-    "throughput_median",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
-    "risk",
+    "rank instance_type gpu disk_order disk_read_iops disk_read_mib_per_second throughput_lower "
+    "throughput_median total_usd_per_hour usd_per_million_samples bottleneck risk"
 )
-_SHORT_RUN = ("run_hours_median", "run_hours_upper", "run_usd_median")
+_SHORT_RUN = "run_hours_median run_hours_upper run_usd_median"
 _SHORT_SERVING = (
-    "rank",
-    "instance_type",
-    "gpu",
-    "gpu_count",
-    "replicas",
-    "tensor_parallel",
-    "disk_order",
-    "throughput_lower",
-    "throughput_median",
-    "ttft_seconds_median",
-    "tpot_seconds_median",
-    "total_usd_per_hour",
-    "usd_per_million_output_tokens_median",
-    "ready_seconds",
-    "bottleneck",
+    "rank instance_type gpu gpu_count replicas tensor_parallel disk_order throughput_lower throughput_median "
+    "ttft_seconds_median tpot_seconds_median total_usd_per_hour usd_per_million_output_tokens_median "
+    "ready_seconds bottleneck"
 )
 _SHORT_TUNING = (
-    "rank",
-    "instance_type",
-    "gpu",
-    "gpu_count",
-    "micro_batch",
-    "throughput_lower",
-    "throughput_median",
-    "run_hours_median",
-    "run_usd_median",
-    "total_usd_per_hour",
+    "rank instance_type gpu gpu_count micro_batch throughput_lower throughput_median run_hours_median "
+    "run_usd_median total_usd_per_hour"
 )
-_SHORT_FRONT = (
-    "instance_type",
-    "gpu",
-    "disk",
-    "batch_size",
-    "total_usd_per_hour",
-    "lower",
-    "usd_per_million_samples",
-)
+_SHORT_FRONT = "instance_type gpu disk batch_size total_usd_per_hour lower usd_per_million_samples"
 
 
 def value_at(record: Any, path: str) -> Any:
@@ -241,17 +169,17 @@ def _priced(spec: Record, price: Record) -> str:
 
 def _tables(document: Record) -> str:
     rows, task = ranked_rows(document), columns_of_task(document)
-    short: tuple[str, ...] = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
+    short = _SHORT_SERVING if task is SERVING else _SHORT_TUNING
     if task is NETWORK:
         has_run = any(row["run_samples"] is not None for row in rows)
-        short = (*_SHORT_NETWORK, *(_SHORT_RUN if has_run else ()))
-    columns = _with_telling(short, rows, document["request"])
+        short = f"{_SHORT_NETWORK} {_SHORT_RUN}" if has_run else _SHORT_NETWORK
+    columns = _with_telling(short.split(), rows, document["request"])
     ranked, front = records_markdown(rows, columns), document.get("pareto", ())
     if len(front) < 2:
         return ranked
     cloud = ("cloud",) if "cloud" in columns else ()
     region = ("region",) if len({row["region"] for row in front}) > 1 else ()
-    front_table = records_markdown(front, (*_SHORT_FRONT, *cloud, *region))
+    front_table = records_markdown(front, (*_SHORT_FRONT.split(), *cloud, *region))
     return f"{ranked}\nPareto front of price and rate:\n\n{front_table}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from advisor.domain import Prediction, Trial, Verdict, Verification
 from advisor.domain.verification import Criterion, ServingVerification, p99_of
 from advisor.questions.documents import question_document
-from advisor.render.records import bounds, rate_unit
+from advisor.render.records import bounds, fields, rate_unit
 from advisor.render.text import hanging, table, throughput_message
 from advisor.units import format_counted, format_mib, format_rate, format_target, format_usd
 
@@ -46,11 +46,9 @@ def verification_document(verification: Verification) -> dict[str, Any]:
             "processes": trial.processes,
             "gpu": verification.measurement.environment.get("gpu"),
             "cpu": verification.measurement.environment.get("cpu_model"),
-            "vcpus": trial.resources.vcpus,
-            "memory_mib": trial.resources.memory_mib,
+            **fields(trial.resources, "vcpus memory_mib"),
             "disk": trial.resources.disk.type,
-            "read_mib_per_second": trial.resources.disk.read_mib_per_second,
-            "read_iops": trial.resources.disk.read_iops,
+            **fields(trial.resources.disk, "read_mib_per_second read_iops"),
             "cache": str(trial.cache),
             "limited_by": str(verification.measurement.limited_by),
         },
@@ -164,21 +162,17 @@ def serving_verification_document(done: ServingVerification) -> dict[str, Any]:
         "confidence": 0.95,
         "criteria": [
             {
-                "name": criterion.name,
-                "limit": criterion.limit,
-                "is_least": criterion.is_least,
-                "measured": criterion.measured,
-                "lower": criterion.lower,
-                "upper": criterion.upper,
+                **fields(criterion, "name limit is_least measured lower upper"),
                 "verdict": str(criterion.verdict),
             }
             for criterion in done.criteria
         ],
         "measured": dict(done.anchor["loads"][0]),
         "predicted": {
-            name: {"lower": span.lower, "median": span.median, "upper": span.upper}
-            for name in ("output_tokens_per_second", "ttft_seconds", "tpot_seconds")
-            for span in (getattr(predicted.rates, name),)
+            name: bounds(span)
+            for name, span in fields(
+                predicted.rates, "output_tokens_per_second ttft_seconds tpot_seconds"
+            ).items()
         },
         "caveats": list(done.caveats),
         "answer_now": done.answer_now,

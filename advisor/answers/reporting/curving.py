@@ -15,6 +15,7 @@ from advisor.engine import BATCH_SIZES
 from advisor.engine.candidates import candidate_resources
 from advisor.errors import AdvisorError
 from advisor.questions.network import NetworkQuestion
+from advisor.render.records import bounds, fields
 
 # Where machines are sold, and every vCPU of the small ones: "flat after 6" needs a 6.
 _VCPUS = (*range(1, 17), 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192)
@@ -139,16 +140,14 @@ def curves_block(curves: Curves) -> dict[str, Any]:
         "vcpus": {
             "flat_after": flat_after(curves.vcpus, [point.instance.vcpus for point in curves.vcpus]),
             "points": [
-                {"vcpus": point.instance.vcpus, "physical_cores": point.instance.physical_cores}
-                | _reached(point.prediction)
+                fields(point.instance, "vcpus physical_cores") | _reached(point.prediction)
                 for point in curves.vcpus
             ],
         },
         "memory": {
             "flat_after": flat_after(curves.memory, [point.instance.memory_mib for point in curves.memory]),
             "points": [
-                {"memory_mib": point.instance.memory_mib} | _reached(point.prediction)
-                for point in curves.memory
+                fields(point.instance, "memory_mib") | _reached(point.prediction) for point in curves.memory
             ],
         },
         "disk": {"points": [_disk_point(point) for point in curves.disk]},
@@ -159,20 +158,14 @@ def _disk_point(point: Point) -> dict[str, Any]:
     return {
         "order": str(point.disk.choice),
         "type": point.disk.rate.type,
-        "read_mib_per_second": point.disk.rate.read_mib_per_second,
-        "read_iops": point.disk.rate.read_iops,
+        **fields(point.disk.rate, "read_mib_per_second read_iops"),
         "usd_per_hour_each": point.disk.usd_per_hour,
         **_reached(point.prediction),
     }
 
 
 def _reached(prediction: Prediction) -> dict[str, Any]:
-    return {
-        "lower": prediction.lower,
-        "median": prediction.median,
-        "upper": prediction.upper,
-        "bottleneck": str(prediction.bottleneck),
-    }
+    return bounds(prediction) | {"bottleneck": str(prediction.bottleneck)}
 
 
 def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
@@ -197,16 +190,10 @@ def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
 
 
 def sensitivity(
-    subject: Subject, explanation: Mapping[str, Any] | None, lines: Curves
+    subject: Subject, explanation: Mapping[str, Any] | None, curves: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The explanation's gains, of all instances together, each with what the spec has of it and
     the amount after which the curve is flat (null: it still rises at its end, or has none)."""
-    if explanation is None:
-        return []
-    flat = {
-        "vcpus": flat_after(lines.vcpus, [point.instance.vcpus for point in lines.vcpus]),
-        "memory": flat_after(lines.memory, [point.instance.memory_mib for point in lines.memory]),
-    }
     has = _has(subject)
     return [
         {
@@ -217,9 +204,9 @@ def sensitivity(
             "samples_per_second": subject.machines * gain["samples_per_second"],
             "percent": gain["percent"],
             "bottleneck": gain["bottleneck"],
-            "flat_after": flat.get(gain["resource"]),
+            "flat_after": curves.get(gain["resource"], {}).get("flat_after"),
         }
-        for gain in explanation["gains"]
+        for gain in (explanation["gains"] if explanation else ())
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,22 +25,13 @@ _FILE = FOLDER / "measurements.jsonl"
 _RICH = ("vcpus", "memory_mib", "disk_read_mib_per_second")
 
 
-class Measured:
-    """Measurements by network and task, read once; the user's own take the place of bundled ones
-    of the same trial."""
-
-    def __init__(self) -> None:
-        self._bundled = _bundled()
-        self._known: dict[tuple[str, str], list[dict[str, Any]]] = {}
-
-    def rows(self, network: str, task: Task) -> list[dict[str, Any]]:
-        """One row a good measurement, with all its conditions, by vCPUs."""
-        key = network, str(task)
-        if key not in self._known:
-            by_trial = {r["trial_id"]: r for r in self._bundled if (r["network"], r["task"]) == key}
-            by_trial |= {r["trial_id"]: r for r in _rows(_stored(*key), STORE)}
-            self._known[key] = sorted(by_trial.values(), key=_order)
-        return self._known[key]
+def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
+    """One row a good measurement of the network and task, with all its conditions, by vCPUs; the user's
+    own take the place of bundled ones of the same trial."""
+    key = network, str(task)
+    by_trial = {row["trial_id"]: row for row in _bundled() if (row["network"], row["task"]) == key}
+    by_trial |= {row["trial_id"]: row for row in _rows(_stored(*key), STORE)}
+    return sorted(by_trial.values(), key=_order)
 
 
 def bundled_measurements_sha256() -> str:
@@ -75,13 +67,8 @@ def _order(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 @cache
 def _bundled() -> list[dict[str, Any]]:
-    return _rows(_parsed(_FILE.read_text()), BUNDLED)
-
-
-def _parsed(text: str) -> Iterable[Measurement]:
-    import json
-
-    return (measurement_from_dict(json.loads(line)) for line in text.splitlines() if line.strip())
+    lines = filter(None, _FILE.read_text().splitlines())
+    return _rows((measurement_from_dict(json.loads(line)) for line in lines), BUNDLED)
 
 
 def _stored(network: str, task: str) -> Sequence[Measurement]:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from advisor.answers import ask
 from advisor.answers.context import Context, load_context
 from advisor.answers.networks import recommended
-from advisor.answers.reporting.evidence import Measured
 from advisor.answers.reporting.reproducing import Input, Origin, reproducibility
 from advisor.answers.reporting.saved import answered_again, read_saved
 from advisor.answers.reporting.sections import bare_section, language_section, network_section
@@ -111,11 +110,10 @@ def report(
     the workload's place.
     """
     check_workloads(context, workloads)
-    measured, preparations = Measured(), Preparations(context.catalog, context.model)
-    sections: list[dict[str, Any]] = []
+    preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
         with _with_place(workload):
-            sections.append(_section(context, workload, preparations, measured, asked.as_of))
+            sections.append(_section(context, workload, preparations, asked.as_of))
         if step:
             step(len(sections))
     return _assembled(context, asked, sections)
@@ -136,7 +134,7 @@ def check_workloads(context: Context, workloads: Sequence[ReportedWorkload]) -> 
 
 
 def _section(
-    context: Context, workload: ReportedWorkload, preparations: Preparations, measured: Measured, as_of: date
+    context: Context, workload: ReportedWorkload, preparations: Preparations, as_of: date
 ) -> dict[str, Any]:
     question = workload.question.replace(explain_rejected=True)
     if not isinstance(question, Recommend):
@@ -147,7 +145,7 @@ def _section(
     network = recommended(context, explained, preparations=preparations, today=as_of)
     bare = bare_section(network.message_document(), workload.name, workload.command)
     prepared = network.preparations.of(network.result.request)
-    return network_section(bare, network.context, network.result, prepared, measured, as_of)
+    return network_section(bare, network.context, network.result, prepared, as_of)
 
 
 @contextmanager
@@ -177,15 +175,15 @@ def report_of_saved(
     """The same of saved answers. Where today's catalogue and model still give one, its section is
     whole; else, and of language models, it tells what the saved answer itself tells (`complete` is
     false)."""
-    measured, sections = Measured(), []
+    sections: list[dict[str, Any]] = []
     for file in files:
-        sections.append(_saved_section(context, file, asked.as_of, measured))
+        sections.append(_saved_section(context, file, asked.as_of))
         if step:
             step(len(sections))
     return _assembled(context, asked, sections)
 
 
-def _saved_section(context: Context, file: Input, as_of: date, measured: Measured) -> dict[str, Any]:
+def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]:
     document = read_saved(file)
     request = document["request"]
     bare = bare_section(document, f"{request['model']} {request['task']}")
@@ -196,7 +194,7 @@ def _saved_section(context: Context, file: Input, as_of: date, measured: Measure
     if answer is None:
         return bare
     bare["recommendation"] = _translatable(document, answer)
-    return network_section(bare, context, answer, preparations.of(answer.request), measured, as_of)
+    return network_section(bare, context, answer, preparations.of(answer.request), as_of)
 
 
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.answers.networks import explained_answer
 from advisor.answers.reporting.curving import Subject, curves, curves_block, gpu_memory_block, sensitivity
-from advisor.answers.reporting.evidence import Measured, ages, evidence, nearest_slice
+from advisor.answers.reporting.evidence import ages, evidence, measured_rows, nearest_slice
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Spec
@@ -192,12 +192,7 @@ _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_
 
 
 def network_section(
-    bare: dict[str, Any],
-    context: Context,
-    answer: Recommendation,
-    prepared: Prepared,
-    measured: Measured,
-    as_of: date,
+    bare: dict[str, Any], context: Context, answer: Recommendation, prepared: Prepared, as_of: date
 ) -> dict[str, Any]:
     """The section of a workload that was asked here, of the nearest spec where nothing fits; as `bare` as
     its document alone is where there is no spec."""
@@ -205,17 +200,18 @@ def network_section(
     if candidate is None:
         return bare
     subject = Subject(context, answer.request, candidate)
-    known = measured.rows(answer.request.network, answer.request.task)
+    known = measured_rows(answer.request.network, answer.request.task)
     rows, lines = price_throughput(answer, prepared), curves(subject)
+    block = curves_block(lines)
     explained = bare["recommendation"]["explanation"]
     if not explained and (explanation := explained_answer(answer, context)):
         explained = explanation_document(*explanation)
     return _with_places(bare, candidate.spec, candidate.prediction.median, context.catalog, known, as_of) | {
         "price_throughput": rows,
         "break_even": break_evens(rows),
-        "curves": _with_measured(curves_block(lines), known, subject),
+        "curves": _with_measured(block, known, subject),
         "measured": known,
-        "sensitivity": sensitivity(subject, explained, lines),
+        "sensitivity": sensitivity(subject, explained, block),
         "gpu_memory": gpu_memory_block(subject, lines),
         "evidence": evidence(subject, explained),
     }

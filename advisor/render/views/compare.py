@@ -41,45 +41,18 @@ from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA = "advisor.serving-comparison/1"
-COLUMNS = (
-    "network",
-    "instance_type",
-    "gpu",
-    "batch_size",
-    "throughput_lower",
-    "throughput_median",
-    "throughput_upper",
-    "relative",
-    "total_usd_per_hour",
-    "usd_per_million_samples",
-    "bottleneck",
-    "provenance",
-    "cloud",
-    "region",
-    "price_kind",
-    "price_as_of",
-    "price_source",
-    "disk_price_kind",
+_COLUMNS = (
+    "network instance_type gpu batch_size throughput_lower throughput_median throughput_upper relative "
+    "total_usd_per_hour usd_per_million_samples bottleneck provenance cloud region price_kind price_as_of "
+    "price_source disk_price_kind"
 )
-SERVING_COLUMNS = (
-    "instance_type",
-    "gpu",
-    "gpu_count",
-    "tensor_parallel",
-    "replicas",
-    *(f"throughput_{bound}" for bound in BOUNDS),
-    "ttft_seconds",
-    "tpot_seconds",
-    "relative",
-    "total_usd_per_hour",
-    "usd_per_million_output_tokens",
-    "ready_seconds",
-    "bottleneck",
-    "cloud",
-    "region",
-    "price_kind",
-    "price_as_of",
+COLUMNS = tuple(_COLUMNS.split())
+_SERVING_COLUMNS = (
+    "instance_type gpu gpu_count tensor_parallel replicas throughput_lower throughput_median "
+    "throughput_upper ttft_seconds tpot_seconds relative total_usd_per_hour "
+    "usd_per_million_output_tokens ready_seconds bottleneck cloud region price_kind price_as_of"
 )
+SERVING_COLUMNS = tuple(_SERVING_COLUMNS.split())
 _REMARKS = (
     "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
     "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",

@@ -10,8 +10,8 @@ from msgspec.structs import asdict
 
 from advisor.domain.language import ServingMemoryAnswer
 from advisor.domain.tuning import TuningMemoryAnswer
-from advisor.render.language.document import memory_block
 from advisor.render.phrases import ENGINES, gib_text
+from advisor.render.records import fields
 from advisor.render.text import WIDTH, hanging, table
 from advisor.units import format_mib
 
@@ -55,11 +55,9 @@ def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
         "peak_mib": _bounds(answer.peak),
         "gpus": [
             {
-                "name": gpu.name,
-                "memory_mib": gpu.memory_mib,
+                **fields(gpu, "name memory_mib"),
                 "verdict": str(gpu.verdict),
-                "probability": gpu.probability,
-                "largest_batch": gpu.largest_batch,
+                **fields(gpu, "probability largest_batch"),
             }
             for gpu in answer.gpus
         ],
@@ -183,13 +181,10 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
         "kv_bytes_per_token": answer.kv_bytes_per_token,
         "gpus": [
             {
-                "gpu": split.gpu,
-                "gpu_memory_gib": split.gpu_memory_gib,
-                "precision": split.precision,
-                "tensor_parallel": split.tensor_parallel,
+                **fields(split, "gpu gpu_memory_gib precision tensor_parallel"),
                 "fits": split.use is not None,
                 "why_not": split.why_not or None,
-                "memory_per_gpu": memory_block(split.use) if split.use else None,
+                "memory_per_gpu": asdict(split.use) if split.use else None,
             }
             for split in answer.gpus
         ],
@@ -248,11 +243,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
         },
         "gpus": [
             {
-                "gpu": tuned.gpu,
-                "gpu_memory_gib": tuned.gpu_memory_gib,
-                "gpus": tuned.gpus,
-                "micro_batch": tuned.micro_batch,
-                "checkpointing": tuned.checkpointing,
+                **fields(tuned, "gpu gpu_memory_gib gpus micro_batch checkpointing"),
                 "fits": tuned.use is not None,
                 "why_not": tuned.why_not or None,
                 "memory_per_gpu": asdict(tuned.use) if tuned.use else None,

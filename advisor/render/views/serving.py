@@ -19,7 +19,7 @@ from advisor.naming import spec_name
 from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
 from advisor.render.document import Sources
-from advisor.render.language.document import front_block, generation_block, step_block
+from advisor.render.language_document import front_block, generation_block, step_block
 from advisor.render.phrases import (
     BINDS,
     count_text,

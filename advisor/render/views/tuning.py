@@ -11,7 +11,7 @@ from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation,
 from advisor.questions.documents import question_document
 from advisor.questions.language import TuningQuestion
 from advisor.render.document import Sources
-from advisor.render.language.document import finetuning_block
+from advisor.render.language_document import finetuning_block
 from advisor.render.phrases import gpus_text, risk_level
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.records import RISKS

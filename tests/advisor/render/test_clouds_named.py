@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from advisor.render.document import recommendation_document
 from advisor.render.document_names import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language.document import generation_document
+from advisor.render.language_document import generation_document
 from advisor.render.sentences import alternative_columns, borderline_sentence, headline, rejected_columns
 from advisor.render.tables import recommendation_markdown
 from tests.advisor.render.language_answers import SOURCES, generation_recommendation

@@ -22,7 +22,7 @@ from advisor.render import schema_check
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
-from advisor.render.language.document import finetuning_document, generation_document
+from advisor.render.language_document import finetuning_document, generation_document
 from advisor.render.phrases import risk_level
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.details import serving_parts

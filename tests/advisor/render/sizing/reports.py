@@ -7,7 +7,7 @@ from pathlib import Path
 from advisor.answers.reporting.sections import bare_section
 from advisor.render.document import plain_document
 from advisor.render.facts import totals
-from advisor.render.language.document import finetuning_document, generation_document
+from advisor.render.language_document import finetuning_document, generation_document
 from tests.advisor.render.language_answers import (
     SOURCES,
     finetuning_recommendation,

@@ -1,1 +1,0 @@
-"""Answers about language models: as text, as JSON, and as blocks of a report."""
