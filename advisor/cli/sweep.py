@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -15,7 +15,6 @@ from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
 from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
-from advisor.cli.sweep_adaptive import plan_adaptively, print_adaptive, run_adaptively
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
@@ -28,6 +27,8 @@ from advisor.cli.sweep_view import (
 )
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
+from advisor.runs.adaptive.planning import adaptive_from
+from advisor.runs.adaptive.running import run_adaptive
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
@@ -39,11 +40,14 @@ from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.planning.repeating import wanted_runs
+from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.watching.tally import HERE
 from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
+    from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
     from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.planning.networks import SweepData
 
 # Said where nobody has named one.
@@ -78,7 +82,7 @@ def plan(question: PlannedSweep, output: str) -> None:
         data = planned_data(question, fetching)
     trials = plan_sweep(question, data)
     if question.adaptive:
-        plan_adaptively(trials, question, output)
+        _plan_adaptively(trials, question, output)
     else:
         _print_plan(trials, hourly, output)
     if output == "table":
@@ -155,7 +159,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
     with leaving_cleanly(kept.words), closing(open_store()) as store, driving(store.identity):
         with _followed(question, watching, kept, store.name) as (trials, following):
             if question.adaptive:
-                ended = run_adaptively(trials, question, store, following, fresh_since)
+                ended = _run_adaptively(trials, question, store, following, fresh_since)
             else:
                 outcome = execute_sweep(
                     trials,
@@ -167,7 +171,7 @@ def _run_here(question: SweepRun, watching: Watching, fresh_since: datetime | No
                     since=fresh_since,
                 )
         if question.adaptive:
-            print_adaptive(*ended, store, output)
+            _print_adaptive(*ended, store, output)
             return
         rows, unreadable = shown_rows(store, trials)
     print_damaged(unreadable)
@@ -214,3 +218,130 @@ def list_(question: SweepGrid, output: str) -> None:
         if not question.is_empty:
             trials = plan_sweep(question, planned_data(question))
         print_trials(output, "advisor.sweep-list/1", trials, rows)
+
+
+def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
+    """What is left at most: trials, minutes and dollars (None: no price is known)."""
+    done = len(status.done)
+    each = status.spent_seconds / done if done else usual_seconds(*sweep.trials)
+    open_trials = len(sweep.trials) - len({item.trial.trial_id for item in status.done})
+    most = min(open_trials, sweep.budget.trials_left(done, status.spent_seconds, each))
+    if not status.next:
+        most = 0
+    hourly = sweep.budget.usd_per_hour
+    hours = most * each / 3600
+    return {
+        "most_trials": most,
+        "most_minutes": round(60 * hours, 1),
+        "most_usd": None if hourly is None else round(hours * hourly, 4),
+    }
+
+
+def _status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
+    """Where a sweep stands, for JSON."""
+    return {
+        "budget": sweep.budget.text,
+        "candidates": len(sweep.trials),
+        "refused_for_memory": len(sweep.refused),
+        "done": len(status.done),
+        "doubt": None if status.doubt is None else round(status.doubt, 5),
+        "doubt_is": "expected_price_regret" if sweep.target else "expected_surface_error",
+        "spent_seconds": round(status.spent_seconds, 1),
+        "stopped": status.stopped,
+        **_most_left(sweep, status),
+    }
+
+
+def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
+    """What follows the table of a plan."""
+    counted = format_counted(len(sweep.trials), "trial")
+    lines = [f"{format_counted(len(status.next), 'trial')} next, of {counted} to choose from."]
+    if status.stopped:
+        lines = [f"Nothing next: {status.stopped}."]
+    if status.done:
+        lines.append(f"{len(status.done)} done; {_doubt_text(sweep, status)}.")
+    elif status.next:
+        lines.append("They tell most of the model's parameters (D-optimal); the rest depends on them.")
+    if sweep.refused:
+        refused = format_counted(len(sweep.refused), "trial")
+        lines.append(f"{refused} left out: they lack memory.")
+    if status.next:
+        most = _most_left(sweep, status)
+        cost = "" if most["most_usd"] is None else f", {format_usd(most['most_usd'])}"
+        counted = format_counted(most["most_trials"], "trial")
+        lines.append(f"At most {counted}, about {math.ceil(most['most_minutes'])} min{cost}.")
+    return lines
+
+
+def _doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
+    """'the surface is known to 4.2 %'."""
+    if status.doubt is None:
+        return "nothing is known yet"
+    percent = f"{100 * status.doubt:.1f} %"
+    if sweep.target:
+        return f"the choice is expected to cost {percent} too much"
+    return f"the surface is known to {percent}"
+
+
+def _plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
+    """Show the trials that come next after what is stored."""
+    from advisor.store.measurements import open_store
+    from advisor.sweeps.driver.runner import current_rows
+
+    sweep = adaptive_from(trials, question)
+    with closing(open_store(reading=True)) as store:
+        status = sweep.status(current_rows(sweep.trials, store))
+    planned = [item.trial for item in status.next]
+    document = {"schema": "advisor.adaptive-plan/1", **_status_document(sweep, status)}
+    document["next"] = list(map(trial_document, planned))
+    shown = [*trial_table(planned), ""] if planned else []
+    print_answer(output, document, lambda: [*shown, *_plan_lines(sweep, status)])
+
+
+def _run_adaptively(
+    trials: Sequence[Trial],
+    question: SweepRun,
+    store: MeasurementStore,
+    on_progress: Callable[[Progress], None],
+    since: datetime | None,
+) -> tuple[AdaptiveSweep, SweepStatus, Set[str]]:
+    """Measure what tells most; after each batch tell on stderr how well the answer is known. Returns the
+    sweep that has stopped, where it stands, and the trials that were done before."""
+    sweep = adaptive_from(trials, question)
+    before = {name for name, summary in store.summaries().items() if not is_stale(summary.started_at, since)}
+
+    def show_batch(status: SweepStatus) -> None:
+        if status.done:
+            tell(f"{len(status.done)} done; {_doubt_text(sweep, status)}")
+
+    status = run_adaptive(
+        sweep,
+        store,
+        executor=question.executor,
+        ray_address=question.ray_address,
+        on_progress=on_progress,
+        on_batch=show_batch,
+        since=since,
+    )
+    return sweep, status, before
+
+
+def _print_adaptive(
+    sweep: AdaptiveSweep, status: SweepStatus, before: Set[str], store: MeasurementStore, output: str
+) -> None:
+    """What was measured and how well the answer is known; raises where trials failed now."""
+    from advisor.sweeps.driver.runner import Outcome
+
+    done = list({item.trial.trial_id: item.trial for item in status.done}.values())
+    rows, _ = shown_rows(store, done)
+    new = [trial.trial_id for trial in done if trial.trial_id not in before]
+    stands = _status_document(sweep, status)
+    facts = {} if output == "table" else {"measured_now": len(new), **stands}
+    print_trials(output, "advisor.adaptive-run/1", done, rows, **facts)
+    if output == "table":
+        click.echo(f"Stopped: {status.stopped}; {_doubt_text(sweep, status)}.")
+    outcome = Outcome()
+    for name in new:
+        outcome.count(rows[name])
+    # A sweep that plans itself goes on past failures: it never measures them again.
+    raise_failures(outcome, "describe those trials to `sweep run` without --adaptive, with")
