@@ -49,14 +49,7 @@ def test_the_image_is_a_stage_of_the_dockerfile_with_what_the_services_need():
 def test_the_commands_of_the_compose_file_work_together(postgresql, tmp_path):
     """A key, the service and the scheduler on one PostgreSQL, as processes of their own."""
     environment = {**os.environ, "ADVISOR_DATABASE_URL": postgresql.new_database()}
-    made = subprocess.run(
-        [*ADVISOR, "keys", "add", "me", "--scope", "admin"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    (key,) = re.findall(r"adv_\S+", made.stdout)
+    key = key_of(environment, "admin")
     services, port = COMPOSE["services"], free_port()
     command = [word.replace("8765", port) for word in services["service"]["command"]]
     _, *healthy = services["service"]["healthcheck"]["test"]
@@ -103,14 +96,7 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
     if shutil.which("prometheus") is None:
         pytest.skip("Prometheus is not installed (make system-deps)")
     with Served("--mcp", "--workers", "2") as service, ExitStack() as block:
-        made = subprocess.run(
-            [*ADVISOR, "keys", "add", "prometheus", "--scope", "read"],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=service.environment,
-        )
-        (key,) = re.findall(r"adv_\S+", made.stdout)
+        key = key_of(service.environment, "read")
         (tmp_path / "key").write_text(key)
         (config,) = re.findall(r"```yaml\n(scrape_configs:.*?)```", MONITORING, re.DOTALL)
         config = yaml.safe_load(config)
@@ -218,6 +204,13 @@ def test_the_step_of_github_actions_answers_and_ends_with_the_exit_code(tmp_path
         chosen = json.loads((tmp_path / "answer.json").read_text())["recommendation"]
         assert told["instance-type"] == chosen["instance_type"]
         assert chosen["instance_type"] in summary.read_text()
+
+
+def key_of(environment, scope):
+    words = [*ADVISOR, "keys", "add", "me", "--scope", scope]
+    made = subprocess.run(words, capture_output=True, text=True, check=True, env=environment)
+    (key,) = re.findall(r"adv_\S+", made.stdout)
+    return key
 
 
 def outputs_of(action):

@@ -64,15 +64,8 @@ def add_node(
 
 
 _NO_COMMANDS = (
-    "initialization_commands",
-    "setup_commands",
-    "head_setup_commands",
-    "worker_setup_commands",
-    "head_start_ray_commands",
-    "worker_start_ray_commands",
-    "cluster_synced_files",
-    "rsync_exclude",
-    "rsync_filter",
+    "initialization_commands setup_commands head_setup_commands worker_setup_commands rsync_filter "
+    "head_start_ray_commands worker_start_ray_commands cluster_synced_files rsync_exclude"
 )
 # Of Ray's provider for several nodes on one machine.
 _HEAD_ID, FIRST_NODE = "f" * 51 + "00000", "f" * 51 + "00001"
@@ -111,7 +104,7 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
         "file_mounts": {},
         "head_node": {},
         "worker_nodes": {},
-        **{key: [] for key in _NO_COMMANDS},
+        **{key: [] for key in _NO_COMMANDS.split()},
         "file_mounts_sync_continuously": False,
         "head_node_type": "ray.head.default",
         "available_node_types": {
@@ -120,14 +113,8 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
         },
     }
     file.write_text(json.dumps(config))
-    options = (
-        "--head",
-        f"--port={port}",
-        f"--autoscaling-config={file}",
-        "--num-cpus=0",
-        "--num-gpus=0",
-        "--include-dashboard=false",
-    )
+    words = "--head --num-cpus=0 --num-gpus=0 --include-dashboard=false"
+    options = (*words.split(), f"--port={port}", f"--autoscaling-config={file}")
     settings = {
         "AUTOSCALER_UPDATE_INTERVAL_S": "1",
         "RAY_FAKE_CLUSTER": "1",
@@ -279,9 +266,7 @@ def _node_memory() -> float:
     import ray
 
     here = ray.get_runtime_context().get_node_id()
-    resources = next(n["Resources"] for n in ray.nodes() if n["NodeID"] == here)
-    # A node that Ray calls dead, because a busy machine let it answer late, has no resources any more.
-    return float(resources.get("memory", 2**60))
+    return next(n["Resources"]["memory"] for n in ray.nodes() if n["NodeID"] == here)
 
 
 def measured_in_sight(one: Trial) -> Measurement:

@@ -1,8 +1,6 @@
 """The controller's policy against every request of a real sweep on AWS: all are allowed, each
 resource of them, and none that lacks what makes a launch safe."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 
 import boto3
@@ -70,30 +68,21 @@ def test_nothing_is_allowed_that_is_never_asked(calls):
     assert allowed_actions(POLICY) - asked <= reaper | {"iam:CreateServiceLinkedRole", "iam:GetRole"}
 
 
-def without_tags(one):
-    del one["TagSpecifications"][0]
-
-
 def without_expiry(one):
     tags = one["TagSpecifications"][0]["Tags"]
     tags[:] = [tag for tag in tags if tag["Key"] != "advisor:expires-at"]
 
 
-def with_open_metadata(one):
-    one["MetadataOptions"]["HttpTokens"] = "optional"
+SPOILS = {
+    "without tags": lambda one: one["TagSpecifications"].pop(0),
+    "without expiry": without_expiry,
+    "with open metadata": lambda one: one["MetadataOptions"].update(HttpTokens="optional"),
+    "with a plain disk": lambda one: one["BlockDeviceMappings"][-1]["Ebs"].update(Encrypted=False),
+    "with another role": lambda one: one["IamInstanceProfile"].update(Name="Administrator"),
+}
 
 
-def with_a_plain_disk(one):
-    one["BlockDeviceMappings"][-1]["Ebs"]["Encrypted"] = False
-
-
-def with_another_role(one):
-    one["IamInstanceProfile"] = {"Name": "Administrator"}
-
-
-@pytest.mark.parametrize(
-    "spoil", [without_tags, without_expiry, with_open_metadata, with_a_plain_disk, with_another_role]
-)
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS)
 def test_a_launch_that_is_not_safe_is_denied(calls, spoil):
     request = deepcopy(launches(calls)[-1])
     spoil(request)

@@ -1,6 +1,6 @@
 """The fit finds what was planted in synthetic rows: how cards differ from their sheets."""
 
-from __future__ import annotations
+from itertools import product
 
 import numpy as np
 import pytest
@@ -28,21 +28,12 @@ def rows():
     """200 steps as the form has them, with two cards slower and faster than their sheets."""
     table, rng = bundled_networks(), np.random.default_rng(0)
     cells, families = [], []
-    for gpu in GPUS:
-        for network in NETWORKS:
-            for task, precision in (
-                ("inference", "amp"),
-                ("training", "amp"),
-                ("training", "fp32"),
-                ("inference", "fp32"),
-            ):
-                for batch in (64.0, 256.0):
-                    facts = table[network]
-                    how = Conditions(paced_gpu(gpu), task, precision)
-                    rows_of = facts.kernels[Task(task)]
-                    step = Step(rows_of, facts.parameters, facts.input_bytes, batch, how)
-                    cells.append(Cell(network, step))
-                    families.append(facts.family)
+    hows = [("inference", "amp"), ("training", "amp"), ("training", "fp32"), ("inference", "fp32")]
+    for gpu, network, (task, precision), batch in product(GPUS, NETWORKS, hows, (64.0, 256.0)):
+        facts, how = table[network], Conditions(paced_gpu(gpu), task, precision)
+        step = Step(facts.kernels[Task(task)], facts.parameters, facts.input_bytes, batch, how)
+        cells.append(Cell(network, step))
+        families.append(facts.family)
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])

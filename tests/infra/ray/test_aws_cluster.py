@@ -1,8 +1,5 @@
 """`infra/ray/aws.yaml`: by Ray's own schema, and its nodes by Ray's own provider on moto's AWS."""
 
-from __future__ import annotations
-
-import json
 import os
 import shutil
 import time
@@ -13,11 +10,12 @@ from types import SimpleNamespace
 import boto3
 import pytest
 import yaml
-from moto import mock_aws, settings
+from moto import settings
 from moto.core.responses import ActionAuthenticatorMixin
 
 from advisor.infra.aws.policies import allowed_actions_of, policy
 from advisor.sweeps.executors.ray.placing import needs_of, slots
+from tests.infra.aws.clients import moto_account, role_credentials
 from tests.infra.aws.guest.sandbox import sandbox
 from tests.infra.aws.iam import ACCOUNT, Ask, allowed_actions, allows
 from tests.infra.aws.recording import actions, recorded_calls
@@ -39,8 +37,6 @@ def aws(monkeypatch, tmp_path):
     ray_config = pytest.importorskip("ray.autoscaler._private.aws.config")
     settings = {
         "HOME": str(tmp_path),
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_CONFIG_FILE": str(tmp_path / "none"),
         "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none"),
         "MOTO_IAM_LOAD_MANAGED_POLICIES": "true",
@@ -49,7 +45,7 @@ def aws(monkeypatch, tmp_path):
         monkeypatch.setenv(name, value)
     # Ray gives IAM half a minute to spread what was made.
     monkeypatch.setattr(ray_config, "time", SimpleNamespace(sleep=lambda _: None, time=time.time))
-    with mock_aws():
+    with moto_account(monkeypatch):
         boto3.client("iam").create_instance_profile(InstanceProfileName="advisor-cluster")
         yield ray_config
 
@@ -110,19 +106,11 @@ def as_head(monkeypatch, document):
     and moto looks at them. moto knows neither resources of EC2 nor conditions (`allows` does)."""
     from ray.autoscaler._private.aws import utils
 
-    iam = boto3.client("iam")
-    trust = {
-        "Version": "2012-10-17",
-        "Statement": [{"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": "*"}}],
-    }
-    iam.create_role(RoleName="head", AssumeRolePolicyDocument=json.dumps(trust))
     statements = [
         {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"} for one in document["Statement"]
     ]
-    wide = json.dumps({"Version": document["Version"], "Statement": statements})
-    iam.put_role_policy(RoleName="head", PolicyName="cluster", PolicyDocument=wide)
-    arn = f"arn:aws:iam::{ACCOUNT}:role/head"
-    given = boto3.client("sts").assume_role(RoleArn=arn, RoleSessionName=HEAD)["Credentials"]
+    wide = {"Version": document["Version"], "Statement": statements}
+    given = role_credentials("head", HEAD, wide)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", given["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", given["SecretAccessKey"])
     monkeypatch.setenv("AWS_SESSION_TOKEN", given["SessionToken"])

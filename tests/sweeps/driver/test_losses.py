@@ -26,19 +26,12 @@ from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
 
-# Names on stdout each trial that it measures.
 _DRIVER = """
 import sys
 from contextlib import closing
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.driver.test_claims import Ahead, TRIALS
-
-class Telling(Ahead):
-    def execute(self, trials):
-        for row in super().execute(trials):
-            print(row.trial.trial_id, flush=True)
-            yield row
+from tests.sweeps.driver.test_claims import TRIALS, Telling
 
 with closing(SqlStore(sys.argv[1], patience_seconds=float(sys.argv[2]))) as store:
     run_sweep(TRIALS, Telling("one", 0.2), store, poll_seconds=0.05)
@@ -207,31 +200,12 @@ def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
 @contextmanager
 def machine(name, url, images):
     """`advisor sweep run` as on a machine of its own."""
-    command = [
-        sys.executable,
-        "-m",
-        "advisor",
-        "sweep",
-        "run",
-        "--networks",
-        "googlenet",
-        "--tasks",
-        "preprocessing",
-        "--vcpus",
-        "0.5",
-        "--memory",
-        "1GiB,1100MiB,1200MiB",
-        "--disks",
-        "unlimited",
-        "--accelerator",
-        "cpu",
-        "--iterations",
-        "3",
-        "--data",
-        str(images),
-        "--executor",
-        "process",
-    ]
+    words = (
+        "-m advisor sweep run --networks googlenet --tasks preprocessing --vcpus 0.5 "
+        "--memory 1GiB,1100MiB,1200MiB --disks unlimited --accelerator cpu --iterations 3 "
+        "--executor process --data"
+    )
+    command = [sys.executable, *words.split(), str(images)]
     env = {**os.environ, "ADVISOR_DATABASE_URL": url, "ADVISOR_SWEEP_LOCK": f"losses-{name}"}
     with subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL) as running:
         try:

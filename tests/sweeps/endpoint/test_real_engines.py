@@ -1,9 +1,11 @@
 """Real engines on the loopback, each with a small model of random weights: `transformers serve`,
-and vLLM where it is installed (a CPU will do)."""
+llama.cpp's own server, and vLLM where it is installed (a CPU will do)."""
 
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import jsonschema
 import pytest
@@ -26,6 +28,22 @@ def words_of_vllm():
     return [*words, "--enforce-eager"]
 
 
+def measured(folder, capfd, *words, last=()):
+    """The document of `advisor measure`: both kinds of load, no failed request, the lengths asked for."""
+    lengths = "--input-tokens 64 --output-tokens 16 --concurrency 1,4 --out"
+    code = run(["measure", *words, *lengths.split(), str(folder / "anchor.json"), *last])
+    assert code == 0, capfd.readouterr().err
+    document = json.loads((folder / "anchor.json").read_text())
+    jsonschema.validate(document, SCHEMA)
+    assert document["endpoint"]["counts_tokens"]
+    for load in document["loads"]:
+        assert load["requests"]["failed"] == 0
+        assert load["input_tokens"]["mean"] == pytest.approx(64, rel=0.15)
+        assert load["output_tokens"]["mean"] == load["asked_tokens"]["mean"]
+        assert load["tpot_seconds"]["mean"] > 0
+    return document
+
+
 @pytest.mark.parametrize("engine", [StartedEngine.TRANSFORMERS, StartedEngine.VLLM])
 def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypatch, capfd):
     """By the command that users type: both kinds of load, the lengths asked for, and its version.
@@ -40,43 +58,43 @@ def test_a_real_engine_is_started_measured_and_ended(engine, tmp_path, monkeypat
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")  # GiB; left out, half of the memory
-    code = run(
-        [
-            "measure",
-            "--engine",
-            engine,
-            "--model",
-            str(model),
-            "--precision",
-            "bf16",
-            "--input-tokens",
-            "64",
-            "--output-tokens",
-            "16",
-            "--concurrency",
-            "1,4",
-            "--rate",
-            "2",
-            "--minutes",
-            "0.6",
-            "--out",
-            str(tmp_path / "anchor.json"),
-            "--",
-            *(words_of_vllm() if is_vllm else ()),
-        ]
+    words = (
+        "--engine",
+        engine,
+        "--model",
+        str(model),
+        "--precision",
+        "bf16",
+        "--rate",
+        "2",
+        "--minutes",
+        "0.6",
     )
-    told = capfd.readouterr().err
-    assert code == 0, told
-    document = json.loads((tmp_path / "anchor.json").read_text())
-    jsonschema.validate(document, SCHEMA)
+    document = measured(tmp_path, capfd, *words, last=("--", *(words_of_vllm() if is_vllm else ())))
     assert document["engine"]["name"] == engine
     assert document["engine"]["version"]
     assert document["engine"]["ready_seconds"] > 0
     assert document["endpoint"]["forces_length"] == is_vllm
-    assert document["endpoint"]["counts_tokens"]
-    for load in document["loads"]:
-        assert load["requests"]["failed"] == 0
-        assert load["input_tokens"]["mean"] == pytest.approx(64, rel=0.15)
-        assert load["output_tokens"]["mean"] == load["asked_tokens"]["mean"]
-        assert load["ttft_seconds"]["mean"] > 0
-        assert load["tpot_seconds"]["mean"] > 0
+    assert all(load["ttft_seconds"]["mean"] > 0 for load in document["loads"])
+
+
+@pytest.fixture(scope="module")
+def llama_cpp(tmp_path_factory):
+    """llama.cpp's own server, in a process of its own."""
+    for name in ("xllamacpp", "gguf"):
+        pytest.importorskip(name, reason=f"no {name} here: pip install xllamacpp gguf")
+    model = tmp_path_factory.mktemp("llama") / "tiny.gguf"
+    command = [sys.executable, "-m", "tests.sweeps.endpoint.tiny_gguf", str(model)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process.stdout.readline().strip()
+        process.stdin.close()
+        process.terminate()
+
+
+def test_the_server_of_llama_cpp_is_measured_without_a_failed_request(llama_cpp, tmp_path, capfd):
+    """Though it ends each connection after an answer; what it calls itself stands in the anchor."""
+    words = f"--endpoint {llama_cpp} --model meta-llama/Llama-3.1-8B --rate 4 --minutes 0.2".split()
+    document = measured(tmp_path, capfd, *words)
+    assert document["engine"]["name"] == "llama.cpp"
+    assert document["endpoint"]["forces_length"]
+    assert all(load["requests"]["completed"] > 0 for load in document["loads"])

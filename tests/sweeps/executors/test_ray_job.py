@@ -39,25 +39,12 @@ class Head:
     def __init__(self, port, url):
         self.address, self.url = f"http://127.0.0.1:{port}", url
 
-    def submit(self, *words, name, terminal=None):
+    def submit(self, *asked, name, terminal=None):
         """`ray job submit`, on a terminal that is closed later or until the job has begun."""
         environment = json.dumps({"env_vars": {"ADVISOR_DATABASE_URL": self.url}})
-        command = [
-            PROGRAMS / "ray",
-            "job",
-            "submit",
-            "--address",
-            self.address,
-            "--submission-id",
-            name,
-            "--runtime-env-json",
-            environment,
-            *(() if terminal else ("--no-wait",)),
-            "--",
-            "advisor",
-            "sweep",
-            *words,
-        ]
+        wait = () if terminal else ("--no-wait",)
+        words = f"job submit --address {self.address} --submission-id {name} --runtime-env-json"
+        command = [PROGRAMS / "ray", *words.split(), environment, *wait, "--", "advisor", "sweep", *asked]
         return subprocess.Popen(
             command,
             stdin=terminal,
@@ -112,16 +99,11 @@ def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
     folder = tmp_path_factory.mktemp("r")  # a socket's name has 107 bytes
     ports = free_ports(2)
     options = (
-        "--head",
-        f"--port={ports[0]}",
-        "--include-dashboard=true",
-        "--dashboard-host=127.0.0.1",
-        f"--dashboard-port={ports[1]}",
-        "--num-cpus=2",
-        '--resources={"advisor_trial": 2}',
+        f"--head --port={ports[0]} --include-dashboard=true --dashboard-host=127.0.0.1 "
+        f"--dashboard-port={ports[1]} --num-cpus=2 --resources"
     )
     url = owned._replace(username=user, password=None).render_as_string()
-    with started_node(folder, *options):
+    with started_node(folder, *options.split(), '{"advisor_trial": 2}'):
         yield Head(ports[1], url)
         written = [path for path in folder.rglob("*") if path.is_file()]
         told = [path for path in written if password.encode() in path.read_bytes()]
@@ -160,27 +142,11 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
     images = tmp_path / "images"
     images.mkdir()
     write_samples(images, range(40), seed=0)
-    sweep = (
-        "run",
-        "--ray-address",
-        "auto",
-        "--networks",
-        "googlenet",
-        "--tasks",
-        "preprocessing",
-        "--vcpus",
-        "0.5",
-        "--memory",
-        MEMORY,
-        "--disks",
-        "unlimited",
-        "--accelerator",
-        "cpu",
-        "--iterations",
-        "3",
-        "--data",
-        str(images),
+    words = (
+        f"run --ray-address auto --networks googlenet --tasks preprocessing --vcpus 0.5 --memory {MEMORY} "
+        "--disks unlimited --accelerator cpu --iterations 3 --data"
     )
+    sweep = (*words.split(), str(images))
     with terminal_closed_later() as terminal:
         submitting = head.submit(*sweep, name="sweep-1", terminal=terminal)
         with closing(SqlStore(head.url)) as store:

@@ -1,4 +1,5 @@
-"""Trials that run at the same time on one machine, for real: each has cores of its own."""
+"""Trials that run at the same time on one machine, for real: each has cores of its own. A Ray of our own
+is reached from this machine alone."""
 
 import os
 import signal
@@ -11,11 +12,10 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.placement.taking import placed
-from tests.sweeps.builders import resources, trial
+from tests.sweeps.builders import resources, trial, trial_on
 from tests.sweeps.marks import REAL_WORKER
 
 pytestmark = REAL_WORKER
@@ -39,17 +39,9 @@ def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_p
     from advisor.sweeps.executors.ray.executor import RayExecutor
 
     write_samples(tmp_path, range(16), seed=0)
+    emulated = {"task": Task.INFERENCE, "accelerator": "emulated:T4", "emulated_step_seconds": 0.02}
     trials = [
-        trial(
-            dataset_path=str(tmp_path),
-            dataset=profile_folder(tmp_path),
-            batch_size=4,
-            task=Task.INFERENCE,
-            accelerator="emulated:T4",
-            emulated_step_seconds=0.02,
-            resources=resources(memory_mib=1024.0 + number),
-        )
-        for number in range(4)
+        trial_on(tmp_path, resources=resources(memory_mib=1024.0 + number), **emulated) for number in range(4)
     ]
     with closing(RayExecutor(slots=2)) as executor:
         rows = list(executor.execute(trials))
@@ -91,3 +83,29 @@ def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_pat
     holder.wait()
     with placed(everything, patience_seconds=60.0) as placement:
         assert len(placement.cpus) == everything
+
+
+# In a process of its own: what Ray was told before, by whatever test, is not told to this one.
+_LISTENING = """
+import psutil
+from advisor.sweeps.executors.ray.connection import connected
+ray = connected(None)
+ray.get(ray.remote(num_cpus=0)(lambda: None).remote())
+me = psutil.Process()
+for process in [me, *me.children(recursive=True)]:
+    for one in process.net_connections(kind="inet"):
+        if one.status == psutil.CONN_LISTEN:
+            print(one.laddr.ip)
+ray.shutdown()
+"""
+_LOOPBACK = {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+@pytest.mark.ray
+def test_nothing_of_our_ray_listens_on_another_address_than_loopback():
+    done = subprocess.run(
+        [sys.executable, "-c", _LISTENING], capture_output=True, text=True, check=True, timeout=120
+    )
+    found = set(done.stdout.split())
+    assert found
+    assert found <= _LOOPBACK

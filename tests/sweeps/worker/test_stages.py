@@ -6,20 +6,22 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import Stage, Status, Task
+from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.jpeg_files import JpegFiles
-from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.datasets.source import Sample, SampleKind
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.limits.without_cgroups import Unlimited
 from advisor.sweeps.trial.trial_process import run_attempt
+from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
 from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
-from tests.sweeps.builders import TIME_BOX, trial
+from tests.sweeps.builders import TIME_BOX, trial, trial_on
 from tests.sweeps.cuda_standin import simulated
 
 JOB = {"usage_source": {"kind": PROCESS_TREE}}
@@ -82,10 +84,6 @@ def images(tmp_path_factory):
 @pytest.fixture
 def tiny(monkeypatch):
     """A network that costs nothing."""
-    import torch
-
-    from advisor.models.zoo.opening import open_network
-
     opened = open_network("googlenet")
     small = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, stride=64), torch.nn.Flatten())
     monkeypatch.setattr(type(opened), "build", lambda _self: small)
@@ -93,19 +91,13 @@ def tiny(monkeypatch):
     return opened
 
 
-def on(images, **changes):
-    return trial(
-        dataset_path=str(images), dataset=profile_folder(images), task=Task.INFERENCE, batch_size=4, **changes
-    )
-
-
-EMULATED = {"accelerator": "emulated:T4", "emulated_step_seconds": 0.04}
+EMULATED = {"task": Task.INFERENCE, "accelerator": "emulated:T4", "emulated_step_seconds": 0.04}
 
 
 @pytest.mark.slow
 def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
-    results = stage_results(on(images, **EMULATED), JOB, tiny, runner, JpegFiles(images))
+    results = stage_results(trial_on(images, **EMULATED), JOB, tiny, runner, JpegFiles(images))
     assert results.rates["accelerator"] == 4 / 0.04
     assert results.rates["host"] > 0
     assert results.runs["host"]["batch_size"] == 4
@@ -119,7 +111,7 @@ def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
 @pytest.mark.slow
 def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
-    one, source = on(images, **EMULATED), JpegFiles(images)
+    one, source = trial_on(images, **EMULATED), JpegFiles(images)
     job = {**JOB, "shares_disk": True}
     assert "storage" not in stage_results(one, job, tiny, runner, source).rates
 
@@ -131,8 +123,6 @@ def gpu(monkeypatch):
 
 
 def gpu_stages(opened):
-    from advisor.sweeps.worker.engines import runner_of
-
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     return stage_results(one, JOB, opened, runner_of(one, opened), None)
 
@@ -147,7 +137,6 @@ def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, t
 
 def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny):
     """Its raw steps and the GPU's state stay in the row: the figure decides answers."""
-    from advisor.sweeps.worker.engines import runner_of
 
     class Broken(Stored):
         def __len__(self):
@@ -171,8 +160,6 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
 def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny, monkeypatch):
     def broken(*_, **__):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
-
-    from advisor.sweeps.worker.engines import runner_of
 
     one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
     runner = runner_of(one, tiny)
@@ -202,7 +189,7 @@ main()
 
 
 def measured_with(between, folder):
-    one = on(folder, **EMULATED)
+    one = trial_on(folder, **EMULATED)
     command = (sys.executable, "-P", "-c", _BETWEEN.format(between=between))
     return run_attempt(one, limiter=Unlimited(), command=command)
 

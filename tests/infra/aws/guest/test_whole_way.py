@@ -1,30 +1,27 @@
 """From the start script to rows in the controller's store: every program real but those that end
 or change a machine, AWS a server of moto, the metadata service one on loopback."""
 
-from __future__ import annotations
-
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import boto3
 import pytest
-from moto.moto_api._internal.models import moto_api_backend
-from moto.server import ThreadedMotoServer
 
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.guest.software import packed_software
-from advisor.infra.aws.guest.user_data import user_data
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from advisor.store.measurements import open_store
 from advisor.sweeps.datasets.photographs import write_samples
+from tests.infra.aws.clients import moto_server
 from tests.infra.aws.guest.imds import Service, serving
 from tests.infra.aws.guest.sandbox import Sandbox, sandbox
 
@@ -33,56 +30,11 @@ BUCKET, REGION = "advisor-test", "us-east-1"
 ROOT = Path(__file__).resolve().parents[4]
 STEPS = 200
 # Three trials, each of some seconds.
-SWEEP = (
-    "--networks",
-    "alexnet",
-    "--tasks",
-    "preprocessing",
-    "--vcpus",
-    "1",
-    "--memory",
-    "1GiB,2GiB,3GiB",
-    "--disks",
-    "unlimited",
-    "--accelerator",
-    "cpu",
-    "--executor",
-    "process",
-    "--batch-sizes",
-    "8",
-    "--iterations",
-    str(STEPS),
+SWEEP = shlex.split(
+    "--networks alexnet --tasks preprocessing --vcpus 1 --memory 1GiB,2GiB,3GiB --disks unlimited "
+    f"--accelerator cpu --executor process --batch-sizes 8 --iterations {STEPS}"
 )
 NOTICE = "meta-data/spot/instance-action"
-
-
-@pytest.fixture
-def cloud(monkeypatch) -> Iterator[dict[str, str]]:
-    """moto's server for this process and for the instances'."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    told = {
-        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": REGION,
-    }
-    for name, value in told.items():
-        monkeypatch.setenv(name, value)
-    boto3.client("s3").create_bucket(Bucket=BUCKET)
-    yield told
-    server.stop()
-    moto_api_backend.reset()
-
-
-@pytest.fixture
-def account(cloud, tmp_path) -> Iterator[Account]:
-    images = tmp_path / "images"
-    images.mkdir()
-    write_samples(images, range(16), seed=0)
-    with serving() as service:
-        yield Account(tmp_path, cloud, service, str(images))
 
 
 @dataclass
@@ -116,15 +68,7 @@ class Account:
         software = packed_software(ROOT)
         ResultBucket(Aws(), REGION, BUCKET, "").put_once(software.key, software.content)
         self.result_bucket.put("job.json", job_to_json(job).encode())
-        now = datetime.now(UTC)
-        return box, user_data(
-            job,
-            software,
-            expires_at=now + lasts,
-            now=now,
-            root=str(box.folder / "root"),
-            per_boot=str(box.folder / "per-boot"),
-        )
+        return box, box.user_data(job, software, lasts)
 
     @contextmanager
     def measuring(self, rows=0, **changes) -> Iterator[Sandbox]:
@@ -151,6 +95,17 @@ class Account:
         """How each instance has ended, in order."""
         states = {one.instance_id: one for one in guest_states(self.result_bucket)}
         return [states[name].end for name in sorted(states)]
+
+
+@pytest.fixture
+def account(monkeypatch, tmp_path) -> Iterator[Account]:
+    """moto's server is there for this process and for the instances'."""
+    images = tmp_path / "images"
+    images.mkdir()
+    write_samples(images, range(16), seed=0)
+    with moto_server(monkeypatch) as settings, serving() as service:
+        boto3.client("s3").create_bucket(Bucket=BUCKET)
+        yield Account(tmp_path, settings, service, str(images))
 
 
 @pytest.mark.night
