@@ -6,7 +6,14 @@ import re
 import click
 import pytest
 
-from docs.site.commands import commands
+from advisor.api import functions
+from advisor.api.calling import fields_of
+from advisor.models.language.configs import bundled_language_models
+from advisor.questions.question import kinds_of
+from benchmarks.truth import trust
+from docs.site.__main__ import main, pages, settings
+from docs.site.arguments import arguments_page
+from docs.site.commands import command_pages, commands
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = sorted((ROOT / "docs").rglob("*.md"))
@@ -43,3 +50,108 @@ def test_every_command_stands_in_the_documents():
 
 def test_the_readme_fits_on_three_screens():
     assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+
+
+# README.md and README.zh-CN.md say the same: sections, commands, links and exit codes.
+
+ENGLISH = (ROOT / "README.md").read_text()
+CHINESE = (ROOT / "README.zh-CN.md").read_text()
+BLOCK = re.compile(r"```\n.*?```", re.DOTALL)
+
+
+def _levels(text):
+    return [line.split()[0] for line in BLOCK.sub("", text).splitlines() if line.startswith("#")]
+
+
+def test_both_have_the_same_sections():
+    assert _levels(ENGLISH) == _levels(CHINESE)
+
+
+def test_both_show_the_same_commands():
+    assert BLOCK.findall(ENGLISH) == BLOCK.findall(CHINESE)
+
+
+def test_both_lead_to_the_same_documents():
+    """And to each other."""
+    links = [set(re.findall(r"\]\((docs/[\w/]+\.md)\)", text)) for text in (ENGLISH, CHINESE)]
+    assert links[0] == links[1]
+    assert "(README.zh-CN.md)" in ENGLISH
+    assert "(README.md)" in CHINESE
+    for link in links[0]:
+        assert (ROOT / link).is_file(), link
+
+
+def test_both_name_the_same_options():
+    """Every option and command that one names in its text is in the other."""
+    told = [set(re.findall(r"`[^`]*?(--[a-z-]+)", BLOCK.sub("", text))) for text in (ENGLISH, CHINESE)]
+    assert told[0] == told[1]
+
+
+def test_chinese_text_has_chinese_punctuation():
+    text = re.sub(r"`[^`]*`|\]\([^)]*\)", "", BLOCK.sub("", CHINESE))
+    assert not re.search("[\u4e00-\u9fff][,;:?(]", text)
+
+
+# What the docs count is what there is.
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [
+        ("README.md", "{} checkpoints by name"),
+        ("README.zh-CN.md", "按名称 {} 个检查点"),
+        ("docs/how-to/language.md", "{} checkpoints are known by name"),
+        ("docs/internals/language.md", "The table has {} models"),
+    ],
+)
+def test_a_page_counts_the_language_models_that_are_known(page, words):
+    known = len(bundled_language_models().names())
+    assert words.format(known) in (ROOT / page).read_text()
+
+
+# The page on trust shows the figures of what ships.
+
+
+def test_the_page_has_the_figures_that_the_scorers_wrote():
+    page = trust.PAGE.read_text()
+    assert page == trust.with_block(page), "python -m benchmarks.truth.trust"
+    assert trust.block() in page
+
+
+# The docs site: strict, complete, and nothing of it from another host.
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    assert main(folder) == 0, "a link or an anchor leads nowhere; `make docs` says where"
+    return folder / "site"
+
+
+def test_no_page_loads_anything_from_another_host(site):
+    for page in site.rglob("*.html"):
+        loaded = re.findall(r"<(?:script|img|link|iframe)[^>]*(?:src|href)=\"?https?:[^>]*", page.read_text())
+        assert not loaded, page
+
+
+def test_every_page_stands_in_the_navigation():
+    """But for the Chinese one, to which the first page leads."""
+    named = set(re.findall(r"[\w./-]+\.md", settings()))
+    assert {place for place in pages() if place.endswith(".md")} - {"zh-CN.md"} == named
+
+
+def test_the_page_of_a_command_has_each_of_its_options():
+    texts = command_pages()
+    for words, command in commands():
+        text = texts[words[0]]
+        for param in command.params:
+            if param.param_type_name == "option" and not param.hidden:
+                assert param.opts[0] in text, (words, param.name)
+
+
+def test_the_page_of_arguments_has_each_of_each_function():
+    page = arguments_page()
+    for function in vars(functions).values():
+        for kind in kinds_of(function.kinds) if hasattr(function, "kinds") else ():
+            for name in fields_of(kind, function.sources):
+                assert f"| `{name}` |" in page, (function.__name__, name)

@@ -2,26 +2,19 @@
 
 import pytest
 
+from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.assumed import LOCAL_READ_IOPS_PER_GB, NETWORK_LIMIT, SERIES, SERIES_CORES
+from advisor.domain import ESTIMATED, LIST, OBSERVED, Market
+from advisor.errors import UsageError
 from advisor.infra.build.catalog.azure import disks, prices, sizes
-from advisor.infra.build.catalog.azure.sources import GPU_LIST, LIST
-from tests.rows import assert_each
+from advisor.infra.build.catalog.azure.sources import GPU_LIST
+from advisor.infra.build.catalog.azure.sources import LIST as LINUX_LIST
+from advisor.infra.build.catalog.neo.clouds import CLOUDS
+from advisor.infra.build.catalog.neo.prices import NEBIUS_GIB_USD, NEBIUS_VCPU_USD
+from advisor.infra.build.catalog.tables import read_source
+from tests.rows import assert_each, table
 
-# size -> vCPUs, cores, GiB of RAM (Azure's documentation of the series)
-NAMED = [
-    ("Standard_D8s_v5", "8", "4", 32),
-    ("Standard_D8ls_v5", "8", "4", 16),
-    ("Standard_D96as_v5", "96", "48", 384),
-    ("Standard_D8ps_v6", "8", "8", 32),
-    ("Standard_E8ads_v5", "8", "4", 64),
-    ("Standard_E16-4ads_v5", "4", "2", 128),
-    ("Standard_E64_v3", "64", "32", 432),
-    ("Standard_E96ads_v5", "96", "48", 672),
-    ("Standard_F72s_v2", "72", "36", 144),
-    ("Standard_F8als_v6", "8", "8", 16),
-    ("Standard_HB120-16rs_v3", "16", "16", 448),
-    ("Standard_L8s_v3", "8", "4", 64),
-]
+TABLES = table("built")
 
 
 def test_names_of_sizes_tell_vcpus_cores_and_ram():
@@ -30,7 +23,7 @@ def test_names_of_sizes_tell_vcpus_cores_and_ram():
         has = row["vcpus"], row["physical_cores"], row["memory_mib"]
         assert has == (vcpus, cores, str(gib * 1024))
 
-    assert_each(check, NAMED)
+    assert_each(check, TABLES["azure_sizes"])
 
 
 @pytest.mark.parametrize("size", ["Standard_D4_v2", "Standard_M416ms_v2", "Standard_E96as_v7"])
@@ -41,15 +34,7 @@ def test_what_a_name_does_not_tell_stays_unknown(size):
     assert row.get("vcpus") != "4"
 
 
-@pytest.mark.parametrize(
-    ("size", "vcpus", "card"),
-    [
-        ("Standard_ND96asr_A100_v4", "96", "A100-SXM4-80GB"),
-        ("Standard_NC144lds_xl_RTXPRO6000BSE_v6", "144", "RTX PRO 6000 Blackwell Server"),
-        ("Standard_NG32adms_V620", "32", "V620"),
-        ("Standard_NC24r_Promo", "24", "K80"),
-    ],
-)
+@pytest.mark.parametrize(("size", "vcpus", "card"), TABLES["azure_gpu_sizes"])
 def test_a_gpu_size_that_no_source_tells_of_has_no_ram_and_no_count(size, vcpus, card):
     facts = sizes.gpu_size(size, None)
     assert (facts["vcpus"], facts["gpu_name"]) == (vcpus, card)
@@ -131,7 +116,7 @@ def test_a_price_with_windows_is_never_taken(monkeypatch):
     }
     monkeypatch.setattr(prices, "read_source", lists.__getitem__)
     found = {row.instance_type: row.cells for row in prices.build_prices()}
-    assert {r: (c.price, c.basis) for r, c in found["a"].items()} == {"here": ("6.98", LIST.id)}
+    assert {r: (c.price, c.basis) for r, c in found["a"].items()} == {"here": ("6.98", LINUX_LIST.id)}
     assert {r: c.basis for r, c in found["b"].items()} == {"here": GPU_LIST.id, "far": GPU_LIST.id}
 
 
@@ -159,3 +144,131 @@ def test_estimated_disk_prices_lie_within_the_interval_where_the_list_is_known()
     assert len(errors) > 150
     assert disks.ESTIMATE_LOW < min(errors) < max(errors) < disks.ESTIMATE_HIGH
     assert (round(min(errors), 2), round(max(errors), 2)) == (0.91, 1.12)
+
+
+# Neo-clouds in the bundle: every price is what a list says, and what nobody tells is assumed.
+
+CATALOG = load_catalog()
+HOURS = {
+    (row["cloud"], row["card"], row["tier"]): float(row["usd_per_gpu_hour"])
+    for row in read_source("catalog/neo_gpu_hours.csv")
+}
+CARDS = {(row["cloud"], row["card"]): row for row in read_source("catalog/neo_cards.csv")}
+TYPES = read_source("catalog/neo_types.csv")
+
+
+def price(cloud, name, region=None):
+    """What a type costs on demand, in its first region where none is named."""
+    place = region or CATALOG.regions_of(name, cloud)[0]
+    return CATALOG.price(name, place, Market.ON_DEMAND, cloud)
+
+
+def test_every_offer_has_a_price_a_kind_a_day_and_ages_within_a_month():
+    """OCI's list, which lasts longer, and Paperspace's, of which nobody told the day, apart."""
+    for cloud in filter(CATALOG.is_in_dollars, CLOUDS):
+        query = OfferQuery(cloud=cloud)
+        offers = [*CATALOG.offers(query), *CATALOG.partial_offers(query)]
+        assert offers
+        for one in offers:
+            assert 0.01 < one.price.usd_per_hour < 200, one
+            assert one.price.as_of.year == 2026 or cloud == "paperspace"
+            assert one.price.max_age_days == (365 if cloud == "oci" else 30)
+
+
+@pytest.mark.parametrize("cloud", ["verda", "hyperstack", "jarvislabs", "digitalocean"])
+def test_a_type_that_is_sold_by_the_gpu_costs_its_gpu_hours(cloud):
+    """To the cent of the list of August, or of May where that has no such card."""
+    count = 0
+    for row in TYPES:
+        card = CARDS.get((cloud, row["card"]))
+        if row["cloud"] == cloud and row["instance_type"] and card:
+            hour = HOURS[cloud, card["priced_as"], "on-demand"]
+            found = price(cloud, row["instance_type"])
+            assert found.usd_per_hour == pytest.approx(hour * int(row["gpu_count"]), rel=1e-6)
+            assert found.kind == LIST
+            count += 1
+    assert count >= 2
+
+
+def test_what_nebius_adds_to_an_l40s_gave_every_price_of_its_own_list():
+    """1.35 a GPU, 0.016 a vCPU and 0.0022 a GiB: the price of the smallest, to the cent."""
+    smallest = 1.35 + 8 * NEBIUS_VCPU_USD + 32 * NEBIUS_GIB_USD
+    assert smallest == pytest.approx(1.5484, abs=1e-9)
+    found = price("nebius", "gpu-l40s-d_4gpu-192vcpu-1152gb")
+    assert found.usd_per_hour == pytest.approx(11.0064, abs=1e-6)
+    assert (found.kind, found.low < 1 < found.high) == (ESTIMATED, True)
+
+
+def test_the_tiers_of_runpod_are_types_of_their_own():
+    """Its own hosts are listed, those of others were seen."""
+    secure, community = (price("runpod", "1x-h100-sxm.secure"), price("runpod", "1x-h100-sxm.community"))
+    assert (secure.usd_per_hour, secure.kind) == (3.29, LIST)
+    assert (community.usd_per_hour, community.kind) == (2.69, OBSERVED)
+
+
+def test_a_list_by_type_that_a_later_list_confirms_has_the_later_day():
+    """Eight H100 of Lambda cost the GPU hour of August; one costs more, as listed in May."""
+    assert str(price("lambda", "gpu_8x_h100_sxm5").as_of) == "2026-08-22"
+    one = price("lambda", "gpu_1x_h100_sxm5")
+    assert (one.usd_per_hour, str(one.as_of)) == (4.29, "2026-05-20")
+
+
+def test_prices_in_euros_count_at_the_rate_that_the_user_gives_and_never_without(monkeypatch):
+    """Leafcloud, Infomaniak, and OVH's T2; no source at hand has a dated rate."""
+    everywhere = OfferQuery(cloud="any", accelerated=True, market=Market.ON_DEMAND)
+    known = {(one.instance.cloud, one.instance.name) for one in CATALOG.offers(everywhere)}
+    assert not {"leafcloud", "infomaniak"} & {cloud for cloud, _ in known}
+    assert ("ovh", "t2-le-45") not in known
+    with pytest.raises(UsageError, match=r"in EUR.*ADVISOR_EUR_PER_USD"):
+        CATALOG.offers(OfferQuery(cloud="leafcloud"))
+    monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.8")
+    told = load_catalog()
+    price = told.price("eg1.a100x4.v50-324", "nl", cloud="leafcloud")
+    assert price.usd_per_hour == pytest.approx(6.42824 / 0.8)
+    assert "EUR at 0.8 a US dollar" in price.source
+    assert told.price("t2-le-45", "global", cloud="ovh").usd_per_hour == pytest.approx(1.0)
+    assert len(told.offers(OfferQuery(cloud="infomaniak"))) == 10
+
+
+def test_serverless_offers_and_types_without_a_named_card_are_nowhere():
+    names = {one.name for cloud in CLOUDS for one in CATALOG.instances(cloud)}
+    assert "RENDER-S" not in names
+    assert not {row["tier"] for row in read_source("catalog/neo_gpu_hours.csv")} & {"serverless"}
+
+
+def test_cards_have_the_memory_of_their_data_sheet_whoever_sells_them():
+    """Count and memory agree within 7 % between clouds that sell one card."""
+    for cloud in CLOUDS:
+        for one in CATALOG.instances(cloud):
+            if one.gpu_name:
+                sheet = CATALOG.gpus[one.gpu_name]
+                assert one.gpu_memory_mib == pytest.approx(sheet.memory_mib, rel=0.07), one.name
+
+
+def test_every_cloud_has_a_disk_and_says_what_of_it_is_assumed():
+    """The rates of OCI's volumes and the price of Nebius' are known, all else has a range."""
+    for cloud in filter(CATALOG.is_in_dollars, CLOUDS.keys() - {"vast"}):
+        instance = next(one for one in CATALOG.instances(cloud) if one.gpu_count)
+        region = CATALOG.regions_of(instance.name, cloud)[0]
+        disks = CATALOG.disks_of(cloud).candidate_disks(instance, 100, region)
+        network = next(disk for disk in disks if disk.price)
+        assert (network.rate.low < 1 < network.rate.high) == (cloud != "oci")
+        assert (network.price.kind == ESTIMATED) == (cloud != "nebius")
+        names = {fact.name.rpartition(".")[2] for fact in network.assumed}
+        assert ("usd_per_gib_month" in names) == (cloud != "nebius")
+        assert ({"read_mib_s", "read_iops"} <= names) == (cloud != "oci")
+
+
+def test_hosts_of_vast_are_listed_and_never_ranked():
+    """Its names say 32 vCPUs and 64 GiB of one card and of eight: no fact of a host."""
+    query = OfferQuery(cloud="vast")
+    assert CATALOG.offers(query) == []
+    offers = CATALOG.partial_offers(query)
+    assert len({(one.type.name, one.region) for one in offers}) == len(offers) == 64
+    assert {one.type.missing for one in offers} == {("vCPUs", "cores", "RAM")}
+
+
+def test_grace_has_a_core_for_each_vcpu_and_arm_code():
+    found = CATALOG.instance("gpu_1x_gh200", "lambda")
+    assert (found.cpu.architecture, found.physical_cores) == ("arm64", found.vcpus)
+    assert found.assumed == ()

@@ -7,36 +7,22 @@ import pytest
 from advisor.infra.build.language_models import table
 from advisor.infra.build.language_models.corrections import NO_CHECKPOINT, REPLACED
 from advisor.models.language.configs import COLUMNS, TABLE, model_of_cells, table_cells
+from tests import rows
 
-LLAMA = {
-    "name": "some/Model-7B",
-    "kind": "llm",
-    "model_type": "llama",
-    "layers": "32",
-    "hidden": "4096",
-    "heads": "32",
-    "kv_heads": "8",
-    "head_dim": "128",
-    "ffn": "14336",
-    "vocab": "128256",
-    "max_context": "8192",
-    "tied": "False",
-    "formula_ok": "True",
-    "source": "ai-dynamo/aiconfigurator@095f58a",
-}
+LLAMA = rows.table("built")["llama"]
 
 
 @pytest.fixture
 def built(tmp_path):
     """The lines of fetched rows, by their names."""
 
-    def lines(*rows):
+    def lines(*fetched):
         path = tmp_path / "model_configs.csv"
         header = table.FETCHED.read_text(encoding="utf-8").partition("\n")[0].split(",")
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, header, restval="")
             writer.writeheader()
-            writer.writerows([{**LLAMA, **row} for row in rows])
+            writer.writerows([{**LLAMA, **row} for row in fetched])
         return {line["names"]: line for line in table.lines(path)}
 
     return lines

@@ -10,43 +10,20 @@ import pytest
 from advisor.infra.build.performance_sources.kernels import spread
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of, table_input
 from advisor.infra.build.performance_sources.observations import COLUMNS, DEFAULT_PATH, NO_LICENCE
+from tests.rows import table
 
 KERNELS = Path(DEFAULT_PATH).with_name("kernels.csv.gz")
 
 
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("224px", "3x224x224"),
-        ("1333x800 (scale jitter)", "3x800x1333"),
-        ("(1048, 640) px", "3x640x1048"),
-        ("seq 128", "seq:128"),
-        ("512px latent 64x64", "4x64x64"),
-        ("Cityscapes; crop 512x1024", "3x512x1024"),
-        ("3x384x384", "3x384x384"),
-        ("audio", ""),
-    ],
-)
+TABLES = table("built")
+
+
+@pytest.mark.parametrize(("said", "meant"), TABLES["inputs"])
 def test_inputs(said, meant):
     assert table_input(said) == meant
 
 
-@pytest.mark.parametrize(
-    ("source", "name", "network"),
-    [
-        ("timm", "resnet50.a1_in1k", "timm/resnet50"),
-        ("timm", "gluon_resnet50_v1b", "timm/resnet50"),
-        ("timm", "vit_base_patch16_224.augreg_in21k", "vit_base_patch16_224"),
-        ("pycls", "RegNetX-3.2GF", "regnetx_032"),
-        ("pycls", "RegNetY-800MF", "regnety_008"),
-        ("paddleclas", "MobileNetV3_small_x0_75", "mobilenetv3_small_075"),
-        ("paddleclas", "GhostNet_x1_3_ssld", "ghostnet_130"),
-        ("hf-transformers-docs", "resnet-50", "resnet50"),
-        ("mlperf-training-v3.1", "mask-rcnn-r50-fpn", "maskrcnn_resnet50_fpn"),
-        ("detectron2", "R50-FPN [Faster R-CNN:]", "fasterrcnn_resnet50_fpn"),
-        ("somebody", "Jasper (10x5)", "jasper"),
-    ],
-)
+@pytest.mark.parametrize(("source", "name", "network"), TABLES["names"])
 def test_names_of_networks(source, name, network):
     assert named(source, name).network == network
 

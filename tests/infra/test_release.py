@@ -1,18 +1,174 @@
-"""What is released: the wheel out of the source archive, installed where nothing else is."""
+"""What is released: the image's steps held to the repository and built where an engine runs, Packer's
+template, and the wheel out of the source archive, installed where nothing else is."""
 
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
 import venv
 import zipfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import hcl2
 import pytest
+import yaml
+
+from advisor.infra.aws.guest.user_data import ROOT as INSTANCE_ROOT
+from tests.infra.aws.guest.sandbox import sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "infra/Dockerfile").read_text()
+# Instructions with their lines joined, comments left out.
+STEPS = [
+    tuple(line.split(None, 1))
+    for line in re.sub(r"\\\n", " ", re.sub(r"(?m)^#.*\n", "", TEXT)).splitlines()
+    if line.strip()
+]
+INSTRUCTIONS = {"FROM", "RUN", "COPY", "WORKDIR", "USER", "ENV", "ENTRYPOINT"}
+
+
+def of(instruction):
+    return [rest for name, rest in STEPS if name == instruction]
+
+
+def test_every_line_is_an_instruction_and_every_stage_is_known():
+    assert {name for name, _ in STEPS} <= INSTRUCTIONS
+    stages: list[str] = []
+    for base, _, name in (rest.split() for rest in of("FROM")):
+        assert base in stages or re.fullmatch(r"python:3\.1[1-9]-slim", base)
+        stages.append(name)
+    assert stages == ["core", "full", "serve", "tested"]
+
+
+def test_its_steps_are_make_targets_that_exist():
+    targets = set(re.findall(r"(?m)^([a-z]+):", (ROOT / "Makefile").read_text()))
+    made = [word for step in of("RUN") for word in re.findall(r"\bmake (\w+)", step)]
+    assert made == ["recommend", "setup", "lint", "test"]
+    assert "make setup" not in TEXT[: TEXT.index("FROM full AS tested")]  # it has the test tools
+    assert set(made) <= targets
+
+
+def test_what_is_installed_beside_them_is_an_extra_with_the_known_versions():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    core, full, serve = [step for step in of("RUN") if "pip install" in step]
+    for pip in (core, full, serve):
+        (named,) = re.findall(r"\[([\w,]+)\]", pip)
+        assert set(named.split(",")) <= set(extras["optional-dependencies"]) - {"dev"}
+        (constraints,) = re.findall(r"--constraint (\S+)", pip)
+        assert (ROOT / constraints).is_file()
+
+
+BASE = f"docker.io/library/{of('FROM')[0].split()[0]}"
+
+
+def engine_or_skip():
+    """The first container engine that runs something in the base image here."""
+    found = [name for name in ("docker", "podman", "buildah") if shutil.which(name)]
+    for engine in found:
+        with suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            with container(engine, BASE) as inside:
+                subprocess.run([*inside, "true"], capture_output=True, timeout=300, check=True)
+            return engine
+    pytest.skip(f"no container engine (found: {found}) runs {BASE} here")
+
+
+@contextmanager
+def container(engine, tag):
+    """Words before a command that runs in a container of the image."""
+    if engine != "buildah":
+        yield [engine, "run", "--rm", "--entrypoint", "", tag]
+        return
+    begun = subprocess.run([engine, "from", tag], capture_output=True, text=True, check=True)
+    name = begun.stdout.strip()
+    try:
+        yield [engine, "run", name, "--"]
+    finally:
+        subprocess.run([engine, "rm", name], capture_output=True, check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("stage", ["core", "serve", "full"])
+def test_an_engine_builds_it_and_it_answers(stage):
+    """`full` downloads gigabytes; no test tool is in any."""
+    engine = engine_or_skip()
+    tag = f"localhost/advisor-test:{stage}"
+    build = [engine, "build", "-f", "infra/Dockerfile", "--target", stage, "-t", tag, "."]
+    subprocess.run(build, cwd=ROOT, check=True)
+    with container(engine, tag) as inside:
+        question = ["advisor", "recommend", "--task", "inference", "--model", "googlenet"]
+        subprocess.run([*inside, *question], check=True)
+        packages = subprocess.run(
+            [*inside, "python", "-m", "pip", "list"], capture_output=True, text=True, check=True
+        ).stdout
+    assert not {"pytest", "moto", "playwright"} & set(packages.lower().split())
+
+
+def test_what_rents_runs_without_root_and_the_templates_commands_are_the_entry_points():
+    core = STEPS[: [rest for _, rest in STEPS].index("core AS full")]
+    assert [rest for name, rest in core if name == "USER"] == ["advisor"]
+    assert of("ENTRYPOINT") == ['["advisor"]']
+    tasks = yaml.safe_load((ROOT / "infra/cloudformation/schedules.yaml").read_text())
+    (reaper,) = tasks["Resources"]["ReaperTask"]["Properties"]["ContainerDefinitions"]
+    assert reaper["Command"] == ["cloud", "reap"]
+
+
+def test_nothing_of_a_users_own_is_copied():
+    ignored = (ROOT / ".dockerignore").read_text().split()
+    assert {".git", ".venv"} <= set(ignored)
+
+
+IMAGE = ROOT / "infra" / "image"
+
+
+def parsed(name):
+    return hcl2.loads((IMAGE / name).read_text())
+
+
+@pytest.mark.skipif(not shutil.which("packer"), reason="needs packer")
+def test_packer_takes_the_template(tmp_path):
+    """In a copy: the archive is made before each build."""
+    folder = shutil.copytree(IMAGE, tmp_path / "image")
+    (folder / "software.tar.gz").write_bytes(b"")
+    command = ["packer", "validate", str(folder / "advisor.pkr.hcl")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_the_template_names_is_there():
+    text = (IMAGE / "advisor.pkr.hcl").read_text()
+    (build,) = parsed("advisor.pkr.hcl")["build"]
+    assert len(build["provisioner"]) == 2
+    named = set(re.findall(r"\$\{path\.root\}/([\w.]+)", text))
+    assert named == {"software.tar.gz", "install.sh"}
+    assert "packer" in parsed("plugins.pkr.hcl")
+
+
+def test_it_installs_where_the_start_script_looks(tmp_path):
+    """By bash, with recorders in place of apt and of Python."""
+    text = (IMAGE / "install.sh").read_text()
+    assert f"root=${{1:-{INSTANCE_ROOT}}}" in text
+    box = sandbox(tmp_path / "instance")
+    (box.programs / "python3.12").write_text((box.programs / "python3.13").read_text())
+    (box.programs / "python3.12").chmod(0o755)
+    archive = tmp_path / "software.tar.gz"
+    for name in ("requirements.txt", "constraints.txt"):
+        (tmp_path / name).write_text("")
+    subprocess.run(["tar", "-czf", archive, "requirements.txt", "constraints.txt"], cwd=tmp_path, check=True)
+    box.run(text.replace("${1:-", f"${{1:-{box.folder}").replace("/tmp/software", f"{tmp_path}/software"))
+    assert any(
+        one.startswith("pip install") and "--requirement" in one and "--constraint" in one
+        for one in box.calls
+    ), box.said
+    assert "systemctl disable apt-daily.timer" in "\n".join(box.calls)
+
+
+# What is released: the wheel out of the source archive, installed where nothing else is.
+
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONSTRAINTS = ROOT / "constraints.txt"
 # Everything that may be installed side by side; `dev` has the tools of this repository.

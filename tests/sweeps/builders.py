@@ -1,4 +1,4 @@
-"""Trials and measurements with defaults: a test shows only what matters to it."""
+"""Trials, measurements, standings and leases with defaults: a test shows only what matters to it."""
 
 from advisor.domain import (
     Accelerator,
@@ -14,8 +14,11 @@ from advisor.domain import (
     Workload,
 )
 from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.measurement_store import Held
 from advisor.sweeps.planning.networks import StoredData, SweepData
 from advisor.sweeps.planning.plan import Machine, SweepRequest
+from advisor.sweeps.watching.tally import Running, SweepProgress
+from tests.rows import table
 
 PROFILE = DatasetProfile(
     name="tiny", samples=1000, bytes_per_sample=100_000.0, storage_format="jpeg-files", width=500, height=375
@@ -108,3 +111,19 @@ def request(**changes):
 def _with_accelerator(values):
     """Tests name it as users do."""
     return values | {"accelerator": Accelerator.parse(values["accelerator"])}
+
+
+TABLES = table("sweeps")
+
+
+def running(**changes):
+    return Running(**{**TABLES["running"], **changes})
+
+
+def standing(**changes):
+    both = (running(), running(where="gpu-7", attempt=2, seconds=4000.0))
+    return SweepProgress(**{**TABLES["standing"], "running": both, **changes})
+
+
+def held(**changes):
+    return Held(**{**TABLES["held"], **changes})

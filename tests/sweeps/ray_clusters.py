@@ -266,7 +266,9 @@ def _node_memory() -> float:
     import ray
 
     here = ray.get_runtime_context().get_node_id()
-    return next(n["Resources"]["memory"] for n in ray.nodes() if n["NodeID"] == here)
+    resources = next(n["Resources"] for n in ray.nodes() if n["NodeID"] == here)
+    # A node that Ray calls dead, because a busy machine let it answer late, has no resources any more.
+    return float(resources.get("memory", 2**60))
 
 
 def measured_in_sight(one: Trial) -> Measurement:

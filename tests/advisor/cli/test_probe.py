@@ -15,8 +15,7 @@ from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
 from advisor.sweeps.probe.figures import PARTS, skipped
 from tests.processes import gone
-from tests.sweeps.probe.samples import document, gpu_part, operations_part
-from tests.sweeps.probe.test_showing import validate
+from tests.sweeps.probe.test_showing import document, gpu_part, operations_part, validate
 
 LIGHT_CORE = (
     sys.executable,

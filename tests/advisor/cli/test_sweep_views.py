@@ -19,8 +19,7 @@ from advisor.domain import Status
 from advisor.runs.sweeps.status import snapshot_document
 from advisor.sweeps.driver.runner import Progress
 from advisor.sweeps.watching.shared import Snapshot, pace_of
-from tests.sweeps.builders import measurement
-from tests.sweeps.watching.builders import held, running, standing
+from tests.sweeps.builders import held, measurement, running, standing
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 SCHEMA = json.loads((files("advisor.render") / "schemas/sweep-status.schema.json").read_text())

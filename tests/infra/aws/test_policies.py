@@ -22,9 +22,8 @@ from advisor.runs.cloud.exchange import Sender
 from tests.infra.aws.builders import is_clean
 from tests.infra.aws.clients import moto_account
 from tests.infra.aws.guest.imds import serving
-from tests.infra.aws.iam import allowed_actions
+from tests.infra.aws.iam import action_of, actions, allowed_actions, recorded_calls
 from tests.infra.aws.reaping import MAKERS, NOW, REGIONS, aws
-from tests.infra.aws.recording import action_of, actions, recorded_calls
 from tests.sweeps.builders import measurement
 
 BUCKET = "advisor-test"

@@ -1,17 +1,44 @@
 """The fit finds what was planted in synthetic rows: how cards differ from their sheets."""
 
+import csv
+import gzip
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from advisor.catalog import load_catalog
 from advisor.domain import Task
+from advisor.errors import DataError
 from advisor.infra.build.fitting.gpus import fit_step_times
 from advisor.infra.build.fitting.network_effects import fitted, network_blocks, posterior_of
-from advisor.infra.build.fitting.observations import MeasuredStep, columns
+from advisor.infra.build.fitting.observations import (
+    OBSERVATIONS,
+    MeasuredStep,
+    columns,
+    conditions_of,
+    era_of,
+    question_conditions,
+    read_observations,
+    torch_version,
+)
+from advisor.infra.build.fitting.stalls import (
+    STALL_PRIORS,
+    StalledRuns,
+    fit_stalls,
+    host_speeds,
+    joined_log_rates,
+    stalled_runs,
+)
+from advisor.infra.build.performance_sources.observations import COLUMNS
 from advisor.models.bayes import Parameters
-from advisor.models.performance import paced_gpu
+from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.join import exponents
+from advisor.models.performance.network_table import network_table
 from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.pipeline import PIPELINE_PRIORS
 from advisor.models.performance.posterior import Cell
 from advisor.models.performance.step_parameters import Conditions, Step
 from advisor.models.performance.step_time import steps_of
@@ -121,3 +148,148 @@ def test_fitted_step_times_know_what_they_were_taught(rows):
     assert {"7.5", "8.9"} <= times.capabilities
     predicted = times.posterior.predict([row.cell for row in rows]).mean
     assert np.median(np.abs(predicted - np.log([row.seconds for row in rows]))) < 2 * NOISE
+
+
+# Rows of measured steps are read as they were run; what nobody knows is counted by name.
+
+
+# A line of the table.
+LINE = "someone,resnet50,training,eager,pytorch-2.1,,,fp32,conv,T4,1,32,3x224x224,0.3,,,,1,MIT"
+ROW = dict(zip(COLUMNS, LINE.split(","), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("framework", "version", "era"),
+    [
+        ("pytorch-1.12", 1.12, "1.late"),
+        ("pytorch-1.8", 1.08, "1.old"),
+        ("pt112", 1.12, "1.late"),
+        ("pytorch-1.10", 1.10, "1.late"),
+        ("pytorch-2.0", 2.0, "2.0"),
+        ("pytorch-2.1", 2.01, "2.0"),
+        ("pt210", 2.10, ""),
+        ("pytorch-2.9.1", 2.09, ""),
+        ("nobody said", None, ""),
+    ],
+)
+def test_versions_sort_and_have_an_age(framework, version, era):
+    """2.10 is younger than 2.9, and what is kept up today needs no word."""
+    assert torch_version(framework) == pytest.approx(version)
+    assert era_of(torch_version(framework)) == era
+
+
+def read(tmp_path, *changes):
+    with gzip.open(tmp_path / OBSERVATIONS, "wt", newline="") as file:
+        writer = csv.DictWriter(file, ROW)
+        writer.writeheader()
+        writer.writerows({**ROW, **change} for change in changes)
+    return read_observations(tmp_path, load_catalog().gpus, network_table())
+
+
+def test_unknown_names_are_counted_and_left_out(tmp_path):
+    rows, unknown = read(
+        tmp_path, {}, {"network": "no_such_net"}, {"network": "no_such_net"}, {"gpu": "No Such Card"}
+    )
+    assert len(rows) == 1
+    assert dict(unknown.networks) == {"no_such_net": 2}
+    assert dict(unknown.gpus) == {"No Such Card": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"fit": "0"}, {"step_seconds": ""}, {"gpu_count": "2"}, {"precision": "int8"}, {"source": "paddleclas"}],
+)
+def test_rows_that_may_not_be_fitted_are_not(tmp_path, change):
+    rows, unknown = read(tmp_path, change)
+    assert rows == []
+    assert not unknown.networks
+    assert not unknown.gpus
+
+
+def test_a_row_says_how_it_ran(tmp_path):
+    (row,), _ = read(tmp_path, {"sigma": "0.24", "memory_format": "channels_last"})
+    how = row.cell.step.conditions
+    assert (row.cell.network, row.seconds, row.is_pytorch) == ("resnet50", 0.3, True)
+    assert row.sigma == pytest.approx(0.25)  # its own error, and what sources scatter by
+    assert (how.gpu.name, how.memory_format, how.tf32) == ("T4", "channels_last", "convolutions")
+    assert row.cell.step.batch_size == 32
+    _, logs, sigmas = columns([row])
+    assert logs[0] == pytest.approx(-1.204, abs=1e-3)
+    assert sigmas[0] == row.sigma
+
+
+@pytest.mark.parametrize(
+    ("change", "unfused"),
+    [
+        ({}, False),
+        ({"framework": "pytorch-1.12"}, True),
+        ({"variant": "attention=eager"}, True),
+        ({"stack": "mxnet", "framework": "mxnet-1.2"}, True),
+    ],
+)
+def test_old_software_has_no_fused_attention(change, unfused):
+    assert conditions_of({**ROW, **change}, paced_gpu("T4")).unfused_attention is unfused
+
+
+def test_a_user_asks_without_a_source_or_a_host(tmp_path):
+    """Whatever a publisher did in its step, a prediction is of a whole step in PyTorch."""
+    rows, _ = read(
+        tmp_path,
+        {"source": "pytorch-gpu-benchmark", "host": "h"},
+        {"stack": "compile"},
+        {"stack": "torchscript"},
+    )
+    assert rows[0].cell.step.conditions.copies_input
+    hows = [question_conditions(row.cell.step.conditions) for row in rows]
+    assert [one.stack for one in hows] == ["eager", "compile", "eager"]
+    assert all(one.source == one.host == "" and one.optimizer for one in hows)
+    assert not any(one.copies_input for one in hows)
+    assert question_conditions(hows[0]) == hows[0]
+
+
+def test_a_checkout_without_its_table_says_where_it_belongs(tmp_path):
+    with pytest.raises(DataError, match="part of a checkout"):
+        read_observations(tmp_path, load_catalog().gpus, network_table())
+    (tmp_path / OBSERVATIONS).write_bytes(b"no gzip")
+    with pytest.raises(DataError, match="cannot be read"):
+        read_observations(tmp_path, load_catalog().gpus, network_table())
+
+
+# How a real GPU joins its host is what public runs on real data tell.
+
+ROWS = Path("infra/build/performance_sources/stalls.csv")
+PARAMETERS = load_model().pipeline.parameters
+
+
+@pytest.fixture(scope="module")
+def runs() -> StalledRuns:
+    with ROWS.open(newline="") as file:
+        return stalled_runs(list(csv.DictReader(file)))
+
+
+@pytest.mark.slow
+def test_the_priors_of_a_sweeps_fit_are_what_the_shipped_runs_tell(runs):
+    found, sigmas = fit_stalls(runs, PARAMETERS)
+    for name in STALL_PRIORS:
+        assert PIPELINE_PRIORS[name][0] == pytest.approx(found[name], abs=0.01)
+        assert PIPELINE_PRIORS[name][1] > sigmas[name]
+
+
+def test_a_fit_finds_the_join_that_made_the_runs(runs):
+    """Runs of two hosts made by known parameters, without noise."""
+    truth = {**PARAMETERS, "join/queue": 0.3, "join/training": -0.2, "join/several_gpus": 0.05}
+    some = runs.take(np.array([host[0] in "7P" for host in runs.hosts.tolist()]))
+    speeds = dict.fromkeys(set(some.hosts.tolist()), 3.0)
+    made = replace(some, real=np.exp(joined_log_rates(some, speeds, truth)))
+    found, _ = fit_stalls(made, PARAMETERS)
+    for name in STALL_PRIORS:
+        assert found[name] == pytest.approx(truth[name], abs=0.05)
+    assert host_speeds(made, truth) == pytest.approx(speeds, abs=0.05)
+
+
+def test_an_exponent_is_a_queues_and_grows_with_the_batches_ahead():
+    """None ahead: times add. One: 2/3 of either side's rate where both are equal."""
+    plain = {"join/gamma": 0.0, "join/queue": 0.0, "join/training": 0.0}
+    gamma = exponents(np.zeros(3), np.array([1.0, 2.0, 8.0]), plain)
+    assert 2 ** (-1 / gamma) == pytest.approx([2 / 3, 3 / 4, 9 / 10])
+    assert exponents(np.zeros(1), np.array([1e-9]), plain)[0] == pytest.approx(1.0)

@@ -17,8 +17,7 @@ from advisor.infra.aws.policies import allowed_actions_of, policy
 from advisor.sweeps.executors.ray.placing import needs_of, slots
 from tests.infra.aws.clients import moto_account, role_credentials
 from tests.infra.aws.guest.sandbox import sandbox
-from tests.infra.aws.iam import ACCOUNT, Ask, allowed_actions, allows
-from tests.infra.aws.recording import actions, recorded_calls
+from tests.infra.aws.iam import ACCOUNT, Ask, actions, allowed_actions, allows, recorded_calls
 from tests.sweeps.executors.test_placing import on
 
 FILE = Path(__file__).resolve().parents[3] / "infra" / "ray" / "aws.yaml"

@@ -98,28 +98,18 @@ def test_each_bundled_model_is_the_same_out_of_a_file(read):
 def test_windows_are_read_where_they_hold(read):
     """Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the
     context."""
-    mistral = LLAMA | {"model_type": "mistral", "sliding_window": 4096}
-    gemma = LLAMA | {"model_type": "gemma3_text", "sliding_window": 1024, "sliding_window_pattern": 6}
-    listed = mistral | {"layer_types": ["full_attention", "sliding_attention"] * 16}
-    qwen = LLAMA | {"model_type": "qwen2", "sliding_window": 4096, "max_window_layers": 28}
-    cases = (
-        (mistral, 4096, 32),
-        (gemma, 1024, 27),
-        (listed, 4096, 16),
-        (qwen | {"use_sliding_window": False}, None, 0),
-        (qwen | {"use_sliding_window": True}, 4096, 4),
-        (mistral | {"sliding_window": 262144}, None, 0),
-        (mistral | {"sliding_window": None}, None, 0),
-        (LLAMA | {"model_type": "exaone4", "sliding_window_pattern": "LLLG"}, 4096, 24),
-        (LLAMA | {"model_type": "exaone4", "sliding_window_pattern": "LG"}, 4096, 16),
-        (LLAMA | {"model_type": "olmo3"}, 4096, 24),
-    )
 
-    def check(config, window, layers):
-        model = read(config)
+    def check(changes, window, layers):
+        model = read(with_every_layer(changes))
         assert (model.window, model.window_layers) == (window, layers)
 
-    assert_each(check, cases)
+    assert_each(check, CONFIGS["windows"])
+
+
+def with_every_layer(changes):
+    """Llama with these changes; kinds of layers come again and again."""
+    kinds = changes.get("layer_types", ())
+    return LLAMA | changes | ({"layer_types": kinds * (32 // len(kinds))} if kinds else {})
 
 
 def test_the_text_part_of_models_that_see_is_read_with_the_tower(read):
@@ -141,12 +131,7 @@ def test_formats_are_read_by_module(read):
     assert set(kimi.sixteen_bit) == {"attention", "shared", "dense"}
 
 
-QWEN_MOE = LLAMA | {
-    "model_type": "qwen3_moe",
-    "num_experts": 64,
-    "num_experts_per_tok": 4,
-    "moe_intermediate_size": 1024,
-}
+QWEN_MOE = LLAMA | CONFIGS["qwen_moe"]
 MIXED = {
     "quant_algo": "MIXED_PRECISION",
     "kv_cache_quant_algo": "FP8",
@@ -162,17 +147,9 @@ MIXED = {
 MODELOPT = {"producer": {"name": "modelopt", "version": "0.23.0"}}
 AWQ = {"zero_point": True, "q_group_size": 128, "w_bit": 4, "version": "GEMM"}
 GPTQ = {"bits": 4, "group_size": 32, "desc_act": True, "model_file_base_name": "model"}
-BESIDE = (
-    ("hf_quant_config.json", {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8"}, "fp8", 8.0, "fp8"),
-    ("hf_quant_config.json", {"quant_algo": "NVFP4", "kv_cache_quant_algo": None}, "nvfp4", 4.5, None),
-    ("hf_quant_config.json", {"quant_algo": "W4A16_AWQ", "group_size": 128}, "int4-awq", 4.15625, None),
-    ("hf_quant_config.json", {"quant_algo": None, "kv_cache_quant_algo": "FP8"}, "bf16", 16.0, "fp8"),
-    ("quantize_config.json", GPTQ, "int4-awq", 4.625, None),
-    ("quant_config.json", AWQ, "int4-awq", 4.15625, None),
-)
 
 
-@pytest.mark.parametrize(("name", "content", "precision", "bits", "kv"), BESIDE)
+@pytest.mark.parametrize(("name", "content", "precision", "bits", "kv"), CONFIGS["beside"])
 def test_the_format_is_read_beside_the_configuration(read, tmp_path, name, content, precision, bits, kv):
     """As engines read it, of ModelOpt, old GPTQ and old AWQ; by the folder and by the file."""
     whole = MODELOPT | {"quantization": content} if name.startswith("hf_") else content
@@ -234,37 +211,19 @@ def test_a_folder_without_a_configuration_is_told_by_what_it_holds(tmp_path):
         language_model_of_config(tmp_path)
 
 
-HUB = "/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0123abc"
-
-
 def test_a_model_is_called_as_its_checkpoint_never_as_a_makers_folder(tmp_path):
     """By the last part of its own name, else by its folder, else by the file."""
     folder = tmp_path / "my-llama"
     folder.mkdir()
-    cases = (
-        ("/opt/models/Llama-3.1-70B-Instruct/", "config.json", "Llama-3.1-70B-Instruct"),
-        ("meta-llama/Llama-3.1-8B", "config.json", "Llama-3.1-8B"),
-        ("C:\\models\\Qwen3-8B", "config.json", "Qwen3-8B"),
-        (HUB, "config.json", "Qwen3-8B"),
-        ("./", "config.json", "my-llama"),
-        (None, "config.json", "my-llama"),
-        (None, "mine.json", "mine"),
-    )
 
     def check(written, file, name):
         (folder / file).write_text(json.dumps(LLAMA | {"_name_or_path": written}))
         assert language_model_of_config(folder / file).name == name
 
-    assert_each(check, cases)
+    assert_each(check, CONFIGS["called"])
 
 
-GRANITE = LLAMA | {
-    "model_type": "granitemoehybrid",
-    "layer_types": ["attention"] * 32,
-    "num_local_experts": 0,
-    "shared_intermediate_size": 8192,
-    "mamba_d_state": 256,
-}
+GRANITE = LLAMA | CONFIGS["granite"] | {"layer_types": ["attention"] * 32}
 
 
 def test_granite_whose_layers_all_have_attention_is_dense(read):
@@ -279,11 +238,9 @@ def test_granite_whose_layers_all_have_attention_is_dense(read):
 def test_what_is_not_covered_is_refused_by_name(read):
     """Unknown architectures, other layers, and formats that no engine here serves."""
 
-    def check(changed, reason):
-        kinds = changed.get("layer_types", ())
-        every = {"layer_types": kinds * (32 // len(kinds))} if kinds else {}
+    def check(changes, reason):
         with pytest.raises(UsageError, match=reason) as caught:
-            read(LLAMA | changed | every)
+            read(with_every_layer(changes))
         assert caught.value.field == "config"
 
     assert_each(check, CONFIGS["uncovered"])

@@ -1,15 +1,20 @@
-"""Language models by name."""
+"""Language models by name; what runs where, and how soon it serves."""
 
+import csv
 import string
 from contextlib import suppress
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision
 from advisor.errors import UsageError
+from advisor.infra.build.language_sources.training_rows import TRAINING_PATH
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.families import FAMILIES
+from advisor.models.language.support import Loader, load_seconds, ready_seconds, supported, weight_only
 from tests.rows import assert_each, table
 
 MODELS = bundled_language_models()
@@ -111,3 +116,93 @@ def test_heads_share_kv_heads_equally():
         assert model.experts_per_token <= model.experts
 
     assert_each(check, MODELS.names())
+
+
+# What runs where: twenty facts, each of which a calculator gets wrong; and how soon it serves.
+
+
+class Card(NamedTuple):
+    name: str
+    compute_capability: float
+    vendor: str = "NVIDIA"
+
+
+NVIDIA = {"V100": 7.0, "T4": 7.5, "A100": 8.0, "A10G": 8.6, "L4": 8.9, "H100": 9.0, "B200": 10.0}
+CARDS = {name: Card(name, capability) for name, capability in (NVIDIA | {"RTX PRO 6000": 12.0}).items()}
+CARDS["MI300X"] = Card("MI300X", 0.0, "AMD")
+
+
+def test_formats_run_where_they_do():
+    """A word of the reason; none where it runs."""
+
+    def check(precision, kv_precision, engine, card, reason):
+        asked = LlmPrecision(precision), KvPrecision(kv_precision), LlmEngine(engine), CARDS[card]
+        found = supported(*asked)
+        assert (found is None) if reason is None else (reason in str(found)), found
+
+    assert_each(check, TABLES["facts"])
+
+
+def test_formats_without_units_are_weight_only():
+    """fp8 computes in 16 bits before Ada, 4-bit floats before Blackwell, 4-bit integers always."""
+
+    def check(precision, card, expected):
+        assert weight_only(LlmPrecision(precision), CARDS[card]) is expected
+
+    assert_each(check, TABLES["weight_only"])
+
+
+def test_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
+    """GGUF has it for those experts."""
+    models = bundled_language_models()
+    asked = LlmPrecision.MXFP4, KvPrecision.FP16, LlmEngine.LLAMA_CPP, CARDS["L4"]
+    assert supported(*asked, models.find("gpt-oss-20b")) is None
+    assert "no mxfp4" in str(supported(*asked, models.find("Llama-3.1-8B")))
+
+
+# Seconds until an engine serves.
+rates = st.floats(50, 20000)
+sizes = st.floats(500, 1.5e6)
+
+
+def measured(what):
+    """Rows of the published loads: streams that are enough, or mapped files."""
+    with TRAINING_PATH.with_name("model_loads.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            few = row["readers"] in ("1", "4")  # a question has enough streams
+            if row["what"] != what or row["loader"] == "tensorizer" or few:
+                continue
+            loader = Loader.MAPPED if row["loader"] == "mmap" else Loader.STREAMED
+            yield float(row["disk_mib_per_second"]), loader, float(row["seconds"])
+
+
+@pytest.mark.parametrize(("what", "seconds_of"), [("load", load_seconds), ("ready", ready_seconds)])
+def test_published_loads_and_starts_lie_within_15_percent_and_within_the_bounds(what, seconds_of):
+    cells = list(measured(what))
+    assert cells
+    for disk, loader, seconds in cells:
+        bounds = seconds_of(15e9 / 2**20, disk, loader=loader)
+        assert bounds.median == pytest.approx(seconds, rel=0.15)
+        assert bounds.lower <= seconds <= bounds.upper
+
+
+@given(sizes, rates, st.sampled_from(tuple(Loader)), st.integers(1, 8), st.booleans())
+def test_bounds_enclose_the_median_and_more_weights_take_longer(mib, disk, loader, gpus, local):
+    load = load_seconds(mib, disk, gpus, loader, local=local)
+    ready = ready_seconds(mib, disk, gpus, loader, local=local)
+    for bounds in (load, ready):
+        assert bounds.lower <= bounds.median <= bounds.upper
+    assert load.median < ready.median
+    assert load_seconds(2 * mib, disk, gpus, loader, local=local).median > load.median
+
+
+@given(sizes, rates, st.integers(1, 8))
+def test_a_faster_disk_and_more_streams_never_take_longer(mib, disk, gpus):
+    slow, fast = load_seconds(mib, disk, gpus), load_seconds(mib, 2 * disk, gpus)
+    assert fast.median <= slow.median
+    assert slow.median <= load_seconds(mib, disk, gpus, Loader.MAPPED).median
+
+
+def test_a_disk_without_a_limit_is_bound_by_the_processes_of_the_gpus():
+    one, eight = (load_seconds(100_000, gpus=gpus).median for gpus in (1, 8))
+    assert one == pytest.approx(8 * eight)

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from advisor.domain import Task, Workload
+from advisor.domain import CacheState, Cpu, DiskRate, Resources, Stage, Task, Workload
 from advisor.models.bayes import half_widths
-from advisor.models.performance import load_model
+from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.join import smooth_minimum
-from advisor.models.performance.machines import useful_cores
+from advisor.models.performance.machines import DiskTable, useful_cores
+from advisor.runs.fitting import fit_user_model
+from tests.models.performance.synthetic import measure, trials, true_parameters
 
 rates = st.floats(1e-3, 1e6)
 
@@ -78,3 +81,131 @@ def test_known_limits_of_real_cards_are_met():
     assert needed(64) < 11_000
     assert needed(256) > 16_000
     assert needed(64, Task.PREPROCESSING) == 0
+
+
+# A disk whose rate is assumed widens the interval where it binds, and nowhere else.
+
+A100 = paced_gpu("A100-SXM4-40GB")
+WORKLOAD = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+
+
+def feeding_host(mib_per_second, low=1.0, high=1.0, vcpus=96):
+    """A host that feeds an A100, with such a disk."""
+    disk = DiskRate(type="volume", read_mib_per_second=mib_per_second, read_iops=1e6, low=low, high=high)
+    return Resources(vcpus=vcpus, physical_cores=vcpus / 2, memory_mib=60e3, disk=disk, gpu=A100)
+
+
+def predicted(*machines, confidence=0.9):
+    """One prediction a feeding_host, nothing of the data in the page cache."""
+    pairs = [(WORKLOAD, one) for one in machines]
+    return load_model().predict(pairs, confidence=confidence, cache=CacheState.COLD)
+
+
+def test_an_assumed_rate_widens_the_interval_as_far_as_the_disk_binds():
+    """A slow disk that may be half or twice as fast takes both bounds almost that far along."""
+    known, assumed = predicted(feeding_host(20), feeding_host(20, 0.5, 2.0))
+    assert assumed.median == known.median
+    ratio = np.log([assumed.median / assumed.lower, assumed.upper / assumed.median])
+    at_90 = np.log(2) * 1.2816 / 1.6449
+    assert (ratio > at_90).all()
+    assert (ratio < at_90 + np.log(known.upper / known.lower)).all()
+
+
+def test_a_disk_that_never_binds_may_be_assumed_without_a_wider_interval():
+    known, assumed = predicted(feeding_host(1e5), feeding_host(1e5, 0.5, 2.0))
+    assert assumed.lower == pytest.approx(known.lower, rel=1e-3)
+    assert assumed.upper == pytest.approx(known.upper, rel=1e-3)
+
+
+def test_what_the_page_cache_serves_is_not_in_doubt():
+    """With RAM for the whole data set later epochs read nothing from the disk."""
+    roomy = replace(feeding_host(20, 0.1, 10.0), memory_mib=2e6)
+    pairs = [(WORKLOAD, roomy), (WORKLOAD, replace(roomy, disk=feeding_host(20).disk))]
+    assumed, known = load_model().predict(pairs, cache=CacheState.WARM)
+    assert assumed.lower == pytest.approx(known.lower, rel=1e-6)
+
+
+@given(
+    rate=st.floats(5, 5000),
+    low=st.floats(0.05, 1),
+    high=st.floats(1, 20),
+    confidence=st.sampled_from([0.6, 0.8, 0.9]),
+)
+def test_doubt_never_narrows_and_rows_agree_however_they_are_asked(rate, low, high, confidence):
+    known, assumed = predicted(feeding_host(rate), feeding_host(rate, low, high), confidence=confidence)
+    assert assumed.lower <= known.lower * (1 + 1e-12)
+    assert assumed.upper >= known.upper * (1 - 1e-12)
+    rows = load_model().prepare([(WORKLOAD, feeding_host(100))], confidence=confidence, cache=CacheState.COLD)
+    disks = DiskTable.of([feeding_host(rate, low, high).disk])
+    (lower,) = np.exp(rows.log_lowers(np.array([0]), disks))
+    assert lower == pytest.approx(assumed.lower, rel=1e-9)
+
+
+def test_an_interval_that_does_not_hold_the_rate_is_refused():
+    with pytest.raises(ValueError, match=r"between 1\.5 and 2"):
+        DiskRate(type="volume", low=1.5, high=2.0)
+
+
+# vCPUs are cores, second threads and a speed, whichever of them a sweep was made on.
+
+PREPROCESSING = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=64)
+
+
+def machine(vcpus, cores, architecture="x86_64", second_thread=0.33, score=2887.6):
+    return Resources(
+        vcpus=vcpus,
+        physical_cores=cores,
+        memory_mib=4096,
+        disk=DiskRate(type="unlimited"),
+        cpu=Cpu(
+            model="x", architecture=architecture, single_thread_score=score, second_thread_yield=second_thread
+        ),
+    )
+
+
+def host(resources, model=None):
+    answer = (model or load_model()).predict([(PREPROCESSING, resources)], confidence=0.9)[0]
+    return answer.stage_rates[Stage.HOST]
+
+
+def width(resources):
+    answer = load_model().predict([(PREPROCESSING, resources)], confidence=0.9)[0]
+    return math.log(answer.upper / answer.lower)
+
+
+def test_second_threads_add_their_yield_and_no_more():
+    """Two vCPUs of one core lie between one core and two."""
+    assert host(machine(1, 1)) * 1.25 < host(machine(2, 1)) < host(machine(2, 2)) * 0.75
+
+
+def test_second_threads_that_nobody_measured_add_the_usual():
+    unknown = replace(machine(2, 1), cpu=None)
+    assert host(unknown) == pytest.approx(host(machine(2, 1, second_thread=0.33)))
+
+
+def test_what_was_measured_on_whole_cores_is_surer_there():
+    """Second threads and another instruction set are doubts of their own."""
+    whole = width(machine(2, 2))
+    assert width(machine(2, 1)) > whole
+    assert width(machine(2, 2, architecture="arm64")) > whole * 2
+
+
+def test_another_instruction_set_is_told():
+    answer = load_model().predict([(PREPROCESSING, machine(2, 2, architecture="arm64"))])[0]
+    assert any("arm64 cores were not measured" in str(note) for note in answer.extrapolation)
+
+
+@pytest.mark.parametrize("truth", [0.15, 0.5])
+def test_a_sweep_on_second_threads_learns_what_they_add(truth):
+    """The factor on the usual yield moves towards what the trials show."""
+    parameters = true_parameters(host__second_thread=math.log(truth / 0.33))
+    swept = [
+        replace(one, resources=replace(one.resources, vcpus=2 * one.resources.vcpus))
+        if number % 4 >= 2
+        else one
+        for number, one in enumerate(trials())
+    ]
+    fitted = fit_user_model(measure(swept, parameters)).model
+    learnt = host(machine(2, 1), fitted) / host(machine(1, 1), fitted) - 1
+    assert abs(learnt - truth) < abs(0.33 - truth)
+    assert np.sign(fitted.pipeline.parameters["host/second_thread"]) == np.sign(truth - 0.33)

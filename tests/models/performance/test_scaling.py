@@ -1,12 +1,15 @@
 """Several GPUs of a host: what each keeps of its rate, and how that enters a prediction."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
-from advisor.domain import Provenance, ScalingObservation, Stage, Task
+from advisor.domain import DiskRate, Node, Precision, Provenance, ScalingObservation, Stage, Task, Workload
 from advisor.infra.build.fitting.scaling import (
     ScalingRow,
     fit_exponent,
@@ -15,7 +18,9 @@ from advisor.infra.build.fitting.scaling import (
     scaling_document,
 )
 from advisor.models.performance import load_model, paced_gpu
+from advisor.models.performance.nodes import LATENCY_SECONDS, PAYLOAD_SHARE, all_reduce_seconds, node_law
 from advisor.models.performance.scaling import ALONE, bundled_scaling, kind_of
+from advisor.sweeps.anchors.files import read_anchor
 from benchmarks.bundled_model import PUBLISHED_FOLDER
 
 from .test_prediction import GPUS, machine, predict, workload
@@ -183,3 +188,121 @@ def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
     (before,), (after,) = model.predict([(asked, host)]), slow.predict([(asked, host)])
     assert after.gpu_efficiency < 0.7 < before.gpu_efficiency
     assert after.median < before.median
+
+
+# The all-reduce between nodes: bytes, ranks and the network's rate.
+
+
+# What `tests/host/nodes.py` measured on 2026-11-23: four network namespaces, gloo, real TCP.
+FILES = sorted((Path(__file__).parents[2] / "data" / "nodes").glob("*.json"))
+
+BYTES, RATES = st.floats(1.0, 1e12), st.floats(0.01, 4000.0)
+
+
+def test_two_ranks_send_their_gradients_once():
+    """Each sends half of them, adds, and sends half of the sums: as many bytes as it has."""
+    wire_seconds = 8e9 / (PAYLOAD_SHARE * 10e9)
+    assert all_reduce_seconds(1e9, 2, 10.0) == pytest.approx(wire_seconds + 2 * LATENCY_SECONDS)
+
+
+@given(size=BYTES, ranks=st.integers(2, 512), rate=RATES)
+def test_more_ranks_or_bytes_never_take_less(size, ranks, rate):
+    one = all_reduce_seconds(size, ranks, rate)
+    assert all_reduce_seconds(size, ranks + 1, rate) > one
+    assert all_reduce_seconds(2 * size, ranks, rate) > one
+    assert all_reduce_seconds(size, ranks, 2 * rate) < one
+
+
+@given(size=BYTES, rate=RATES)
+def test_bytes_on_the_wire_stay_below_twice_the_gradients(size, rate):
+    """However many ranks: that is what makes the ring bandwidth-optimal."""
+    ranks = np.array([2.0, 10.0, 1000.0])
+    transfer = all_reduce_seconds(size, ranks, rate) - 2 * (ranks - 1) * LATENCY_SECONDS
+    assert (transfer <= 2 * 8 * size / (PAYLOAD_SHARE * rate * 1e9) * (1 + 1e-6) + 1e-9).all()
+
+
+def measured(path):
+    """The row of a file, and its workload's network and batch."""
+    (row,) = read_anchor(path, paced_gpu, Precision.FP32).scaling
+    return row
+
+
+ROWS = [measured(path) for path in FILES]
+
+
+def lower_bound(law, row, confidence=0.9):
+    """The efficiency that is promised where a row was measured."""
+    kept = law.efficiency(
+        row.one_step_seconds, row.gradient_bytes, row.ranks, row.gbit_per_second, confidence
+    )
+    return kept.median * np.exp(-kept.lower_width)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[path.stem for path in FILES])
+def test_the_model_tells_what_was_measured_within_a_tenth(row):
+    model = all_reduce_seconds(row.gradient_bytes, row.ranks, row.gbit_per_second)
+    assert float(model) == pytest.approx(row.all_reduce_seconds, rel=0.1)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[path.stem for path in FILES])
+@pytest.mark.parametrize("any_rows", [(), ROWS[:1], ROWS], ids=["unmeasured", "one row", "all any_rows"])
+def test_no_more_efficiency_is_promised_than_was_measured(row, any_rows):
+    """With no row, with one of another network or link, and with all of them."""
+    assert lower_bound(node_law(any_rows), row) <= row.efficiency
+
+
+any_rows = st.builds(
+    ScalingObservation,
+    gpu=st.none(),
+    backend=st.sampled_from(["gloo", "nccl"]),
+    ranks=st.integers(2, 64),
+    nodes=st.integers(2, 8),
+    gbit_per_second=st.floats(0.1, 400),
+    gradient_bytes=st.floats(1e6, 1e9),
+    one_step_seconds=st.floats(0.01, 10),
+    step_seconds=st.floats(10, 1000),
+    all_reduce_seconds=st.floats(0.001, 100),
+)
+
+
+@given(st.lists(any_rows, min_size=1, max_size=3), st.sampled_from((0.5, 0.8, 0.9, 0.99)))
+def test_no_more_is_promised_than_was_measured_whatever_that_was(measured, confidence):
+    """Networks far below their rate, steps far longer than their parts, any_rows that disagree."""
+    law = node_law(measured)
+    for row in measured:
+        assert 0 < lower_bound(law, row, confidence) <= row.efficiency * (1 + 1e-9)
+
+
+def of_t4(nodes, gbit_per_second):
+    """Nodes with a T4 of the emulated pace each."""
+    return Node(
+        vcpus=16,
+        physical_cores=8,
+        memory_mib=65_536,
+        disk=DiskRate(type="any"),
+        gpu=paced_gpu("T4"),
+        nodes=nodes,
+        gbit_per_second=gbit_per_second,
+    )
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_the_predictor_promises_no_rate_above_the_measured_one(path):
+    """All of four nodes, and one after the other."""
+    row, model = measured(path), load_model()
+    asked = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
+    for any_rows in ((), tuple(ROWS)):
+        asking = changed(model, scaling_rows=any_rows)
+        (told,) = asking.predict([(asked, of_t4(row.nodes, row.gbit_per_second))])
+        assert row.nodes * told.lower <= row.nodes * asked.batch_size / row.step_seconds
+        assert told.bottleneck is Stage.NETWORK
+        assert told.provenance is Provenance.MODELLED
+        words = " ".join(map(str, told.extrapolation))
+        assert ("nobody measured their network" in words) == (not any_rows)
+
+
+def test_nodes_share_nothing_but_gradients():
+    """With a network beyond any, each keeps its own rate."""
+    asked = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+    many, one = (load_model().predict([(asked, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
+    assert many.median == pytest.approx(one.median, rel=0.01)

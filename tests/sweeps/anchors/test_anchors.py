@@ -28,12 +28,14 @@ from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from advisor.sweeps.quality.rates import rate_interval
+from tests.rows import table
 from tests.sweeps.builders import measurement, trial
 
 SYNTHETIC = DatasetProfile(
     name="synthetic", samples=1, bytes_per_sample=602112.0, storage_format="synthetic", width=224, height=224
 )
 
+TABLES = table("sweeps")
 SHEETS = {name: paced_gpu(name) for name in ("T4", "L4")}
 
 
@@ -41,39 +43,13 @@ sheet = partial(sheet_of, sheets=SHEETS)
 
 
 def a_run(**changes):
-    values = {
-        "task": "training",
-        "precision": "fp32",
-        "input": "synthetic",
-        "batch_size": 32,
-        "status": "ok",
-        "samples_per_second": 128.0,
-        "step_seconds": [0.25] * 5,
-        "warmup_step_seconds": [],
-        "gpu_peak_allocated_mib": 900.0,
-        "gpu_peak_reserved_mib": 1000.0,
-        "reason": "",
-    }
-    return {**values, **changes}
+    return {**TABLES["anchor_run"], **changes}
 
 
 def a_document(*runs, what=None, device=None, **changes):
-    document = {
-        "schema": "advisor.anchor/1",
-        "what": {
-            "kind": "network",
-            "name": "net.py:build",
-            "unit": "image",
-            "input_shape": [3, 224, 224],
-            "samples_per_row": 1,
-        }
-        | (what or {}),
-        "device": {"kind": "cuda", "gpu": "Tesla T4", "threads": 4} | (device or {}),
-        "machine": {"versions": {"torch": "2.13.0"}},
-        "runs": list(runs) or [a_run()],
-        "warnings": [],
-    }
-    return document | changes
+    usual = TABLES["anchor"]
+    parts = {"what": usual["what"] | (what or {}), "device": usual["device"] | (device or {})}
+    return {**usual, **parts, "runs": list(runs) or [a_run()], **changes}
 
 
 PLAIN = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}

@@ -1,14 +1,26 @@
+"""Data sets that are made, found, checked and decoded: images and texts."""
+
+import importlib.util
+import io
+import json
 import random
 import statistics
+from collections import Counter
 
+import numpy as np
 import pytest
 from PIL import Image
 
-from advisor.errors import DataError, UsageError
+from advisor.cli.main import run
+from advisor.errors import DataError, MeasuringError, UsageError
+from advisor.sweeps.datasets import decoding
+from advisor.sweeps.datasets.converting import broken_samples
+from advisor.sweeps.datasets.decoding import DECODERS, decode_costs, decoder
 from advisor.sweeps.datasets.jpeg_files import JpegFiles
-from advisor.sweeps.datasets.making import ensure_dataset
-from advisor.sweeps.datasets.opening import profile_folder
+from advisor.sweeps.datasets.making import PTB_PARTS, ensure_dataset, make_text, spelling, word_counts
+from advisor.sweeps.datasets.opening import open_dataset, profile_folder
 from advisor.sweeps.datasets.photographs import make_sample, write_samples
+from advisor.sweeps.datasets.text import read_corpus
 
 
 def picture(path, size=(40, 30)):
@@ -84,3 +96,177 @@ def test_broken_or_missing_images_are_named(tmp_path, spoil, words):
     spoil(folder / "one.jpg")
     with pytest.raises(UsageError, match=words):
         profile_folder(folder)
+
+
+@pytest.fixture
+def spoiled(tmp_path):
+    """Seventy images, of which four are empty, cut off, no image, and huge."""
+    folder = tmp_path / "set"
+    folder.mkdir()
+    write_samples(folder, range(2), seed=0)
+    good = (folder / "0000001.jpg").read_bytes()
+    for number in range(2, 70):
+        (folder / f"{number:07d}.jpg").write_bytes(good)
+    (folder / "0000003.jpg").write_bytes(b"")
+    (folder / "0000005.jpg").write_bytes(good[: len(good) // 3])
+    (folder / "0000066.jpg").write_bytes(b"<html>404</html>")
+    huge(folder / "0000069.jpg")
+    return folder
+
+
+def huge(path):
+    """A decompression bomb: 24,000 x 24,000 pixels by its header alone."""
+    Image.new("L", (16, 16)).save(path, "JPEG")
+    content = bytearray(path.read_bytes())
+    frame = content.index(b"\xff\xc0")
+    content[frame + 5 : frame + 9] = (24_000).to_bytes(2, "big") * 2
+    path.write_bytes(content)
+
+
+def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
+    assert run(["dataset", "check", str(spoiled), "-o", "json"]) == 1
+    told = capsys.readouterr()
+    document = json.loads(told.out)
+    assert document["samples"] == 70
+    causes = (
+        ("0000003.jpg", "it is empty"),
+        ("0000005.jpg", "truncated"),
+        ("0000066.jpg", "its format is not known"),
+        ("0000069.jpg", "exceeds limit"),
+    )
+    for line, (name, why) in zip(document["broken"], causes, strict=True):
+        assert name in line
+        assert why in line
+    assert "4 of 70 images" in told.err
+
+
+def test_a_sound_data_set_has_nothing_to_tell(tmp_path):
+    write_samples(tmp_path, range(3), seed=0)
+    told = []
+    assert broken_samples(tmp_path, 1, lambda *count: told.append(count)) == (3, [])
+    assert told == [(3, 3)]
+
+
+def test_a_huge_image_is_refused_before_memory_is_taken_for_it(tmp_path):
+    pytest.importorskip("simplejpeg")
+    huge(tmp_path / "bomb.jpg")
+    with pytest.raises(ValueError, match="24000 x 24000 pixels"):
+        decoder("simplejpeg")((tmp_path / "bomb.jpg").read_bytes())
+
+
+def jpeg(colour=(30, 40, 200), size=(50, 20)):
+    buffer = io.BytesIO()
+    Image.new("RGB", size, colour).save(buffer, "JPEG", quality=100)
+    return buffer.getvalue()
+
+
+def available(name):
+    package = "PIL" if name == "pillow" else name
+    return importlib.util.find_spec(package) is not None
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoders_agree_on_shape_and_order_of_colours(name):
+    if not available(name):
+        pytest.skip(f"no {name} here")
+    pixels = decoder(name)(jpeg())
+    assert (pixels.shape, pixels.dtype) == ((20, 50, 3), np.uint8)
+    assert pixels[10, 25].tolist() == pytest.approx([30, 40, 200], abs=3)
+
+
+def test_a_missing_decoder_names_the_way_out(monkeypatch):
+    monkeypatch.setattr(decoding, "_installed", lambda _package: False)
+    with pytest.raises(MeasuringError, match="pip install"):
+        decoder("simplejpeg")
+
+
+def test_an_unknown_decoder_names_the_known_ones():
+    with pytest.raises(UsageError, match="pillow"):
+        decoder("pilow")
+
+
+def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
+    write_samples(tmp_path, range(2), seed=0)
+    costs = decode_costs(open_dataset(tmp_path))
+    assert set(costs) == {name for name in DECODERS if available(name)}
+    assert min(costs.values()) > 0
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
+    if not available(name):
+        pytest.skip(f"no {name} here")
+    from advisor.sweeps.worker.pipeline.loading import Images
+
+    (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
+    (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")
+    images = Images(open_dataset(tmp_path), 32, name)
+    assert tuple(images[0][0].shape) == (3, 32, 32)
+    with pytest.raises(DataError, match=r"1\.jpg"):
+        images[1]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("text") / "ptb"
+    return folder, make_text(folder)
+
+
+def test_a_made_text_has_the_tokens_sentences_and_words_of_the_penn_treebank(made):
+    folder, profile = made
+    assert PTB_PARTS["train"][0] == profile.samples == 929_589
+    for name, (tokens, sentences) in PTB_PARTS.items():
+        corpus = read_corpus(folder / f"{name}.txt")
+        assert len(corpus.tokens) == tokens
+        assert np.sum(corpus.tokens == corpus.words.index("<eos>")) == sentences
+    assert len(read_corpus(folder).words) == 10_000
+
+
+def test_its_bytes_a_token_are_near_the_treebanks(made):
+    """ptb.train.txt has 5,101,618 bytes."""
+    _, profile = made
+    assert profile.total_mib * 2**20 == pytest.approx(5_101_618, rel=0.03)
+
+
+def test_word_frequencies_follow_zipfs_law():
+    counts = word_counts(887_521)
+    assert counts.sum() == 887_521
+    assert counts.min() >= 1
+    assert (np.diff(counts) <= 0).all()
+    assert counts[0] / counts[9] == pytest.approx(11 / 2, rel=0.01)
+
+
+def test_no_two_ranks_are_spelled_alike():
+    assert len({spelling(rank) for rank in range(9_999)}) == 9_999
+
+
+def test_a_users_text_is_numbered_by_frequency(tmp_path):
+    (tmp_path / "mine.txt").write_text("a b a\n\n  a c \n", encoding="utf-8")
+    corpus = read_corpus(tmp_path)
+    assert [corpus.words[token] for token in corpus.tokens] == ["a", "b", "a", "<eos>", "a", "c", "<eos>"]
+    assert corpus.words[0] == "a"
+    assert profile_folder(tmp_path).samples == 7
+
+
+def test_rare_words_become_unknown(tmp_path):
+    (tmp_path / "mine.txt").write_text("a a a b b c\n")
+    corpus = read_corpus(tmp_path / "mine.txt", vocabulary=3)
+    counts = Counter(corpus.words[token] for token in corpus.tokens)
+    assert counts == {"a": 3, "b": 2, "<unk>": 2}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b"\xff\xfe\x00", "UTF-8"), (b"a\0b", "zero bytes"), (b"", "no words"), (b" \n", "no words")],
+)
+def test_an_unreadable_text_is_named_with_the_way_out(tmp_path, content, words):
+    (tmp_path / "bad.txt").write_bytes(content)
+    with pytest.raises(UsageError, match=words):
+        profile_folder(tmp_path / "bad.txt")
+
+
+def test_of_several_texts_without_a_training_part_one_must_be_named(tmp_path):
+    for name in ("one.txt", "two.txt"):
+        (tmp_path / name).write_text("words")
+    with pytest.raises(UsageError, match="name one"):
+        profile_folder(tmp_path)

@@ -1,10 +1,19 @@
+"""Data on disks: copied to a mount, slowed as another disk, and in or out of the page cache."""
+
+import os
 import shutil
+import time
+from contextlib import contextmanager
 
 import pytest
 
 from advisor.domain import DiskRate
 from advisor.errors import DataError
+from advisor.sweeps.datasets import source as slowed
+from advisor.sweeps.datasets.opening import open_dataset
 from advisor.sweeps.datasets.places import copy_to_mount, dataset_on_mount
+from advisor.sweeps.datasets.source import LatencyInjected
+from advisor.sweeps.worker.page_cache import cached_share, evict, fill
 
 GP3 = DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0)
 SLOW = DiskRate(type="slow", read_mib_per_second=20.0)
@@ -59,3 +68,73 @@ def test_a_mount_that_cannot_be_written_is_told(images, tmp_path):
     file.write_text("")
     with pytest.raises(DataError, match="--data"):
         copied(images, file)
+
+
+# The latency of another disk type: for what comes from the disk, not for what is cached.
+
+SECONDS = 0.02
+
+
+@pytest.fixture
+def read_images(tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.jpg").write_bytes(os.urandom(50_000))
+    os.sync()
+    return open_dataset(tmp_path)
+
+
+@contextmanager
+def slept(monkeypatch):
+    seconds = []
+    monkeypatch.setattr(time, "sleep", seconds.append)
+    yield seconds
+
+
+def test_a_read_that_the_disk_answered_waits_for_what_is_left(read_images, monkeypatch):
+    counts = iter([0, 8, 8, 8])
+    monkeypatch.setattr(slowed, "_blocks_read", lambda: next(counts))
+    with slept(monkeypatch) as seconds:
+        source = LatencyInjected(read_images, SECONDS)
+        assert source.read(0) == read_images.read(0)
+        source.read(1)
+    assert len(seconds) == 1
+    assert 0 < seconds[0] <= SECONDS
+
+
+def test_the_kernel_tells_cached_reads_from_those_of_the_disk(read_images, monkeypatch):
+    evict(read_images.files)
+    if cached_share(read_images.files) != 0:
+        pytest.skip("these files do not leave the page cache (tmpfs)")
+    source = LatencyInjected(read_images, SECONDS)
+    with slept(monkeypatch) as seconds:
+        source.read(2)
+        source.read(2)
+    assert len(seconds) == 1
+
+
+@pytest.fixture
+def files(tmp_path):
+    paths = [tmp_path / f"{index}" for index in range(4)]
+    for path in paths:
+        path.write_bytes(os.urandom(1 << 16))
+    os.sync()
+    return paths
+
+
+def test_filling_stops_at_the_limit(files):
+    assert fill(files, limit_bytes=100_000) == 2 << 16
+
+
+def test_filling_stops_inside_a_file_that_is_the_whole_data_set(tmp_path):
+    (tmp_path / "large").write_bytes(bytes(4 << 20))
+    assert fill([tmp_path / "large"], limit_bytes=1.5 * 2**20) == 2 << 20
+
+
+def test_evicted_files_are_gone_and_read_files_are_there(files):
+    evict(files)
+    if cached_share(files) is None:
+        pytest.skip("this kernel cannot tell what is cached (cachestat, Linux 6.5)")
+    if cached_share(files):
+        pytest.skip("this file system keeps its pages (tmpfs)")
+    fill(files[:2], limit_bytes=1e9)
+    assert cached_share(files) == pytest.approx(0.5)

@@ -1,9 +1,17 @@
+"""A sweep through its trials: each once, anew what is old, and again what is to be repeated."""
+
+from datetime import UTC, datetime, timedelta
+
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver.runner import RETRIED, run_sweep
-from tests.sweeps.builders import AtOnce, resources, trial
+from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
+from advisor.sweeps.planning.repeating import merged, rounds
+from advisor.sweeps.quality.issues import is_stale
+from tests.sweeps.builders import TIME_BOX, AtOnce, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]
 
@@ -46,3 +54,168 @@ def test_progress_tells_the_beginning_each_trial_and_the_end(store):
     assert [p.started for p in told if p.started] == TRIALS[1:]
     ends = [(p.done, p.started, p.measurement) for p in (told[0], told[-1])]
     assert ends == [(0, None, None), (2, None, None)]
+
+
+# Measured anew is what is older than a given time.
+
+MONDAY = datetime(2026, 11, 16, 3, tzinfo=UTC)
+WEEK = timedelta(days=7)
+
+
+def at(moment, **options):
+    """Measures at a moment of its own."""
+    return AtOnce(started_at=moment.isoformat(), **options)
+
+
+@pytest.fixture
+def old_store():
+    old_store = SqlStore("sqlite://")
+    run_sweep(TRIALS, at(MONDAY), old_store)
+    yield old_store
+    old_store.close()
+
+
+def starts(rows):
+    return {row.started_at for row in rows}
+
+
+def test_what_is_older_is_measured_again_and_stays_on_record(old_store):
+    later = MONDAY + WEEK
+    assert run_sweep(TRIALS, at(later), old_store, since=later).measured == 3
+    assert starts(old_store.all()) == {later.isoformat()}
+    assert [row.trial for row in old_store.earlier()] == TRIALS
+    assert starts(old_store.earlier()) == {MONDAY.isoformat()}
+    assert len(old_store.earlier([TRIALS[1].trial_id])) == 1
+
+
+def test_what_is_fresh_is_not_measured_again(old_store):
+    assert run_sweep(TRIALS, at(MONDAY), old_store, since=MONDAY).measured == 0
+    assert current_rows(TRIALS, old_store, since=MONDAY + WEEK) == {}
+
+
+def test_an_interrupted_sweep_goes_on_where_it_stopped(old_store):
+    later = MONDAY + WEEK
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(TRIALS, at(later, stop_after=2), old_store, since=later)
+    again = at(later)
+    run_sweep(TRIALS, again, old_store, since=later)
+    assert again.given == TRIALS[2:]
+
+
+@pytest.mark.parametrize("status", sorted(RETRIED))
+def test_a_run_that_ends_badly_does_not_take_a_good_rows_place(old_store, status):
+    later = MONDAY + WEEK
+    first_ends_badly = at(later, of=lambda number: {"status": status if number == 1 else Status.OK})
+    assert run_sweep(TRIALS, first_ends_badly, old_store, since=later).measured == 3
+    kept = old_store.read([TRIALS[0].trial_id]).measurements[0]
+    assert (kept.status, kept.started_at) == (Status.OK, MONDAY.isoformat())
+    assert kept.attempts[-1]["status"] == status.value
+    assert len(old_store.earlier()) == 2
+    # The same command again tries what is still old.
+    again = at(later)
+    run_sweep(TRIALS, again, old_store, since=later)
+    assert again.given == TRIALS[:1]
+
+
+def test_repeats_are_measured_anew_together():
+    repeated = [trial(plan={**TIME_BOX, "repeats": 2})]
+    old_store, later = SqlStore("sqlite://"), MONDAY + WEEK
+    run_sweep(repeated, at(MONDAY), old_store)
+    run_sweep(repeated, at(later), old_store, since=later)
+    (row,) = old_store.all()
+    assert row.started_at == later.isoformat()
+    assert [one["started_at"] for one in row.repeats] == [later.isoformat()]
+    (before,) = old_store.earlier()
+    assert len(before.repeats) == 1
+    old_store.close()
+
+
+def test_a_further_run_leaves_nothing_among_the_earlier(old_store):
+    more = [replace(one, plan={**one.plan, "repeats": 2}) for one in TRIALS]
+    run_sweep(more, at(MONDAY), old_store)
+    run_sweep(TRIALS, at(MONDAY), old_store, runs_of=lambda _trial: 2)
+    assert old_store.earlier() == []
+
+
+@pytest.mark.parametrize(
+    ("started_at", "older"),
+    [
+        ("2026-11-16T02:59:59+00:00", True),
+        ("2026-11-16T03:00:00+00:00", False),
+        ("2026-11-16T03:30:00+01:00", True),
+        ("2026-11-16T03:00:00", False),
+        ("then", True),
+        ("", True),
+    ],
+)
+def test_a_row_that_does_not_tell_its_time_is_old(started_at, older):
+    assert is_stale(started_at, MONDAY) is older
+    assert not is_stale(started_at, None)
+
+
+# Repeats of a trial.
+
+REPEATED = [
+    trial(resources=resources(memory_mib=1024.0 + size), plan={**TIME_BOX, "repeats": 3}) for size in range(8)
+]
+
+
+def faster(number):
+    return {"step_seconds": (1 / number,) * 8}
+
+
+def test_all_trials_lie_between_two_runs_of_one_and_their_order_changes():
+    first, second, third = rounds(REPEATED, {})
+    assert first == REPEATED
+    assert sorted(map(id, second)) == sorted(map(id, third)) == sorted(map(id, REPEATED))
+    assert first != second != third
+    assert rounds(REPEATED, {}) == [first, second, third]
+
+
+def test_repeats_lie_in_one_row_and_its_rate_is_that_of_their_mean_step():
+    store = SqlStore("sqlite://")
+    run_sweep(REPEATED[:1], AtOnce(of=faster), store)
+    (row,) = store.all()
+    assert [one["step_seconds"][0] for one in row.repeats] == [1 / 2, 1 / 3]
+    assert row.throughput_samples_per_second == pytest.approx(8 * 3 / (1 + 1 / 2 + 1 / 3))
+    assert measurement_from_dict(measurement_to_dict(row)) == row
+
+
+def test_an_interrupted_sweep_goes_on_with_the_repeats_that_are_missing():
+    store = SqlStore("sqlite://")
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(REPEATED, AtOnce(stop_after=11), store)
+    rest = AtOnce()
+    run_sweep(REPEATED, rest, store)
+    assert len(rest.given) == 24 - 11
+    assert {len(row.repeats) for row in store.all()} == {2}
+    assert run_sweep(REPEATED, AtOnce(), store).measured == 0
+
+
+def test_a_trial_that_fails_is_not_repeated():
+    executor = AtOnce(status=Status.OUT_OF_MEMORY)
+    run_sweep(REPEATED, executor, SqlStore("sqlite://"))
+    assert len(executor.given) == len(REPEATED)
+
+
+def test_a_spoiled_repeat_is_kept_and_counts_for_nothing():
+    good = measurement(step_seconds=(0.1,) * 8)
+    row = merged(good, measurement(status=Status.CONTAMINATED, step_seconds=(9.0,)))
+    assert row.throughput_samples_per_second == good.throughput_samples_per_second
+    assert [one["step_seconds"] for one in row.attempts] == [[9.0]]
+    assert merged(measurement(status=Status.FAILED), good).status is Status.OK
+
+
+def test_a_run_on_another_cpu_is_kept_beside_the_repeats_and_not_asked_for_again():
+    """The spread of two CPUs would pass for that of one."""
+
+    def on_two(number):
+        return {"environment": {"cpu_model": "Xeon" if number == 2 else "EPYC"}}
+
+    store, executor = SqlStore("sqlite://"), AtOnce(of=on_two)
+    run_sweep(REPEATED[:1], executor, store)
+    run_sweep(REPEATED[:1], executor, store)
+    (row,) = store.all()
+    assert len(executor.given) == 3
+    assert [one["environment"]["cpu_model"] for one in row.repeats] == ["EPYC"]
+    assert [one["environment"]["cpu_model"] for one in row.attempts] == ["Xeon"]

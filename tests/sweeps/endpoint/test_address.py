@@ -1,9 +1,16 @@
 """Where an endpoint is, and its key, which is nobody's business."""
 
+import json
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.sweeps.endpoint.address import KEY_VARIABLE, address_of, api_key
+from advisor.sweeps.endpoint.event_stream import EventReader, Piece, piece_of
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed
 
 KEY = "sk-secret-0123456789"
 
@@ -73,3 +80,102 @@ def test_a_key_is_never_shown(tmp_path):
     assert KEY not in str(caught.value)
     with pytest.raises(UsageError, match="no key can be read"):
         api_key(tmp_path / "none", {})
+
+
+# Events come whole out of whatever pieces the network made of them.
+
+_DATA = st.binary(max_size=30).map(lambda data: data.replace(b"\n", b"").replace(b"\r", b""))
+
+
+def _read(chunks):
+    reader = EventReader()
+    return [event for chunk in chunks for event in reader.feed(chunk)]
+
+
+@given(
+    st.lists(_DATA.filter(bool), max_size=8),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.lists(st.integers(0, 400), max_size=12),
+)
+def test_events_do_not_depend_on_how_the_bytes_were_cut(events, end, cuts):
+    stream = b"".join(b": comment" + end + b"data: " + one + end + end for one in events)
+    places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
+    chunks = [stream[a:b] for a, b in pairwise(places)]
+    assert _read(chunks) == events
+
+
+def test_lines_of_one_event_are_joined():
+    """As the standard has it: data lines of one event become lines of one value."""
+    assert _read([b"event: x\ndata: a\ndata:b\n\n"]) == [b"a\nb"]
+
+
+@pytest.mark.parametrize("stream", [b"data: " + b"x" * 2000, b"data: x\n" * 2000])
+def test_an_event_that_never_ends_is_refused(stream):
+    """A server cannot fill the memory, neither with one line nor with many."""
+    reader = EventReader(most_bytes=1000)
+    with pytest.raises(RequestFailed) as caught:
+        reader.feed(stream)
+    assert caught.value.fault is Fault.TOO_LARGE
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=60),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+            lambda inner: (
+                st.lists(inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["choices", "usage", "delta", "text", "error", "prompt_tokens"]),
+                    inner,
+                    max_size=4,
+                )
+            ),
+            max_leaves=12,
+        ).map(lambda value: json.dumps(value).encode()),
+    )
+)
+def test_no_event_breaks_the_reader(event):
+    """Whatever a server sends is a piece or a fault of the server."""
+    assert _what_it_is(event) in (Piece, Fault.GARBAGE, Fault.SERVER_ERROR)
+
+
+def _what_it_is(event):
+    try:
+        return type(piece_of(event))
+    except RequestFailed as error:
+        return error.fault if error.detail.isprintable() else error.detail
+
+
+@pytest.mark.parametrize(
+    ("choice", "has_text"),
+    [
+        ({"text": "a"}, True),
+        ({"text": ""}, True),  # half of a character: a token all the same
+        ({"text": "", "finish_reason": "stop"}, False),
+        ({"text": "a", "finish_reason": "length"}, True),
+        ({"delta": {"role": "assistant", "content": ""}}, False),
+        ({"delta": {"content": ""}}, True),
+        ({"delta": {"content": "a"}}, True),
+        ({"delta": {"reasoning_content": "hm"}}, True),
+        ({"delta": {}, "finish_reason": "stop"}, False),
+    ],
+)
+def test_tokens_count_and_frames_do_not(choice, has_text):
+    """What opens a chat or ends an answer brings no token; a token without letters is one."""
+    piece = piece_of(json.dumps({"choices": [choice]}).encode())
+    assert piece.has_text is has_text
+    assert piece.is_last is ("finish_reason" in choice)
+
+
+def test_counts_are_the_servers_and_nonsense_is_none():
+    usage = {"prompt_tokens": 12, "completion_tokens": -1, "prompt_tokens_details": {"cached_tokens": True}}
+    piece = piece_of(json.dumps({"choices": [], "usage": usage}).encode())
+    assert (piece.input_tokens, piece.output_tokens, piece.cached_tokens) == (12, None, None)
+
+
+def test_an_error_within_a_stream_is_the_servers_error():
+    with pytest.raises(RequestFailed) as caught:
+        piece_of(json.dumps({"error": {"message": "out of\nmemory\x1b[0m"}}).encode())
+    assert caught.value.fault is Fault.SERVER_ERROR
+    assert caught.value.detail == "out of memory?[0m"

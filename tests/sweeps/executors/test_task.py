@@ -1,18 +1,28 @@
 """When a trial has begun on a node: once the node has its data, and room for it. Its deadline runs
 from there."""
 
+from __future__ import annotations
+
 import fcntl
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
+from advisor.sweeps.executors.replaying import replayed, unmarked
 from msgspec.structs import replace
 
 from advisor.domain import Status
+from advisor.models.performance.usable import why_not
+from advisor.runs.processes import answer_of
 from advisor.sweeps.datasets.cache_room import LOCK
 from advisor.sweeps.datasets.node_cache import cached_data
+from advisor.sweeps.events import subscribe
+from advisor.sweeps.executors.data import with_data
+from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.executors.ray.task import NODE, measuring_task
-from advisor.sweeps.formats.serialization import measurement_from_dict, trial_to_dict
+from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
 from advisor.sweeps.trial.placement.taking import placed
 from tests.sweeps.builders import measurement, resources, trial
@@ -76,3 +86,97 @@ def test_what_a_node_cannot_hold_fails_at_once_whatever_it_has_declared():
         row = measurement_from_dict(next(answers))
     assert row.status is Status.FAILED
     assert "start a larger node" in row.reason
+
+
+# Data at an address come to the machine that measures; a row says so, its trial is the same.
+
+
+@pytest.fixture
+def address(tmp_path, monkeypatch):
+    monkeypatch.setenv("ADVISOR_DATA_CACHE", str(tmp_path / "cache"))
+    place = tmp_path / "far" / "photos"
+    place.mkdir(parents=True)
+    (place / "a.jpg").write_bytes(b"picture")
+    return f"file://{place}"
+
+
+def measure(one):
+    """As a worker would: it reads the data set on a path of this machine."""
+    assert (Path(one.dataset_path) / "a.jpg").read_bytes() == b"picture"
+    return replace(measurement(), trial=one, environment={"own": 1})
+
+
+def test_the_trial_runs_on_a_path_and_its_row_keeps_the_address(address):
+    planned = replace(trial(), dataset_path=address)
+    executor, events = ProcessExecutor(measure), []
+    with subscribe(events.append):
+        first, second = executor.execute([planned, planned])
+    executor.close()
+    assert first.trial == planned
+    assert first.trial.trial_id == trial().trial_id
+    facts = [row.environment["data_cache"] for row in (first, second)]
+    assert [fact["fetched_bytes"] for fact in facts] == [7, 0]
+    assert facts[0]["fill_seconds"] == facts[1]["fill_seconds"] > 0
+    assert first.environment["own"] == 1
+    assert [event.event for event in events].count("data_fetched") == 1
+    assert measurement_from_dict(measurement_to_dict(first)) == first
+
+
+def test_data_that_cannot_be_brought_fail_the_trial_with_the_way_out(address):
+    planned = replace(trial(), dataset_path=f"{address}-gone")
+    row = with_data(measure)(planned)
+    assert row.status is Status.FAILED
+    assert "nothing at" in row.reason
+    assert row.trial == planned
+
+
+def test_a_login_that_expired_fails_the_trial_and_not_the_sweep(address, monkeypatch):
+    """Libraries of stores raise exceptions of their own."""
+
+    def refused(_system, _path):
+        raise RuntimeError("the token has expired")
+
+    monkeypatch.setattr("fsspec.implementations.local.LocalFileSystem.info", refused)
+    row = with_data(measure)(replace(trial(), dataset_path=address))
+    assert row.status is Status.FAILED
+    assert "the token has expired" in row.reason
+
+
+def test_a_path_of_this_machine_is_left_as_it_is(tmp_path):
+    planned = replace(trial(), dataset_path=str(tmp_path))
+    row = with_data(lambda one: replace(measurement(), trial=one))(planned)
+    assert "data_cache" not in row.environment
+    assert row.trial.dataset_path == str(tmp_path)
+
+
+# A replay takes all that a measurement takes, and never passes for one.
+
+ROWS = [
+    measurement(trial=trial(resources=resources(memory_mib=size)), environment={"cpu_model": "X"})
+    for size in (512.0, 600.0)
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text(to_jsonl(ROWS))
+    return path
+
+
+def test_trials_are_answered_from_the_file_through_real_processes(file):
+    rows = list(ProcessExecutor(replayed(file, 0.0)).execute([one.trial for one in ROWS]))
+    assert [unmarked(row).step_seconds for row in rows] == [one.step_seconds for one in ROWS]
+    assert [unmarked(row).environment for row in rows] == [{"cpu_model": "X"}] * 2
+    for row in rows:
+        assert row.environment["replayed_from"] == str(file)
+        assert why_not(row, {"googlenet"}) == "replayed from a file, not measured"
+        assert not why_not(unmarked(row), {"googlenet"})
+
+
+def test_a_trial_that_is_not_in_the_file_fails(file):
+    (row,) = ProcessExecutor(replayed(file, 0.0)).execute([trial(batch_size=77)])
+    assert row.status is Status.FAILED
+    assert "has no measurement of the trial" in row.reason
+    with pytest.raises(LookupError):
+        answer_of([], ROWS[0].trial, "empty")

@@ -1,12 +1,28 @@
 """What NVML says of GPUs, asked of a stand-in beneath the real package: no driver is here."""
 
+import json
+import os
+import signal
+import subprocess
 import sys
+import threading
 from ctypes.util import find_library
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import NO_NVML, Nvml, gpu_facts, gpus, numa_node, pci_address
+from advisor.sweeps.machine.gpu_sampling import (
+    GpuSampler,
+    busy_percent,
+    gpu_states,
+    summarised,
+    throttle_shares,
+)
+from tests.sweeps.clock import SleepingClock
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
@@ -84,3 +100,181 @@ def test_the_numa_node_of_a_gpu_is_read_by_its_pci_address(tmp_path):
     assert numa_node(pci_address("00000000:00:1E.0"), tmp_path) == 1
     assert numa_node(pci_address("00000000:00:1F.0"), tmp_path) is None
     assert numa_node(pci_address(None), tmp_path) is None
+
+
+# What a GPU did while steps were timed, as rows keep it.
+
+UNKNOWN = 2**22 + 1  # above the largest number of a process (proc_sys_kernel(5): pid_max)
+
+
+class Watched(GpuStandIn):
+    """Says when it was asked `many` times."""
+
+    def __init__(self, many, **values):
+        super().__init__(**values)
+        object.__setattr__(self, "enough", threading.Event())
+        self._many = many
+
+    def __setattr__(self, name, value):
+        object.__setattr__(self, name, value)
+        if name == "asked" and value >= getattr(self, "_many", 1 << 30):
+            self.enough.set()
+
+
+def sampled(monkeypatch, gpu, uuid="6f6d"):
+    """The environment of a window in which the GPU was asked as often as it waits for."""
+    nvml_with(monkeypatch, gpu)
+    with GpuSampler(uuid, every_seconds=0.001) as sampler:
+        assert gpu.enough.wait(30)
+    return sampler.environment
+
+
+def test_clocks_power_and_heat_are_sampled_during_the_window(monkeypatch):
+    gpu = Watched(5, clocks=[1590, 1590, 1590, 1200])
+    found = sampled(monkeypatch, gpu)
+    assert found["gpu_samples"]["count"] >= 5
+    assert found["gpu_samples"]["sm_clock_mhz"]["min"] == 1200
+    assert found["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
+    assert set(found["gpu_samples"]["power_watts"].values()) == {68.5}
+    assert found["gpu_samples"]["temperature_celsius"]["max"] == 71
+    json.dumps(found)
+
+
+def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
+    clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
+    found = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
+    assert (found["first_third"], found["last_third"]) == (1600, 1300)
+
+
+@pytest.mark.parametrize(
+    ("busy", "found"),
+    [
+        ([0], 0),
+        ([80, 30, 0], 0),  # what ended just now is still in the average
+        ([80, 70, 90, 70, 70, 70, 70], 70),
+    ],
+)
+def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, found):
+    clock = SleepingClock()
+    time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
+    monkeypatch.setattr("advisor.sweeps.machine.gpu_sampling.time", time)
+    nvml_with(monkeypatch, GpuStandIn(busy=busy))
+    assert busy_percent("6f6d") == found
+
+
+def test_how_busy_a_gpu_was_is_not_known_where_nvml_does_not_say(monkeypatch):
+    nvml_with(monkeypatch, GpuStandIn(missing=frozenset({"nvmlDeviceGetUtilizationRates"})))
+    assert busy_percent("6f6d") is None
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    assert busy_percent("6f6d") is None
+
+
+def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatch):
+    gpu = Watched(4, bits=[0x24])
+    found = sampled(monkeypatch, gpu)
+    assert found["gpu_throttle_reasons"] == {"sw_power_cap": 1.0, "sw_thermal_slowdown": 1.0}
+    gpu.bits = [0x1]
+    assert "gpu_idle" not in found["gpu_throttle_reasons"]
+
+
+def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
+    """No throttle reasons would else pass for none."""
+    gpu = Watched(2)
+    functions = (
+        "CurrentClocksEventReasons CurrentClocksThrottleReasons PowerUsage UtilizationRates "
+        "ComputeRunningProcesses_v3 ComputeRunningProcesses_v2"
+    )
+    gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions.split())
+    found = sampled(monkeypatch, gpu)
+    assert found.keys() == {"gpu_samples", "gpu_used_memory_mib"}
+    assert not {"power_watts", "utilization_percent"} & found["gpu_samples"].keys()
+
+
+def test_drivers_before_535_call_the_reasons_otherwise(monkeypatch):
+    gpu = Watched(2, bits=[0x40])
+    gpu.missing = frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})
+    assert sampled(monkeypatch, gpu)["gpu_throttle_reasons"] == {"hw_thermal_slowdown": 1.0}
+
+
+def test_drivers_before_510_count_processes_by_an_older_function(monkeypatch):
+    """The package's function without a version raises what is no NVMLError there."""
+    gpu = Watched(2, processes=[(os.getpid(), 1200.0), (1, 300.0)])
+    gpu.missing = frozenset({"nvmlDeviceGetComputeRunningProcesses_v3"})
+    assert sampled(monkeypatch, gpu)["gpu_other_processes"] == 1
+
+
+@pytest.mark.parametrize(
+    ("processes", "others", "own"),
+    [
+        ([(os.getpid(), 1200.0)], 0, 1200.0),
+        ([(os.getpid(), 1200.0), (1, 300.0)], 1, 1200.0),
+        # In a container: our own by the host's number, or a neighbour's while we are hidden.
+        ([(UNKNOWN, 900.0)], None, None),
+        ([(UNKNOWN, 900.0), (UNKNOWN + 1, 300.0)], 1, None),
+        ([], None, None),
+    ],
+)
+def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(monkeypatch, processes, others, own):
+    found = sampled(monkeypatch, Watched(2, processes=processes))
+    assert found.get("gpu_other_processes") == others
+    assert found.get("gpu_process_memory_mib") == own
+
+
+def test_the_processes_of_a_script_are_one_group_and_the_advisor_is_none_of_it(monkeypatch):
+    """A script of two processes, watched from outside."""
+    command = ["sh", "-c", "sleep 60 & echo $!; wait"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True) as script:
+        child = int(script.stdout.readline())
+        gpu = GpuStandIn(processes=[(script.pid, 500.0), (child, 200.0), (os.getpid(), 50.0)])
+        nvml_with(monkeypatch, gpu)
+        with GpuSampler("6f6d", group=script.pid) as sampler:
+            pass
+        os.killpg(script.pid, signal.SIGKILL)
+    assert sampler.environment["gpu_process_memory_mib"] == 700.0
+    assert sampler.environment["gpu_other_processes"] == 1
+
+
+def test_a_slice_is_sampled_with_its_own_memory_and_the_cards_clocks(monkeypatch):
+    cut = a_cut_gpu()
+    nvml_with(monkeypatch, cut)
+    cut.slices[1].processes = [(os.getpid(), 700.0)]
+    with GpuSampler("MIG-1") as sampler:
+        pass
+    found = sampler.environment
+    assert found["gpu_process_memory_mib"] == 700.0
+    assert found["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
+
+
+def test_without_nvml_the_row_says_so_and_without_a_gpu_nothing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with GpuSampler("6f6d") as unavailable, GpuSampler(None) as no_gpu:
+        pass
+    assert unavailable.environment == {"gpu_sampling": "unavailable"}
+    assert no_gpu.environment == {}
+
+
+def test_the_state_of_every_gpu_comes_with_its_uuid(monkeypatch):
+    nvml_with(monkeypatch, GpuStandIn(), GpuStandIn(uuid="GPU-a2"))
+    assert [state["uuid"] for state in gpu_states()] == ["GPU-6f6d", "GPU-a2"]
+
+
+FIGURE = st.one_of(st.none(), st.floats(0, 1e4))
+
+
+@given(st.lists(st.fixed_dictionaries({"power_watts": FIGURE, "sm_clock_mhz": FIGURE}), min_size=1))
+def test_a_mean_lies_between_the_extremes_and_what_was_never_known_is_left_out(samples):
+    found = summarised(samples)["gpu_samples"]
+    assert found["count"] == len(samples)
+    for name in ("power_watts", "sm_clock_mhz"):
+        known = [one[name] for one in samples if one[name] is not None]
+        assert (name in found) == bool(known)
+        if known:
+            low, mean, high = (found[name][key] for key in ("min", "mean", "max"))
+            assert low - 1e-6 <= mean <= high + 1e-6
+
+
+@given(st.lists(st.integers(0, 0x1FF), min_size=1))
+def test_shares_of_throttle_reasons_count_the_samples_that_had_them(bits):
+    shares = throttle_shares(bits)
+    assert all(0 < share <= 1 for share in shares.values())
+    assert ("sw_power_cap" in shares) == any(value & 4 for value in bits)

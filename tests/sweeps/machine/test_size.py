@@ -1,4 +1,4 @@
-"""How large the machine is inside a container."""
+"""How large the machine is inside a container, its caches, and who else uses it."""
 
 import math
 from pathlib import Path
@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.sweeps.machine import caches
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine.processes import busy_seconds, judge
 from advisor.sweeps.machine.size import (
     MachineSize,
     cpu_quota,
@@ -19,7 +21,9 @@ from advisor.sweeps.machine.size import (
     parse_quota_v1,
     parse_quota_v2,
 )
-from tests.sweeps.probe.samples import MEMINFO
+from tests.rows import table
+
+MEMINFO = "\n".join(table("sweeps")["meminfo"])
 
 
 @pytest.mark.parametrize(
@@ -130,3 +134,101 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
     }
     unified = v2_group(proc)
     assert (unified.directory, unified.mount_point) == (cgroups / "unified/mine", cgroups / "unified")
+
+
+# Caches as sysfs lists them, and what a trial on some CPUs has of them.
+
+
+def test_cpu_lists_are_spans_and_single_numbers():
+    assert caches.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
+    assert caches.parse_cpu_list("\n") == ()
+    assert caches.parse_cpu_list("1-") == (1,)
+
+
+@given(st.sets(st.integers(0, 500), max_size=40))
+def test_every_list_of_single_cpus_comes_back(cpus):
+    text = ",".join(map(str, sorted(cpus)))
+    assert caches.parse_cpu_list(text) == tuple(sorted(cpus))
+
+
+@pytest.mark.parametrize("text", ["a", "1,,x"])
+def test_nonsense_is_no_cpu_list(text):
+    with pytest.raises(ValueError, match="invalid literal"):
+        caches.parse_cpu_list(text)
+
+
+@pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])
+def test_sizes_of_caches_have_a_unit(text, kib):
+    assert caches.parse_size_kib(text) == kib
+
+
+def test_a_size_without_its_unit_is_refused():
+    with pytest.raises(ValueError, match="size of a cache"):
+        caches.parse_size_kib("32")
+
+
+def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
+    place = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    place.mkdir(parents=True)
+    for name, text in files.items():
+        (place / name).write_text(text + "\n")
+
+
+def test_shared_caches_are_counted_once(tmp_path):
+    for cpu in range(4):
+        l1 = {"level": "1", "type": "Data", "size": "32K", "shared_cpu_list": f"{cpu}"}
+        l3 = {"level": "3", "type": "Unified", "size": "16M"}
+        _cache(tmp_path, cpu, 0, **l1)
+        _cache(tmp_path, cpu, 3, **l3, shared_cpu_list="0-1" if cpu < 2 else "2-3")
+    counts = {cache.level: n for cache, n in caches.distinct_caches(range(4), tmp_path).items()}
+    assert counts == {1: 4, 3: 2}
+    assert caches.last_level_cache_mib(range(4), tmp_path) == 32.0
+
+
+def test_a_machine_that_describes_no_caches_has_none(tmp_path):
+    assert caches.distinct_caches([0], tmp_path) == {}
+    assert caches.last_level_cache_mib([0], tmp_path) == 0.0
+
+
+def test_a_trial_on_one_cpu_has_the_cache_that_others_share(tmp_path):
+    for cpu in range(4):
+        files = {"level": "3", "type": "Unified", "size": "16M"}
+        _cache(tmp_path, cpu, 3, **files, shared_cpu_list="0-1" if cpu < 2 else "2-3")
+    one, all_of_them = (caches.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
+    assert (one["last_level_cache_mib"], one["last_level_cache_cpus"]) == (16.0, 2)
+    assert (all_of_them["last_level_cache_mib"], all_of_them["last_level_cache_cpus"]) == (32.0, 4)
+
+
+def judged(own, other, *, cpus=2, vcpus=2.0):
+    return judge(busy=own + other, own=own, wall_seconds=1.0, cpus=cpus, vcpus=vcpus)
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "cpus", "vcpus", "interfered"),
+    [
+        (2.0, 0.0, 2, 2.0, False),  # alone
+        (1.5, 0.5, 2, 2.0, True),  # a neighbour takes what the trial would use
+        (1.93, 0.07, 2, 2.0, False),  # housekeeping
+        (0.5, 0.5, 1, 0.5, False),  # the trial has its full share
+        (0.3, 0.7, 1, 0.5, True),  # it has not
+        (0.2, 0.5, 2, 2.0, False),  # there is idle time: nobody waits
+    ],
+)
+def test_a_trial_is_spoiled_when_others_take_what_it_would_have_used(own, other, cpus, vcpus, interfered):
+    assert judged(own, other, cpus=cpus, vcpus=vcpus).interfered is interfered
+
+
+def test_clock_ticks_finer_than_the_kernels_count_for_nobody():
+    assert judged(1.0, -0.02).other_cores == 0
+
+
+def test_busy_time_is_counted_on_the_trials_cpus_alone(tmp_path):
+    stat = tmp_path / "stat"
+    # user nice system idle iowait irq softirq steal guest
+    stat.write_text(
+        "cpu  0 0 0 0 0 0 0 0 0\n"
+        "cpu0 100 10 20 9999 9999 5 6 7 100\n"
+        "cpu1 9999 0 0 0 0 0 0 0 0\n"
+        "cpu10 1 0 0 0 0 0 0 0 0\n"
+    )
+    assert busy_seconds([0], stat) == pytest.approx(1.48)

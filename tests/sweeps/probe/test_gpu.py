@@ -8,9 +8,8 @@ from advisor.sweeps.probe import accelerator, gemm, gpu, operations
 from advisor.sweeps.probe.figures import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
-from tests.sweeps.probe.samples import document
 from tests.sweeps.probe.test_session import _session
-from tests.sweeps.probe.test_showing import validate
+from tests.sweeps.probe.test_showing import document, validate
 
 T4 = {"uuid": "GPU-6f6d", "name": "Tesla T4", "memory_mib": 15360.0, "compute_capability": None}
 

@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from advisor.sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
 from advisor.sweeps.probe import gpu, topology
-from tests.sweeps.probe.samples import LSPCI, MOUNTINFO, NODE_MEMINFO
+from tests.rows import table
+
+TABLES = table("sweeps")
+LSPCI, MOUNTINFO = (f"{chr(10).join(TABLES[name])}\n" for name in ("lspci", "mountinfo"))
 
 
 def test_the_memory_of_a_numa_node_is_its_total():
-    assert topology.parse_node_memory_mib(NODE_MEMINFO) == 198109248 / 1024
+    assert topology.parse_node_memory_mib("\n".join(TABLES["node_meminfo"])) == 198109248 / 1024
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 15), min_size=1))

@@ -1,17 +1,25 @@
 """The document fits its schema, a screen of 100 columns, and a trial's environment."""
 
+from __future__ import annotations
+
 import json
+import statistics
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import advisor.sweeps.probe
 from advisor.render.text import table
 from advisor.sweeps.probe import PARTS, fingerprint
-from advisor.sweeps.probe.figures import skipped
+from advisor.sweeps.probe.figures import SCHEMA as FORM
+from advisor.sweeps.probe.figures import figure, is_figure, is_skipped, skipped
 from advisor.sweeps.probe.showing import headline, not_measured, sections
-from tests.sweeps.probe.samples import document, gpu_part, measured, operations_part
+from advisor.sweeps.probe.timing import LEAST_REPEATS, largest_affordable, time_calls
+from tests import rows
 
 SCHEMA = json.loads((Path(advisor.sweeps.probe.__file__).parent / "probe.schema.json").read_text())
 
@@ -86,3 +94,124 @@ def test_a_fingerprint_has_the_sizes_of_what_was_timed():
     assert found["operations_device"] == "cuda"
     bare = fingerprint(document(gemm=skipped("no torch"), operations=skipped("no torch")))
     assert (bare["sizes"], bare["operations_device"]) == ({}, None)
+
+
+# Repeats are long enough, enough of them, and warm, on a clock that the test turns.
+
+
+class Machine:
+    """Calls take `seconds` of a clock of their own; the first one takes longer."""
+
+    def __init__(self, seconds: float, first: float = 0.0) -> None:
+        self.now, self.seconds, self.first, self.calls = 0.0, seconds, first, 0
+
+    def call(self) -> None:
+        self.now += self.first if self.calls == 0 else self.seconds
+        self.calls += 1
+
+    def clock(self) -> float:
+        return self.now
+
+
+def test_a_call_takes_what_it_takes_and_its_first_time_does_not_count():
+    machine = Machine(0.001, first=5.0)
+    times = time_calls(machine.call, 0.5, clock=machine.clock)
+    assert times == pytest.approx([0.001] * len(times))
+    assert len(times) >= LEAST_REPEATS
+
+
+@given(st.floats(1e-4, 10), st.floats(0, 2))
+def test_there_are_5_to_30_repeats_however_long_a_call_takes(call_seconds, seconds):
+    machine = Machine(call_seconds)
+    assert 5 <= len(time_calls(machine.call, seconds, clock=machine.clock)) <= 30
+
+
+def test_short_calls_are_bundled_until_the_clock_can_tell():
+    machine, synchronized = Machine(1e-5), []
+    synchronize = lambda: synchronized.append(machine.calls)  # noqa: E731
+    times = time_calls(machine.call, 0.1, synchronize=synchronize, clock=machine.clock)
+    assert synchronized[-1] - synchronized[-2] >= 400
+    assert statistics.median(times) == pytest.approx(1e-5)
+
+
+def test_the_time_asked_for_is_about_kept():
+    machine = Machine(0.002)
+    time_calls(machine.call, 0.4, clock=machine.clock)
+    assert 0.1 <= machine.now <= 0.5
+
+
+def test_the_largest_size_that_fits_is_taken_and_no_larger_one_is_tried():
+    tried = []
+
+    def seconds_of(size):
+        tried.append(size)
+        return 1e-9 * size**3
+
+    chosen = largest_affordable((512, 1024, 2048, 4096), seconds_of, 20.0, growth=3)
+    assert chosen == 1024
+    assert tried == [512, 1024]
+
+
+def test_all_sizes_fit_on_a_fast_device():
+    assert largest_affordable((1, 2, 4), lambda _: 1e-9, 1.0, growth=3) == 4
+
+
+@given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=40))
+def test_a_figure_is_the_median_and_keeps_its_values(values):
+    found = figure(values, "GB/s", "how")
+    assert found["value"] == statistics.median(values)
+    assert found["values"] == values
+    assert found["repeats"] == len(values)
+    assert found["spread"] >= 0
+    assert is_figure(found)
+    assert not is_skipped(found)
+
+
+def test_a_reason_is_one_line():
+    assert skipped("two\n lines  here") == {"skipped": "two lines here"}
+
+
+# Small documents.
+
+TABLES = rows.table("sweeps")
+
+
+def document(**parts: Any) -> dict[str, Any]:
+    """A document as small as the schema allows."""
+    told = {"schema": FORM, "started_at": "2026-11-21T03:00:00+00:00", "quick": True, "seconds": 1.0}
+    return told | {"machine": TABLES["probed_machine"], "parts": parts, "warnings": []}
+
+
+def measured(value: float, unit: str = "GB/s") -> dict[str, Any]:
+    """A figure of five equal repeats."""
+    return figure([value] * 5, unit, "a test")
+
+
+def gpu_part() -> dict[str, Any]:
+    """The part `gpu` of a machine with one T4."""
+    device = {"index": 0.0, "uuid": "GPU-6f", "name": "Tesla T4", "memory_mib": 15360.0}
+    state = {"uuid": "GPU-6f", "sm_clock_mhz": 1590.0, "pcie_generation": 3.0}
+    return {
+        "driver": {"newest_cuda": "12.4", "cuda_of_torch": "12.4", "kernel_module": None},
+        "pci": skipped("none"),
+        "nvidia_smi": {"gpus": 1},
+        "devices": [device],
+        "under_load": {"gpus": [state], "work": "a test"},
+        "host_to_device": {"pinned": measured(6.3), "pageable": measured(3.1)},
+        "device_to_host": {"pinned": measured(6.5), "pageable": skipped("no memory")},
+        "device_copy": measured(240.0),
+    }
+
+
+def operations_part() -> dict[str, Any]:
+    """The part `operations` with one layer class, in fp32 and amp."""
+    one_way = {
+        "time": measured(1.5, "ms"),
+        "traffic": measured(100.0),
+        "arithmetic": measured(8.1, "TFLOP/s"),
+    }
+    layer = {"shape": "64x64x56x56", "forward": one_way, "backward": one_way}
+    pooled = {"time": measured(0.5, "ms"), "traffic": measured(200.0)}
+    pooling = {"shape": "64x64", "forward": pooled, "backward": pooled}
+    layers = {"conv3x3": {"wide": layer, "deep": skipped("CUDA out of memory")}, "pooling": {"wide": pooling}}
+    return {"device": "cuda", "batch": 64, "launch": measured(4.0, "us"), "fp32": layers, "amp": layers}

@@ -14,7 +14,7 @@ from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.events import collected
 from advisor.sweeps.watching.serving import TextFile, served, sweep_registry
 from tests.alike import assert_golden_text
-from tests.sweeps.watching.builders import standing
+from tests.sweeps.builders import standing
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "sweep_metrics.prom"
 

@@ -1,12 +1,20 @@
 """The metadata client against a service that wants version 2."""
 
-from datetime import UTC, datetime
+import os
+import signal
+import sys
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from advisor.errors import LiveError
+from advisor.infra.aws.asking import SystemClock
+from advisor.infra.aws.guest import supervising
 from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
+from advisor.infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching
 from tests.infra.aws.guest.imds import Service, serving
+from tests.processes import gone
 
 
 def test_it_takes_one_token_for_many_questions(service):
@@ -54,3 +62,95 @@ def test_where_there_is_no_such_service_the_line_says_so(monkeypatch):
 def test_a_proxy_is_never_asked(service, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     assert Metadata(service.address).region() == "us-east-1"
+
+
+# A real child process, watched with a real metadata service.
+
+SLEEPER = "import time; print('begun', flush=True); time.sleep(60)"
+DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
+POLITE = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); " + SLEEPER
+LATER = timedelta(hours=1)
+
+
+def started(tmp_path, program):
+    """A child that has begun."""
+    log = tmp_path / "log"
+    child = Child((sys.executable, "-c", program), os.environ, log)
+    while "begun" not in log.read_text():
+        assert child.wait(0.02) is None
+    return child
+
+
+def watch_of(service, child, lasts=LATER):
+    expires_at = datetime.now(UTC) + lasts
+    return Watch(Metadata(service.address), expires_at, SystemClock(), child.leave)
+
+
+def ended(child):
+    while (code := child.wait(0.05)) is None:
+        pass
+    return code
+
+
+def test_where_systemd_runs_the_child_has_a_scope_of_its_own_to_divide(tmp_path, monkeypatch):
+    """Root's groups beneath the kernel's root lose their controllers to systemd now and then."""
+    program = tmp_path / "systemd-run"
+    program.write_text('#!/bin/sh\necho "$1 $2 $3"; shift 3; exec "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(supervising, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(supervising.os, "getuid", lambda: 0)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with closing(started(tmp_path, SLEEPER)):
+        assert "--quiet --scope --property=Delegate=yes\n" in (tmp_path / "log").read_text()
+
+
+def test_a_notice_ends_the_child_in_order(service, tmp_path):
+    with closing(started(tmp_path, POLITE)) as child:
+        with watching(watch_of(service, child), 0.05) as watch:
+            assert child.wait(0.3) is None
+            service.take_back()
+            assert ended(child) == 7
+        assert watch.reason == SPOT
+
+
+def test_before_the_expiry_there_is_time_to_leave(service, tmp_path):
+    with closing(started(tmp_path, POLITE)) as child:
+        with watching(watch_of(service, child, supervising.BEFORE_EXPIRY), 0.05) as watch:
+            assert ended(child) == 7
+        assert watch.reason == EXPIRY
+
+
+def test_a_child_that_does_not_listen_is_killed(service, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervising, "GRACE_SECONDS", 0.2)
+    with closing(started(tmp_path, DEAF)) as child:
+        service.take_back()
+        with watching(watch_of(service, child), 0.05):
+            assert ended(child) == -signal.SIGKILL
+
+
+def test_a_metadata_service_in_trouble_is_no_notice(service, tmp_path):
+    with closing(started(tmp_path, POLITE)) as child:
+        service.broken = 10**9
+        with watching(watch_of(service, child), 0.05) as watch:
+            assert child.wait(0.5) is None
+            service.broken = 0
+            service.take_back()
+            assert ended(child) == 7
+        assert watch.reason == SPOT
+
+
+def test_a_child_that_ends_by_itself_needs_no_reason(service, tmp_path):
+    with closing(Child((sys.executable, "-c", "print(1)"), os.environ, tmp_path / "log")) as child:
+        with watching(watch_of(service, child), 0.05) as watch:
+            assert ended(child) == 0
+        assert watch.reason == ""
+
+
+def test_however_one_goes_nothing_of_the_child_is_left(tmp_path):
+    program = (
+        "import subprocess, sys; one = subprocess.Popen([sys.executable, '-c', 'import time; "
+        "time.sleep(60)']); print(one.pid, 'begun', flush=True); one.wait()"
+    )
+    with closing(started(tmp_path, program)):
+        pid = int((tmp_path / "log").read_text().split()[0])
+    assert gone(pid)

@@ -2,18 +2,31 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.processes import is_running, start_ticks
 from advisor.sweeps.trial.orphans import folders, removing
+from advisor.sweeps.trial.orphans import removing as module
 from advisor.sweeps.trial.orphans.folders import unfinished_name
 from advisor.sweeps.trial.orphans.orphan import Orphan
-from advisor.sweeps.trial.orphans.removing import clean_up, find_orphans, give_back_own, remove
+from advisor.sweeps.trial.orphans.removing import (
+    clean_up,
+    deferred_signals,
+    find_orphans,
+    give_back_own,
+    owning,
+    remove,
+)
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
 
@@ -145,3 +158,118 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
 def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
     assert str(os.getpid()) not in {one.name.split()[0] for one in find_orphans(lambda _: True)}
     assert is_running(os.getpid(), start_ticks(os.getpid()))
+
+
+# What a sweep starts is its own while it runs; Ray does not take its signals away.
+
+
+def test_what_is_started_inside_carries_the_mark(monkeypatch):
+    monkeypatch.delenv(OWNER_VARIABLE, raising=False)
+    with owning():
+        assert os.environ[OWNER_VARIABLE] == str(own_tag())
+    assert OWNER_VARIABLE not in os.environ
+
+
+def test_everything_is_given_back_however_it_ends(monkeypatch):
+    given = []
+    monkeypatch.setattr(module, "give_back_own", lambda: given.append(1))
+    with pytest.raises(KeyboardInterrupt), owning():
+        raise KeyboardInterrupt
+    assert given == [1]
+
+
+@contextmanager
+def handler(number, answer):
+    before = signal.signal(number, answer)
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+
+
+def takes_over(*_):
+    raise SystemExit("a library's own way out")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_for_the_end_of_the_block_and_is_then_ours(number):
+    asked, log = [], []
+    with handler(number, lambda *_: asked.append(number)):
+        with deferred_signals():
+            signal.signal(number, takes_over)
+            os.kill(os.getpid(), number)
+            log.append(list(asked))
+        assert (log, asked) == ([[]], [number])
+        os.kill(os.getpid(), number)
+        assert asked == [number, number]
+
+
+def test_a_second_signal_does_not_wait():
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    def asked_twice():
+        with deferred_signals():
+            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), signal.SIGTERM)
+            pytest.fail("went on")
+
+    with handler(signal.SIGTERM, stop):
+        with pytest.raises(KeyboardInterrupt):
+            asked_twice()
+        assert signal.getsignal(signal.SIGTERM) is stop
+
+
+# Names tell whose something is: never a reused pid's, never another container's.
+
+
+def test_a_name_of_ours_names_us_and_no_two_are_the_same():
+    first, second = new_name(), new_name()
+    assert first != second
+    assert tag_in(first) == tag_in(second) == own_tag()
+    assert own_tag().pid == os.getpid()
+    assert not own_tag().has_gone
+
+
+@given(some.integers(1, 2**22), some.integers(0, 10**12), some.integers(0, 2**32 - 1))
+def test_what_is_written_into_a_name_is_read_out_of_it(pid, started, place):
+    mark = OwnerTag(pid, str(started), f"{place:010d}")
+    assert tag_in(str(mark)) == tag_in(f"{mark}-7-0") == mark
+
+
+@pytest.mark.parametrize(
+    "name", ["somebody-else", "advisor-", "advisor-c9abw5ra", "advisor-1-2-x", "xadvisor-1-2-3", ""]
+)
+def test_other_names_have_no_owner(name):
+    assert tag_in(name) is None
+
+
+def test_a_process_that_took_over_the_pid_is_not_the_owner():
+    mine = own_tag()
+    assert replace(mine, started=str(int(mine.started) + 1)).has_gone
+
+
+def test_of_another_container_or_machine_nothing_is_known():
+    other = replace(own_tag(), pid=999_999_999, place="0123456789")
+    assert other.is_elsewhere
+    assert not other.has_gone
+    assert replace(other, place=own_tag().place).has_gone
+
+
+def test_a_process_that_nobody_has_collected_yet_has_gone():
+    process = subprocess.Popen(["sleep", "60"])
+    mark = replace(own_tag(), pid=process.pid, started=start_ticks(process.pid))
+    assert not mark.has_gone
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert mark.has_gone
+    process.wait()
+    assert mark.has_gone
+
+
+def test_what_works_for_another_process_marks_in_its_name(monkeypatch):
+    parent = OwnerTag(os.getppid(), start_ticks(os.getppid()), own_tag().place)
+    monkeypatch.setenv(OWNER_VARIABLE, str(parent))
+    assert own_tag() == parent
+    monkeypatch.setenv(OWNER_VARIABLE, str(replace(parent, pid=999_999_999)))
+    assert own_tag().pid == os.getpid()
