@@ -125,6 +125,14 @@ def postgresql():
     server.remove()
 
 
+@pytest.fixture(params=("sqlite", pytest.param("postgresql", marks=pytest.mark.postgres)))
+def url(request, tmp_path):
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/m.sqlite"
+    return request.getfixturevalue("postgresql").new_database()
+
+
 @pytest.fixture(scope="session")
 def ray_cluster():
     """A Ray cluster of three emulated nodes, one for all tests: two have a GPU, one a disk."""

@@ -4,7 +4,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from advisor.sweeps.endpoint.engines.started import free_port
 from benchmarks.served import Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def test_the_commands_of_the_compose_file_work_together(postgresql, tmp_path):
     """A key, the service and the scheduler on one PostgreSQL, as processes of their own."""
     environment = {**os.environ, "ADVISOR_DATABASE_URL": postgresql.new_database()}
     key = key_of(environment, "admin")
-    services, port = COMPOSE["services"], free_port()
+    services, port = COMPOSE["services"], str(free_port())
     command = [word.replace("8765", port) for word in services["service"]["command"]]
     _, *healthy = services["service"]["healthcheck"]["test"]
     healthy = [sys.executable, *[word.replace("8765", port) for word in healthy[1:]]]
@@ -219,11 +219,6 @@ def outputs_of(action):
 
 def as_grafana_sends(expression):
     return expression.replace("$__rate_interval", "1m").replace("$instance", ".*")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return str(server.getsockname()[1])
 
 
 def until(holds, seconds=60):

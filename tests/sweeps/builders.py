@@ -121,8 +121,9 @@ def running(**changes):
 
 
 def standing(**changes):
+    counts = {Status.OK: 6, Status.FAILED: 1, Status.CONTAMINATED: 1}
     both = (running(), running(where="gpu-7", attempt=2, seconds=4000.0))
-    return SweepProgress(**{**TABLES["standing"], "running": both, **changes})
+    return SweepProgress(**{**TABLES["standing"], "counts": counts, "running": both, **changes})
 
 
 def held(**changes):

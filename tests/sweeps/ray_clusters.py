@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import cycle
@@ -24,6 +24,7 @@ from advisor.domain import ON_CPU, Measurement, Trial
 from advisor.sweeps.trial.placement.node import Core
 from advisor.sweeps.trial.placement.node import Node as Machine
 from advisor.sweeps.trial.placement.taking import placed
+from tests.rows import table
 from tests.sweeps.builders import measurement, resources, trial
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,9 +48,7 @@ def cluster_of(*nodes: Mapping[str, float]) -> Iterator[Any]:
         cluster.shutdown()
 
 
-def add_node(
-    cluster: Any, *, cpus: float = 2, gpu: str = "", disk: str = "", trials: int = 1, memory_gib: float = 16
-) -> Any:
+def add_node(cluster, *, cpus=2, gpu="", disk="", trials=1, memory_gib=16):
     """One more node that takes so many trials at a time, each on a GPU where it has any."""
     own = {"advisor_trial": trials}
     own |= {f"accelerator_type:{gpu}": 1} if gpu else {}
@@ -63,10 +62,6 @@ def add_node(
     )
 
 
-_NO_COMMANDS = (
-    "initialization_commands setup_commands head_setup_commands worker_setup_commands rsync_filter "
-    "head_start_ray_commands worker_start_ray_commands cluster_synced_files rsync_exclude"
-)
 # Of Ray's provider for several nodes on one machine.
 _HEAD_ID, FIRST_NODE = "f" * 51 + "00000", "f" * 51 + "00001"
 
@@ -89,28 +84,12 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
     module = "tests.sweeps.ray_provider.EmulatedNodes"
     head = {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0}
     file = folder / "cluster.json"
+    provider = {"type": "external", "module": module, "launch_multiple": True}
+    types = {name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()}
     config = {
-        "cluster_name": "emulated",
-        "max_workers": 20,
-        "idle_timeout_minutes": 10,
-        "provider": {
-            "type": "external",
-            "module": module,
-            "launch_multiple": True,
-            "head_node_id": _HEAD_ID,
-            "gcs_address": address,
-        },
-        "auth": {},
-        "file_mounts": {},
-        "head_node": {},
-        "worker_nodes": {},
-        **{key: [] for key in _NO_COMMANDS.split()},
-        "file_mounts_sync_continuously": False,
-        "head_node_type": "ray.head.default",
-        "available_node_types": {
-            "ray.head.default": head,
-            **{name: {"node_config": {}, "min_workers": 0, **kind} for name, kind in kinds.items()},
-        },
+        **table("sweeps")["cluster"],
+        "provider": provider | {"head_node_id": _HEAD_ID, "gcs_address": address},
+        "available_node_types": {"ray.head.default": head, **types},
     }
     file.write_text(json.dumps(config))
     words = "--head --num-cpus=0 --num-gpus=0 --include-dashboard=false"
@@ -129,9 +108,7 @@ def scaled_cluster_of(folder: Path, **kinds: Mapping[str, Any]) -> Iterator[str]
 
 
 @contextmanager
-def started_node(
-    folder: Path, *options: str, inside: Sequence[str] = (), **settings: str
-) -> Iterator[subprocess.Popen[bytes]]:
+def started_node(folder, *options, inside=(), **settings):
     """`ray start --block` with these options, up when the block begins; all of it has ended after
     the block. What it says is in `folder`, which other nodes of the cluster may share; `inside`
     stands before the command."""
@@ -193,15 +170,8 @@ with closing(SqlStore(url)) as store:
 
 
 def driver(
-    url: str,
-    address: str,
-    count: int,
-    *accelerators: str,
-    kind: str = "numbered",
-    measure: str = "measured_slowly",
-    inside: Sequence[str] = (),
-    **settings: str,
-) -> subprocess.Popen[bytes]:
+    url, address, count, *accelerators, kind="numbered", measure="measured_slowly", inside=(), **settings
+):
     """A sweep over trials that a function of this module makes and another one measures, in a
     process of its own; `inside` stands before its command."""
     command = [*inside, sys.executable, "-c", _DRIVER, url, address, kind, measure, str(count)]

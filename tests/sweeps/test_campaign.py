@@ -75,20 +75,15 @@ def next_size(*rows):
 FAULT = {"status": Status.FAILED, "step_seconds": (), "reason": "CUDA error: device-side assert"}
 
 
-def test_a_ladder_climbs_from_what_is_done():
-    assert next_size() == 1
-    assert next_size(cell(1), cell(8)) == 32
+FULL_MEMORY = {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "CUDA out of memory"}
 
 
 @pytest.mark.parametrize(
-    "last",
-    [
-        {"status": Status.OUT_OF_MEMORY, "step_seconds": (), "reason": "CUDA out of memory"},
-        {"step_seconds": (4.5, 5.0)},
-    ],
+    ("last", "following"), [({}, 32), (FULL_MEMORY, None), ({"step_seconds": (4.5, 5.0)}, None)]
 )
-def test_a_ladder_ends_without_memory_and_when_steps_get_long(last):
-    assert next_size(cell(1), cell(8, **last)) is None
+def test_a_ladder_climbs_until_memory_ends_or_steps_get_long(last, following):
+    assert next_size() == 1
+    assert next_size(cell(1), cell(8, **last)) == following
 
 
 @pytest.mark.parametrize("status", [Status.FAILED, Status.TIMED_OUT])

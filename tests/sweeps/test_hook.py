@@ -50,15 +50,13 @@ def place(tmp_path):
     return tmp_path / "s.jsonl"
 
 
-def test_without_the_variable_the_loader_itself_comes_back():
+@pytest.mark.parametrize("variables", [(), (FILE_VARIABLE, "RANK")])
+def test_without_the_variable_and_beside_the_first_process_the_loader_itself_comes_back(
+    monkeypatch, variables
+):
+    for variable in variables:
+        monkeypatch.setenv(variable, "1")
     loader = [1, 2]
-    assert steps(loader) is loader
-
-
-def test_other_processes_of_a_distributed_training_do_not_record(monkeypatch, place):
-    monkeypatch.setenv(FILE_VARIABLE, str(place))
-    monkeypatch.setenv("RANK", "1")
-    loader = [1]
     assert steps(loader) is loader
 
 
@@ -162,18 +160,13 @@ def gpu_loop(place, *, wait, step_seconds=0.02, steps=30):
     return read_steps(place).rows[3:], host_seconds
 
 
-def test_on_a_gpu_steps_are_its_own_and_the_loop_still_runs_ahead(place):
-    rows, host_seconds = gpu_loop(place, wait=0.004)
-    assert [row[1] for row in rows] == pytest.approx([0.02] * 27)
-    # The loader's 4 ms pass while the GPU computes: it waits for nothing.
-    assert max(row[0] for row in rows) == pytest.approx(0.0, abs=1e-9)
-    assert host_seconds == pytest.approx(29 * 0.005)
-
-
-def test_a_gpu_that_its_loader_starves_is_seen_to_wait(place):
-    rows, _ = gpu_loop(place, wait=0.05)
-    assert [row[1] for row in rows] == pytest.approx([0.051] * 27)
-    assert [row[0] for row in rows] == pytest.approx([0.031] * 27)
+@pytest.mark.parametrize(("wait", "step", "waited"), [(0.004, 0.02, 0.0), (0.05, 0.051, 0.031)])
+def test_on_a_gpu_steps_are_its_own_and_a_loader_that_starves_it_is_seen(place, wait, step, waited):
+    rows, host_seconds = gpu_loop(place, wait=wait)
+    assert [row[1] for row in rows] == pytest.approx([step] * 27)
+    assert [row[0] for row in rows] == pytest.approx([waited] * 27, abs=1e-9)
+    # The loader's 4 ms pass while the GPU computes: the loop waits for nothing, and runs ahead.
+    assert waited or host_seconds == pytest.approx(29 * 0.005)
 
 
 def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):

@@ -13,7 +13,6 @@ from advisor.errors import DataError
 from advisor.store.measurements import SqlStore, open_store
 from advisor.store.schema import HEAD, VERSION_TABLE
 from advisor.store.tables import METADATA
-from tests.postgresql import DATABASES
 from tests.sweeps.builders import row
 from tests.together import all_at_once
 
@@ -92,13 +91,6 @@ def test_another_programs_tables_and_alembic_do_not_matter_in_postgresql(postgre
     store = SqlStore(url)
     assert store.append_all([NEW]).added == 1
     store.close()
-
-
-@pytest.fixture(params=DATABASES)
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/m.sqlite"
-    return request.getfixturevalue("postgresql").new_database()
 
 
 def test_drivers_that_start_at_once_migrate_once(url):

@@ -149,14 +149,10 @@ def test_the_controller_may_do_all_that_ends_a_sweep():
     assert reaper <= allowed_actions(policy("controller", bucket=BUCKET))
 
 
-def test_a_policy_that_names_a_bucket_wants_one():
-    with pytest.raises(UsageError, match="--bucket"):
-        policy("guest")
-
-
-def test_a_policy_that_is_none_is_told():
-    with pytest.raises(UsageError, match="reaper"):
-        policy("reeper")
+@pytest.mark.parametrize(("name", "words"), [("guest", "--bucket"), ("reeper", "reaper")])
+def test_a_policy_that_names_a_bucket_wants_one_and_one_that_is_none_is_told(name, words):
+    with pytest.raises(UsageError, match=words):
+        policy(name)
 
 
 def _asked_in_source() -> set[str]:

@@ -85,19 +85,20 @@ def test_a_model_of_before_ranges_were_kept_still_answers(saved):
 
 
 @pytest.mark.parametrize(
-    "damage", [{"steps": [{}]}, {"steps": None}, {"layers": [{"gpu": "T4"}]}, {"gpus": {"T4": {"name": 1}}}]
+    ("part", "damage"),
+    [
+        *(("gpu_observations", damage) for damage in ({"steps": [{}]}, {"steps": None})),
+        *(
+            ("gpu_observations", damage)
+            for damage in ({"layers": [{"gpu": "T4"}]}, {"gpus": {"T4": {"name": 1}}})
+        ),
+        *(("pipeline", {"measured": {"vcpus": span}}) for span in ([2, 1], [0, 1], 3, [1])),
+        ("pipeline", {"measured": {"moons": [1, 2]}}),
+    ],
 )
-def test_observations_that_are_none_are_told(saved, damage):
+def test_observations_and_ranges_that_are_none_are_told(saved, part, damage):
     with pytest.raises(DataError, match=r"no performance model.*advisor fit"):
-        load_model(rewritten(saved, lambda document: document["gpu_observations"].update(damage)))
-
-
-@pytest.mark.parametrize(
-    "measured", [{"vcpus": [2, 1]}, {"vcpus": [0, 1]}, {"vcpus": 3}, {"moons": [1, 2]}, {"vcpus": [1]}]
-)
-def test_ranges_that_are_none_are_a_damaged_model(saved, measured):
-    with pytest.raises(DataError, match="no performance model"):
-        load_model(rewritten(saved, lambda document: document["pipeline"].update(measured=measured)))
+        load_model(rewritten(saved, lambda document: document[part].update(damage)))
 
 
 def with_cpu_steps(**changes):
@@ -141,18 +142,25 @@ def test_any_cut_file_is_told_as_no_model(cut):
             load_model(path)
 
 
-def test_a_changed_number_is_noticed(saved):
-    document = json.loads(saved.read_text())
+def changed_number(document):
     document["pipeline"]["largest_vcpus"] += 1
-    saved.write_text(json.dumps(document))
-    with pytest.raises(DataError, match=r"damaged.*advisor fit"):
-        load_model(saved)
 
 
-def test_another_format_is_named_with_the_way_out(saved):
-    document = json.loads(saved.read_text()) | {"schema": "advisor.performance/99"}
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (changed_number, r"damaged.*advisor fit"),
+        (
+            lambda document: document.update(schema="advisor.performance/99"),
+            r"advisor\.performance/99.*advisor fit",
+        ),
+    ],
+)
+def test_a_changed_number_is_noticed_and_another_format_named_with_the_way_out(saved, change, words):
+    document = json.loads(saved.read_text())
+    change(document)
     saved.write_text(json.dumps(document))
-    with pytest.raises(DataError, match=r"advisor\.performance/99.*advisor fit"):
+    with pytest.raises(DataError, match=words):
         load_model(saved)
 
 

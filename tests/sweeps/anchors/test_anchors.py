@@ -109,10 +109,12 @@ def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
     assert (one.gpu.name, one.peak_mib) == ("T4", 1000.0)
 
 
-def test_measurements_of_a_campaign_are_rows(written):
-    one = written(a_measurement()).observations[0]
+@pytest.mark.parametrize("accelerator", ["cuda", "cuda:T4"])
+def test_measurements_of_a_campaign_are_rows(written, accelerator):
+    """Those that name their GPU were refused: "it was measured on cuda:T4, not on a GPU"."""
+    one = written(a_measurement(accelerator)).observations[0]
     assert (one.workload.network, one.workload.batch_size, one.seconds) == ("my_net", 16, 0.125)
-    assert (one.gpu.name, one.peak_mib) == ("T4", 700.0)
+    assert (one.gpu, one.peak_mib) == (SHEETS["T4"], 700.0)
 
 
 def test_how_it_ran_is_the_measurements_own():
@@ -161,12 +163,6 @@ def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
     assert observed(row, "", sheet).seconds > 0
     assert "alone" in observed(replace(row, trial=four), "", sheet).reason
-
-
-def test_measurements_that_name_their_gpu_are_rows_too(written):
-    """They were refused: "it was measured on cuda:T4, not on a GPU"."""
-    one = written(a_measurement("cuda:T4")).observations[0]
-    assert one.gpu is SHEETS["T4"]
 
 
 @pytest.mark.parametrize(

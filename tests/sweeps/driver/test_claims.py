@@ -21,7 +21,6 @@ from advisor.sweeps.driver.runner import RETRIED, run_sweep
 from advisor.sweeps.events import Event, collected, forward
 from advisor.sweeps.formats import importing
 from advisor.sweeps.trial.ownership import this_process
-from tests.postgresql import DATABASES
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 13)]
@@ -74,13 +73,6 @@ class Batches(Slow):
         while left:
             batch, left = left[:4], left[4:]
             yield from super().execute(offer.claimed(batch))
-
-
-@pytest.fixture(params=DATABASES)
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/m.sqlite"
-    return request.getfixturevalue("postgresql").new_database()
 
 
 @pytest.fixture

@@ -111,11 +111,19 @@ def test_loads_that_failed_are_left_out_by_name(document, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("part", "key", "words"), [("deployment", "gpu", "--gpu"), ("engine", "name", "--engine")]
+    ("part", "key", "value", "words"),
+    [
+        ("deployment", "gpu", "", "--gpu"),
+        ("engine", "name", "", "--engine"),
+        *(("deployment", key, "fp7", "'fp7' is none of") for key in ("precision", "kv_precision", "link")),
+    ],
 )
-def test_what_the_file_does_not_know_is_asked_for(document, tmp_path, part, key, words):
+def test_what_the_file_does_not_know_is_asked_for_and_unknown_words_are_refused(
+    document, tmp_path, part, key, value, words
+):
+    """A typing error in the file is the user's to mend, and no defect of the advisor."""
     broken = copy.deepcopy(document)
-    broken[part][key] = ""
+    broken[part][key] = value
     with pytest.raises(UsageError, match=words):
         read(broken, tmp_path)
 
@@ -126,15 +134,6 @@ def test_prompts_of_a_server_that_counts_no_tokens_have_the_wanted_length(docume
     for load in silent["loads"]:
         load["input_tokens"] = None
     assert {row.traffic.input_tokens for row in read(silent, tmp_path).observations} == {60.0}
-
-
-@pytest.mark.parametrize("key", ["precision", "kv_precision", "link"])
-def test_an_unknown_word_is_refused_with_those_that_are_known(document, tmp_path, key):
-    """A typing error in the file is the user's to mend, and no defect of the advisor."""
-    broken = copy.deepcopy(document)
-    broken["deployment"][key] = "fp7"
-    with pytest.raises(UsageError, match="'fp7' is none of"):
-        read(broken, tmp_path)
 
 
 def test_reading_needs_no_http_client():

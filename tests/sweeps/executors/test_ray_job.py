@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import secrets
-import socket
 import subprocess
 import sys
 import termios
@@ -22,6 +21,7 @@ import sqlalchemy
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.endpoint.engines.started import free_ports
 from tests.processes import as_in_a_terminal
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import started_node
@@ -109,14 +109,6 @@ def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
         told = [path for path in written if password.encode() in path.read_bytes()]
         assert written
         assert not told
-
-
-def free_ports(count):
-    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [server.getsockname()[1] for server in servers]
-    for server in servers:
-        server.close()
-    return ports
 
 
 def advisor(head, *words):

@@ -151,20 +151,22 @@ def test_every_list_of_single_cpus_comes_back(cpus):
     assert caches.parse_cpu_list(text) == tuple(sorted(cpus))
 
 
-@pytest.mark.parametrize("text", ["a", "1,,x"])
-def test_nonsense_is_no_cpu_list(text):
-    with pytest.raises(ValueError, match="invalid literal"):
-        caches.parse_cpu_list(text)
+@pytest.mark.parametrize(
+    ("parse", "text", "words"),
+    [
+        (caches.parse_cpu_list, "a", "invalid literal"),
+        (caches.parse_cpu_list, "1,,x", "invalid literal"),
+        (caches.parse_size_kib, "32", "size of a cache"),  # without its unit
+    ],
+)
+def test_nonsense_is_neither_a_cpu_list_nor_a_size(parse, text, words):
+    with pytest.raises(ValueError, match=words):
+        parse(text)
 
 
 @pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])
 def test_sizes_of_caches_have_a_unit(text, kib):
     assert caches.parse_size_kib(text) == kib
-
-
-def test_a_size_without_its_unit_is_refused():
-    with pytest.raises(ValueError, match="size of a cache"):
-        caches.parse_size_kib("32")
 
 
 def _cache(root: Path, cpu: int, index: int, **files: str) -> None:

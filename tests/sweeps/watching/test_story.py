@@ -305,20 +305,11 @@ def test_a_url_never_shows_its_password(user, password, host):
         ("PGPASSWORD='a b c'; psql", "PGPASSWORD=***; psql"),
         ("db?password=x&sslmode=require", "db?password=***&sslmode=require"),
         ("aws_secret_access_key: AbC/9", "aws_secret_access_key: ***"),
+        ('FATAL: password authentication failed for user "me"', None),
+        ("sqlite:////data/sweeps.sqlite", None),
+        ("see http://127.0.0.1:9464/metrics", None),
+        ("mail me@example.org", None),
     ],
 )
-def test_settings_do_not_either(text, shown):
-    assert without_secrets(text) == shown
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        'FATAL: password authentication failed for user "me"',
-        "sqlite:////data/sweeps.sqlite",
-        "see http://127.0.0.1:9464/metrics",
-        "mail me@example.org",
-    ],
-)
-def test_what_holds_no_secret_stays(text):
-    assert without_secrets(text) == text
+def test_settings_do_not_either_and_what_holds_no_secret_stays(text, shown):
+    assert without_secrets(text) == (shown or text)

@@ -18,7 +18,6 @@ from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
 from advisor.sweeps.watching.tally import Tally
-from tests.postgresql import DATABASES
 from tests.sweeps.builders import held, measurement, resources, trial
 from tests.sweeps.clock import SleepingClock
 
@@ -146,13 +145,6 @@ FIVE = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 
 IDS = [one.trial_id for one in FIVE]
 MIGRATED = Path(__file__).parents[2] / "data" / "measurements-0008.sqlite"
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
-
-
-@pytest.fixture(params=DATABASES)
-def url(request, tmp_path):
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/m.sqlite"
-    return request.getfixturevalue("postgresql").new_database()
 
 
 def after(*seconds):

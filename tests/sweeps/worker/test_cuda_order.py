@@ -74,18 +74,12 @@ def test_the_next_batch_is_loaded_and_sent_while_the_gpu_computes(gpu):
     assert all(call.busy for call in sent)
 
 
-def test_a_loader_that_is_faster_than_the_gpu_costs_nothing(gpu):
+@pytest.mark.parametrize(("load", "step"), [(LOAD, STEP + COPY), (4.0, 4.02)])
+def test_a_faster_loader_costs_nothing_and_a_slower_one_sets_the_pace(gpu, load, step):
     one = runner()
-    steps(gpu, one, 20)
+    steps(gpu, one, 20, loaded(gpu, load))
     one.drain()
-    assert one.take_seconds()[1:] == pytest.approx([STEP + COPY] * 20)
-
-
-def test_a_gpu_that_is_faster_than_the_loader_takes_its_pace(gpu):
-    one = runner()
-    steps(gpu, one, 20, loaded(gpu, 4.0))
-    one.drain()
-    assert one.take_seconds()[1:] == pytest.approx([4.02] * 20)
+    assert one.take_seconds()[1:] == pytest.approx([step] * 20)
 
 
 def test_the_host_waits_asleep_for_the_step_two_before(gpu):

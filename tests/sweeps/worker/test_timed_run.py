@@ -43,12 +43,16 @@ def steps_of(monkeypatch, seconds, **box):
     return timed_steps(paced(monkeypatch, seconds), BATCHES, TimeBox(**values))
 
 
-def test_even_steps_end_after_the_least_time(monkeypatch):
-    assert sum(steps_of(monkeypatch, [0.1])) == pytest.approx(2.0, abs=0.3)
-
-
-def test_steps_that_are_never_known_well_end_at_the_most_time(monkeypatch):
-    assert sum(steps_of(monkeypatch, [0.1, 0.9, 0.2, 1.9, 0.3])) == pytest.approx(20, abs=2)
+@pytest.mark.parametrize(
+    ("seconds", "period", "whole", "about"),
+    [
+        ([0.1], 1, 2.0, 0.3),  # even ones, after the least time
+        ([0.1, 0.9, 0.2, 1.9, 0.3], 1, 20.0, 2.0),  # never known well: at the most time
+        ([0.0005], 2, 2.0, 0.6),  # thousands are looked at together
+    ],
+)
+def test_steps_end_between_the_least_time_and_the_most(monkeypatch, seconds, period, whole, about):
+    assert sum(steps_of(monkeypatch, seconds, period=period)) == pytest.approx(whole, abs=about)
 
 
 def test_asking_for_less_ends_earlier(monkeypatch):
@@ -72,10 +76,6 @@ def test_seconds_count_from_the_end_of_the_warm_up(monkeypatch):
     assert sum(steps) == pytest.approx(3 * 0.4 + 2.0, abs=0.4)
 
 
-def test_thousands_of_steps_are_looked_at_together(monkeypatch):
-    assert sum(steps_of(monkeypatch, [0.0005], period=2)) == pytest.approx(2.0, abs=0.6)
-
-
 def test_steps_before_the_window_are_not_counted(monkeypatch):
     runner = paced(monkeypatch, [5.0, 0.1, 0.1, 0.1])
     assert warm_up(runner, BATCHES, 1) == 1
@@ -83,9 +83,12 @@ def test_steps_before_the_window_are_not_counted(monkeypatch):
     assert timed_steps(runner, BATCHES, box) == pytest.approx([0.1] * 3)
 
 
-def test_the_warm_up_goes_on_until_the_scale_of_a_scaled_loss_has_settled(monkeypatch):
-    runner = paced(monkeypatch, [0.1], skips=[1, 1, 0, 1])
-    assert warm_up(runner, BATCHES, 2) == 4 + 8
+@pytest.mark.parametrize(("skips", "steps"), [([1, 1, 0, 1], 4 + 8), ([1, 1], 2 + 8)])
+def test_the_warm_up_goes_on_until_the_scale_of_a_scaled_loss_has_settled(monkeypatch, skips, steps):
+    """One that settled before asks for no more steps."""
+    runner = paced(monkeypatch, [0.1], skips=skips)
+    assert warm_up(runner, BATCHES, 2) == steps
+    assert warm_up(runner, BATCHES, 2) == 2
 
 
 def test_steps_of_no_training_give_no_rate(monkeypatch):
@@ -141,12 +144,6 @@ def test_a_minute_before_the_window_does_not_count_and_is_told_beside_the_rate(m
     pace = window.machine["pace"]
     assert pace["first_minute_samples_per_second"] == pytest.approx(80, rel=0.01)
     assert pace["sustained_samples_per_second"] == pytest.approx(64)
-
-
-def test_a_loss_scale_that_settled_before_asks_for_no_more_steps(monkeypatch):
-    runner = paced(monkeypatch, [0.1], skips=[1, 1])
-    assert warm_up(runner, BATCHES, 2) == 2 + 8
-    assert warm_up(runner, BATCHES, 2) == 2
 
 
 STAT = "cpu  9 9 9 9 9 9 9 900\ncpu0 1 0 1 5 0 0 0 100\ncpu1 1 0 1 5 0 0 0 300\n"

@@ -36,10 +36,20 @@ def test_a_job_comes_back_from_its_document_and_its_address_names_its_place(job)
     assert place_of(job.url) == (job.bucket, job.key)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": "advisor.guest-job/2"}', "\x00"])
-def test_what_is_no_job_is_told(text):
-    with pytest.raises(DataError, match="no job of an instance"):
-        job_from_json(text)
+NO_JOBS = ("", "[]", "{}", '{"schema": "advisor.guest-job/2"}', "\x00")
+NO_PLACES = ("", "s3://", "s3://b/", "http://b-1/key", "s3://UPPER/key")
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "words"),
+    [
+        *((job_from_json, text, "no job of an instance") for text in NO_JOBS),
+        *((place_of, url, "s3://bucket/key") for url in NO_PLACES),
+    ],
+)
+def test_what_is_no_job_or_names_no_object_is_told(read, text, words):
+    with pytest.raises(DataError, match=words):
+        read(text)
 
 
 @pytest.mark.parametrize(
@@ -59,12 +69,6 @@ def test_names_that_reach_elsewhere_are_refused(changes):
     usual = {"sweep_id": "s1", "region": "us-east-1", "bucket": "b-1", "prefix": "sweeps/s1"}
     with pytest.raises(DataError):
         Job(**{**usual, "arguments": (), **changes})
-
-
-@pytest.mark.parametrize("url", ["", "s3://", "s3://b/", "http://b-1/key", "s3://UPPER/key"])
-def test_what_names_no_object_is_told(url):
-    with pytest.raises(DataError, match="s3://bucket/key"):
-        place_of(url)
 
 
 @pytest.fixture

@@ -29,18 +29,14 @@ def result_bucket(bucket, faults=None, prefix="sweeps/s1"):
     return ResultBucket(aws({"us-east-1": faults or {}}), "us-east-1", bucket, prefix)
 
 
-def test_an_object_is_written_once(bucket):
+def test_an_object_is_written_once_and_what_may_change_again(bucket):
     box = result_bucket(bucket)
     assert box.put_once("a/1", b"first")
     assert not box.put_once("a/1", b"second")
     assert box.get("a/1") == b"first"
-
-
-def test_what_may_change_is_written_again(bucket):
-    box = result_bucket(bucket)
-    box.put("state", b"1")
-    box.put("state", b"2")
-    assert box.get("state") == b"2"
+    box.put("a/1", b"third")
+    assert box.get("a/1") == b"third"
+    assert box.get("job.json") is None
 
 
 def test_names_are_told_beneath_a_folder_and_nothing_beside_the_prefix(bucket):
@@ -60,10 +56,6 @@ def test_many_names_come_in_pages(bucket, monkeypatch):
     for name in names:
         s3.put_object(Bucket=bucket, Key=f"sweeps/s1/{name}", Body=b"")
     assert list(box.keys("a/")) == names
-
-
-def test_nothing_there_is_none(bucket):
-    assert result_bucket(bucket).get("job.json") is None
 
 
 def test_two_writers_at_one_moment_are_told_apart_by_asking_again(bucket):

@@ -104,10 +104,13 @@ def test_where_systemd_runs_the_child_has_a_scope_of_its_own_to_divide(tmp_path,
         assert "--quiet --scope --property=Delegate=yes\n" in (tmp_path / "log").read_text()
 
 
-def test_a_notice_ends_the_child_in_order(service, tmp_path):
+@pytest.mark.parametrize("broken", [0, 10**9])
+def test_a_notice_ends_the_child_in_order_and_a_service_in_trouble_is_none(service, tmp_path, broken):
     with closing(started(tmp_path, POLITE)) as child:
+        service.broken = broken
         with watching(watch_of(service, child), 0.05) as watch:
-            assert child.wait(0.3) is None
+            assert child.wait(0.5) is None
+            service.broken = 0
             service.take_back()
             assert ended(child) == 7
         assert watch.reason == SPOT
@@ -126,17 +129,6 @@ def test_a_child_that_does_not_listen_is_killed(service, tmp_path, monkeypatch):
         service.take_back()
         with watching(watch_of(service, child), 0.05):
             assert ended(child) == -signal.SIGKILL
-
-
-def test_a_metadata_service_in_trouble_is_no_notice(service, tmp_path):
-    with closing(started(tmp_path, POLITE)) as child:
-        service.broken = 10**9
-        with watching(watch_of(service, child), 0.05) as watch:
-            assert child.wait(0.5) is None
-            service.broken = 0
-            service.take_back()
-            assert ended(child) == 7
-        assert watch.reason == SPOT
 
 
 def test_a_child_that_ends_by_itself_needs_no_reason(service, tmp_path):

@@ -115,19 +115,20 @@ def test_what_holds_something_else_is_never_formatted(system, held):
     assert "mkfs.ext4" not in run.asked
 
 
-def test_a_volume_that_was_not_attached_is_named(system):
-    with pytest.raises(MeasuringError, match="/dev/sdg, where st1"):
-        mounted(system, Programs(), ids={"/dev/sdf": "vol-0aa"})
+GP3, LOST = {"/dev/sdf": "gp3"}, {"/dev/sdf": "vol-0cc"}
 
 
-def test_a_volume_that_does_not_show_up_is_named(system):
-    with pytest.raises(MeasuringError, match="vol-0cc"):
-        mounted(system, Programs(), {"/dev/sdf": "gp3"}, {"/dev/sdf": "vol-0cc"})
-
-
-def test_a_program_that_fails_is_told_in_one_line(system):
-    with pytest.raises(MeasuringError, match="wrong fs type or bad option"):
-        mounted(system, Programs(refuses="mount"))
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"run": Programs(), "ids": {"/dev/sdf": "vol-0aa"}}, "/dev/sdg, where st1"),  # was not attached
+        ({"run": Programs(), "disks": GP3, "ids": LOST}, "vol-0cc"),  # does not show up
+        ({"run": Programs(refuses="mount")}, "wrong fs type or bad option"),
+    ],
+)
+def test_a_volume_that_is_not_there_or_cannot_be_mounted_is_told_in_one_line(system, asked, words):
+    with pytest.raises(MeasuringError, match=words):
+        mounted(system, **asked)
 
 
 def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):

@@ -1,18 +1,11 @@
-"""What the tests of serving share: the predictor that ships, models and GPUs by short names."""
+"""The predictor that ships."""
 
 import pytest
 
-from advisor.models.language.configs import LanguageModels, bundled_language_models
-from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
+from advisor.models.language.serving import bundled_serving_predictor
 
 
 @pytest.fixture(scope="session")
-def predictor() -> ServingPredictor:
+def predictor():
     """The one that answers."""
     return bundled_serving_predictor()
-
-
-@pytest.fixture(scope="session")
-def models() -> LanguageModels:
-    """All bundled language models."""
-    return bundled_language_models()

@@ -126,10 +126,16 @@ def test_more_confidence_is_a_wider_interval(predictor: ServingPredictor) -> Non
     assert most.median[0] == some.median[0]
 
 
-def test_twice_the_gpus_over_nvlink_read_a_large_model_faster() -> None:
-    """Steps that wait for memory are not slower with tensor parallelism over NVLink."""
-    four, eight = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=8)], 8)
-    assert eight < four
+@pytest.mark.parametrize(
+    ("changes", "concurrency"),
+    [
+        ({"gpus": 8}, 8),  # steps that wait for memory: twice the GPUs over NVLink
+        ({"gpus": 4, "precision": "fp8"}, 1),  # one sequence reads all weights: half of the bytes
+    ],
+)
+def test_more_gpus_and_fewer_bits_read_a_large_model_faster(changes, concurrency):
+    usual, faster = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], **changes)], concurrency)
+    assert faster < usual
 
 
 def test_pcie_gains_less_than_nvlink() -> None:
@@ -138,12 +144,6 @@ def test_pcie_gains_less_than_nvlink() -> None:
     over_pcie = over_nvlink._replace(link="pcie")
     fast, slow = seconds([over_nvlink, over_pcie], 64)
     assert slow > 1.2 * fast
-
-
-def test_fewer_bits_are_faster_where_weights_bind() -> None:
-    """One sequence reads all weights: FP8 has half of the bytes."""
-    wide, narrow = seconds([deployed(NAMES[1], gpus=4), deployed(NAMES[1], gpus=4, precision="fp8")], 1)
-    assert narrow < wide
 
 
 def test_a_model_that_does_not_fit_has_no_rate(predictor: ServingPredictor) -> None:
