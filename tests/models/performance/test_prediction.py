@@ -95,22 +95,6 @@ def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, archit
     assert predict(asked, slow).lower <= predict(asked, fast).lower * 1.034
 
 
-def test_many_requests_give_what_each_gives_alone():
-    """Vectorising changes no answer."""
-    model = load_model()
-    requests = [
-        (workload(network, task, batch), machine(gpu, vcpus))
-        for network, task in (("vgg16", Task.INFERENCE), ("alexnet", Task.PREPROCESSING))
-        for batch in (1, 64)
-        for gpu, vcpus in (("T4", 2), (None, 4), ("L4", 48))
-    ]
-    together = model.predict(requests)
-    alone = [model.predict([request])[0] for request in requests]
-    for one, other in zip(together, alone, strict=True):
-        assert one.median == pytest.approx(other.median)
-        assert (one.bottleneck, one.extrapolation) == (other.bottleneck, other.extrapolation)
-
-
 def test_a_slow_disk_is_the_bottleneck_until_the_data_set_fits_in_memory():
     slow = machine("A100-SXM4-40GB", vcpus=64, read=5.0)
     assert predict(workload(), slow).bottleneck is Stage.STORAGE

@@ -307,26 +307,25 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(["what", "device", "machine", "runs", "captured"]), JSON)
-def test_whatever_stands_in_a_document_is_read_or_refused(tmp_path_factory, key, value):
+DOCUMENT = st.builds(
+    lambda key, value: a_document() | {key: value},
+    st.sampled_from(["what", "device", "machine", "runs", "captured"]),
+    JSON,
+)
+OF_A_RUN = st.builds(
+    lambda key, value: a_document(a_run(**{key: value})), st.sampled_from(sorted(a_run())), JSON
+)
+
+
+@given(DOCUMENT | OF_A_RUN)
+def test_whatever_stands_in_a_document_or_a_run_is_read_or_refused(tmp_path_factory, document):
     path = tmp_path_factory.mktemp("any") / "file"
-    path.write_text(json.dumps(a_document() | {key: value}))
+    path.write_text(json.dumps(document))
     try:
         found = read_anchor(path, sheet, Precision.FP32)
     except UsageError:
         return
-    assert all(one.gpu.name for one in found.observations)
-
-
-@given(st.sampled_from(sorted(a_run())), JSON)
-def test_whatever_stands_in_a_run_is_read_or_refused(tmp_path_factory, key, value):
-    path = tmp_path_factory.mktemp("any") / "file"
-    path.write_text(json.dumps(a_document(a_run(**{key: value}))))
-    try:
-        found = read_anchor(path, sheet, Precision.FP32)
-    except UsageError:
-        return
-    assert all(0 < one.seconds < math.inf for one in found.observations)
+    assert all(one.gpu.name and 0 < one.seconds < math.inf for one in found.observations)
 
 
 def test_an_anchors_error_is_that_of_the_gpus_own_steps_where_the_row_has_them():

@@ -207,23 +207,13 @@ def _stream_of(*parts, stays=False):
     return answer
 
 
-async def _hangs_up(endpoint, writer):
-    return False
+def _raw(content, stays=False):
+    async def answer(endpoint, writer):
+        writer.write(content)
+        await writer.drain()
+        return stays
 
-
-async def _page(endpoint, writer):
-    body = b"<html>\x1b[31mWelcome</html>"
-    writer.write(
-        b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(body) + body
-    )
-    await writer.drain()
-    return True
-
-
-async def _no_http(endpoint, writer):
-    writer.write(b"SSH-2.0-OpenSSH_9.9\r\n\r\n")
-    await writer.drain()
-    return False
+    return answer
 
 
 def _status(status, extra="", why=""):
@@ -233,6 +223,8 @@ def _status(status, extra="", why=""):
     return answer
 
 
+_HTML = b"<html>\x1b[31mWelcome</html>"
+_PAGE = b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n"
 _TOKEN = {"choices": [{"text": "a"}]}
 _STOP = {"choices": [{"text": "", "finish_reason": "stop"}]}
 _BEHAVIOURS = {
@@ -240,12 +232,12 @@ _BEHAVIOURS = {
     "drips": _drips,
     "half": _stream_of(_TOKEN, _TOKEN, b"", stays=True),  # in order, but without its end
     "closes": _stream_of(_TOKEN),
-    "hangs_up": _hangs_up,
+    "hangs_up": _raw(b""),
     "huge": _stream_of(*[b"data: " * 10_000] * 40),
-    "page": _page,
+    "page": _raw(_PAGE % len(_HTML) + _HTML, stays=True),
     "garbage": _stream_of(b"data: {\x00\xff]\n\n"),
     "other_json": _stream_of({"choices": {"text": "no list"}}),
-    "no_http": _no_http,
+    "no_http": _raw(b"SSH-2.0-OpenSSH_9.9\r\n\r\n"),
     "error_event": _stream_of({"error": {"message": "engine died"}}),
     "empty": _stream_of(_STOP, b"data: [DONE]\n\n", b"", stays=True),
     "302": _status(302, "location: http://elsewhere.invalid/v1\r\n"),

@@ -56,14 +56,10 @@ def test_a_trial_begins_when_its_node_has_room_for_it(pool):
         assert NODE in first.result(timeout=60)
 
 
-def test_a_trial_begins_when_its_node_has_its_data(pool, tmp_path, monkeypatch):
+def test_a_trial_begins_when_its_node_has_its_data(pool, address, tmp_path):
     """Somebody else brings them now."""
-    monkeypatch.setenv("ADVISOR_DATA_CACHE", str(tmp_path / "cache"))
-    place = tmp_path / "far" / "photos"
-    place.mkdir(parents=True)
-    (place / "a.jpg").write_bytes(b"picture")
-    planned = trial(dataset_path=f"file://{place}")
-    with cached_data(planned.dataset_path):
+    planned = trial(dataset_path=address)
+    with cached_data(address):
         pass
     (lock,) = (tmp_path / "cache").glob(f"photos-*{LOCK}")
     with answers_of(planned, row_for) as answers, lock.open("ab") as filling:

@@ -190,17 +190,24 @@ def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
     assert not {"power_watts", "utilization_percent"} & found["gpu_samples"].keys()
 
 
-def test_drivers_before_535_call_the_reasons_otherwise(monkeypatch):
-    gpu = Watched(2, bits=[0x40])
-    gpu.missing = frozenset({"nvmlDeviceGetCurrentClocksEventReasons"})
-    assert sampled(monkeypatch, gpu)["gpu_throttle_reasons"] == {"hw_thermal_slowdown": 1.0}
-
-
-def test_drivers_before_510_count_processes_by_an_older_function(monkeypatch):
-    """The package's function without a version raises what is no NVMLError there."""
-    gpu = Watched(2, processes=[(os.getpid(), 1200.0), (1, 300.0)])
-    gpu.missing = frozenset({"nvmlDeviceGetComputeRunningProcesses_v3"})
-    assert sampled(monkeypatch, gpu)["gpu_other_processes"] == 1
+@pytest.mark.parametrize(
+    ("function", "values", "name", "found"),
+    [
+        # Drivers before 535 call the reasons otherwise.
+        ("CurrentClocksEventReasons", {"bits": [0x40]}, "gpu_throttle_reasons", {"hw_thermal_slowdown": 1.0}),
+        # Before 510: the package's function without a version raises what is no NVMLError there.
+        (
+            "ComputeRunningProcesses_v3",
+            {"processes": [(os.getpid(), 1200.0), (1, 300.0)]},
+            "gpu_other_processes",
+            1,
+        ),
+    ],
+)
+def test_older_drivers_are_asked_by_older_functions(monkeypatch, function, values, name, found):
+    gpu = Watched(2, **values)
+    gpu.missing = frozenset({f"nvmlDeviceGet{function}"})
+    assert sampled(monkeypatch, gpu)[name] == found
 
 
 @pytest.mark.parametrize(

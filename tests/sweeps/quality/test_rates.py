@@ -78,13 +78,6 @@ def test_stalls_and_slow_phases_count_in_the_rate_and_are_no_warm_up(steps, shar
     assert stall_share(counted) == pytest.approx(share)
 
 
-@given(STEPS)
-def test_a_rate_is_samples_over_elapsed_time(steps):
-    one = row(steps)
-    samples = len(steps) * one.trial.samples_per_step
-    assert one.throughput_samples_per_second == pytest.approx(samples / sum(steps))
-
-
 @given(STEPS, STEPS, STEPS)
 def test_each_run_weighs_alike_in_the_rate_of_a_trial(first, second, third):
     one = row(first, second, third)
