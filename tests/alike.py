@@ -1,8 +1,7 @@
 """Whether two documents or texts are the same, numbers apart that differ by rounding alone.
 
-Numbers move in the 11th digit from one CPU to the next: vector units and libm round differently,
-and so does the number of others that one is computed beside. A golden file holds to 1e-6.
-"""
+Numbers move in the 11th digit from one CPU to the next: vector units and libm round differently, and so does
+the number of others that one is computed beside. A golden file holds to 1e-6."""
 
 import json
 import math

@@ -1,10 +1,9 @@
 """Every test has its own home, and a lane by what it needs.
 
-No test reads or writes the user's store, model or cache. A test's marks name the resource that it
-needs (pyproject.toml lists them); its lane follows from them, and `make test`, `test-full`,
-`test-night`, `test-host` and `test-gpu` each run one lane. Of each kind one test is `smoke`: it
-runs in the quick lane, whatever else it needs.
-"""
+No test reads or writes the user's store, model or cache. A test's marks name the resource that it needs
+(pyproject.toml lists them); its lane follows from them, and `make test`, `test-full`, `test-night`,
+`test-host` and `test-gpu` each run one lane. Of each kind one test is `smoke`: it runs in the quick lane,
+whatever else it needs."""
 
 import ctypes.util
 import math

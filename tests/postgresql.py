@@ -1,7 +1,6 @@
 """A real PostgreSQL for tests: the programs are those of the wheel `pgserver`.
 
-They are started here and not by that package, which would add a user to the machine.
-"""
+They are started here and not by that package, which would add a user to the machine."""
 
 import importlib.util
 import os
@@ -27,9 +26,8 @@ _NOBODY = 65534  # PostgreSQL refuses to run as root
 class PostgreSQL:
     """A server with a place for each test; it can be stopped, killed and started again.
 
-    `inside` names a network namespace whose `address` it answers at; this process reaches it by its
-    socket then (`near_url`).
-    """
+    `inside` names a network namespace whose `address` it answers at; this process reaches it by its socket
+    then (`near_url`)."""
 
     def __init__(self, inside="", address="127.0.0.1"):
         self._inside, self._address = inside, address

@@ -1,8 +1,7 @@
 """The house keeps its size: files and frames of an answer, lines by room, bytes of the docs.
 
 Each ceiling is what there is today, rounded up; lower it with the code. The aims stand in
-docs/internals/architecture.md.
-"""
+docs/internals/architecture.md."""
 
 from __future__ import annotations
 

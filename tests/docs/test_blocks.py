@@ -1,8 +1,7 @@
 """Code blocks of the documents: each is run, or says why not, and then its options exist.
 
-`<!-- not run: REASON -->` above a block marks one that needs what is not here. The blocks of a
-page run in order in one folder, as a reader would type them.
-"""
+`<!-- not run: REASON -->` above a block marks one that needs what is not here. The blocks of a page run in
+order in one folder, as a reader would type them."""
 
 import json
 import pathlib

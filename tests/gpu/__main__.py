@@ -1,7 +1,6 @@
 """`python -m tests.gpu`: the tests that need a CUDA device, or one line that says what is missing.
 
-With `ADVISOR_TEST_GPU=rehearsal` they run against the stand-in for torch.cuda: their plumbing.
-"""
+With `ADVISOR_TEST_GPU=rehearsal` they run against the stand-in for torch.cuda: their plumbing."""
 
 import sys
 

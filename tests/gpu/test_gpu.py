@@ -1,7 +1,6 @@
 """The way of a measurement on a real CUDA device: worker, campaign, measure, hook and probe.
 
-Nothing here says how fast a GPU is: ratios have wide bounds, and rates are compared with rates.
-"""
+Nothing here says how fast a GPU is: ratios have wide bounds, and rates are compared with rates."""
 
 import json
 import subprocess

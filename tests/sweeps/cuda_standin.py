@@ -1,11 +1,10 @@
 """A stand-in for torch.cuda on a machine without a GPU: streams, events, memory, and a clock.
 
 torch computes on the CPU, and the order of calls is recorded on the clock of a device that takes
-`step_seconds` for the kernels between two recorded events, and `copy_seconds` for a batch. With
-`python -m tests.sweeps.cuda_standin` the worker (or another program, by its name) runs in a
-process of its own where torch sees a GPU; `SETTINGS` in its environment says which. It shows order
-and plumbing, and measures nothing.
-"""
+`step_seconds` for the kernels between two recorded events, and `copy_seconds` for a batch. With `python -m
+tests.sweeps.cuda_standin` the worker (or another program, by its name) runs in a process of its own where
+torch sees a GPU; `SETTINGS` in its environment says which. It shows order and plumbing, and measures
+nothing."""
 
 from __future__ import annotations
 
@@ -35,9 +34,8 @@ COMMAND = (sys.executable, "-P", "-m", "tests.sweeps.cuda_standin")
 class Call:
     """What was called when, in the host's seconds; `number` counts a kind's calls from 0.
 
-    Of a wait, `number` is that of the record it waits for, and `busy` says whether the device
-    still had work when the call began.
-    """
+    Of a wait, `number` is that of the record it waits for, and `busy` says whether the device still had work
+    when the call began."""
 
     what: str
     number: int

@@ -1,8 +1,7 @@
 """Trials that name their GPU, from the plan of a rented machine to the answer.
 
-torch.cuda and NVML are stand-ins in a real worker: what is shown is that the rows go the whole
-way, not how fast a T4 is.
-"""
+torch.cuda and NVML are stand-ins in a real worker: what is shown is that the rows go the whole way, not how
+fast a T4 is."""
 
 import json
 from contextlib import closing, nullcontext

@@ -84,8 +84,7 @@ class Bed:
         return found + [one.id for one in self.volumes()]
 
     def left(self) -> list[str]:
-        """All that costs money or could: instances, volumes, own groups, keys, interfaces, spot
-        requests."""
+        """All that costs money or could: instances, volumes, own groups, keys, interfaces, spot requests."""
         found = [one.id for one in self.instances() if one.state != "terminated"]
         found += [one.id for one in (*self.volumes(), *self.own_groups())]
         found += [one.id for one in self.ways.spots.open()]

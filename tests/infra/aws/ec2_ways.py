@@ -1,6 +1,5 @@
-"""What EC2 does and moto does not: tokens that dedupe, capacity that runs out, lists that lag,
-dry runs, quotas, images by parameter, spot prices that are some.
-"""
+"""What EC2 does and moto does not: tokens that dedupe, capacity that runs out, lists that lag, dry runs,
+quotas, images by parameter, spot prices that are some."""
 
 import base64
 import xml.etree.ElementTree as ET
@@ -17,10 +16,9 @@ ACCOUNT = "123456789012"
 
 @dataclass
 class Ec2Ways:
-    """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of
-    (type, zone, market), "" for any. `denied` are operations without permission, `held` those
-    that are allowed for what carries our tag. `gateway` is where default routes lead, "" for
-    networks that have none."""
+    """The rules, and what EC2 remembers for them. `out` holds what has no capacity: parts of (type, zone,
+    market), "" for any. `denied` are operations without permission, `held` those that are allowed for what
+    carries our tag. `gateway` is where default routes lead, "" for networks that have none."""
 
     clock: FakeClock
     image: str = ""

@@ -1,8 +1,7 @@
 """A layer in front of moto's server that loses, delays, cuts and refuses, as a plan has it.
 
-It is a WSGI application: served over a socket for whole commands, and called without one by
-`bed.py`, where thousands of launches are to take no time.
-"""
+It is a WSGI application: served over a socket for whole commands, and called without one by `bed.py`, where
+thousands of launches are to take no time."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -62,67 +62,60 @@ def specified(kind, told):
     return tags.specifications(told, [kind]) if told else []
 
 
-def an_instance(region, told=None, **more):
-    answer = client_of("ec2", region).run_instances(
-        ImageId=IMAGE,
-        MinCount=1,
-        MaxCount=1,
-        InstanceType="g4dn.xlarge",
-        TagSpecifications=specified("instance", told),
-        **more,
-    )
-    return answer["Instances"][0]["InstanceId"]
+def maker(kind, operation, *place, **asked):
+    """Makes a thing of a kind in a region, with these tags; its name stands at that place of the answer."""
+
+    def make(region, told=None, **more):
+        request = {
+            name: value(region) if callable(value) else value for name, value in {**asked, **more}.items()
+        }
+        answer = getattr(client_of("ec2", region), operation)(
+            TagSpecifications=specified(kind, told), **request
+        )
+        for part in place:
+            answer = answer[part]
+        return answer
+
+    return make
 
 
-def a_volume(region, told=None):
-    return client_of("ec2", region).create_volume(
-        AvailabilityZone=f"{region}a", Size=10, TagSpecifications=specified("volume", told)
-    )["VolumeId"]
+def a_subnet(region):
+    return client_of("ec2", region).describe_subnets()["Subnets"][0]["SubnetId"]
 
 
-def a_group(region, told=None):
-    return client_of("ec2", region).create_security_group(
-        GroupName="advisor-s1",
-        Description="nothing comes in",
-        TagSpecifications=specified("security-group", told),
-    )["GroupId"]
-
-
-def a_key(region, told=None):
-    return client_of("ec2", region).create_key_pair(
-        KeyName="advisor-s1", TagSpecifications=specified("key-pair", told)
-    )["KeyName"]
-
-
-def a_template(region, told=None):
-    return client_of("ec2", region).create_launch_template(
-        LaunchTemplateName="advisor-s1",
-        LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
-        TagSpecifications=specified("launch-template", told),
-    )["LaunchTemplate"]["LaunchTemplateId"]
-
-
-def an_interface(region, told=None):
-    ec2 = client_of("ec2", region)
-    subnet = ec2.describe_subnets()["Subnets"][0]["SubnetId"]
-    return ec2.create_network_interface(
-        SubnetId=subnet, TagSpecifications=specified("network-interface", told)
-    )["NetworkInterface"]["NetworkInterfaceId"]
-
-
-def a_spot_request(region, told=None):
-    return client_of("ec2", region).request_spot_instances(
-        LaunchSpecification={"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"},
-        TagSpecifications=specified("spot-instances-request", told),
-    )["SpotInstanceRequests"][0]["SpotInstanceRequestId"]
-
-
+LIKE = {"ImageId": IMAGE, "InstanceType": "g4dn.xlarge"}
+an_instance = maker("instance", "run_instances", "Instances", 0, "InstanceId", MinCount=1, MaxCount=1, **LIKE)
+a_volume = maker("volume", "create_volume", "VolumeId", AvailabilityZone="{}a".format, Size=10)
+a_group = maker(
+    "security-group",
+    "create_security_group",
+    "GroupId",
+    GroupName="advisor-s1",
+    Description="nothing comes in",
+)
+a_key = maker("key-pair", "create_key_pair", "KeyName", KeyName="advisor-s1")
 MAKERS = {
     "instance": an_instance,
     "volume": a_volume,
     "security-group": a_group,
     "key-pair": a_key,
-    "launch-template": a_template,
-    "network-interface": an_interface,
-    "spot-request": a_spot_request,
+    "launch-template": maker(
+        "launch-template",
+        "create_launch_template",
+        *("LaunchTemplate", "LaunchTemplateId"),
+        LaunchTemplateName="advisor-s1",
+        LaunchTemplateData={"InstanceType": "g4dn.xlarge"},
+    ),
+    "network-interface": maker(
+        "network-interface",
+        "create_network_interface",
+        *("NetworkInterface", "NetworkInterfaceId"),
+        SubnetId=a_subnet,
+    ),
+    "spot-request": maker(
+        "spot-instances-request",
+        "request_spot_instances",
+        *("SpotInstanceRequests", 0, "SpotInstanceRequestId"),
+        LaunchSpecification=LIKE,
+    ),
 }

@@ -105,8 +105,7 @@ def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, t
 @pytest.mark.parametrize("fault", [LOST_REPLY, DONE_ALL_THE_SAME])
 @pytest.mark.parametrize("code", ["", "InsufficientInstanceCapacity", "VcpuLimitExceeded"])
 def test_an_instance_whose_answers_get_lost_is_found_by_its_token(bed: Bed, fault: str, code: str) -> None:
-    """All of them, or one before a refusal, which is no proof: the next offer would be a second
-    instance."""
+    """All of them, or one before a refusal, which is no proof: the next offer would be a second instance."""
     bed.ways.lag_seconds = 20 if code else 15
     plan = at("RunInstances", fault, code) if code else always("RunInstances", fault)
     kept(bed, launching(bed, plan=plan))

@@ -69,14 +69,7 @@ _ON_THE_WIRE = [
 ]
 _DONE_NOT_TOLD = [faults.LOST_REPLY, faults.CUT, faults.GARBAGE, faults.DONE_ALL_THE_SAME]
 _NEXT_ONES = [code for code, (_, reaction) in error_codes().items() if str(reaction).startswith("next_")]
-_ENDS = [
-    faults.CRASH_BEFORE,
-    faults.CRASH_AFTER,
-    faults.CRASH_BEFORE,
-    faults.CRASH_AFTER,
-    faults.CTRL_C_BEFORE,
-    faults.CTRL_C_AFTER,
-]
+_ENDS = [faults.CRASH_BEFORE, faults.CRASH_AFTER] * 2 + [faults.CTRL_C_BEFORE, faults.CTRL_C_AFTER]
 _DONE, _GAVE_UP, _CUT_OFF, _KILLED = "done", "gave up", "interrupted", "killed"
 
 
@@ -292,8 +285,7 @@ class FailedBoots:
         return _Keeping(self._bed, minutes, BucketWork(aws, mailbox, starts, lambda _: None))
 
     def plan(self, instance: Any) -> None:
-        """By chance, have its start fail within minutes; then it sends its log, if it can, and
-        powers off."""
+        """By chance, have its start fail within minutes; then it sends its log, if it can, and powers off."""
         if self._chance.random() >= _SHARE:
             return
         has_way = self._chance.random() >= _NO_WAY_TO_S3_SHARE

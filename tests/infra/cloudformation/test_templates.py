@@ -1,8 +1,7 @@
 """The stacks: linted by cfn-lint, created against moto, their schedules taken by its scheduler.
 
-moto's CloudFormation knows no schedules, budgets, alarms and topic policies: what the template
-says of those is resolved here and asked of moto's own services.
-"""
+moto's CloudFormation knows no schedules, budgets, alarms and topic policies: what the template says of those
+is resolved here and asked of moto's own services."""
 
 import ast
 import json

@@ -1,9 +1,8 @@
-"""A small HTTP server on loopback with AWS's public price list: an index, and a CSV a region; and
-its spot advisor.
+"""A small HTTP server on loopback with AWS's public price list: an index, and a CSV a region; and its spot
+advisor.
 
-Nothing was recorded: the form is that of AWS's documentation of the bulk API (five lines about the
-list, all cells quoted, rows of other operating systems, tenancies, terms, disks and traffic).
-"""
+Nothing was recorded: the form is that of AWS's documentation of the bulk API (five lines about the list, all
+cells quoted, rows of other operating systems, tenancies, terms, disks and traffic)."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,9 +1,8 @@
 """A small HTTP server on loopback that speaks Azure's and Google's price lists.
 
-Nothing here was recorded from the real services: the shapes are those of their documentation
-(Azure Retail Prices overview; Cloud Billing API, services.skus.list), names and rates are those of
-the committed sources. `faults` come first, one a request.
-"""
+Nothing here was recorded from the real services: the shapes are those of their documentation (Azure Retail
+Prices overview; Cloud Billing API, services.skus.list), names and rates are those of the committed sources.
+`faults` come first, one a request."""
 
 import copy
 import json

@@ -1,9 +1,8 @@
 """A small HTTP server on loopback that speaks AWS's JSON and EC2 protocols from recorded answers.
 
-moto has no Price List API, no quotas of EC2, and no spot price but one. Answers have the form of
-the API's documentation; prices are those of the committed snapshot. `faults` come first, one a
-request; `faulty` are operations that always answer so.
-"""
+moto has no Price List API, no quotas of EC2, and no spot price but one. Answers have the form of the API's
+documentation; prices are those of the committed snapshot. `faults` come first, one a request; `faulty` are
+operations that always answer so."""
 
 import json
 import threading

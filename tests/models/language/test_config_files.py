@@ -96,8 +96,7 @@ def test_each_bundled_model_is_the_same_out_of_a_file(read):
 
 
 def test_windows_are_read_where_they_hold(read):
-    """Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the
-    context."""
+    """Mistral in all layers, Gemma 3 in five of six, Qwen where it says so, none beyond the context."""
 
     def check(changes, window, layers):
         model = read(with_every_layer(changes))

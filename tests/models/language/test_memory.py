@@ -112,8 +112,7 @@ def test_an_8b_model_in_16_bits_does_not_fit_a_t4():
 
 
 def test_a_card_with_error_correction_shows_a_sixteenth_less():
-    """As nvidia-smi has it: 15,360 MiB of a T4, and no more where an instance's figure is
-    smaller already."""
+    """As nvidia-smi has it: 15,360 MiB of a T4, and no more where an instance's figure is smaller already."""
     assert card_gib("T4", 16) == 15
     assert card_gib("A10G", 22888 / 1024) == pytest.approx(22.35, abs=0.01)
     assert card_gib("A10G", 24) == 22.5
@@ -134,8 +133,7 @@ def test_latent_attention_is_copied_on_each_gpu():
 
 
 def test_windows_end_the_growth_of_kv():
-    """Gemma 3 keeps the whole context in 10 of its 62 layers, gpt-oss in half, Mistral 0.1 in
-    none."""
+    """Gemma 3 keeps the whole context in 10 of its 62 layers, gpt-oss in half, Mistral 0.1 in none."""
     gemma, mistral = find("google/gemma-3-27b-it"), find("mistralai/Mistral-7B-v0.1")
     layer = kv_bytes_per_token(gemma, KvPrecision.BF16) / 62
     assert float(kv_bytes(gemma, KvPrecision.BF16, 1, 100_000)) == layer * (10 * 100_000 + 52 * 1024)

@@ -66,9 +66,8 @@ def test_more_confidence_never_narrows_the_interval(gpu, network, confidence, mo
 def test_better_resources_never_slow_a_workload(network, task, vcpus):
     """More vCPUs, a faster disk or more memory can only help.
 
-    Each vCPU brings a loader process that takes memory from the page cache, so more of them
-    come with more memory, as on instances.
-    """
+    Each vCPU brings a loader process that takes memory from the page cache, so more of them come with more
+    memory, as on instances."""
     base = predict(workload(network, task), machine(vcpus=vcpus)).median
     for better in (
         machine(vcpus=vcpus * 2, memory_mib=65536),

@@ -65,8 +65,7 @@ def test_it_is_told_whether_operators_are_substituted():
 def test_pooling_agrees_with_torchvision_s_reference(ratio, aligned):
     """torchvision writes the operator down in Python as well, as slow as it is clear.
 
-    Boxes reach up to a pixel beyond the features, where that code and the compiled one agree.
-    """
+    Boxes reach up to a pixel beyond the features, where that code and the compiled one agree."""
     import_torchvision()
     reference = importlib.import_module("torchvision.ops.roi_align")._roi_align.__wrapped__
     torch.manual_seed(0)

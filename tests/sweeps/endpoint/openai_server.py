@@ -1,9 +1,8 @@
 """A small server that speaks OpenAI's protocol over real sockets, well or badly as a test wants.
 
-It computes nothing: tokens come at a pace that the test names, so that what a client measures is
-known beforehand. `behaviours` say what happens to completions, one for each request, the last one
-for all that follow.
-"""
+It computes nothing: tokens come at a pace that the test names, so that what a client measures is known
+beforehand. `behaviours` say what happens to completions, one for each request, the last one for all that
+follow."""
 
 import asyncio
 import json

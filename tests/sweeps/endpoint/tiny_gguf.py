@@ -1,8 +1,7 @@
 """A Llama of random weights as llama.cpp reads it, and llama.cpp's own HTTP server on it.
 
-Run as a program with a file's path it makes the model, serves it and prints its address; it ends
-with its standard input. `xllamacpp` has llama.cpp's server, `gguf` writes the file.
-"""
+Run as a program with a file's path it makes the model, serves it and prints its address; it ends with its
+standard input. `xllamacpp` has llama.cpp's server, `gguf` writes the file."""
 
 import sys
 

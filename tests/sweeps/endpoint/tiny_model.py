@@ -28,9 +28,8 @@ sys.argv[1:] = [
 
 
 def save_tiny_llama(folder):
-    """Two layers of 128 (heads of 32, the smallest that vLLM has on a CPU), a token a letter, each
-    a whole character, and no end of a sequence: answers are as long as asked, and streamed token
-    by token."""
+    """Two layers of 128 (heads of 32, the smallest that vLLM has on a CPU), a token a letter, each a whole
+    character, and no end of a sequence: answers are as long as asked, and streamed token by token."""
     from advisor.models.zoo.torchvision_operators import import_torchvision
 
     import_torchvision()

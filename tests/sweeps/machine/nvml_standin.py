@@ -1,8 +1,7 @@
 """A stand-in for libnvidia-ml.so, NVIDIA's driver library, beneath the real nvidia-ml-py.
 
-The package's own functions and structures run; only the C functions that they look up are these.
-No machine of the tests has the driver, so the real library was never called here.
-"""
+The package's own functions and structures run; only the C functions that they look up are these. No machine
+of the tests has the driver, so the real library was never called here."""
 
 from __future__ import annotations
 

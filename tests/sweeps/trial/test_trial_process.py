@@ -6,7 +6,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
@@ -18,13 +17,13 @@ from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from advisor.sweeps.machine.environment import describe_container
 from advisor.sweeps.machine.mounts import device_number
-from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.faults import ending_of, recognised_ending
 from advisor.sweeps.trial.formatting import steps_text, trial_name
 from advisor.sweeps.trial.limits.without_cgroups import Unlimited
 from advisor.sweeps.trial.placement.node import GpuDevice, Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
+from tests.processes import gone
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
@@ -131,11 +130,7 @@ def test_children_of_the_worker_end_with_it(tmp_path):
         f"open({str(note)!r}, 'w').write(str(child.pid))"
     )
     attempt(script)
-    pid = int(note.read_text())
-    deadline = time.monotonic() + 20
-    while (fields := stat_fields(pid)) and fields[0] != "Z" and time.monotonic() < deadline:
-        time.sleep(0.01)  # killed, and about to be gone
-    assert not fields or fields[0] == "Z"
+    assert gone(int(note.read_text()))
 
 
 def test_a_missing_folder_is_a_failed_measurement_not_an_end_of_the_sweep():

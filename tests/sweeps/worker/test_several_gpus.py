@@ -8,8 +8,9 @@ import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
+from contextlib import suppress
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +19,6 @@ from msgspec.structs import replace
 from advisor.domain import Stack, Status, Task
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.group import common_steps
@@ -179,25 +179,11 @@ def test_a_process_whose_worker_has_gone_before_it_began_ends():
 
 def companions():
     """Process ids of those beneath this process."""
-    return [
-        int(path.parent.name)
-        for path in Path("/proc").glob("[0-9]*/cmdline")
-        if b"sweeps.worker.companion" in content_of(path) and is_ours(int(path.parent.name))
-    ]
-
-
-def is_ours(pid):
-    fields = stat_fields(pid)
-    if not fields or fields[0] == "Z":
-        return False
-    return int(fields[1]) == os.getpid() or is_ours(int(fields[1]))
-
-
-def content_of(path):
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
+    found = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):  # it ends, or has
+            found += [one.pid] * ("advisor.sweeps.worker.companion" in one.cmdline())
+    return found
 
 
 def kill_companion():

@@ -1,8 +1,7 @@
 """An instance's start script, run for real by bash, where no program can harm this machine.
 
-Its PATH has links to a few harmless programs of the system, and recorders by the names of those
-that would end or change the machine. A recorder notes its call and leaves with a given code.
-"""
+Its PATH has links to a few harmless programs of the system, and recorders by the names of those that would
+end or change the machine. A recorder notes its call and leaves with a given code."""
 
 import os
 import shlex

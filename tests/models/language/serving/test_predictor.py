@@ -184,8 +184,7 @@ def test_requests_of_equal_lengths_come_in_waves(predictor: ServingPredictor) ->
 
 
 def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor: ServingPredictor) -> None:
-    """Four tenths slower than predicted: the answer comes within a tenth of it, its bounds hold
-    it."""
+    """Four tenths slower than predicted: the answer comes within a tenth of it, its bounds hold it."""
     deployment = deployed(card="L4")
     measured = 1.4 * predictor.closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds.median[0]
     trial = ServingObservation(deployment, TRAFFIC, 8.0, tpot_seconds=measured)
@@ -211,8 +210,7 @@ def test_the_version_that_answers_is_named(predictor: ServingPredictor) -> None:
 
 
 def test_what_binds_is_one_of_the_words(predictor: ServingPredictor) -> None:
-    """One sequence of a large model waits for its weights; long prompts bind where answers are
-    short."""
+    """One sequence of a large model waits for its weights; long prompts bind where answers are short."""
     rates = predictor.closed_loop(
         [deployed(NAMES[1], gpus=4), deployed()], [Traffic(100, 500), Traffic(8000, 16)], [1, 32]
     )
