@@ -18,9 +18,8 @@ from advisor.infra.aws import regions
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
-from tests.infra.aws.bed import Bed, prepared, worn
+from tests.infra.aws.bed import Bed, prepared, serving, worn
 from tests.infra.aws.faults import LOST_REPLY
-from tests.infra.aws.serving import serving
 from tests.infra.aws.wire import Request
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement

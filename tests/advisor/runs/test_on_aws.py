@@ -25,8 +25,7 @@ from advisor.store.measurements import open_store
 from advisor.store.records import NewRun, NewSchedule, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
-from tests.infra.aws.bed import prepared
-from tests.infra.aws.serving import serving
+from tests.infra.aws.bed import prepared, serving
 from tests.infra.live.conftest import without_real_aws
 from tests.sweeps.builders import measurement
 

@@ -1,8 +1,10 @@
 """The test bed: an account of moto with a fake clock, guests that end by themselves, and faults."""
 
 import random
+import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from io import BytesIO
@@ -17,6 +19,7 @@ from moto.core.utils import method_names_from_class
 from moto.ec2.models import ec2_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import s3_backends
+from werkzeug.serving import WSGIRequestHandler, make_server
 from werkzeug.test import EnvironBuilder
 
 from advisor.infra.aws.asking import Aws
@@ -237,3 +240,35 @@ def _an_image() -> str:
         images = ec2_backends[ACCOUNT]["us-east-1"].describe_images()
         _IMAGE.append(next(one.id for one in images if "ubuntu" in one.name))
     return _IMAGE[0]
+
+
+# The bed's AWS behind a socket on loopback, for whole commands.
+
+
+@contextmanager
+def serving(bed: Bed) -> Iterator[str]:
+    """The URL for `AWS_ENDPOINT_URL`, as long as the block runs."""
+
+    def app(environ: Environ, start: Callable[..., Any]) -> Iterable[bytes]:
+        try:
+            return bed.faulty(environ, start)
+        except Lost:
+            with suppress(OSError):
+                environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            start("200 OK", [])
+            return []
+
+    server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=_Silent)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+class _Silent(WSGIRequestHandler):
+    def log(self, *_: Any) -> None:
+        """Nothing."""

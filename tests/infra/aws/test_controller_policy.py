@@ -9,9 +9,8 @@ import pytest
 from advisor.cli.main import run
 from advisor.infra.aws.policies import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
-from tests.infra.aws.bed import prepared
+from tests.infra.aws.bed import prepared, serving
 from tests.infra.aws.iam import ACCOUNT, REGION, Ask, actions, allowed_actions, allows, asks, recorded_calls
-from tests.infra.aws.serving import serving
 from tests.infra.live.conftest import without_real_aws
 
 pytestmark = pytest.mark.night  # records a dozen sweeps

@@ -4,19 +4,23 @@ import copy
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import advisor.sweeps.endpoint
 from advisor.errors import UsageError
 from advisor.sweeps.endpoint.address import address_of
 from advisor.sweeps.endpoint.anchors import read_serving_anchor
 from advisor.sweeps.endpoint.records import Lengths, Load
 from advisor.sweeps.endpoint.session import Wanted, anchor_document, deployment_document, measured
-from tests.sweeps.endpoint.anchor_schema import SCHEMA
 from tests.sweeps.endpoint.openai_server import fake_endpoint
+
+# As it ships.
+SCHEMA = json.loads(Path(advisor.sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text())
 
 
 class Sheet:

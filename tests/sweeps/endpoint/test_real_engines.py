@@ -15,7 +15,7 @@ from advisor.domain.language import ServingPlacement
 from advisor.render.export.serving import serve_words
 from advisor.sweeps.endpoint.engines.commands import StartedEngine
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
-from tests.sweeps.endpoint.anchor_schema import SCHEMA
+from tests.sweeps.endpoint.test_anchors import SCHEMA
 from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

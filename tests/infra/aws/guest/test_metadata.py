@@ -146,3 +146,9 @@ def test_however_one_goes_nothing_of_the_child_is_left(tmp_path):
     with closing(started(tmp_path, program)):
         pid = int((tmp_path / "log").read_text().split()[0])
     assert gone(pid)
+
+
+@pytest.fixture
+def service():
+    with serving() as one:
+        yield one
