@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import CacheState, Cpu, DiskRate, Gpu, Precision, Resources, Task, Workload
+from advisor.domain import CacheState, Cpu, DiskRate, Precision, Resources, Task, Workload
 from advisor.domain.machines import gpu_of_row
 from advisor.models.data_sheets import read_data_sheets
 from advisor.models.network_columns import KINDS
@@ -131,7 +131,7 @@ WINOGRAD = np.array([4.0 if kind in ("conv_3x3", "conv_kxk", "conv_grouped") els
 PRODUCTS = np.array([kind.startswith(("conv", "linear", "attention")) for kind in KINDS])
 
 
-def most_flops_per_second(gpu: Gpu, precision: Precision) -> float:
+def most_flops_per_second(gpu, precision):
     """The largest dense peak that products of the format may run at."""
     capability = gpu.capability or 0.0
     if precision is Precision.FP32:
@@ -141,7 +141,7 @@ def most_flops_per_second(gpu: Gpu, precision: Precision) -> float:
     return 1e12 * max(gpu.fp32_tflops, gpu.fp16_tflops or 0.0)
 
 
-def machine(gpu: Gpu, gpus: int) -> Resources:
+def machine(gpu, gpus):
     """One on which nothing else holds its GPUs back."""
     return Resources(
         vcpus=192,
@@ -164,8 +164,8 @@ def machine(gpu: Gpu, gpus: int) -> Resources:
     st.floats(0.55, 0.99),
 )
 def test_no_gpu_runs_a_network_faster_than_it_computes_and_reads(
-    network: str, task: Task, precision: Precision, batch: int, gpus: int, confidence: float
-) -> None:
+    network, task, precision, batch, gpus, confidence
+):
     """On every GPU of the catalogue, by all three bounds. Products outside of tensor cores may be
     Winograd's; of the weights, what fits into a cache need not be read again."""
     facts = bundled_networks()[network]

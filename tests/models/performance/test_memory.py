@@ -237,7 +237,7 @@ def test_what_cannot_be_asked_is_refused():
         gpu_peak(PROFILE, training(4), confidence=1.0)
 
 
-def facts(scale: float) -> dict[str, float]:
+def facts(scale):
     return {f"{p}_{name}": scale * (1 + i) for p in ("fp32", "amp") for i, name in enumerate(FACTS)}
 
 

@@ -14,7 +14,6 @@ from advisor.models.performance.network_table import (
     LIBRARIES,
     NETWORKS,
     OPERATIONS,
-    Network,
     NetworkTable,
     network_table,
 )
@@ -26,20 +25,20 @@ from tests.rows import assert_each
 NAMES = rows.table("networks")
 
 
-def macs(network: Network) -> float:
+def macs(network):
     """Multiply-accumulates of the forward pass of a sample."""
     return float((network.inference["flops"].astype(float) * network.inference["count"]).sum()) / 2
 
 
 @pytest.fixture(scope="module")
-def table() -> NetworkTable:
+def table():
     return network_table()
 
 
-def test_networks_compute_what_their_papers_say(table: NetworkTable) -> None:
+def test_networks_compute_what_their_papers_say(table):
     """Multiply-accumulates of a forward pass and parameters are the published ones."""
 
-    def check(name: str, gmacs: float, parameters: int) -> None:
+    def check(name, gmacs, parameters):
         network = table.find(name)
         assert macs(network) / 1e9 == pytest.approx(gmacs, rel=0.01)
         assert network.parameters == parameters
@@ -47,7 +46,7 @@ def test_networks_compute_what_their_papers_say(table: NetworkTable) -> None:
     assert_each(check, NAMES["published"])
 
 
-def test_a_training_step_computes_three_times_a_forward_pass(table: NetworkTable) -> None:
+def test_a_training_step_computes_three_times_a_forward_pass(table):
     """Backward is a product of inputs and one of weights for each of forward."""
     network = table.find("resnet50")
     rows = network.operations(Task.TRAINING)
@@ -56,7 +55,7 @@ def test_a_training_step_computes_three_times_a_forward_pass(table: NetworkTable
     assert set(rows["backward"]) == {0, 1}
 
 
-def test_every_network_is_found_by_the_name_it_is_listed_under(table: NetworkTable) -> None:
+def test_every_network_is_found_by_the_name_it_is_listed_under(table):
     """Listed names, and `library/name` of every line, lead to that very network."""
     assert len(table.names) == len(set(table.names)) > 1500
     for name in table.names:
@@ -66,20 +65,20 @@ def test_every_network_is_found_by_the_name_it_is_listed_under(table: NetworkTab
         assert library in ("", network.library)
 
 
-def test_networks_are_found_by_what_people_call_them(table: NetworkTable) -> None:
+def test_networks_are_found_by_what_people_call_them(table):
     """Spelling, prefixes and tags of weights do not matter; torchvision wins a bare name."""
 
-    def check(called: str, library: str, name: str) -> None:
+    def check(called, library, name):
         network = table.find(called)
         assert (network.library, network.name) == (library, name)
 
     assert_each(check, NAMES["called"])
 
 
-def test_popular_networks_and_those_of_the_articles_can_be_trained_too(table: NetworkTable) -> None:
+def test_popular_networks_and_those_of_the_articles_can_be_trained_too(table):
     """Twenty popular networks and all of the articles have both steps and their memory."""
 
-    def check(name: str) -> None:
+    def check(name):
         network = table.find(name)
         assert len(network.operations(Task.INFERENCE))
         assert len(network.operations(Task.TRAINING))
@@ -89,14 +88,14 @@ def test_popular_networks_and_those_of_the_articles_can_be_trained_too(table: Ne
     assert_each(check, [*NAMES["popular"], *ARTICLES])
 
 
-def test_an_unknown_name_is_told_near_ones(table: NetworkTable) -> None:
+def test_an_unknown_name_is_told_near_ones(table):
     """A slip of the pen is answered with what may have been meant."""
     with pytest.raises(UsageError, match="did you mean resnet50"):
         table.find("resnett50")
     assert "resnet50" in table.near("resnett50")
 
 
-def test_captured_inputs_are_taken_as_they_are(table: NetworkTable) -> None:
+def test_captured_inputs_are_taken_as_they_are(table):
     """However an input is written, what was captured is not scaled."""
     for written in ("3x384x384", "384px", "384", "384x384"):
         assert table.find("vit_base_patch16_384", written).scaled == ""
@@ -116,7 +115,7 @@ def test_captured_inputs_are_taken_as_they_are(table: NetworkTable) -> None:
         ("gpt2", "seq:512", "seq:1024"),
     ],
 )
-def test_scaling_agrees_with_capturing(table: NetworkTable, name: str, near: str, far: str) -> None:
+def test_scaling_agrees_with_capturing(table, name, near, far):
     """Work at another size is told within 5 %, memory within 15 %, of what it is captured at."""
     captured = table.find(name, far)
     scaled = table.scaled(table.find(name, near), far)
@@ -126,13 +125,13 @@ def test_scaling_agrees_with_capturing(table: NetworkTable, name: str, near: str
     assert scaled.memory.saved_amp == pytest.approx(captured.memory.saved_amp, rel=0.15)
 
 
-def test_facts_of_another_input_are_scaled() -> None:
+def test_facts_of_another_input_are_scaled():
     asked = Workload(network="resnet50", task=Task.INFERENCE, batch_size=1, input="3x448x448")
     facts = bundled_networks()
     assert facts.of(asked).gmacs == pytest.approx(4 * facts["resnet50"].gmacs, rel=0.02)
 
 
-def test_an_input_of_another_kind_is_refused(table: NetworkTable) -> None:
+def test_an_input_of_another_kind_is_refused(table):
     """A text network takes no pixels, and says what it takes."""
     with pytest.raises(UsageError, match="seq:128"):
         table.find("bert-base-uncased", "3x224x224")
@@ -140,7 +139,7 @@ def test_an_input_of_another_kind_is_refused(table: NetworkTable) -> None:
         table.find("resnet50", "seq:128")
 
 
-def test_rows_hold_no_impossible_numbers(table: NetworkTable) -> None:
+def test_rows_hold_no_impossible_numbers(table):
     """Every kernel is of a known kind, moves something or computes, and 16 bits are the least."""
     rows = np.load(FOLDER / OPERATIONS)
     assert rows["kind"].max() < len(KINDS)
@@ -157,7 +156,7 @@ SCRIPTS = ("{}.py", "{}.py:build", "{}.py:other", "./{}.py", "models/{}.py:build
 FILES = (*SCRIPTS, "./{}", "~/{}.py:build", "nets\\{}", "{}.pth", "{}.onnx", "{}.ipynb", "runs/{}.ckpt")
 
 
-def test_no_known_network_answers_for_a_file_that_is_called_like_it(table: NetworkTable) -> None:
+def test_no_known_network_answers_for_a_file_that_is_called_like_it(table):
     """By any of its names and aliases, in any letters; the names themselves stay known."""
     called = {name.rpartition("/")[2] for name in table.names}
     called |= {alias for network in table.search() for alias in network.aliases}
@@ -174,13 +173,13 @@ def test_no_known_network_answers_for_a_file_that_is_called_like_it(table: Netwo
     assert [name for name in called if not table.knows(name)] == []
 
 
-def test_a_tag_of_weights_is_no_file(table: NetworkTable) -> None:
+def test_a_tag_of_weights_is_no_file(table):
     """Nor is an organisation before a checkpoint."""
     for name in ("resnet50.a1_in1k", "timm/regnetx_002.pycls_in1k", "microsoft/resnet-50"):
         assert table.knows(name), name
 
 
-def test_the_table_is_small_and_opens_at_once() -> None:
+def test_the_table_is_small_and_opens_at_once():
     """1.5 MB compressed, and a few milliseconds for the first network."""
     packed = sum(len(gzip.compress((FOLDER / name).read_bytes(), 9)) for name in (NETWORKS, OPERATIONS))
     assert packed < 1.5e6

@@ -36,7 +36,7 @@ conditions = st.builds(
 )
 
 
-def step(network: str, how: Conditions, batch: float) -> Step:
+def step(network, how, batch):
     facts = bundled_networks().find(network)
     return Step(facts.kernels[Task(how.task)], facts.parameters, facts.input_bytes, batch, how)
 

@@ -13,7 +13,7 @@ from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.kinship import kinship_of
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip, features_of, is_same_card
+from advisor.models.performance.step_times import arithmetic_of, chip, features_of, is_same_card
 from advisor.models.performance.step_times_file import bundled_step_times, read_step_times
 from tests.models.performance.synthetic import UNHEARD_OF
 
@@ -47,11 +47,11 @@ def work(network="resnet50", precision=Precision.FP32, batch=32, task=Task.TRAIN
     return Workload(network=network, task=task, batch_size=batch, precision=precision, **changes)
 
 
-def rate(workload, gpu, times: StepTimes = TIMES, confidence=0.9):
+def rate(workload, gpu, times=TIMES, confidence=0.9):
     return times.rates([(workload, card(gpu))], TABLE, confidence)[0]
 
 
-def seconds(workload, gpu, times: StepTimes = TIMES) -> float:
+def seconds(workload, gpu, times=TIMES):
     sizes = np.array([workload.batch_size])
     return float(times.step_seconds(workload, card(gpu), sizes, TABLE)[0])
 
@@ -60,7 +60,7 @@ def trial(workload, gpu, seconds, **changes):
     return Observation(workload=workload, gpu=card(gpu), seconds=seconds, **changes)
 
 
-def told(*observations, times: StepTimes = TIMES):
+def told(*observations, times=TIMES):
     return times.condition(observations, TABLE)
 
 

@@ -26,7 +26,7 @@ def words(n, length=8):
 """
 
 
-def net(layers: str, forward: str, batch: str | None, more: str = "") -> str:
+def net(layers, forward, batch, more=""):
     """A file whose `Net` has such layers, arguments and body of forward(), and such a batch."""
     arguments, _, body = forward.partition(": ")
     lines = [f"        {line}" for line in body.split("; ")]

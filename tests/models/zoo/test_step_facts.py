@@ -1,7 +1,5 @@
 """What the network table is made of: rows of kernels, and memory, from one record a step."""
 
-from typing import Any
-
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -14,34 +12,34 @@ from advisor.models.zoo.step_facts import network_facts  # noqa: E402
 class Subject:
     """A small module on images of 16 pixels, trained by its mean."""
 
-    def __init__(self, make: Any) -> None:
+    def __init__(self, make):
         self.make = make
 
-    def build(self) -> Any:
+    def build(self):
         return self.make()
 
-    def synthetic_batch(self, batch_size: int, device: str = "cpu") -> Any:
+    def synthetic_batch(self, batch_size, device="cpu"):
         return torch.empty(batch_size, 3, 16, 16, device=device), None
 
-    def forward(self, network: Any, inputs: Any) -> Any:
+    def forward(self, network, inputs):
         return network(inputs)
 
-    def training_loss(self, network: Any, inputs: Any, targets: Any) -> Any:
+    def training_loss(self, network, inputs, targets):
         return network(inputs).float().mean()
 
 
-def convolutions() -> torch.nn.Module:
+def convolutions():
     return torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(8, 8, 3, padding=1)
     )
 
 
-def elements(rows: Any, *, casts: bool) -> float:
+def elements(rows, *, casts):
     cast = KINDS.index("cast")
     return sum(row.kernels * row.sample_elements for row in rows if casts or row.kind != cast)
 
 
-def test_one_record_tells_both_precisions() -> None:
+def test_one_record_tells_both_precisions():
     """Convolutions read and write 16 bits in mixed precision; without casts it is fp32's step."""
     facts = network_facts(Subject(convolutions))
     products = [row for row in facts.inference if row.flops]
@@ -53,7 +51,7 @@ def test_one_record_tells_both_precisions() -> None:
     assert elements(facts.inference, casts=True) > elements(facts.inference, casts=False)
 
 
-def test_saved_memory_is_that_of_autograd() -> None:
+def test_saved_memory_is_that_of_autograd():
     """Two inputs of convolutions, the second the activation's result too, in both widths."""
     memory = network_facts(Subject(convolutions)).memory
     values = 256 * (3 + 8)
@@ -63,7 +61,7 @@ def test_saved_memory_is_that_of_autograd() -> None:
     assert memory.saved_fixed_amp * MIB == 2 * (9 * (3 * 8 + 8 * 8))
 
 
-def test_inference_holds_what_two_layers_need() -> None:
+def test_inference_holds_what_two_layers_need():
     """Without gradients a layer's input is given back when its output is there."""
     memory = network_facts(Subject(convolutions)).memory
     assert memory.inference_peak_fp32 * MIB == 4 * 256 * (8 + 8)
@@ -71,7 +69,7 @@ def test_inference_holds_what_two_layers_need() -> None:
     assert memory.training_peak_fp32 > memory.inference_peak_fp32
 
 
-def test_a_network_that_cannot_train_still_infers() -> None:
+def test_a_network_that_cannot_train_still_infers():
     """Without a training step its rows are empty, and memory for backward is none."""
     facts = network_facts(Subject(convolutions), training=False)
     assert facts.training == []
@@ -79,10 +77,10 @@ def test_a_network_that_cannot_train_still_infers() -> None:
     assert facts.inference
 
 
-def test_a_network_that_looks_at_its_weights_while_built_is_captured() -> None:
+def test_a_network_that_looks_at_its_weights_while_built_is_captured():
     """A builder that computes with values cannot run on the meta device; fake tensors can."""
 
-    def make() -> torch.nn.Module:
+    def make():
         width = int(torch.linspace(1, 8, 4)[-1].item())
         return torch.nn.Conv2d(3, width, 1)
 

@@ -1,12 +1,12 @@
 """A load's figures are those of its requests, and say how well they are known."""
 
 import pytest
-from advisor.sweeps.endpoint.prompts import Prompts
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps.endpoint.faults import Fault, RequestFailed
 from advisor.sweeps.endpoint.figures import distribution, load_figures, standard_error, window
+from advisor.sweeps.endpoint.opening import Prompts
 from advisor.sweeps.endpoint.records import OK, DrivenLoad, Load, RequestRecord
 
 

@@ -9,17 +9,15 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
-from advisor.sweeps.executors.replaying import replayed, unmarked
 from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.models.performance.usable import why_not
-from advisor.runs.processes import answer_of
 from advisor.sweeps.datasets.cache_room import LOCK
 from advisor.sweeps.datasets.node_cache import cached_data
 from advisor.sweeps.events import subscribe
 from advisor.sweeps.executors.data import with_data
-from advisor.sweeps.executors.process import ProcessExecutor
+from advisor.sweeps.executors.process import ProcessExecutor, answer_of, replayed, unmarked
 from advisor.sweeps.executors.ray.task import NODE, measuring_task
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict

@@ -1,7 +1,5 @@
 """Fits on rows: what they teach, and what an answer leaves out."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,17 +12,16 @@ from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.models.language.serving.bundle import read_predictor
 from advisor.models.language.serving.effects import era_of, minor_version
-from advisor.models.language.serving.values import MeasuredValue
 
 
 @pytest.fixture(scope="module")
-def values() -> list[MeasuredValue]:
+def values():
     """Static batches of one source: dense models on A100 and H100."""
     rows = [row for row in read_serving() if row.fit and row.source == "argonne"]
     return rows_of(rows[::4], bundled_language_models(), bundled_gpu_facts())
 
 
-def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values: list[MeasuredValue]) -> None:
+def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values):
     """Rows are met within a tenth in the median; the same rows at twice the seconds are answered
     with about twice the seconds."""
     shipped = bundled_serving_predictor()
@@ -38,7 +35,7 @@ def test_a_fit_explains_its_rows_and_scaled_rows_scale_answers(values: list[Meas
     assert np.median(twice - mean) == pytest.approx(np.log(2), abs=0.2)
 
 
-def test_a_bundle_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_bundle_is_read_as_it_was_written(tmp_path):
     """The files hold the same predictor to the digits that they keep."""
     shipped = bundled_serving_predictor()
     write_serving(shipped, tmp_path)
@@ -50,7 +47,7 @@ def test_a_bundle_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 2 * 300_000
 
 
-def test_rows_that_the_form_does_not_cover_are_left_out() -> None:
+def test_rows_that_the_form_does_not_cover_are_left_out():
     """Pipelines, attention in copies, cards of other vendors, models that are unknown."""
     row = next(row for row in read_serving() if row.source == "argonne" and row.fit)
     models, gpus = bundled_language_models(), bundled_gpu_facts()
@@ -74,13 +71,13 @@ def test_rows_that_the_form_does_not_cover_are_left_out() -> None:
         ("nobody's", "7.1.0", "7.1", ""),
     ],
 )
-def test_a_version_has_a_year(engine: str, version: str, minor: str, era: str) -> None:
+def test_a_version_has_a_year(engine, version, minor, era):
     """Rows of one year share what their engines had learnt."""
     assert minor_version(version) == minor
     assert era_of(engine, minor) == era
 
 
-def test_gpus_have_their_links_and_formats() -> None:
+def test_gpus_have_their_links_and_formats():
     """Data sheets: A10G's 70 TFLOP/s, no FP8 before Ada, NVLink one way, FP4 on Blackwell."""
     gpus = bundled_gpu_facts()
     assert gpus["A10G"].tflops == 70

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain.generation import KvPrecision
-from advisor.models.language.deployments import Deployment, Traffic
+from advisor.models.language.deployments import Traffic
 from advisor.models.language.memory import kv_bytes_per_token
 from advisor.models.language.serving import ServingPredictor, bundled_serving_predictor
-from advisor.models.language.serving.predictor import ServingRates
 from advisor.models.language.serving.rates import open_loop
 from tests.models.language.serving.test_predictor import CARDS, NAMES, deployed
 from tests.models.language.serving.test_predictor import DEPLOYMENTS as THOSE_THAT_FIT
@@ -32,7 +31,7 @@ DEPLOYMENTS = st.builds(
 TRAFFICS = st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0) | st.floats(0, 0.95))
 
 
-def flops_per_second(deployment: Deployment) -> float:
+def flops_per_second(deployment):
     """The dense peak of all its GPUs, in the fastest format that they have for it."""
     gpu = deployment.gpu
     peak = gpu.tflops
@@ -43,7 +42,7 @@ def flops_per_second(deployment: Deployment) -> float:
     return 1e12 * peak * deployment.tensor_parallel
 
 
-def cache_seconds(deployment: Deployment, traffic: Traffic) -> float:
+def cache_seconds(deployment, traffic):
     """One GPU reading what a sequence in the middle of its answer keeps of whole layers."""
     model = deployment.model
     each = kv_bytes_per_token(model, KvPrecision.BF16, deployment.tensor_parallel)
@@ -52,7 +51,7 @@ def cache_seconds(deployment: Deployment, traffic: Traffic) -> float:
     return each * tokens * share / (deployment.gpu.bandwidth_gb_s * 1e9)
 
 
-def require_possible(deployment: Deployment, traffic: Traffic, rates: ServingRates) -> None:
+def require_possible(deployment, traffic, rates):
     """Tokens that are computed and bytes that are read fit into the time, by all three bounds."""
     model, gpu = deployment.model, deployment.gpu
     operations = 2 * model.active_parameters / flops_per_second(deployment)
@@ -79,9 +78,7 @@ def require_possible(deployment: Deployment, traffic: Traffic, rates: ServingRat
 
 @settings(max_examples=150, deadline=None)
 @given(DEPLOYMENTS, TRAFFICS, st.integers(1, 4000), st.floats(0.55, 0.99))
-def test_users_get_no_more_than_gpus_compute_and_read(
-    deployment: Deployment, traffic: Traffic, users: int, confidence: float
-) -> None:
+def test_users_get_no_more_than_gpus_compute_and_read(deployment, traffic, users, confidence):
     """Closed loops: answers of one token as long ones, prompts of one token as whole books."""
     rates = bundled_serving_predictor().closed_loop([deployment], traffic, [users], confidence)
     require_possible(deployment, traffic, rates)
@@ -89,9 +86,7 @@ def test_users_get_no_more_than_gpus_compute_and_read(
 
 @settings(max_examples=80, deadline=None)
 @given(DEPLOYMENTS, TRAFFICS, st.floats(0.001, 3000))
-def test_arrivals_are_answered_only_as_fast_as_gpus_compute(
-    deployment: Deployment, traffic: Traffic, rate: float
-) -> None:
+def test_arrivals_are_answered_only_as_fast_as_gpus_compute(deployment, traffic, rate):
     """What arrives beyond that has no times."""
     rates = bundled_serving_predictor().under_load([deployment], traffic, [rate])
     whole = rates._replace(in_flight=rates.in_flight + 1)
@@ -100,15 +95,13 @@ def test_arrivals_are_answered_only_as_fast_as_gpus_compute(
 
 @settings(max_examples=40, deadline=None)
 @given(DEPLOYMENTS, st.builds(Traffic, LENGTHS, LENGTHS, st.just(0.0)), st.integers(1, 512))
-def test_batches_take_what_they_compute_and_read(
-    deployment: Deployment, traffic: Traffic, batch: int
-) -> None:
+def test_batches_take_what_they_compute_and_read(deployment, traffic, batch):
     """Batches that begin and end together."""
     rates = bundled_serving_predictor().static_batch([deployment], traffic, [batch])
     require_possible(deployment, traffic, rates)
 
 
-def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus() -> None:
+def test_a_predictor_that_believes_in_wonders_is_held_to_the_gpus():
     """Parameters that say every kernel is a hundred times faster change no limit."""
     shipped = bundled_serving_predictor()
     mean = np.where([name.partition("/")[0] == "prompt" for name in shipped.names], -5, 0.0)
@@ -138,9 +131,7 @@ SHORT = (1, 2, 3, 4, 10)
         ("Qwen/Qwen3-30B-A3B", "H100-SXM5-80GB", 2, 64),
     ],
 )
-def test_users_who_mostly_read_prompts_get_one_rate(
-    predictor: ServingPredictor, model: str, card: str, gpus: int, users: int
-) -> None:
+def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus, users):
     """Whether an answer has one token or ten, the GPUs read the same prompts: the rate of requests
     changes by less than a tenth, and falls with longer answers. What steps have no room for is
     waited for before the first token, so that this wait rises as answers shorten."""
@@ -154,7 +145,7 @@ def test_users_who_mostly_read_prompts_get_one_rate(
     assert first[0] == pytest.approx(users / rates[0])
 
 
-def test_a_step_reads_only_so_many_tokens(predictor: ServingPredictor) -> None:
+def test_a_step_reads_only_so_many_tokens(predictor):
     """Qwen3-8B on an H200, 9,000 tokens in and 30 out, as measured with vLLM 0.18
     (ai-dynamo/aiconfigurator#1148): 236.8 ms a token with 32 users, 308.8 with 64, whose first
     tokens take some 10 s. More users than steps have room for wait, and tokens come no slower."""
@@ -177,9 +168,7 @@ def test_a_step_reads_only_so_many_tokens(predictor: ServingPredictor) -> None:
         ("Qwen/Qwen2.5-0.5B", "T4"),
     ],
 )
-def test_time_to_first_token_leaves_room_for_a_queue(
-    predictor: ServingPredictor, model: str, card: str, output: int, share: float
-) -> None:
+def test_time_to_first_token_leaves_room_for_a_queue(predictor, model, card, output, share):
     """Prompts of one length that arrive by themselves wait as in M/D/1 at least: at any share of
     what a replica surely answers, the upper bound holds that wait too. 20 requests a second of
     4,000 tokens need three H100 by it (89 % of what three surely do), not four."""
@@ -191,7 +180,7 @@ def test_time_to_first_token_leaves_room_for_a_queue(
     assert under.ttft_seconds.upper[0] > waits
 
 
-def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor: ServingPredictor) -> None:
+def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor):
     """Prompts queue for the GPUs, however short their answers: at one rate of arrivals the first
     token takes as long before one token as before sixteen, and longer at a higher rate."""
     deployment = deployed("meta-llama/Llama-3.1-8B", "H100-SXM5-80GB")
@@ -211,7 +200,7 @@ def test_a_prompt_that_arrives_waits_alike_before_any_answer(predictor: ServingP
 TRAFFIC = Traffic(500, 250)
 
 
-def test_few_requests_find_the_replica_alone(predictor: ServingPredictor) -> None:
+def test_few_requests_find_the_replica_alone(predictor):
     """At a hundredth of a request a second nobody waits for anybody; what comes before a first
     token was measured apart for requests that arrive by themselves, and is shorter."""
     idle = predictor.under_load([deployed()], TRAFFIC, [0.01])
@@ -222,7 +211,7 @@ def test_few_requests_find_the_replica_alone(predictor: ServingPredictor) -> Non
 
 @settings(max_examples=30, deadline=None)
 @given(THOSE_THAT_FIT, st.floats(0.01, 3), st.floats(1.05, 3))
-def test_more_requests_are_never_faster(deployment, rate: float, times: float) -> None:  # type: ignore[no-untyped-def]
+def test_more_requests_are_never_faster(deployment, rate, times):
     """Both times grow with the load until capacity, beyond which there is no rate."""
     rates = bundled_serving_predictor().under_load([deployment] * 2, TRAFFIC, [rate, rate * times])
     for bounds in (rates.tpot_seconds, rates.ttft_seconds):
@@ -231,7 +220,7 @@ def test_more_requests_are_never_faster(deployment, rate: float, times: float) -
     assert np.isnan(rates.in_flight[1]) or rates.in_flight[1] > rates.in_flight[0]
 
 
-def test_requests_in_flight_are_rate_times_seconds(predictor: ServingPredictor) -> None:
+def test_requests_in_flight_are_rate_times_seconds(predictor):
     """Little's law, below the load at which requests wait for a place."""
     rate = 2.0
     rates = predictor.under_load([deployed()], TRAFFIC, [rate])
@@ -240,7 +229,7 @@ def test_requests_in_flight_are_rate_times_seconds(predictor: ServingPredictor) 
     assert rates.output_tokens_per_second.median == pytest.approx(rate * 250)
 
 
-def test_beyond_capacity_there_is_no_rate(predictor: ServingPredictor) -> None:
+def test_beyond_capacity_there_is_no_rate(predictor):
     """A queue that only grows has no mean."""
     rates = predictor.under_load([deployed()], TRAFFIC, [1000.0])
     for bounds in rates[:3]:
@@ -249,7 +238,7 @@ def test_beyond_capacity_there_is_no_rate(predictor: ServingPredictor) -> None:
     assert np.isnan(rates.in_flight[0])
 
 
-def test_a_place_is_waited_for_when_memory_binds() -> None:
+def test_a_place_is_waited_for_when_memory_binds():
     """One place, a constant second of service: M/M/1 at 80 % waits four services."""
     flow = open_loop(lambda in_flight: np.ones_like(in_flight), np.array([0.8]), np.array([1.0]))
     assert flow.waiting_seconds[0] == pytest.approx(4.0, rel=0.01)

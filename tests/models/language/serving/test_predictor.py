@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.models.bayes import Floats
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
 from advisor.models.language.gpus import bundled_gpu_facts
-from advisor.models.language.serving import BINDS, ServingPredictor, bundled_serving_predictor
+from advisor.models.language.serving import BINDS, bundled_serving_predictor
 from advisor.models.language.serving.rates import MOST_SEQUENCES, sequences_held
 
 NAMES = (
@@ -23,19 +22,12 @@ CARDS = ("H100-SXM5-80GB", "H200-SXM-141GB", "B200-SXM-180GB", "A100-SXM4-80GB",
 TRAFFIC = Traffic(1000, 200)
 
 
-def deployed(
-    name: str = NAMES[0],
-    card: str = CARDS[0],
-    gpus: int = 1,
-    engine: str = "vllm",
-    precision: str = "bf16",
-    link: str = "nvlink",
-) -> Deployment:
+def deployed(name=NAMES[0], card=CARDS[0], gpus=1, engine="vllm", precision="bf16", link="nvlink"):
     model, gpu = bundled_language_models().find(name), bundled_gpu_facts()[card]
     return Deployment(model, precision, "bf16", engine, gpu, gpus, "none" if gpus == 1 else link)
 
 
-def seconds(deployments: list[Deployment], concurrency: float, traffic: Traffic = TRAFFIC) -> Floats:
+def seconds(deployments, concurrency, traffic=TRAFFIC):
     """Medians of the time of an output token."""
     count = len(deployments)
     rates = bundled_serving_predictor().closed_loop(deployments, traffic, [concurrency] * count)
@@ -60,9 +52,7 @@ TRAFFICS = st.builds(Traffic, st.floats(16, 8000), st.floats(16, 2000), st.just(
     st.floats(1, 500),
     st.floats(1.1, 4),
 )
-def test_more_bandwidth_is_never_slower(
-    deployment: Deployment, traffic: Traffic, concurrency: float, times: float
-) -> None:
+def test_more_bandwidth_is_never_slower(deployment, traffic, concurrency, times):
     """The same card with faster memory reads weights and keys sooner, also where more prompts come
     between the steps than there are steps."""
     gpu = deployment.gpu
@@ -75,9 +65,7 @@ def test_more_bandwidth_is_never_slower(
 
 @settings(max_examples=40, deadline=None)
 @given(DEPLOYMENTS, TRAFFICS, st.floats(1, 200), st.floats(1.05, 3))
-def test_more_sequences_give_each_user_no_more_tokens(
-    deployment: Deployment, traffic: Traffic, concurrency: float, times: float
-) -> None:
+def test_more_sequences_give_each_user_no_more_tokens(deployment, traffic, concurrency, times):
     """Sequences share the memory's bandwidth and wait for each other's prompts."""
     predictor = bundled_serving_predictor()
     pair = [deployment, deployment]
@@ -90,9 +78,7 @@ def test_more_sequences_give_each_user_no_more_tokens(
 
 @settings(max_examples=40, deadline=None)
 @given(DEPLOYMENTS, TRAFFICS, st.floats(1, 5000), st.floats(0.55, 0.97))
-def test_bounds_are_ordered_and_nothing_exceeds_the_cache(
-    deployment: Deployment, traffic: Traffic, concurrency: float, confidence: float
-) -> None:
+def test_bounds_are_ordered_and_nothing_exceeds_the_cache(deployment, traffic, concurrency, confidence):
     """Lower, median, upper; sequences in flight fit in the KV cache."""
     rates = bundled_serving_predictor().closed_loop([deployment], traffic, [concurrency], confidence)
     held = sequences_held([deployment], np.array([traffic.input_tokens]), np.array([traffic.output_tokens]))
@@ -105,7 +91,7 @@ def test_bounds_are_ordered_and_nothing_exceeds_the_cache(
 
 
 @pytest.mark.parametrize("card", ["L4", "A10G", "T4", "L40S", *CARDS])
-def test_no_step_is_faster_than_its_bytes(predictor: ServingPredictor, card: str) -> None:
+def test_no_step_is_faster_than_its_bytes(predictor, card):
     """Reading 15 GB of weights takes at least so long at 95 % of the bandwidth."""
     for engine in ("vllm", "sglang", "trtllm"):
         for precision, gb in (("bf16", 14.9), ("fp8", 7.9)):
@@ -116,7 +102,7 @@ def test_no_step_is_faster_than_its_bytes(predictor: ServingPredictor, card: str
             assert np.isnan(median) or median >= least
 
 
-def test_more_confidence_is_a_wider_interval(predictor: ServingPredictor) -> None:
+def test_more_confidence_is_a_wider_interval(predictor):
     """Bounds move away from the median."""
     some, most = (
         predictor.closed_loop([deployed()], TRAFFIC, [16.0], confidence).tpot_seconds
@@ -138,7 +124,7 @@ def test_more_gpus_and_fewer_bits_read_a_large_model_faster(changes, concurrency
     assert faster < usual
 
 
-def test_pcie_gains_less_than_nvlink() -> None:
+def test_pcie_gains_less_than_nvlink():
     """All-reduces over PCIe take what more GPUs save."""
     over_nvlink = deployed(NAMES[1], gpus=8)
     over_pcie = over_nvlink._replace(link="pcie")
@@ -146,14 +132,14 @@ def test_pcie_gains_less_than_nvlink() -> None:
     assert slow > 1.2 * fast
 
 
-def test_a_model_that_does_not_fit_has_no_rate(predictor: ServingPredictor) -> None:
+def test_a_model_that_does_not_fit_has_no_rate(predictor):
     """141 GB of weights on one card of 80."""
     rates = predictor.closed_loop([deployed(NAMES[1])], TRAFFIC, [1.0])
     assert np.isnan(rates.tpot_seconds.median[0])
     assert np.isnan(rates.output_tokens_per_second.lower[0])
 
 
-def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor: ServingPredictor) -> None:
+def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor):
     """What is not held queues: its time is in the first token's."""
     held = predictor.saturated([deployed()], TRAFFIC).in_flight[0]
     assert held <= MOST_SEQUENCES
@@ -162,7 +148,7 @@ def test_users_beyond_the_cache_wait_and_the_rate_stays(predictor: ServingPredic
     assert twice.ttft_seconds.median[0] > full.ttft_seconds.median[0] + 1
 
 
-def test_a_cached_prefix_shortens_the_first_token(predictor: ServingPredictor) -> None:
+def test_a_cached_prefix_shortens_the_first_token(predictor):
     """Its tokens are not computed again, and stand in the cache as before."""
     rates = predictor.closed_loop(
         [deployed()] * 2, [Traffic(4000, 100), Traffic(4000, 100, 0.75)], [8.0, 8.0]
@@ -171,7 +157,7 @@ def test_a_cached_prefix_shortens_the_first_token(predictor: ServingPredictor) -
     assert cached < 0.7 * whole
 
 
-def test_requests_of_equal_lengths_come_in_waves(predictor: ServingPredictor) -> None:
+def test_requests_of_equal_lengths_come_in_waves(predictor):
     """Those that start together stay together: first tokens wait longer, the replica is as fast."""
     sglang = deployed()._replace(engine="sglang")
     rates = predictor.closed_loop(
@@ -183,7 +169,7 @@ def test_requests_of_equal_lengths_come_in_waves(predictor: ServingPredictor) ->
     assert waves == pytest.approx(drawn, rel=0.25)
 
 
-def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor: ServingPredictor) -> None:
+def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor):
     """Four tenths slower than predicted: the answer comes within a tenth of it, its bounds hold it."""
     deployment = deployed(card="L4")
     measured = 1.4 * predictor.closed_loop([deployment], TRAFFIC, [8.0]).tpot_seconds.median[0]
@@ -193,7 +179,7 @@ def test_a_trial_of_the_very_setting_outweighs_the_prediction(predictor: Serving
     assert after.lower[0] < measured < after.upper[0]
 
 
-def test_a_trial_under_arrivals_moves_their_first_token(predictor: ServingPredictor) -> None:
+def test_a_trial_under_arrivals_moves_their_first_token(predictor):
     """A load that arrives by itself tells of such loads."""
     deployment = deployed(card="L4")
     before = predictor.under_load([deployment], TRAFFIC, [0.5]).ttft_seconds.median[0]
@@ -202,14 +188,14 @@ def test_a_trial_under_arrivals_moves_their_first_token(predictor: ServingPredic
     assert after.median[0] > 1.4 * before
 
 
-def test_the_version_that_answers_is_named(predictor: ServingPredictor) -> None:
+def test_the_version_that_answers_is_named(predictor):
     """Each engine that many rows are of has one."""
     for engine in ("vllm", "sglang", "trtllm"):
         assert predictor.engine_version(engine)
     assert predictor.engine_version("nobody's") == ""
 
 
-def test_what_binds_is_one_of_the_words(predictor: ServingPredictor) -> None:
+def test_what_binds_is_one_of_the_words(predictor):
     """One sequence of a large model waits for its weights; long prompts bind where answers are short."""
     rates = predictor.closed_loop(
         [deployed(NAMES[1], gpus=4), deployed()], [Traffic(100, 500), Traffic(8000, 16)], [1, 32]
@@ -218,9 +204,7 @@ def test_what_binds_is_one_of_the_words(predictor: ServingPredictor) -> None:
 
 
 @pytest.mark.parametrize(("card", "times"), [("B300-SXM-270GB", 0.7), ("L4", 1.6)])
-def test_own_trials_move_the_answer_towards_them(
-    predictor: ServingPredictor, card: str, times: float
-) -> None:
+def test_own_trials_move_the_answer_towards_them(predictor, card, times):
     """After one trial the same setting is predicted near it, narrower; others move that way."""
     deployment, other = deployed("mistralai/Mistral-7B-v0.1", card), deployed("Qwen/Qwen3-8B", card)
     before = predictor.closed_loop([deployment, other], TRAFFIC, [4.0, 4.0]).tpot_seconds
@@ -235,7 +219,7 @@ def test_own_trials_move_the_answer_towards_them(
     assert predictor.conditioned([]) is predictor
 
 
-def test_what_was_not_measured_is_named_until_a_trial_is_of_it(predictor: ServingPredictor) -> None:
+def test_what_was_not_measured_is_named_until_a_trial_is_of_it(predictor):
     """A GPU and a model without rows; a user's trial of both leaves nothing to name."""
     models = bundled_language_models()
     t4 = Deployment(models.find("Qwen/Qwen2.5-3B"), "fp16", "fp16", "vllm", bundled_gpu_facts()["T4"])

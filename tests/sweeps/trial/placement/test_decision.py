@@ -3,12 +3,18 @@
 from collections import Counter
 
 import pytest
-from advisor.sweeps.trial.placement.decision import placement_of, wanted_cpus
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.trial.placement.node import Core, GpuDevice, cores_of, read_node
+from advisor.sweeps.trial.placement.node import (
+    Core,
+    GpuDevice,
+    cores_of,
+    placement_of,
+    read_node,
+    wanted_cpus,
+)
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 
 
