@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from advisor.api.calling import Asked, errors_with_fields
+from advisor.api.calling import Call, errors_with_fields
 from advisor.errors import NoOfferError
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Record(Mapping[str, Any]):
 def _as_record(value: Any) -> Any:
     if isinstance(value, dict):
         return Record(value)
-    return [_as_record(one) for one in value] if isinstance(value, list) else value
+    return [_as_record(item) for item in value] if isinstance(value, list) else value
 
 
 class Answer(Record):
@@ -115,23 +115,22 @@ class Recommendation(Answer):
     """The cheapest spec that meets the question: `.recommendation`, None where nothing does, and
     then `.nearest` and `.relax`; `.alternatives`, `.warnings`, `.request`."""
 
-    def __init__(self, found: answers.Recommended, asked: Asked) -> None:
-        most = asked.question.max_shown
-        super().__init__(found.document, lambda: found.text(most))
-        self._found, self._asked = found, asked
+    def __init__(self, result: answers.Recommended, call: Call) -> None:
+        super().__init__(result.document, lambda: result.text(call.question.max_shown))
+        self._result, self._call = result, call
 
     def require(self) -> Self:
         """The answer itself; `NoOfferError`, which tells the nearest, where nothing answers."""
-        if self._found.result.chosen is None:
+        if self._result.result.chosen is None:
             with errors_with_fields():
-                raise NoOfferError(self._found.no_offer())
+                raise NoOfferError(self._result.no_offer())
         return self
 
     def export(self, format: str) -> str:
         """As `-o` has it (json, yaml, csv, md), or the file that starts the spec as `--export` has
         it (terraform, skypilot, ..)."""
         with errors_with_fields():
-            return self._found.written(format)
+            return self._result.written(format)
 
     def report(self, file: str | PathLike[str], *, language: str = "en", title: str = "") -> Path:
         """Write a sizing report that stands alone: .html, .pdf, .xlsx, .md, .csv or .json, by the
@@ -145,7 +144,7 @@ class Recommendation(Answer):
             kind = report_format(format_of_file(path.name))
             kind.require_packages()
             require_writable(path)
-            document = report_of_question(self._asked.question, self._asked.sources, title)
+            document = report_of_question(self._call.question, self._call.sources, title)
             write_whole(path, kind.content(document, language))
         return path
 
@@ -166,19 +165,16 @@ class Recommendation(Answer):
 class Prediction(Answer):
     """What one instance, or a GPU by itself, reaches: `.predicted`, `.price`, `.bottleneck`."""
 
-    def __init__(self, found: answers.Answer) -> None:
-        super().__init__(found.document, found.text)
-
 
 class Comparison(Answer):
     """Instances, or GPUs, against one that counts as 1."""
 
-    def __init__(self, found: answers.Answer) -> None:
-        super().__init__(found.document, found.text)
-        self._found = found
+    def __init__(self, result: answers.Answer) -> None:
+        super().__init__(result.document, result.text)
+        self._result = result
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{name: row.get(name) for name in self._found.columns} for row in self._found.rows()]
+        return [{name: row.get(name) for name in self._result.columns} for row in self._result.rows()]
 
 
 class Listing(Answer):
@@ -195,6 +191,3 @@ class Listing(Answer):
 
 class Memory(Listing):
     """The GPU memory that something takes, and `.gpus` that it fits."""
-
-    def __init__(self, found: answers.Answer) -> None:
-        super().__init__(found.document, found.text, "gpus")

@@ -42,23 +42,22 @@ _TYPES: tuple[tuple[type[Kind], str], ...] = (
 )
 
 
-class Asked(NamedTuple):
-    """A question with the data that answers it, and the fields that were given."""
+class Call(NamedTuple):
+    """A question with the data that answers it."""
 
     question: Any
     sources: Sources
-    given: frozenset[str]
 
 
-def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Asked], A]], Callable[..., A]]:
-    """Turn a function of `Asked` into one of the question's fields, and of those of `Sources` that
+def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Call], A]], Callable[..., A]]:
+    """Turn a function of `Call` into one of the question's fields, and of those of `Sources` that
     are named, all of them by name; its signature and its help are made of them."""
     fields = fields_of(kinds, sources)
 
-    def decorate(answer: Callable[[Asked], A]) -> Callable[..., A]:
+    def decorate(answer: Callable[[Call], A]) -> Callable[..., A]:
         def ask(**values: Any) -> A:
             with errors_with_fields(values):
-                return answer(_asked(kinds, fields, values))
+                return answer(_call(kinds, fields, values))
 
         functools.update_wrapper(ask, answer)
         del ask.__wrapped__  # type: ignore[attr-defined]  # help() shows the fields
@@ -73,7 +72,7 @@ def asks(kinds: Kinds[Any], *sources: str) -> Callable[[Callable[[Asked], A]], C
     return decorate
 
 
-def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, Any]) -> Asked:
+def _call(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, Any]) -> Call:
     """The question of the arguments; None, False (where it is the default) and an empty list say
     nothing, as an option that is left out. Raises `UsageError` that names the field."""
     values = named_model(values)
@@ -89,7 +88,7 @@ def _asked(kinds: Kinds[Any], fields: Mapping[str, Field], values: Mapping[str, 
     }
     of_sources = {name: texts.pop(name) for name in Sources.fields if name in fields and name in texts}
     question = from_texts(kinds, texts, "argument")
-    return Asked(question, from_texts(Sources, of_sources), frozenset(given))
+    return Call(question, from_texts(Sources, of_sources))
 
 
 @contextmanager

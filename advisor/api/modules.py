@@ -147,20 +147,20 @@ def network(
 def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of a call, with a network that is an object by the name that it got, and a
     configuration of `transformers` as a file."""
-    model, is_of_language = values.get("model"), values.get("task") in tuple(LanguageTask)
-    if is_config(model):
+    given, is_of_language = values.get("model"), values.get("task") in tuple(LanguageTask)
+    if is_config(given):
         if not is_of_language:
             raise UsageError(
                 "{kind} is a configuration, which says enough for task {tasks} alone",
                 tasks=" and ".join(LanguageTask),
-                kind=type(model).__name__,
+                kind=type(given).__name__,
                 field="model",
                 hint="for other tasks build it: model=advisor.network(lambda: "
                 "AutoModel.from_config(config), batch), with a batch of token ids or pixels",
             )
-        return {**values, "model": None, "config": _config_file(model)}
-    several = model if isinstance(model, (list, tuple)) else [model]
-    modules = [one for one in several if is_module(one)]
+        return {**values, "model": None, "config": _config_file(given)}
+    several = given if isinstance(given, (list, tuple)) else [given]
+    modules = [model for model in several if is_module(model)]
     if modules and is_of_language:
         raise UsageError(
             "task {task} takes a language model by its name or configuration, not {kind}",
@@ -169,16 +169,16 @@ def named_model(values: Mapping[str, Any]) -> dict[str, Any]:
             field="model",
             hint="give model.config of a model of transformers",
         )
-    for one in several:
-        if callable(one) and not is_module(one):
+    for maker in several:
+        if callable(maker) and not is_module(maker):
             raise UsageError(
                 "{name} is no network, but makes one",
                 field="model",
-                name=getattr(one, "__name__", type(one).__name__),
+                name=getattr(maker, "__name__", type(maker).__name__),
                 hint="call it, or give model=advisor.network(it, batch)",
             )
-    named = [network(one) if is_module(one) else one for one in several]
-    return {**values, "model": named if isinstance(model, (list, tuple)) else named[0]}
+    named = [network(model) if is_module(model) else model for model in several]
+    return {**values, "model": named if isinstance(given, (list, tuple)) else named[0]}
 
 
 def with_way_out(error: AdvisorError, values: Mapping[str, Any]) -> None:

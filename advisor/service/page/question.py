@@ -111,13 +111,13 @@ def _named(names: Iterable[str]) -> list[tuple[str, str]]:
 
 def trouble_view(error: AdvisorError | Problem, frame: Frame) -> tuple[dict[str, Any], int]:
     """Values of `answer.html` for an error, and the status that the page has."""
-    t, told = frame.texts, error if isinstance(error, Problem) else problem_of(error)
-    field, detail = told.field, told.detail
+    t, refusal = frame.texts, error if isinstance(error, Problem) else problem_of(error)
+    field, detail = refusal.field, refusal.detail
     known = f"field.{field}" in t.texts
     title = t("error.field", field=t(f"field.{field}")) if known else t("error.question")
     problem = {"title": title, "detail": detail, "ways": _ways(error, frame)}
-    wrong = {field: [text for text in (detail, told.hint) if text]} if field else {}
-    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, told.status
+    wrong = {field: [text for text in (detail, refusal.hint) if text]} if field else {}
+    return {"problem": problem, "wrong": wrong, "said": "", "pick": None, "sliders": []}, refusal.status
 
 
 def _ways(error: AdvisorError | Problem, frame: Frame) -> list[dict[str, Any]]:

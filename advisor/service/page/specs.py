@@ -32,13 +32,13 @@ def interval_bar(
     scale. `target` is None where there is none."""
     most = full or max(rates["upper"], target or 0.0)
     scale = _FILLED / most
-    place = None if target is None else round(min(target * scale, 100.0), 2)
-    anchor = "start" if (place or 0.0) < _LEFT else "middle" if (place or 0.0) <= _RIGHT else "end"
+    share = None if target is None else round(min(target * scale, 100.0), 2)
+    anchor = "start" if (share or 0.0) < _LEFT else "middle" if (share or 0.0) <= _RIGHT else "end"
     return {
         "lower": round(rates["lower"] * scale, 2),
         "width": round((rates["upper"] - rates["lower"]) * scale, 2),
         "median": round(rates["median"] * scale, 2),
-        "target": place,
+        "target": share,
         "target_text": "" if target is None else f"{target_word} {format_target(target)}",
         "target_anchor": anchor,
     }
