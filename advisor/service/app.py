@@ -76,7 +76,7 @@ def create_app(settings: Settings, context: Context | None = None) -> FastAPI:
     state = app.state
     state.settings, state.context = settings, context
     state.authenticator, state.rates = Authenticator(settings), RateLimits(settings.rate_limit)
-    state.auditor, state.threads = Auditor(AuditLog(settings.audit_file)), Threads(settings)
+    state.auditor, state.threads = Auditor(AuditLog(settings.audit_log)), Threads(settings)
     state.probe, state.kept = service.StoreProbe(settings), KeptAnswers()
     for router in ROUTERS:
         app.include_router(router)

@@ -42,8 +42,8 @@ def default_audit_log() -> Path:
 class AuditLog:
     """Appends to a file that only its owner may read; a file that was rotated away is made anew."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self.path = path or default_audit_log()
+    def __init__(self, path: str | Path | None = None) -> None:
+        self.path = Path(path) if path else default_audit_log()
 
     def check(self) -> None:
         """`DataError` where no line could be written, found out at the start."""

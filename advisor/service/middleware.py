@@ -58,7 +58,7 @@ class RequestMiddleware:
     """ASGI around the whole application, refusals of its gate included."""
 
     def __init__(self, app: ASGIApp, *, settings: Settings, auditor: Auditor) -> None:
-        self._app, self._auditor, self._logs = app, auditor, settings.logs_requests
+        self._app, self._auditor, self._logs = app, auditor, settings.log_level in ("debug", "info")
         self._body_bytes = settings.most_body_bytes
         self._body_limits = {"/v1/measurements/import": settings.most_import_bytes}
         self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)

@@ -122,7 +122,7 @@ def check_may_listen(settings: Settings) -> None:
     """`UsageError` where the port is taken, and where strangers could ask without a key: at another address
     than loopback, or under a public name, while no key works. `DataError` where the audit log cannot be
     written, or the store not be read."""
-    AuditLog(settings.audit_file).check()
+    AuditLog(settings.audit_log).check()
     if (not settings.is_loopback or settings.public_hosts) and not _has_working_key(settings):
         hint = "make one: advisor keys add NAME --scope read"
         if settings.is_loopback:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 from msgspec import Struct, field
@@ -48,19 +47,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     mcp: bool = False
 
     @property
-    def logs_requests(self) -> bool:
-        """Whether each request gets a line in the log."""
-        return self.log_level in ("debug", "info")
-
-    @property
     def is_loopback(self) -> bool:
         """Whether only this machine can reach it."""
         return self.host in LOOPBACK
-
-    @property
-    def audit_file(self) -> Path | None:
-        """None is the user's own."""
-        return Path(self.audit_log) if self.audit_log else None
 
     def to_environment(self) -> None:
         """Leave it where worker processes find it."""

@@ -81,29 +81,6 @@ def test_a_configuration_of_transformers_is_a_language_model():
     assert own.kv_bytes_per_token == named.kv_bytes_per_token
 
 
-@pytest.mark.slow
-def test_an_encoder_of_transformers_is_a_network_that_is_built():
-    """Its configuration alone is refused, and the way that is named answers."""
-    pytest.importorskip("transformers")
-    import_torchvision()
-    from transformers import AutoModel, BertConfig
-
-    config = BertConfig(hidden_size=128, num_hidden_layers=2, num_attention_heads=2)
-    asked = {"task": "inference", "target_throughput": 50}
-    with pytest.raises(advisor.UsageError, match="BertConfig is a configuration") as error:
-        advisor.recommend(model=config, **asked)
-    assert error.value.field == "model"
-    assert "AutoModel.from_config(config)" in str(error.value.hint)
-    token_ids = torch.zeros(1, 64, dtype=torch.long)
-
-    def bert():
-        import_torchvision()
-        return AutoModel.from_config(config)
-
-    built = advisor.network(bert, token_ids)
-    assert advisor.recommend(model=built, **asked).recommendation is not None
-
-
 def _measured(**settings):
     """20 steps of a loop."""
     with advisor.measure("my_net", task="inference", **settings) as m:
@@ -197,22 +174,6 @@ def test_a_real_loop_on_a_cpu_says_what_its_rate_is_worth():
     assert (run["task"], run["batch_size"]) == ("training", 8)
     assert m.samples_per_second > 0
     assert "no answer takes it for an anchor" in " ".join(m.document["warnings"])
-
-
-@pytest.mark.slow
-def test_a_network_of_torchvision_is_answered_as_the_one_of_its_name():
-    """What it computes is traced from the object, and is what the table has."""
-    models = import_torchvision().models
-    asked = {"task": "inference", "instance": "g5.xlarge", "batch_size": 32}
-    own = advisor.predict(model=models.resnet50(), **asked)
-    named = advisor.predict(model="resnet50", **asked)
-    # Where a network was measured, its own rates answer; both follow the same operations.
-    lower, upper = named.predicted.throughput.lower, named.predicted.throughput.upper
-    assert lower / 2 < own.predicted.throughput.median < upper * 2
-    memory = {"task": "training", "gpu": "T4", "batch_size": 8}
-    of_object = advisor.memory(model=models.resnet50(), **memory).to_dict()["parts_mib"]
-    of_name = advisor.memory(model="resnet50", **memory).to_dict()["parts_mib"]
-    assert of_object == pytest.approx(of_name, rel=0.01)
 
 
 @pytest.fixture

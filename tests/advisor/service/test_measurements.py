@@ -68,19 +68,6 @@ def test_nothing_is_kept_of_what_holds_no_measurement(client):
     assert answer.json()["way_out"]
 
 
-def test_thousands_of_bad_lines_are_not_collected(client):
-    answer = sent(client, to_jsonl(some(1)) + "x\n" * 5000)
-    assert answer.status_code == 422
-    assert "nothing was kept" in answer.json()["way_out"]
-    assert not open_store().statuses()
-
-
-def test_a_body_that_is_too_large_is_refused(client):
-    answer = sent(client, to_jsonl(some(300)))
-    assert answer.status_code == 413
-    assert not open_store().statuses()
-
-
 def test_other_content_is_refused(client):
     assert sent(client, "a,b", **{"content-type": "text/csv"}).status_code == 415
 

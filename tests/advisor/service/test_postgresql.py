@@ -1,6 +1,5 @@
 """The whole service on a real PostgreSQL: keys, logins, measurements and schedules."""
 
-import json
 import time
 from contextlib import closing
 
@@ -46,18 +45,6 @@ def test_measurements_go_in_and_come_out(client, mine):
     rest = client.get(page.links["next"]["url"], headers=mine)
     assert len(rest.json()["measurements"]) == 1
     assert client.get("/v1/measurements/export", headers=mine).text == LINES
-
-
-def test_schedules_are_kept_shown_and_removed(client, mine):
-    words = {"cron": "0 3 * * 1", "name": "weekly", "fit": {}}
-    assert client.post("/v1/schedules", json=words, headers=mine).status_code == 201
-    assert client.post("/v1/schedules", json=words, headers=mine).status_code == 200
-    assert client.get("/v1/schedules/weekly", headers=mine).json()["schedule"]["name"] == "weekly"
-    listed = client.get("/v1/schedules", headers=mine).json()
-    assert [one["name"] for one in listed["schedules"]] == ["weekly"]
-    assert "right" not in json.dumps(listed)  # the password of the database
-    assert client.delete("/v1/schedules/weekly", headers=mine).status_code == 200
-    assert client.get("/v1/schedules/weekly", headers=mine).status_code == 404
 
 
 def test_a_login_and_a_key_end_when_the_key_is_revoked(client, mine, url, monkeypatch):

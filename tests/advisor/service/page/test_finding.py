@@ -36,13 +36,6 @@ def test_each_rejected_type_has_its_reason(page, client):
     assert all(f"{one['instance_type']} " in whole for one in every["rejected"])
 
 
-def test_the_form_keeps_what_was_asked(page):
-    found = page(f"{QUESTION}&gpu=T4,L4&max_price=3")
-    assert found.all("input", name="gpu", value="T4,L4")
-    assert found.all("input", name="max_price", value="3")
-    assert found.all("input", name="task", value="inference")[0].keys() >= {"checked"}
-
-
 @pytest.mark.parametrize(
     ("words", "field", "told"),
     [

@@ -36,17 +36,6 @@ def test_the_slider_moves_the_target(visit):
     expect(page).to_have_url(re.compile(f"target_throughput={page.input_value('#target_throughput')}"))
 
 
-def test_only_the_last_of_many_questions_counts(visit):
-    """Requests that were overtaken are dropped, however late they come."""
-    page = visit(QUESTION)
-    for target in ("10", "200", "3000", "400"):
-        page.fill("#target_throughput", target)
-        page.dispatch_event("#model", "change")
-    expect(page.locator(".eyebrow")).to_contain_text("400 images/s")
-    page.wait_for_timeout(600)
-    expect(page.locator(".eyebrow")).to_contain_text("400 images/s")
-
-
 def test_a_bad_target_is_told_in_place(visit):
     """The input stays, the alert names the way out, and mending it brings the answer back."""
     page = visit(QUESTION)

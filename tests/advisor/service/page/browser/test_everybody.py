@@ -68,17 +68,6 @@ def test_the_dark_is_kept(visit):
     expect(page.get_by_role("button", name="Light theme")).to_be_visible()
 
 
-def test_chinese_is_one_link_away_and_stays(visit):
-    page = visit(QUESTION)
-    page.get_by_text("中文").click()
-    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
-    expect(page.locator(".pick-name")).to_have_text("g4dn.2xlarge")
-    expect(page.locator(".eyebrow")).to_contain_text("推理")
-    page.goto(page.url.split("?")[0])
-    expect(page.locator("html")).to_have_attribute("lang", "zh-CN")
-    assert page.locator("main [lang=en]").count() <= 1
-
-
 def test_without_a_script_the_form_is_sent(visit):
     page = visit(QUESTION, java_script_enabled=False)
     page.fill("#target_throughput", "100")
