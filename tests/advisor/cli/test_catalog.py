@@ -1,8 +1,10 @@
-"""`advisor catalog`: lists, shows and imports offers, as a user runs it."""
+"""`advisor catalog`: lists, shows and imports offers, tells disks and sources, as a user runs it."""
 
 from pathlib import Path
 
 import pytest
+
+from advisor.catalog import OfferQuery, load_catalog
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 OWN = EXAMPLES / "own_machines.csv"
@@ -177,3 +179,112 @@ def test_a_type_with_another_accelerator_shows_it_and_what_it_is_ranked_for(answ
         f"ranked without its accelerator ({document['accelerator']}), which does not run CUDA: "
         "for preprocessing"
     )
+
+
+DISKS = ("catalog", "disks")
+
+
+def test_every_type_of_every_cloud_is_listed(shown):
+    out = shown(*DISKS)
+    named = ("gp2", "gp3", "io1", "io2", "st1", "sc1", "pd-ssd", "cloud_efficiency")
+    assert all(name in out for name in named)
+    assert "unknown" in next(line for line in out.splitlines() if "cloud_ssd" in line)
+
+
+def test_one_disk_shows_what_lasts_what_does_not_and_what_it_costs(shown):
+    out = shown(*DISKS, "gp2:100GiB", "--region", "us-east-1")
+    assert "75 MiB/s, 300 IOPS" in out
+    assert "128 MiB/s, 3,000 IOPS for 0.6 h" in out
+    assert "us-east-1   $10.00" in out
+    assert "2024-07-18" in out
+
+
+def test_what_is_assumed_or_estimated_of_a_disk_is_marked(answer, shown):
+    """In the table by signs, for one disk with range and reason, in JSON as fields."""
+    lines = shown(*DISKS, "--cloud", "any").splitlines()
+    line = next(line for line in lines if line.startswith("runpod"))
+    assert line.split()[2:4] == ["200*", "7,000*"]
+    assert line.endswith("~$50.00")
+    assert max(map(len, lines)) <= 100
+    one = shown(*DISKS, "volume", "--cloud", "runpod")
+    assert "assumed    read_mib_s 200 (120 to 480): not published" in one
+    assert "estimated  $35.00 to $100.00" in one
+    assert "assumed" not in shown(*DISKS, "gp3", "--cloud", "aws", "--region", "us-east-1")
+    (disk,) = answer(*DISKS, "volume", "--cloud", "runpod")["disks"]
+    assert disk["assumed"]["volume.read_iops"]["low"] == 2300
+    (price,) = disk["prices"].values()
+    assert price["low_usd_per_hour"] < price["usd_per_hour"] < price["high_usd_per_hour"]
+
+
+EXAMPLE = Path(__file__).parents[3] / "docs/examples/free_services.csv"
+
+
+@pytest.fixture
+def told(answer):
+    return lambda: {row["source"]: row for row in answer("catalog", "sources")["sources"]}
+
+
+@pytest.mark.slow
+def test_every_price_rests_on_a_source_that_is_shown(told, monkeypatch):
+    """Prices of instances and of disks, in euros too, counted one by one."""
+    monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
+    catalog = load_catalog()
+    offers, query = catalog.offers(OfferQuery(cloud="any")), OfferQuery(cloud="any")
+    counted = len(offers) + len(catalog.partial_offers(query))
+    for cloud in catalog.disk_clouds:
+        disks = catalog.disks_of(cloud)
+        counted += sum(len(disks._by_region[region]) for region in disks._by_region)
+    assert sum(row["prices"] for row in told().values()) == counted
+
+
+def test_age_counts_against_the_limit_of_prices_and_facts_have_none(told, monkeypatch):
+    """The same source is fresh on one day and too old a year later."""
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-08-10")
+    now = told()["gcp-fd66b26f"]
+    assert (now["age_days"], now["too_old"], now["licence"]) == (11, False, "Apache-2.0")
+    monkeypatch.setenv("ADVISOR_TODAY", "2027-09-01")
+    later = told()
+    assert later["gcp-fd66b26f"]["too_old"] is True
+    assert (later["gpu-sheets"]["max_age_days"], later["gpu-sheets"]["too_old"]) == (None, False)
+
+
+def test_what_the_user_imported_is_among_them(told, ask):
+    """With the count of its own prices."""
+    before = told()
+    assert ask("catalog", "import", str(EXAMPLE))[0] == 0
+    (own,) = [row for name, row in told().items() if name not in before][:1]
+    assert own["licence"] == "the user's"
+    assert own["prices"] >= 1
+
+
+def test_the_table_has_a_line_for_each_name_and_fits_a_terminal(shown, told):
+    """Of sources with one name the oldest counts; the licence stands beside what rests on it."""
+    out = shown("catalog", "sources")
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 100
+    names = [line.partition("  ")[0] for line in lines[1 : lines.index("")]]
+    assert len(set(names)) == len(names)
+    retired = [row for row in told().values() if row["part"] == "AWS retired types"]
+    (line,) = (line for line in lines if line.startswith("AWS retired types"))
+    assert len(retired) > 5
+    assert min(row["as_of"] for row in retired) in line
+    (line,) = (line for line in lines if line.startswith("CPU and GPU measurements"))
+    assert line.endswith("CC BY-SA 4.0")
+
+
+def test_origins_are_named_where_they_are_asked_for(shown):
+    assert "sc-inspector-data@" not in shown("catalog", "sources")
+    out = shown("catalog", "sources", "--origins")
+    assert "CPU and GPU measurements, 2026-06-11: SpareCores/sc-inspector-data@" in out
+    assert max(map(len, out.splitlines())) <= 100
+
+
+def test_notes_can_stand_among_the_warnings_of_an_answer(told):
+    """Semicolons part those: no note begins as a sentence does, or has a semicolon of its own."""
+    notes = {row["note"] for row in told().values()} - {""}
+    assert notes
+    for note in notes:
+        first = note.split()[0]
+        assert first.islower() or first.isupper(), note
+        assert not set(note) & {";", ","}, note
+        assert not note.endswith("."), note

@@ -1,4 +1,5 @@
-"""Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code."""
+"""Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code; and what the
+service's clients may name."""
 
 import errno
 import shlex
@@ -9,6 +10,7 @@ import click
 import pytest
 
 from advisor.cli import main
+from advisor.cli.serve import allowed_code, allowed_data
 from advisor.errors import DataError, NoIntervalError, NoOfferError, StalePriceError, UsageError
 from advisor.extras import install_command
 
@@ -86,3 +88,11 @@ def test_a_reader_that_leaves_changes_no_exit_code(output):
         child.stdout.readline()
         child.stdout.close()
         assert child.wait(timeout=120) == 3
+
+
+def test_names_stand_for_whole_paths(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.txt").write_text("a b c\n")
+    (tmp_path / "net.py").write_text("")
+    assert allowed_data("ptb=words.txt") == ("ptb", str(tmp_path / "words.txt"))
+    assert allowed_code("mine=net.py:build") == ("mine", str(tmp_path / "net.py:build"))

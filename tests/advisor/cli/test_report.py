@@ -18,6 +18,7 @@ from advisor.answers.reporting.reports import check_workloads
 from advisor.cli import report_run
 from advisor.cli.report import report as report_command
 from advisor.extras import install_command
+from advisor.units import format_usd
 from tests.advisor.render.sizing.hostile import HOSTILE
 from tests.advisor.render.sizing.reports import validator
 from tests.processes import as_in_a_terminal
@@ -183,3 +184,39 @@ def test_a_saved_answer_says_how_its_price_is_known_in_the_language_of_its_repor
     out = shown("report", "--from", str(saved), "--language", "zh-CN")
     assert "观测价格" in out
     assert "Observed price" not in out
+
+
+NETWORK = ("training", "--model", "resnet50", "--epochs", "10", "--gpu", "T4")
+LANGUAGE = ("finetuning", "--model", "meta-llama/Llama-3.1-8B", "--tokens", "1e8")
+ON_SPOT = ("--market", "spot", "--date", "2026-11-22")
+
+
+def told(ask, question, form, language="en", where=ON_SPOT):
+    options = ("--format", form, "--language", language, "--task", *question, *where)
+    code, out, err = ask("report", *options)
+    assert code == 0, err
+    return out
+
+
+def ends(document):
+    (section,) = document["workloads"]
+    run = section["recommendation"]["recommendation"]["run"]
+    return [format_usd(run["usd_by_price"][end]) for end in ("low", "high")]
+
+
+@pytest.mark.parametrize("question", [NETWORK, LANGUAGE])
+def test_a_run_on_spot_says_between_what_it_lies_by_its_price(ask, question) -> None:
+    """The numbers of the JSON, in text for people, in both languages."""
+    low, high = ends(json.loads(told(ask, question, "json")))
+    for form in ("md", "html"):
+        english, chinese = (told(ask, question, form, language) for language in ("en", "zh-CN"))
+        assert f"by its price {low} to {high}" in english.replace("\\$", "$")
+        assert f"因价格不确定为 {low} 至 {high}" in chinese.replace("\\$", "$")
+
+
+def test_a_run_at_a_recent_list_price_has_no_such_sentence(ask) -> None:
+    """Its disk is free, and its price is what will be paid."""
+    where = ("--market", "on-demand", "--disk", "instance_store", "--date", "2026-07-21")
+    text = told(ask, NETWORK, "md", where=where)
+    assert "Run costs: median" in text
+    assert "by its price" not in text
