@@ -9,7 +9,7 @@ import click
 from advisor.answers import ask
 from advisor.answers.listing import gpus_document_of, listed_networks, networks_document
 from advisor.catalog import load_catalog
-from advisor.cli.printing import print_answer, print_records, tell
+from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import SectionedCommand, Shown, output_in, output_option, question_options
 from advisor.errors import DataError, unknown_name
 from advisor.models.performance import load_model
@@ -17,9 +17,12 @@ from advisor.questions.commands import COMPARE, MEMORY, PREDICT, AnyCompare, Any
 from advisor.questions.listings import Gpus, Sources
 from advisor.questions.settled import language_hint
 from advisor.render.listings import GPU_COLUMNS, families_text, flat_gpu_row, gpus_text, networks_text
+from advisor.render.tables import records_csv, records_markdown
 
 if TYPE_CHECKING:
     from advisor.models.performance import PerformanceModel
+
+RECORDS = {"csv": records_csv, "md": records_markdown}
 
 
 @click.command(cls=SectionedCommand)
@@ -51,7 +54,7 @@ class ComparingCommand(SectionedCommand):
 @click.command(cls=ComparingCommand)
 @question_options(COMPARE)
 @question_options(Sources, "sources")
-@output_in("table", "json", "csv", "md", help="Format of the answer.")
+@output_in("table", "json", *RECORDS, help="Format of the answer.")
 def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """Compare instances, or GPUs by themselves, against a baseline.
 
@@ -62,8 +65,8 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     advisor compare --task training --model resnet50,vgg16 --gpu T4,L4,A10G --baseline RTX8000
     """
     answer = ask.compare(sources, question)
-    if output in ("csv", "md"):
-        print_records(output, answer.rows(), answer.columns)
+    if output in RECORDS:
+        click.echo(RECORDS[output](answer.rows(), answer.columns), nl=False)
     else:
         print_answer(output, answer.document(), answer.text, indent=2)
 
@@ -88,7 +91,7 @@ def memory(question: AnyMemory, output: str) -> None:
 
 @click.command(cls=SectionedCommand)
 @question_options(Gpus)
-@output_in("table", "json", "csv", "md", help="Format of the list.")
+@output_in("table", "json", *RECORDS, help="Format of the list.")
 def gpus(question: Gpus, output: str) -> None:
     """GPUs by rate, memory, bandwidth, link, power and price.
 
@@ -97,8 +100,9 @@ def gpus(question: Gpus, output: str) -> None:
     advisor gpus --gpu T4,A10G,L4 -o md
     """
     document = gpus_document_of(load_catalog(), question)
-    if output in ("csv", "md"):
-        print_records(output, [flat_gpu_row(row) for row in document["gpus"]], GPU_COLUMNS)
+    if output in RECORDS:
+        rows = [flat_gpu_row(row) for row in document["gpus"]]
+        click.echo(RECORDS[output](rows, GPU_COLUMNS), nl=False)
     else:
         print_answer(output, document, lambda: gpus_text(document["gpus"]), indent=2)
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
-
-from advisor.render.tables import records_csv, records_markdown
 
 
 def tell(line: str) -> None:
@@ -30,8 +28,3 @@ def print_answer(
         return
     shown = text()
     click.echo(shown if isinstance(shown, str) else "\n".join(shown))
-
-
-def print_records(output: str, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:
-    """Records for `-o csv` and `-o md`."""
-    click.echo((records_csv if output == "csv" else records_markdown)(rows, columns), nl=False)
