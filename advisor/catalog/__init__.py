@@ -5,7 +5,7 @@ from advisor.catalog.clouds import CpuOnly
 from advisor.catalog.disk_rules import INSTANCE_BURST_SECONDS, DiskRule
 from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.load import load_catalog
-from advisor.catalog.match import OfferQuery, is_accelerated, matches
+from advisor.catalog.match import OfferQuery, is_accelerated
 from advisor.catalog.support import Rejection, Supported, check, resources_of, used_gpus
 
 __all__ = [
@@ -21,7 +21,6 @@ __all__ = [
     "check",
     "is_accelerated",
     "load_catalog",
-    "matches",
     "resources_of",
     "used_gpus",
 ]

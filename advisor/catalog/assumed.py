@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
-from advisor.catalog.bundle import Files
+from advisor.catalog.bundle import Files, table_if_any
 from advisor.domain import AssumedFact
 
 FILE = "catalog/assumed_facts.csv"
@@ -41,7 +41,7 @@ def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
     ones, and all but the first are what the user told."""
     found: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
     for at, files in enumerate(bundles):
-        for row in files.table(FILE).records() if files.has(FILE) else ():
+        for row in table_if_any(files, FILE).records():
             for cloud in row["cloud"].split(" "):
                 found[cloud][row["fact"]] = AssumedFact(
                     cloud=cloud,

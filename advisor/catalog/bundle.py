@@ -189,6 +189,11 @@ class Files(Protocol):
         """The prices at `path`, one entry a market; `DataError` as for a table."""
 
 
+def table_if_any(files: Files, path: str) -> Table:
+    """The table at `path`; an empty one where the files have none."""
+    return files.table(path) if files.has(path) else Table(path, "")
+
+
 class BundleFiles:
     """The files of a bundle, each read and checked against the manifest when it is asked for.
 

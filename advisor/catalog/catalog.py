@@ -185,9 +185,8 @@ class Catalog:
         return home.disks
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
-        """The facts of a type; `UsageError` with near names for an unknown one, and with what is
-        missing for one whose facts are not known.
-        """
+        """The facts of a type; `UsageError` with near names for an unknown one, and with what is missing for
+        one whose facts are not known."""
         table = self._home_of(name, cloud).instances
         found = table.find(name)
         if found is None:
@@ -280,9 +279,8 @@ class Catalog:
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match and whose facts are known, in the bundle's order.
 
-        Retired types that still have a list price are among them, so that they can be rejected
-        by name (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a
-        region without prices.
+        Retired types that still have a list price are among them, so that they can be rejected by name
+        (`support.check`). `UsageError` for names nobody knows, `NoOfferError` for a region without prices.
         """
         return [cell.offer() for cell in self._matching(query)]
 
@@ -322,9 +320,8 @@ class Catalog:
         return found
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
-        """For each type and market the offers of `offers` in regions where it could be cheapest
-        with a disk (its cheapest one, where none sells it), cheapest first.
-        """
+        """For each type and market the offers of `offers` in regions where it could be cheapest with a disk
+        (its cheapest one, where none sells it), cheapest first."""
         found = (cell for cloud in self._asked(query) for cell in cloud.unbeaten(query))
         return [cell.offer() for cell in sorted(found, key=by_price)]
 
@@ -350,9 +347,8 @@ class Catalog:
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
-        """Types that match and cannot be ranked: without a price (`no_price`) where the region
-        (or any) offers them, without facts (`facts_missing`), or withdrawn (`not_offered`).
-        """
+        """Types that match and cannot be ranked: without a price (`no_price`) where the region (or any)
+        offers them, without facts (`facts_missing`), or withdrawn (`not_offered`)."""
         return unpriced(self._asked(query), query)
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:

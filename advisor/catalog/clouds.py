@@ -222,10 +222,9 @@ class Cloud:
                 yield cell
 
     def unbeaten(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Of `matching`, for each type and market the regions that no other one beats in both the
-        price of the instance and of every disk. Where none sells a priced type any more, its
-        cheapest region, so that it can be rejected by name.
-        """
+        """Of `matching`, for each type and market the regions that no other one beats in both the price of
+        the instance and of every disk. Where none sells a priced type any more, its cheapest region, so that
+        it can be rejected by name."""
         lacking, plain = frozenset(self._lacking), not query.asks_for_facts
         for (name, market), cells in self._by_type(query).items():
             if name in lacking or not (plain or self._fits(name, query)):
@@ -437,8 +436,7 @@ def unknown_cloud(name: str, clouds: Sequence[str]) -> UsageError:
 
 
 def require_gpu(name: str, sheets: Mapping[str, Gpu], clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a GPU that no data sheet and no type has, and
-    for a slice of one."""
+    """`UsageError` with near names for a GPU that no data sheet and no type has, and for a slice of one."""
     require_whole(name, sheets)
     if any(is_gpu(sheet, name) for sheet in sheets):
         return
@@ -455,8 +453,7 @@ def require_instance(name: str, clouds: Sequence[Cloud]) -> None:
 
 
 def require_region(region: str, clouds: Sequence[Cloud]) -> None:
-    """`UsageError` with near names for a region nobody knows, `NoOfferError` for one without
-    prices."""
+    """`UsageError` with near names for a region nobody knows, `NoOfferError` for one without prices."""
     priced = sorted({name for cloud in clouds for name in cloud.priced_regions})
     if region in priced:
         return

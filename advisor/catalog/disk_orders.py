@@ -26,8 +26,7 @@ LOCAL = "instance_store"
 _WITHOUT_FACTS = ("hyperdisk", "pd-extreme")
 # Space beside the data set, for checkpoints, shuffled copies and the file system itself.
 HEADROOM = 1.2
-# Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what
-# larger reads reach.
+# Local disks are known by their random 4 KiB reads alone; IOPS x 4 KiB is a floor of what larger reads reach.
 _IO_KIB = 4
 # A flash drive's own; the catalogue has none of it.
 _LATENCY_SECONDS = 1e-4
@@ -74,7 +73,7 @@ def parse_choice(text: str, rules: Mapping[str, DiskRule]) -> DiskChoice:
     Sizes and provisioning are sold in whole GiB, IOPS and MiB/s.
     """
     named, *extras = text.strip().split(":")
-    sizes = [part for part in extras if not _is_provisioning(part)]
+    sizes = [part for part in extras if not (part.lower().endswith("iops") or "/" in part)]
     iops = [part for part in extras if part.lower().endswith("iops")]
     rates = [part for part in extras if "/" in part]
     if max(len(sizes), len(iops), len(rates)) > 1:
@@ -128,12 +127,8 @@ def _require_sold(choice: DiskChoice, rule: DiskRule) -> None:
             )
 
 
-def _is_provisioning(part: str) -> bool:
-    return part.lower().endswith("iops") or "/" in part
-
-
-# (IOPS, MiB/s) of gp3; None: what the size includes. Files that lie in no cache take IOPS before
-# they take bandwidth: a photograph is read in several operations.
+# (IOPS, MiB/s) of gp3; None: what the size includes. Files that lie in no cache take IOPS before they take
+# bandwidth: a photograph is read in several operations.
 _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (None, None),
     (8000, 250),
@@ -141,8 +136,8 @@ _GP3_STEPS: tuple[tuple[float | None, float | None], ...] = (
     (40000, 1000),
     (80000, 2000),
 )
-# gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it
-# ends. 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
+# gp3 gives every IOPS and MiB/s that it has for less than gp2, io1 and io2 do: io2 begins where it ends.
+# 16,000 IOPS of 256 KiB are all the MiB/s that io2 has.
 _IO2_STEPS: tuple[tuple[float | None, float | None], ...] = ((16000, None), (256000, None))
 # Azure sells MB/s of 10**6 bytes: 2,000 of them are 1,907 MiB/s.
 _PREMIUM_V2_STEPS: tuple[tuple[float | None, float | None], ...] = (

@@ -45,10 +45,9 @@ class DiskSize(Struct, frozen=True, kw_only=True):
 class DiskRule(Struct, frozen=True, kw_only=True):
     """One volume type; None means the type has no such term.
 
-    Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`.
-    MiB/s: `mib_s_base + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on,
-    or `mib_s_per_provisioned_iops` where that is more), up to `mib_s_cap`. A type with `sizes`
-    has the IOPS and MiB/s of its size instead.
+    Unprovisioned IOPS: `iops_base + iops_per_gib * GiB`, held in `iops_floor`..`iops_cap`. MiB/s: `mib_s_base
+    + mib_s_per_gib * GiB` (or `mib_s_large` from `mib_s_large_from_gib` on, or `mib_s_per_provisioned_iops`
+    where that is more), up to `mib_s_cap`. A type with `sizes` has the IOPS and MiB/s of its size instead.
     """
 
     type: str

@@ -20,7 +20,7 @@ from advisor.catalog.assumed import (
     facts_of_disk,
     with_facts_of_disk,
 )
-from advisor.catalog.bundle import Files
+from advisor.catalog.bundle import Files, table_if_any
 from advisor.catalog.disk_orders import (
     HEADROOM,
     LOCAL,
@@ -83,10 +83,8 @@ class DiskCatalog:
         self._imported = imported.rows
         self._rule_table = files.table(rules_path(files, cloud) or f"the disks of {cloud}")
         self._price_table = files.table(f"catalog/{cloud}_disk_prices.csv")
-        limits = f"catalog/{cloud}_disk_limits.csv"
-        self._limit_table = files.table(limits) if files.has(limits) else None
-        sizes = f"catalog/{cloud}_disk_sizes.csv"
-        self._size_table = files.table(sizes) if files.has(sizes) else None
+        self._limit_table = table_if_any(files, f"catalog/{cloud}_disk_limits.csv")
+        self._size_table = table_if_any(files, f"catalog/{cloud}_disk_sizes.csv")
         self._ladders: dict[tuple[float, str, tuple[str, ...]], tuple[_Volume, ...]] = {}
         self._ordered: dict[tuple[float, tuple[str, ...]], dict[str, list[_Ordered]]] = {}
         self._worth: dict[tuple[object, ...], list[Disk]] = {}
@@ -95,7 +93,7 @@ class DiskCatalog:
     def rules(self) -> Mapping[str, DiskRule]:
         """Network volume types by name."""
         sizes: dict[str, list[dict[str, str]]] = {}
-        for size in self._size_table.records() if self._size_table else ():
+        for size in self._size_table.records():
             sizes.setdefault(size["type"], []).append(size)
         return {name: rule_from(row, sizes.get(name, ())) for name, row in self._rows.items()}
 
@@ -128,54 +126,23 @@ class DiskCatalog:
         """Whether a type is no flash drive."""
         return disk_type != LOCAL and self._rule(disk_type).media == "hdd"
 
-    def volume_rate(
-        self,
-        disk_type: str,
-        size_gib: float,
-        *,
-        iops: float | None = None,
-        mib_per_second: float | None = None,
-    ) -> DiskRate:
-        """The sustained rate of a volume, whatever it is attached to."""
-        rate = self._rule(disk_type).rate(size_gib, iops, mib_per_second)
-        return self._in_doubt(rate)
-
-    def volume_price(
-        self,
-        disk_type: str,
-        size_gib: float,
-        region: str,
-        *,
-        iops: float | None = None,
-        mib_per_second: float | None = None,
-    ) -> Price:
-        """The price of a volume by the hour; `NoOfferError` where none is known."""
-        self._rule(disk_type).rate(size_gib, iops, mib_per_second)
-        choice = DiskChoice(type=disk_type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second)
+    def price(self, choice: DiskChoice, region: str) -> Price:
+        """The price of an order of a known size by the hour; `NoOfferError` where none is known."""
+        self.rate(choice)  # refuses what is not sold
         return self._price(choice, region)
 
-    def attach(
-        self,
-        instance: InstanceType,
-        disk_type: str,
-        size_gib: float,
-        region: str,
-        *,
-        iops: float | None = None,
-        mib_per_second: float | None = None,
-    ) -> Disk:
-        """A disk on an instance: the lower of both limits, and the price.
+    def attach(self, instance: InstanceType, choice: DiskChoice, region: str) -> Disk:
+        """An order of a known size on an instance: the lower of both limits, and the price.
 
-        `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or
-        provisioning that is not sold, and for local disks the instance does not have.
+        `binding_limit` says whose throughput limit is the lower one. `UsageError` for a size or provisioning
+        that is not sold, and for local disks the instance does not have.
         """
-        if disk_type == LOCAL:
-            return local_disk(instance, size_gib)
-        rule = self._rule(disk_type)
-        if not self._fits(instance, disk_type):
+        if choice.type == LOCAL:
+            return local_disk(instance, choice.size_gib or 0.0)
+        self._rule(choice.type)
+        if not self._fits(instance, choice.type):
             takes = ", ".join(self._limits[instance.name])
-            raise UsageError(f"{instance.name} takes no {disk_type} disk; it takes: {takes}")
-        choice = DiskChoice(type=rule.type, size_gib=size_gib, iops=iops, mib_per_second=mib_per_second)
+            raise UsageError(f"{instance.name} takes no {choice.type} disk; it takes: {takes}")
         return self._attached(instance, choice, region)
 
     def with_burst(self, instance: InstanceType, disk: Disk) -> Disk:
@@ -325,11 +292,7 @@ class DiskCatalog:
     def rate(self, choice: DiskChoice) -> DiskRate:
         """The sustained rate of an order of a known size, whatever it is attached to."""
         assert choice.size_gib is not None
-        rule = self.rules[choice.type]
-        return self._in_doubt(rule.rate(choice.size_gib, choice.iops, choice.mib_per_second))
-
-    def _in_doubt(self, rate: DiskRate) -> DiskRate:
-        """The rate of a volume with the interval of what is assumed of its type."""
+        rate = self._rule(choice.type).rate(choice.size_gib, choice.iops, choice.mib_per_second)
         assumed = facts_of_disk(self._facts, rate.type)
         if not assumed:
             return rate
@@ -383,7 +346,7 @@ class DiskCatalog:
         """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them;
         None: what it passes on to all types."""
         found: dict[str, dict[str, _Limits]] = {}
-        for row in self._limit_table.records() if self._limit_table else ():
+        for row in self._limit_table.records():
             rate, iops = row["read_mib_s"], row["read_iops"]
             limits = float(rate) if rate else None, float(iops) if iops else None
             found.setdefault(row["instance_type"], {})[row["disk_type"]] = limits

@@ -18,9 +18,8 @@ from advisor.errors import UsageError, unknown_name
 
 
 def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
-    """Every data sheet that is meant, the usual one first: 'A100' is each A100,
-    'A100-SXM4-80GB' one of them. `UsageError` with the near names for others.
-    """
+    """Every data sheet that is meant, the usual one first: 'A100' is each A100, 'A100-SXM4-80GB' one of them.
+    `UsageError` with the near names for others."""
     names = list(known)
     if isinstance(known, Mapping):
         require_whole(asked, known)
@@ -54,9 +53,8 @@ def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
 
 
 def sheet_name(asked: str, known: Iterable[str]) -> str:
-    """The one data sheet that is meant, of several forms the usual one; `UsageError` where they
-    differ in memory (an A100 of 40 GB is not one of 80 GB), or none is meant.
-    """
+    """The one data sheet that is meant, of several forms the usual one; `UsageError` where they differ in
+    memory (an A100 of 40 GB is not one of 80 GB), or none is meant."""
     names = sheet_names(asked, known)
     if len({tuple(re.findall(r"\d+GB", name)) for name in names}) > 1:
         raise UsageError(f"'{asked}' is sold as {', '.join(names)}; name one of them")
@@ -64,10 +62,9 @@ def sheet_name(asked: str, known: Iterable[str]) -> str:
 
 
 def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
-    """The one data sheet that a name means most likely, as tables of measurements use it: a bare
-    'A100' is the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the
-    H100-SXM5-80GB (`gpus_named` has the rule). `UsageError` with the near names for others.
-    """
+    """The one data sheet that a name means most likely, as tables of measurements use it: a bare 'A100' is
+    the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB
+    (`gpus_named` has the rule). `UsageError` with the near names for others."""
     return sheet_names(asked, known)[0]
 
 

@@ -13,20 +13,20 @@ from msgspec.structs import replace
 
 from advisor.catalog.believed import TOO_FAR, why_not_believed
 from advisor.catalog.catalog import Catalog
+from advisor.catalog.load import load_catalog
 from advisor.catalog.match import ANY_CLOUD
-from advisor.catalog.overlay import Overlay, import_clouds, imported_files, keep_overlay, store_import
+from advisor.catalog.overlay import Overlay, imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
-from advisor.catalog.providers.rows import PriceFile, PriceRow, Told, is_to_come, plain_name
+from advisor.catalog.providers.rows import PriceFile, Told, is_to_come, plain_name
 from advisor.catalog.providers.tables import build_tables
 from advisor.errors import UsageError
 
 
 class Imported(Struct, frozen=True):
-    """One import: its name, the offers of each cloud in it, and rows that were left out by reason;
-    or the disk prices or facts that it has of clouds that are known. `refreshed` counts prices that
-    lie over those of the snapshot, as those of a refresh do. `examples` has a line of some reasons,
-    and `read_as` counts lines whose value was taken otherwise than it is written.
-    """
+    """One import: its name, the offers of each cloud in it, and rows that were left out by reason; or the
+    disk prices or facts that it has of clouds that are known. `refreshed` counts prices that lie over those
+    of the snapshot, as those of a refresh do. `examples` has a line of some reasons, and `read_as` counts
+    lines whose value was taken otherwise than it is written."""
 
     name: str
     offers: dict[str, int]
@@ -39,33 +39,27 @@ class Imported(Struct, frozen=True):
 
 
 def import_file(
-    path: Path,
-    name: str | None,
-    folder: Path,
-    catalog: Catalog,
-    *,
-    as_of: date | None = None,
-    accept_implausible: bool = False,
+    path: Path, name: str | None, folder: Path, *, as_of: date | None = None, accept_implausible: bool = False
 ) -> Imported:
-    """Check a file as a whole and keep it in `folder`, in place of an import of the same name.
+    """Check a file as a whole and keep it in `folder`, in place of one of the same name, also a damaged one.
 
-    `catalog` gives the data sheets and the clouds whose names are taken. `as_of` is when a file
-    that tells no date was fetched; `accept_implausible` takes prices that are far from the known
-    ones. `UsageError` with line and reason: then nothing has changed.
+    `as_of` is when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
+    the known ones. `UsageError` with line and reason: then nothing has changed.
     """
     name = plain_name(0, "name", (name or path.stem).lower().replace(" ", "_"))
     if as_of is not None and is_to_come(as_of):
         raise UsageError(
             f"{as_of} is in the future; say when the file was fetched: --as-of 2026-11-20", field="as_of"
         )
+    catalog, beside = load_catalog(imports=folder, without=name), imported_files(folder, but=name)
     file = PriceFile(
         path=path,
         name=name,
         text=_read(path),
         as_of=as_of,
         accept_implausible=accept_implausible,
-        bundled=frozenset(catalog.clouds) - import_clouds(folder),
-        beside=imported_files(folder, but=name),
+        bundled=frozenset(catalog.clouds).difference(*(files.manifest["clouds"] for files in beside)),
+        beside=beside,
     )
     told = provider_of(file).told(file, catalog)
     if told.tables is not None:
@@ -80,7 +74,14 @@ def import_file(
             reasons="; ".join(f"{reason} ({count:,})" for reason, count in newer.left_out.items()),
             field="file",
         )
-    offers = _keep_offers(file, newer, folder, catalog) if newer.rows else {}
+    offers: dict[str, int] = {}
+    if newer.rows:
+        _require_free({row.cloud for row in newer.rows}, catalog)
+        manifest, tables = build_tables(newer.rows, catalog.gpus)
+        priced = Counter(row.cloud for row in newer.rows if row.price is not None)
+        offers = {cloud: priced[cloud] for cloud in manifest["clouds"]}
+        about = _about(file, [row.as_of for row in newer.rows], offers, newer.left_out)
+        store_import(folder, name, manifest | about, tables)
     for cloud, overlay in newer.overlays.items():
         keep_overlay(folder, cloud, overlay)
     refreshed = {cloud: len(overlay.prices) for cloud, overlay in newer.overlays.items()}
@@ -109,21 +110,6 @@ def _believed(overlay: Overlay, cloud: str, catalog: Catalog, told: Told) -> Ove
         else:
             kept[name, region, market] = price
     return Overlay(kept)
-
-
-def _keep_offers(file: PriceFile, told: Told, folder: Path, catalog: Catalog) -> dict[str, int]:
-    """Store the offers of new clouds; how many each has."""
-    _require_free(file, {row.cloud for row in told.rows}, folder, catalog)
-    manifest, tables = build_tables(told.rows, catalog.gpus)
-    counts = _offers_of(told.rows, manifest["clouds"])
-    about = _about(file, [row.as_of for row in told.rows], counts, told.left_out)
-    store_import(folder, file.name, manifest | about, tables)
-    return counts
-
-
-def _offers_of(rows: Sequence[PriceRow], clouds: Sequence[str]) -> dict[str, int]:
-    offers = Counter(row.cloud for row in rows if row.price is not None)
-    return {cloud: offers[cloud] for cloud in clouds}
 
 
 def _about(
@@ -162,7 +148,7 @@ def _read(path: Path) -> str:
     return text
 
 
-def _require_free(file: PriceFile, clouds: set[str], folder: Path, catalog: Catalog) -> None:
+def _require_free(clouds: set[str], catalog: Catalog) -> None:
     """An import never hides or mixes with prices of another origin."""
     if ANY_CLOUD in clouds:
         raise UsageError(
@@ -170,10 +156,7 @@ def _require_free(file: PriceFile, clouds: set[str], folder: Path, catalog: Cata
             hint="give it another name in the column cloud, or with --name",
             field="name",
         )
-    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}
-    own = import_clouds(folder) - others
-    clash = sorted(clouds & ((set(catalog.clouds) - own) | others))
-    if clash:
+    if clash := sorted(clouds.intersection(catalog.clouds)):
         raise UsageError(
             f"the catalogue has a cloud '{clash[0]}' already; import under another name with --name"
         )

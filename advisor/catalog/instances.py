@@ -11,7 +11,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from advisor.catalog.assumed import Facts, facts_of_type, with_facts_of_type
-from advisor.catalog.bundle import Files, Table
+from advisor.catalog.bundle import Files, Table, table_if_any
 from advisor.catalog.live import cloud_title
 from advisor.domain import MIB, Cpu, InstanceType, NodeNetwork, Range
 from advisor.domain.money import MAX_AGE_DAYS
@@ -202,7 +202,7 @@ class InstanceTable:
         """CPU model ("" where it is not known) and single-thread mark (nan) of a type."""
         servers, lines = self._measured
         line = lines.get(name)
-        if servers is None or line is None:
+        if line is None:
             return "", math.nan
         cells = line.split(",")
         mark = cells[servers.column["single_thread_score"]]
@@ -220,35 +220,30 @@ class InstanceTable:
         return {key: frozenset(regions.split(" ")) for key, regions in sets}
 
     @cached_property
-    def _measured(self) -> tuple[Table | None, dict[str, str]]:
+    def _measured(self) -> tuple[Table, dict[str, str]]:
         """What was measured on these types, by name; nothing for clouds nobody measured."""
-        path = f"sparecores/{self._cloud}_servers.csv"
-        table = self._files.table(path) if self._files.has(path) else None
-        return table, table.lines_by_key() if table else {}
+        table = table_if_any(self._files, f"sparecores/{self._cloud}_servers.csv")
+        return table, table.lines_by_key()
 
     @cached_property
     def _local_reads(self) -> dict[str, str]:
-        path = LOCAL_READS_FILE.format(self._cloud)
-        if not self._files.has(path):
-            return {}
-        return {cells[0]: cells[1] for cells in self._files.table(path)}
+        table = table_if_any(self._files, LOCAL_READS_FILE.format(self._cloud))
+        return {cells[0]: cells[1] for cells in table}
 
     @cached_property
     def _networks(self) -> dict[str, NodeNetwork]:
-        path = NETWORKS_FILE.format(self._cloud)
-        if not self._files.has(path):
-            return {}
+        table = table_if_any(self._files, NETWORKS_FILE.format(self._cloud))
         return {
             name: NodeNetwork(
                 gbit_per_second=float(rate), cards=int(cards), source=self._origins[source].text
             )
-            for name, rate, cards, source in self._files.table(path)
+            for name, rate, cards, source in table
         }
 
     @cached_property
     def _yields(self) -> dict[str, float]:
-        path = "sparecores/cpu_models.csv"
-        return _yields(self._files.table(path)) if self._files.has(path) else {}
+        table = table_if_any(self._files, "sparecores/cpu_models.csv")
+        return {row["cpu_model"]: float(row["second_thread_yield"]) for row in table.records()}
 
     @cached_property
     def regions(self) -> frozenset[str]:
@@ -274,7 +269,7 @@ class InstanceTable:
         row = with_facts_of_type(row, assumed)
         servers, lines = self._measured
         line = lines.get(name)
-        measured = servers.record(line) if servers and line else {}
+        measured = servers.record(line) if line else {}
         origin = self._origins[row["source"]]
         gpu_memory = measured.get("gpu_memory_mib") or row["gpu_memory_mib"]
         return InstanceType(
@@ -323,19 +318,13 @@ class InstanceTable:
 def _types(files: Files, cloud: str) -> Table:
     """The types of a cloud, with those whose facts are under a licence of their own."""
     types = files.table(f"catalog/{cloud}_instance_types.csv")
-    apart = f"sparecores/{cloud}_instance_types.csv"
-    if files.has(apart):
-        types.lines.extend(files.table(apart).lines)
+    types.lines.extend(table_if_any(files, f"sparecores/{cloud}_instance_types.csv").lines)
     return types
 
 
 def _missing(row: Mapping[str, str]) -> tuple[str, ...]:
     """Names of the facts without which a type cannot be judged, and that are not known."""
     return tuple(word for column, word in NEEDED_FACTS.items() if not row[column])
-
-
-def _yields(table: Table) -> dict[str, float]:
-    return {row["cpu_model"]: float(row["second_thread_yield"]) for row in table.records()}
 
 
 def _float(text: str | None) -> float | None:
@@ -369,9 +358,7 @@ def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, li
     """Rows of the table that close types of a cloud, by type; a row whose type ends in `*` is of all types
     that begin so."""
     found: dict[str, list[NotOrderable]] = {}
-    if not files.has(ORDERABLE_FILE):
-        return found
-    for row in files.table(ORDERABLE_FILE).records():
+    for row in table_if_any(files, ORDERABLE_FILE).records():
         if row["cloud"] != cloud:
             continue
         told = {name: row[name] for name in ("status", "market", "region", "source")}

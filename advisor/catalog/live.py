@@ -6,6 +6,8 @@ from advisor.domain import Market
 
 # By the name that users write: what people call it.
 LIVE_CLOUDS = {"aws": "AWS", "azure": "Azure", "gcp": "Google Cloud"}
+# What people name where they have to: of every live cloud without a usual region of its own.
+USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
 LIVE_MARKETS = (Market.ON_DEMAND, Market.SPOT)
 
 

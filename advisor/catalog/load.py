@@ -27,23 +27,23 @@ def load_catalog(
     folder: Path | None = None,
     *,
     imports: Path | None = None,
+    without: str = "",
     cny_per_usd: float | None = None,
     live: Mapping[str, Overlay] | None = None,
 ) -> Catalog:
     """The catalogue in `folder` (it holds `catalog/` and `sparecores/`), or the one that ships.
 
-    With the one that ships come the user's imports and what was refreshed (those in `imports`,
-    where it is given); `live` was told just now, by cloud, and counts before all of it. A
-    dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the
-    snapshot; euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked
-    against the manifest's SHA-256 when it is read. Raises `DataError` that names the file and the
-    way out.
+    With the one that ships come the user's imports and what was refreshed (those in `imports`, where it is
+    given, but for the import called `without`); `live` was told just now, by cloud, and counts before all of
+    it. A dollar is worth `cny_per_usd` yuan: as given, as ADVISOR_CNY_PER_USD says, else as in the snapshot;
+    euros, which have no rate there, as ADVISOR_EUR_PER_USD says. Each file is checked against the manifest's
+    SHA-256 when it is read. Raises `DataError` that names the file and the way out.
     """
     bundle = BundleFiles(folder or DATA_FOLDER)
     own = imports or (own_imports() if folder is None else None)
     catalog = Catalog([bundle], _currencies(bundle, cny_per_usd))
     overlays = _overlays(catalog, own, live or {})
-    beside = imported_files(own) if own else []
+    beside = imported_files(own, but=without) if own else []
     if not (overlays or beside):
         return catalog
     return Catalog([bundle, *beside], catalog.currencies, overlays)

@@ -9,11 +9,11 @@ from functools import lru_cache
 from msgspec import Struct
 
 from advisor.catalog.instances import PartialType
-from advisor.domain import ANY, InstanceType, Market, Offer, Price, Range, require_positive
+from advisor.domain import ANY, InstanceType, Market, Price, Range, require_positive
 from advisor.domain.price_age import PriceSpread, counts, is_old
 
-# "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them
-# (A10G 22.49 of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
+# "24GiB.." means cards sold with 24 GiB. Error correction and the driver keep up to 6.9 % of them (A10G 22.49
+# of 24, T4 15 of 16, K80 11.17 of 12 GiB in nvidia-smi).
 ECC_SHARE = 0.93
 
 # Means every cloud, and names none.
@@ -23,13 +23,12 @@ ANY_CLOUD = "any"
 class OfferQuery(Struct, frozen=True, kw_only=True):
     """A filter over offers; None or an empty tuple does not filter.
 
-    `cloud` may be "any". `gpus` are names as clouds or data sheets write them ("A100" is every
-    A100, "A100-SXM4-80GB" one of them). `accelerated` keeps types with (True) or without (False)
-    a GPU or another accelerator. `max_usd_per_hour` limits the instance alone: with its disk a
-    spec costs more, so the total is limited where specs are made. GPU memory is that of one GPU,
-    or of the share of one that a type has; a K80 card counts as two GPUs. `listed_on` keeps prices
-    that are listed and not old on that day, `fresh_on` those that are not old then,
-    `price_spread` those that are so sure.
+    `cloud` may be "any". `gpus` are names as clouds or data sheets write them ("A100" is every A100,
+    "A100-SXM4-80GB" one of them). `accelerated` keeps types with (True) or without (False) a GPU or another
+    accelerator. `max_usd_per_hour` limits the instance alone: with its disk a spec costs more, so the total
+    is limited where specs are made. GPU memory is that of one GPU, or of the share of one that a type has; a
+    K80 card counts as two GPUs. `listed_on` keeps prices that are listed and not old on that day, `fresh_on`
+    those that are not old then, `price_spread` those that are so sure.
     """
 
     cloud: str | None = None
@@ -82,17 +81,6 @@ class OfferQuery(Struct, frozen=True, kw_only=True):
         )
 
 
-def matches(offer: Offer, query: OfferQuery, capability: float | None = None) -> bool:
-    """Whether an offer is what the query looks for; `capability` is its GPU's, where known."""
-    if query.region is not None and offer.region != query.region:
-        return False
-    if query.market is not None and offer.market is not query.market:
-        return False
-    if query.max_usd_per_hour is not None and offer.price.usd_per_hour > query.max_usd_per_hour:
-        return False
-    return matches_instance(offer.instance, query, capability)
-
-
 def matches_instance(instance: InstanceType, query: OfferQuery, capability: float | None = None) -> bool:
     """The part of the predicate that needs no price."""
     return (
@@ -104,9 +92,8 @@ def matches_instance(instance: InstanceType, query: OfferQuery, capability: floa
 
 
 def could_match(partial: PartialType, query: OfferQuery, capability: float | None = None) -> bool:
-    """The predicate for a type that lacks facts: unknown ones are not held against it, but
-    for its GPU, where one is asked for.
-    """
+    """The predicate for a type that lacks facts: unknown ones are not held against it, but for its GPU, where
+    one is asked for."""
     return (
         _is_named(partial, query, partial.gpu_name is not None)
         and _has_gpu(partial, query, capability)

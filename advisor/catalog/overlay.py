@@ -48,8 +48,7 @@ _BasisKey = tuple[Market, str, date, str, str, int, float, float]
 class Overlay(Struct, frozen=True, dict=True):
     """Prices by type, region and market; offerings (whether, and when told) by type and region.
 
-    A region that no longer offers a type has no price of it either, so that the type is looked for
-    elsewhere.
+    A region that no longer offers a type has no price of it either, so that the type is looked for elsewhere.
     """
 
     prices: dict[PriceKey, Price] = field(default_factory=dict)
@@ -324,11 +323,6 @@ class ImportedFiles:
 def imported_files(folder: Path, *, but: str = "") -> list[ImportedFiles]:
     """Every import in a folder, `but` one, by name; none where there is no folder."""
     return [ImportedFiles(folder / f"{name}{IMPORT_SUFFIX}") for name in import_names(folder) if name != but]
-
-
-def import_clouds(folder: Path, *, but: str = "") -> set[str]:
-    """Clouds that stored imports brought, `but` one of them."""
-    return {cloud for files in imported_files(folder, but=but) for cloud in files.manifest["clouds"]}
 
 
 def import_names(folder: Path) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from advisor.catalog.bundle import Files, StoredPrices
+from advisor.catalog.bundle import Files, StoredPrices, table_if_any
 from advisor.catalog.instances import Origin
 from advisor.domain import FREE, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
@@ -248,7 +248,6 @@ def _prices_by_source(files: Files, left: Callable[[str, StoredPrices], StoredPr
                 for basis, count in zip(stored.bases, np.bincount(priced).tolist(), strict=False):
                     counts[source_of[basis]] += count
     for cloud in (*files.manifest["clouds"], *files.manifest.get("disk_prices", ())):
-        path = f"catalog/{cloud}_disk_prices.csv"
-        if files.has(path):
-            counts.update(row["source"] for row in files.table(path).records())
+        table = table_if_any(files, f"catalog/{cloud}_disk_prices.csv")
+        counts.update(row["source"] for row in table.records())
     return counts

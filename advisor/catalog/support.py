@@ -111,7 +111,7 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
         "{card} (compute capability {capability})", card=gpu.name, capability=gpu.compute_capability
     )
     if capability is None or capability < OLDEST_CUDA_BUILD:
-        return _no_build(card)
+        return Rejection("unsupported", Message("no maintained PyTorch build runs on its {card}", card=card))
     if instance.cpu.architecture == "arm64" and capability < OLDEST_ARM_CUDA_BUILD:
         return Rejection(
             "unsupported",
@@ -122,10 +122,6 @@ def _check_sheet(instance: InstanceType, gpu: Gpu | None) -> Supported | Rejecti
             ),
         )
     return Supported((OLD_BUILD_NOTE,) if capability < OLDEST_CUDA_13_BUILD else ())
-
-
-def _no_build(card: Message) -> Rejection:
-    return Rejection("unsupported", Message("no maintained PyTorch build runs on its {card}", card=card))
 
 
 CLOUD = "aws"
@@ -168,7 +164,7 @@ def quota_code(instance_type: str, market: Market) -> str | None:
     if letters is None or (market is Market.SPOT and _OWN_SPOT_QUOTA.match(family)):
         return None
     name = letters.group()
-    kind = _kind(name) or _kind(_plain_letter(name))
+    kind = _kind(name) or _kind("" if name in ("mac", "hpc", "u") else name[:1])
     return _code(kind, market) if kind else None
 
 
@@ -240,11 +236,6 @@ def _kind(letters: str) -> _Kind | None:
 
 def _code(kind: _Kind, market: Market) -> str:
     return kind.spot if market is Market.SPOT else kind.on_demand
-
-
-def _plain_letter(name: str) -> str:
-    """'gr' counts as 'g', 'im' as 'i'; 'mac', 'hpc' and 'u' have quotas of their own."""
-    return "" if name in ("mac", "hpc", "u") else name[:1]
 
 
 def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:

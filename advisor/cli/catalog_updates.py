@@ -13,7 +13,7 @@ from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.believed import TOO_FAR
 from advisor.catalog.catalog import DEFAULT_CLOUD
 from advisor.catalog.importing import Imported, import_file, imports_in
-from advisor.catalog.live import LIVE_CLOUDS, cloud_title
+from advisor.catalog.live import LIVE_CLOUDS, USUAL_REGIONS, cloud_title
 from advisor.catalog.overlay import forget_overlay, overlay_clouds, own_imports, read_overlay, remove_import
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Day, FieldType, output_option, question_options
@@ -30,7 +30,6 @@ from advisor.questions.values import GpuFilter
 from advisor.render.refreshing import kept_document, kept_text, refresh_document, refresh_text
 from advisor.render.text import table
 
-_USUAL_REGIONS = {"azure": "eastus or westeurope", "gcp": "us-central1 or europe-west4"}
 MARKETS = {"any": (Market.ON_DEMAND, Market.SPOT), "on-demand": (Market.ON_DEMAND,), "spot": (Market.SPOT,)}
 
 
@@ -75,11 +74,7 @@ def import_offers(
     if file is None:
         imports = imports_in(folder)
     else:
-        imports = [
-            import_file(
-                file, name, folder, load_catalog(), as_of=as_of, accept_implausible=accept_implausible
-            )
-        ]
+        imports = [import_file(file, name, folder, as_of=as_of, accept_implausible=accept_implausible)]
     _tell_imports(imports, output, added=file is not None)
 
 
@@ -193,7 +188,7 @@ def refresh(question: Refreshing, output: str) -> None:
     if question.tracker is not None:
         implausible = question.accept_implausible
         imported = imported_from(
-            question.tracker, own_imports(), load_catalog(), today(), tell, accept_implausible=implausible
+            question.tracker, own_imports(), today(), tell, accept_implausible=implausible
         )
         _tell_imports([imported], output, added=True)
         return
@@ -232,7 +227,7 @@ def _refresh(asked: Refreshing, cloud: str, output: str) -> None:
             "{cloud} needs a region",
             cloud=cloud,
             field="region",
-            hint=Message("such as {regions}", regions=_USUAL_REGIONS[cloud]),
+            hint=Message("such as {regions}", regions=USUAL_REGIONS[cloud]),
         )
     query = OfferQuery(
         cloud=cloud,

@@ -192,14 +192,14 @@ def _verified_on_aws(
     from advisor.runs.verification.cloud import launch_options, plan_elsewhere, verify_elsewhere
 
     _refuse_own_data(request)
-    catalog, model, day = context.catalog, context.model, today()
-    planned = plan_elsewhere(request, how.instance, catalog, model, day)
+    day = today()
+    planned = plan_elsewhere(request, how.instance, context, day)
     launch = _launch(how, planned.named.instance.name, planned.request.region or "us-east-1")
     return _rented(
         how,
         launch_options(planned, launch, how.minutes, how.samples, day),
         output,
-        lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, catalog, model, day),
+        lambda plan, aws: verify_elsewhere(planned, plan, aws, tell, context, day),
     )
 
 
@@ -262,12 +262,11 @@ def _verified_here(request: NetworkQuestion, how: VerificationRun, context: Cont
     from advisor.runs.verification.verify import plan_verification, verify
     from advisor.store.measurements import open_store
 
-    catalog, model = context.catalog, context.model
     with closing(open_store()) as store:
         with dataset_progress() as making:
-            planned = plan_verification(request, how, catalog, model, making)
+            planned = plan_verification(request, how, context, making)
         with _progress(f"{trial_name(planned.trial)}, at most {how.minutes:g} min"):
-            return verify(request, planned, store, catalog, model, today())
+            return verify(request, planned, store, context, today())
 
 
 @contextmanager

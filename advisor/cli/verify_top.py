@@ -39,9 +39,9 @@ def verified_choice(
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
     from advisor.runs.verification.top import best_candidates, plan_top, verify_top
 
-    catalog, model, day, aws = context.catalog, context.model, today(), Aws()
+    day, aws = today(), Aws()
     own_image = how.image is not None
-    candidates = best_candidates(request, top, catalog, model, day, own_image=own_image)
+    candidates = best_candidates(request, top, context, day, own_image=own_image)
     plans = plan_top(candidates, launch, how.minutes, how.samples, day, aws)
     if how.dry_run:
         click.get_current_context().exit(show_plans(plans, output))
@@ -49,7 +49,7 @@ def verified_choice(
     names = ", ".join(one.name for one in candidates)
     tell(f"verifying {names}; costs {format_usd(most)} at most")
     with ended_on_aws(f"each of {len(plans)} verifications"):
-        choice = verify_top(request, candidates, plans, aws, tell, catalog, model, day)
+        choice = verify_top(request, candidates, plans, aws, tell, context, day)
     print_answer(output, choice_document(choice), lambda: choice_lines(choice), indent=2)
     return choice
 

@@ -149,15 +149,7 @@ def parts_for(rule: DiskRule, needed_gib: float, iops: float | None, rate: float
 
 def order_attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
     """An order of a known size on the offer's instance, at the price of its region."""
-    assert order.size_gib is not None
-    return catalog.disks_of(offer.instance.cloud).attach(
-        offer.instance,
-        order.type,
-        order.size_gib,
-        offer.region,
-        iops=order.iops,
-        mib_per_second=order.mib_per_second,
-    )
+    return catalog.disks_of(offer.instance.cloud).attach(offer.instance, order, offer.region)
 
 
 class _Start(Struct, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from advisor.catalog import Catalog, OfferQuery, Rejection, check
 from advisor.catalog.disk_orders import LOCAL
 from advisor.catalog.support import quota_shortfall
@@ -92,16 +94,7 @@ def disks_holding(
         found = disks.candidate_disks(instance, data_gib, region, request.disk_types)
     else:
         size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
-        found = [
-            disks.attach(
-                instance,
-                choice.type,
-                size_gib,
-                region,
-                iops=choice.iops,
-                mib_per_second=choice.mib_per_second,
-            )
-        ]
+        found = [disks.attach(instance, replace(choice, size_gib=size_gib), region)]
     # The kinds that are asked for are those of instances: few clouds list every disk.
     day = request.listed_on
     return tuple(disk for disk in found if disk.price is None or counts(disk.price, (), day))

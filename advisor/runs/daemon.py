@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Protocol
 
 from advisor.errors import DataError, UsageError
 from advisor.runs.cron import CronLine
@@ -43,20 +42,8 @@ _GRACE_SECONDS = 10.0
 Say = Callable[[str], None]
 
 
-class Started(Protocol):
-    """The process of a run."""
-
-    def poll(self) -> int | None:
-        """Its exit code; None while it runs."""
-
-    def send_signal(self, number: int) -> None:
-        """Ask it to end."""
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Until it has ended."""
-
-
-Start = Callable[[int], Started]
+Process = subprocess.Popen[bytes]
+Start = Callable[[int], Process]
 
 
 class Daemon:
@@ -80,7 +67,7 @@ class Daemon:
         self._occupied = occupied
         self._between = between
         self._owner = this_process()
-        self._children: dict[int, Started] = {}
+        self._children: dict[int, Process] = {}
         self._starts: dict[int, int] = {}
         self._started_at: dict[int, float] = {}
         self._unknown: set[int] = set()

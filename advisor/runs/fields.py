@@ -46,14 +46,12 @@ class Items(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> tuple[Any, ...]:
-        """Each value once, in order."""
         parts = [part.strip() for part in self._split(text) if part.strip()]
         if not parts:
             raise wrong(field, "{field} is empty", hint="name one, or leave it out")
         return tuple(dict.fromkeys(self._item.from_text(part, field) for part in parts))
 
     def from_json(self, value: Any, field: str) -> tuple[Any, ...]:
-        """The same of a list, of one text or of one number."""
         values = value if isinstance(value, list) else [value]
         if len(values) > _MOST_ITEMS:
             raise wrong(
@@ -68,11 +66,9 @@ class Items(Kind):
         return values_once or self.from_text("", field)
 
     def text_of(self, value: Sequence[Any]) -> str:
-        """'0.5,1,2'."""
         return ",".join(map(self._item.text_of, value))
 
     def schema(self) -> Schema:
-        """A text, a number, or an array of them."""
         item = {"type": ["string", "number"], "maxLength": super().schema()["maxLength"]}
         return {"type": ["string", "number", "array"], "minItems": 1, "maxItems": _MOST_ITEMS, "items": item}
 
@@ -81,11 +77,9 @@ class Amount(Number):
     """A number, which a client may write as a text, too."""
 
     def from_json(self, value: Any, field: str) -> float:
-        """5, 5.0 or "5"."""
         return self.from_text(_typed(value, field), field)
 
     def schema(self) -> Schema:
-        """A number or a text."""
         return super().schema() | {"type": ["number", "string"]}
 
 
@@ -97,11 +91,9 @@ class ClientChoice(Choice):
         self._for_clients = Choice(noun, [name for name in self.names if name != withheld])
 
     def from_json(self, value: Any, field: str) -> Any:
-        """Not the withheld one."""
         return self._for_clients.from_json(value, field)
 
     def schema(self) -> Schema:
-        """Without the withheld one."""
         return self._for_clients.schema()
 
 
@@ -109,12 +101,10 @@ class NetworkName(Network):
     """A known network in lower case, or a file of one's own, from the folder one stands in."""
 
     def from_text(self, text: str, field: str) -> str:
-        """Files keep their letters."""
         name = str(super().from_text(text, field))
         return str(Path(name).absolute()) if is_own(name) else name.lower()
 
     def from_json(self, value: Any, field: str) -> str:
-        """As the client wrote it: `Allowed` says which network that is."""
         return client_text(value, field)
 
 
@@ -127,7 +117,6 @@ class Nested(Kind):
         self._kind = kind
 
     def from_json(self, value: Any, field: str) -> Any:
-        """Its fields; what is wrong with one of them names it behind this one's name."""
         if not isinstance(value, dict):
             raise wrong(field, "{field} must be an object, not {what}", what=json_name(value))
         try:
@@ -137,7 +126,6 @@ class Nested(Kind):
             raise
 
     def schema(self) -> Schema:
-        """The schema of the inner one."""
         return schema_of(self._kind)
 
 
@@ -145,11 +133,9 @@ class Regions(Texts):
     """Regions: a text with commas, or a list."""
 
     def from_json(self, value: Any, field: str) -> tuple[str, ...]:
-        """'us-east-1,us-west-2' and ["us-east-1", "us-west-2"]."""
         return super().from_json(value.split(",") if isinstance(value, str) else value, field)
 
     def schema(self) -> Schema:
-        """A text or an array."""
         return super().schema() | {"type": ["string", "array"]}
 
 
@@ -160,7 +146,6 @@ class DiskPath(Kind):
     repeats = True
 
     def from_text(self, text: str, field: str) -> tuple[str, Path]:
-        """The type and the folder, which must be there, on a disk of its own."""
         disk_type, _, path = (part.strip() for part in text.partition("="))
         if not (disk_type and path):
             raise wrong(field, "'{text}' names no mounted disk", text=text, hint="write it like gp3=/mnt/gp3")
@@ -187,7 +172,6 @@ class DiskPath(Kind):
         return disk_type.lower(), folder
 
     def text_of(self, value: tuple[str, Path]) -> str:
-        """'gp3=/mnt/gp3'."""
         return f"{value[0]}={value[1]}"
 
 
@@ -220,7 +204,6 @@ class Share(Parsed):
         super().__init__(_parse_share, lambda share: f"{100 * share:.10g}%", "PERCENT", or_number=True)
 
     def from_json(self, value: Any, field: str) -> float:
-        """0.02 or "2%"."""
         return float(self.from_text(_typed(value, field), field))
 
 
@@ -248,7 +231,6 @@ class Moment(Kind):
     metavar = "TIME"
 
     def from_text(self, text: str, field: str) -> datetime:
-        """'2026-11-21T03:00Z'."""
         try:
             moment = datetime.fromisoformat(text)
         except ValueError:
@@ -260,7 +242,6 @@ class Moment(Kind):
         return moment
 
     def text_of(self, value: datetime) -> str:
-        """In UTC."""
         return value.astimezone(UTC).isoformat()
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -18,21 +18,15 @@ from advisor.catalog.gpus import sheet_of
 from advisor.catalog.instances import plain_cpu_name
 from advisor.domain import Gpu, Measurement, Observation
 from advisor.errors import DataError, UsageError
-from advisor.models.performance import load_model
-from advisor.models.performance.fit import conditioned, fit, kept_pipeline, taken_steps
-from advisor.models.performance.gpu_observations import layers_of
+from advisor.models.performance import PerformanceModel, load_model
+from advisor.models.performance.fit import FitResult, TakenSteps, conditioned, fit, kept_pipeline, taken_steps
+from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.machines import ReferenceCpu
-from advisor.models.performance.networks import bundled_networks
+from advisor.models.performance.networks import NetworkTable, bundled_networks
 from advisor.models.performance.own_networks import fastest_seconds
 from advisor.sweeps.anchors.observing import observed
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
-
-if TYPE_CHECKING:
-    from advisor.models.performance import PerformanceModel
-    from advisor.models.performance.fit import FitResult, TakenSteps
-    from advisor.models.performance.gpu_observations import ProbedLayer
-    from advisor.models.performance.networks import NetworkTable
 
 
 def measurements_from(path: Path) -> list[Measurement]:
@@ -52,13 +46,12 @@ def measurements_from(path: Path) -> list[Measurement]:
 def fit_user_model(
     measurements: Iterable[Measurement], fingerprints: Iterable[Mapping[str, Any]] = ()
 ) -> FitResult:
-    """Fit host, storage and join on these measurements, and condition the step times that ship on
-    what they and the `fingerprints` of probes tell of GPUs.
+    """Fit host, storage and join on these measurements, and condition the step times that ship on what they
+    and the `fingerprints` of probes tell of GPUs.
 
-    In the order of their trials, as the bundled ones are: which one was measured first (on a
-    cluster, after a crash) must not change a digit of an answer. Where GPUs are told of by too
-    few measurements for a pipeline, the one that ships is kept. Raises `DataError` where nothing
-    can be learnt.
+    In the order of their trials, as the bundled ones are: which one was measured first (on a cluster, after a
+    crash) must not change a digit of an answer. Where GPUs are told of by too few measurements for a
+    pipeline, the one that ships is kept. Raises `DataError` where nothing can be learnt.
     """
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
@@ -133,16 +126,16 @@ def _measurement(path: Path, number: int, line: str) -> Measurement:
         raise DataError("{path}, line {number}: {error}", path=path, number=number, error=error) from error
 
 
-# Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of
-# PassMark's single-thread marks: how far its other mark strays from that ratio (benchmarks/
-# vcpu_truth, internals/processors.md). Judgement where the CPU has no mark.
+# Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of PassMark's
+# single-thread marks: how far its other mark strays from that ratio (benchmarks/ vcpu_truth,
+# internals/processors.md). Judgement where the CPU has no mark.
 KNOWN_SIGMA = 0.10
 UNKNOWN_SIGMA = 0.30
 # What the kernel calls it, and what clouds do.
 _ARCHITECTURES = {"aarch64": "arm64", "AMD64": "x86_64"}
 
-# Cloud hypervisors hide some names. "AMD EPYC" of family 25 with AVX-512 is Zen 4, the
-# generation of AWS m7a (EPYC 9R14).
+# Cloud hypervisors hide some names. "AMD EPYC" of family 25 with AVX-512 is Zen 4, the generation of AWS m7a
+# (EPYC 9R14).
 _ZEN_4 = ("AMD EPYC", "25", "AMD EPYC 9R14")
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
+from advisor.runs.processes import how_it_ended
 from advisor.sweeps.anchors.measure.document import anchor_of_script
 from advisor.sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, gpu_uuid, read_steps
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
@@ -59,7 +60,7 @@ def measure_script(
             recorded.append(_recorded(path, code))
             recorded[-1].facts["gpu_state"] = state
         if code:
-            warnings.append(f"the script {_ending(code)}: the steps until then count")
+            warnings.append(f"the script {how_it_ended(code)}: the steps until then count")
     return anchor_of_script(command, recorded, time.monotonic() - begun, warnings)
 
 
@@ -93,14 +94,10 @@ def _recorded(path: Path, code: int | None) -> RecordedSteps:
         return recorded
     if code:
         raise MeasuringError(
-            "the script {how} (what it said is above)", how=_ending(code), hint="nothing was written"
+            "the script {how} (what it said is above)", how=how_it_ended(code), hint="nothing was written"
         )
     why = "made not one step" if recorded else "never called the hook"
     raise MeasuringError("the script ended and {why}", why=why, hint=_ADVICE)
-
-
-def _ending(code: int) -> str:
-    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 @contextmanager

@@ -18,13 +18,13 @@ from typing import IO, Any
 from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
+from advisor.runs.processes import environment, how_it_ended
 from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
 
 COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0
 _KEPT_LINES = 5
-_SOURCE_TREE = Path(__file__).resolve().parents[2]
 
 Progress = Callable[[str], None]
 
@@ -141,7 +141,7 @@ def _started(
         stdin=subprocess.DEVNULL,
         stdout=answer,
         stderr=subprocess.PIPE,
-        env=_environment(),
+        env=environment(),
         start_new_session=True,
     )
     late = threading.Timer(timeout_seconds, _kill, [process])
@@ -178,12 +178,9 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_words(code: int, lines: Sequence[str], timeout_seconds: float) -> str:
+    ending = how_it_ended(code)
     if code == -signal.SIGKILL:
         ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
-    elif code < 0:
-        ending = f"was ended by signal {-code}"
-    else:
-        ending = f"ended with exit code {code}"
     tail = f": {' '.join(lines)[-400:]}" if lines else ""
     return f"the probe {ending}; probe fewer parts with --only{tail}"
 
@@ -196,9 +193,3 @@ def _document(answer: bytes) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise MeasuringError("the probe gave no answer that can be read", hint="run it again with --debug")
     return document
-
-
-def _environment() -> dict[str, str]:
-    """Ours, with this source tree first: also where the product is not installed."""
-    paths = [str(_SOURCE_TREE), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    return dict(os.environ) | {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))}

@@ -12,13 +12,11 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
-
-from msgspec import Struct
 
 from advisor.errors import ERROR_VARIABLE
 from advisor.store import DATABASE_VARIABLE
@@ -45,12 +43,11 @@ def environment(database_url: str | None = None) -> dict[str, str]:
 def command_process(
     command: Sequence[str], folder: str, log: Path, *, ends_with_parent: bool = True
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a command in a folder: its stderr is appended to the log, its document goes to
-    `answer_path`. On leaving it is ended politely, then by force.
+    """Start a command in a folder: its stderr is appended to the log, its document goes to `answer_path`. On
+    leaving it is ended politely, then by force.
 
-    By default it ends with this process, be that killed: whoever goes on with a run must not meet
-    a sweep that still measures. That needs a process without threads, since it runs code between
-    fork and exec.
+    By default it ends with this process, be that killed: whoever goes on with a run must not meet a sweep
+    that still measures. That needs a process without threads, since it runs code between fork and exec.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
@@ -110,21 +107,14 @@ def failure(code: int, log: Path) -> str:
     return str(document.get("message") or _ending(code))
 
 
-class Outcome(Struct, frozen=True):
-    """A command that has ended: its document if it printed one, else why it failed."""
-
-    document: Mapping[str, Any] | None
-    failure: str
-
-
-def outcome_of(words: Sequence[str], *, folder: str | None = None, seconds: float) -> Outcome:
-    """Run `advisor WORDS` to its end, from any thread; `TimeoutExpired` beyond so many seconds."""
+def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] | None, str]:
+    """Run `advisor WORDS` to its end, from any thread: its document if it printed one, and why it failed.
+    `TimeoutExpired` beyond so many seconds."""
     with tempfile.TemporaryDirectory(prefix="advisor-") as scratch:
         log = Path(scratch) / "command.log"
-        command, cwd = [*ADVISOR, *words], folder or scratch
-        with command_process(command, cwd, log, ends_with_parent=False) as process:
+        with command_process([*ADVISOR, *words], scratch, log, ends_with_parent=False) as process:
             code = process.wait(seconds)
-        return Outcome(answer_of(log), failure(code, log) if code else "")
+        return answer_of(log), failure(code, log) if code else ""
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -136,6 +126,11 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         process.kill()
         process.wait()
+
+
+def how_it_ended(code: int) -> str:
+    """The ending of a child process in words."""
+    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
 
 
 def _document(path: Path) -> dict[str, Any] | None:

@@ -17,26 +17,9 @@ from advisor.questions.fields import Choice, File, Kind, Text, Texts, wrong
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
+from advisor.runs import launch_fields
 from advisor.runs.budget import Budget
 from advisor.runs.fields import BUDGET, REGION, Nested
-from advisor.runs.launch_fields import (
-    AWS,
-    BUCKET,
-    DRY_RUN,
-    HOURS,
-    IMAGE,
-    LAUNCH,
-    MARKET,
-    ON,
-    OWNER,
-    PROFILE,
-    QUEUE,
-    SUBNET,
-    SWEEP_ID,
-    dollars,
-    launch,
-    refuse,
-)
 from advisor.runs.sweep_questions import SweepRun
 
 REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")
@@ -61,22 +44,22 @@ class VerificationRun(Question):
     data: Path | None = ask("Your own images.", File(), "generated", default=None)
     samples: int | None = ask("Number of images to generate.", Number(whole=True), "enough", default=None)
     minutes: float = ask("Longest measurement in minutes.", Number(), default=2.0)
-    budget: Budget | None = launch("Limit of --on aws: 1USD.", BUDGET, default=None)
-    top: int | None = launch(
+    budget: Budget | None = launch_fields.launch("Limit of --on aws: 1USD.", BUDGET, default=None)
+    top: int | None = launch_fields.launch(
         "With --on aws: verify so many of the best types side by side, and choose among them.",
         Number(whole=True, most=_MOST_SIDE_BY_SIDE),
         default=None,
     )
-    on: str = ON
-    dry_run: bool = DRY_RUN
-    hours: float | None = HOURS
-    queue: float | None = QUEUE
-    owner: str | None = OWNER
-    sweep_id: str | None = SWEEP_ID
-    bucket: str | None = BUCKET
-    subnet: str | None = SUBNET
-    image: str | None = IMAGE
-    instance_profile: str | None = PROFILE
+    on: str = launch_fields.ON
+    dry_run: bool = launch_fields.DRY_RUN
+    hours: float | None = launch_fields.HOURS
+    queue: float | None = launch_fields.QUEUE
+    owner: str | None = launch_fields.OWNER
+    sweep_id: str | None = launch_fields.SWEEP_ID
+    bucket: str | None = launch_fields.BUCKET
+    subnet: str | None = launch_fields.SUBNET
+    image: str | None = launch_fields.IMAGE
+    instance_profile: str | None = launch_fields.PROFILE
 
     def __post_init__(self) -> None:
         if self.minutes > _MOST_MINUTES:
@@ -99,13 +82,15 @@ class VerificationRun(Question):
                 least=_LEAST_SAMPLES,
                 samples=self.samples,
             )
-        if self.on != AWS:
-            refuse(self, (*LAUNCH, "budget", "top"), Message("{on} aws", on=FieldName("on")))
+        if self.on != launch_fields.AWS:
+            launch_fields.refuse(
+                self, (*launch_fields.LAUNCH, "budget", "top"), Message("{on} aws", on=FieldName("on"))
+            )
         else:
             self._refuse_unrentable()
 
     def _refuse_unrentable(self) -> None:
-        dollars(self.budget)
+        launch_fields.dollars(self.budget)
         if self.top is not None and self.instance.lower() != AUTO:
             raise wrong(
                 "top",
@@ -131,7 +116,7 @@ class PriceRefresh(Question):
 
     cloud: str = ask("Cloud.", Choice("cloud", tuple(LIVE_CLOUDS)), default=DEFAULT_CLOUD)
     region: str | None = ask("Region.", Text(), "us-east-1 of aws", default=None)
-    market: str = ask("Market.", MARKET, default="any")
+    market: str = ask("Market.", launch_fields.MARKET, default="any")
     gpu: str | None = ask("GPUs, as T4,L4.", Text(), default=None)
 
     def __post_init__(self) -> None:
@@ -144,8 +129,7 @@ class PriceRefresh(Question):
 
 
 class ScheduleRequest(Question):
-    """When something runs by itself; over HTTP also what: one of `sweep`, `fit` and
-    `catalog_refresh`."""
+    """When something runs by itself; over HTTP also what: one of `sweep`, `fit` and `catalog_refresh`."""
 
     cron: str = ask("When to run: '0 3 * * 1' is Mondays at 3:00.", Text("LINE"))
     timezone: str = ask("Time zone, as Europe/Berlin.", Text("ZONE"), default="UTC")

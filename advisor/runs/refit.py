@@ -14,27 +14,25 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
+from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, save_model
-from advisor.models.performance.fit import median_percent, p90_percent, with_gpu
+from advisor.models.performance.fit import FitResult, median_percent, p90_percent, with_gpu
 from advisor.models.performance.fit_pipeline import outside_interval, residuals_of, unseen_residuals
+from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.usable import sort_out
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
+from advisor.runs.probing import kept_fingerprints
+from advisor.store.measurements import open_store
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.sweeps.trial.formatting import trial_name
-
-if TYPE_CHECKING:
-    from advisor.models.bayes import Floats
-    from advisor.models.performance.fit import FitResult
-    from advisor.models.performance.model import PerformanceModel
-
 
 # Facts of a machine that explain another rate; `versions` has those of packages.
 _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
@@ -144,8 +142,6 @@ def after_sweep(since: float) -> dict[str, Any]:
     """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
     `drift`; empty where there are none. The better model is the user's own from then on. Never
     raises for what the rows lack."""
-    from advisor.store.measurements import open_store
-
     with closing(open_store(reading=True)) as store:
         now, earlier = store.read().measurements, store.earlier()
     rows = split_rows(now, earlier, since)
@@ -177,8 +173,6 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """The new fit against the last model, and how the fresh rows lie in the last one's interval.
 
     Raises `DataError` where nothing can be fitted, or kept."""
-    from advisor.runs.probing import kept_fingerprints
-
     result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
     if result.kept_pipeline:
         return _with_gpu_steps(result, last, result.kept_pipeline), None
@@ -240,8 +234,6 @@ def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict
 
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
-    from advisor.runs.probing import kept_fingerprints
-
     try:
         if fit_user_model(before, kept_fingerprints()).model.id != last.id:
             return []

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from advisor.runs.cron import CronLine, zone_of
-
-if TYPE_CHECKING:
-    from advisor.store.records import Leader, Reporting, Run, Schedule
-    from advisor.store.schedules import ScheduleBook
+from advisor.runs.due import month_of, spent_usd
+from advisor.store.records import Leader, Reporting, Run, Schedule
+from advisor.store.schedules import ScheduleBook
 
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 
@@ -31,8 +30,6 @@ class Status(Struct, frozen=True):
 
 def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> list[Status]:
     """How each of them stands now (seconds since 1970)."""
-    from advisor.runs.due import month_of, spent_usd
-
     rows = []
     for schedule in schedules:
         zone = zone_of(schedule.timezone)

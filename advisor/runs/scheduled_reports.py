@@ -70,9 +70,8 @@ def report_lost(why: str) -> dict[str, Any]:
 
 
 def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: str = "") -> dict[str, Any]:
-    """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run
-    before it failed, where it did: the message begins with that. Raises nothing that a plan or a
-    target can cause."""
+    """Make the report, send what changed; the run's `sizing_report`. `failed` says why the run before it
+    failed, where it did: the message begins with that. Raises nothing that a plan or a target can cause."""
     if schedule.reporting is None:
         raise UsageError("schedule '{name}' has no --report", name=schedule.name)
     folder = _folder(schedule)

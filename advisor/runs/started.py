@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -30,13 +30,11 @@ from advisor.runs.sweep_questions import Allowed, NewSweep, SweepRun
 from advisor.runs.sweeps.data import planned_data
 from advisor.runs.sweeps.status import shown_rows, snapshot_document, trial_documents
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, plan_sweep, sweep_runs_here
+from advisor.store.measurements import SqlStore
 from advisor.store.records import Run, RunState
 from advisor.store.schedules import ScheduleBook
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import look_at
-
-if TYPE_CHECKING:
-    from advisor.store.measurements import SqlStore
 
 ONE, LIST, TRIALS = "advisor.sweep-job/1", "advisor.sweep-jobs/1", "advisor.sweep-list/1"
 ID = re.compile(r"[0-9]{8}T[0-9]{6}-[0-9a-f]{8}")

@@ -1,7 +1,6 @@
 """What a sweep is asked, typed: its grid, how it is planned, run, watched, and started by a client.
 
-A client over HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it
-may name.
+A client over HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it may name.
 """
 
 from __future__ import annotations
@@ -22,6 +21,7 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
 from advisor.questions.question import Question, ask
+from advisor.runs import launch_fields
 from advisor.runs.budget import Budget
 from advisor.runs.fields import (
     BUDGET,
@@ -35,26 +35,6 @@ from advisor.runs.fields import (
     NetworkName,
     Regions,
     Share,
-)
-from advisor.runs.launch_fields import (
-    AWS,
-    BUCKET,
-    DRY_RUN,
-    HERE,
-    HOURS,
-    IMAGE,
-    LAUNCH,
-    MARKET,
-    ON,
-    OWNER,
-    PROFILE,
-    QUEUE,
-    SUBNET,
-    SWEEP_ID,
-    dollars,
-    launch,
-    of_launch,
-    refuse,
 )
 from advisor.sweeps.datasets.remote import S3, is_address
 from advisor.sweeps.planning.disks import split_disks
@@ -81,7 +61,7 @@ _PRECISION = Choice("precision", MEASURABLE_PRECISIONS)
 _NEEDED = ("networks", "tasks", "vcpus", "memory", "disks")
 _PRODUCT = (*_NEEDED, "accelerator", "batch_sizes", "cache", "memory_format", "stack")
 _DESCRIBING = (*_PRODUCT, "precision")
-_ONLY_ON_AWS: tuple[str, ...] = (*LAUNCH, "region", "market", "database_parameter")
+_ONLY_ON_AWS: tuple[str, ...] = (*launch_fields.LAUNCH, "region", "market", "database_parameter")
 
 
 class SweepGrid(Question):
@@ -214,13 +194,13 @@ class PlannedSweep(SweepGrid):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_trials()
-        if getattr(self, "on", HERE) == HERE:
+        if getattr(self, "on", launch_fields.HERE) == launch_fields.HERE:
             self._check_planning()
 
     def _check_planning(self) -> None:
         adaptive, price = FieldName("adaptive"), FieldName("usd_per_hour")
         if not self.adaptive:
-            refuse(self, ("budget", "target_throughput"), adaptive)
+            launch_fields.refuse(self, ("budget", "target_throughput"), adaptive)
         elif self.budget is None:
             raise wrong("budget", "{adaptive} needs {field}, as 30trials, 2h or 5USD", adaptive=adaptive)
         elif self.budget.usd is not None and not (self.usd_per_hour or self.instance):
@@ -253,21 +233,23 @@ class SweepRun(PlannedSweep):
         default=None,
     )
     retry_failed: bool = ask("Repeat failed and contaminated trials.", Flag(), default=False)
-    on: str = ON
-    dry_run: bool = DRY_RUN
-    hours: float | None = HOURS
-    queue: float | None = QUEUE
-    owner: str | None = OWNER
-    sweep_id: str | None = SWEEP_ID
-    bucket: str | None = BUCKET
-    subnet: str | None = SUBNET
-    image: str | None = IMAGE
-    instance_profile: str | None = PROFILE
-    region: tuple[str, ...] = launch(
+    on: str = launch_fields.ON
+    dry_run: bool = launch_fields.DRY_RUN
+    hours: float | None = launch_fields.HOURS
+    queue: float | None = launch_fields.QUEUE
+    owner: str | None = launch_fields.OWNER
+    sweep_id: str | None = launch_fields.SWEEP_ID
+    bucket: str | None = launch_fields.BUCKET
+    subnet: str | None = launch_fields.SUBNET
+    image: str | None = launch_fields.IMAGE
+    instance_profile: str | None = launch_fields.PROFILE
+    region: tuple[str, ...] = launch_fields.launch(
         "AWS regions, tried in this order.", Regions("REGION"), "us-east-1", default=()
     )
-    market: str | None = launch("Market of the rented instance.", MARKET, "any", default=None)
-    database_parameter: str | None = of_launch(
+    market: str | None = launch_fields.launch(
+        "Market of the rented instance.", launch_fields.MARKET, "any", default=None
+    )
+    database_parameter: str | None = launch_fields.of_launch(
         "SSM parameter that holds the URL of a shared PostgreSQL.", Kind(), default=None
     )
 
@@ -276,14 +258,14 @@ class SweepRun(PlannedSweep):
     @property
     def on_aws(self) -> bool:
         """Whether it measures there, which spends money and leaves this machine's quiet."""
-        return self.on == AWS
+        return self.on == launch_fields.AWS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.on_aws:
             self._check_launch()
             return
-        refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
+        launch_fields.refuse(self, self.only_on_aws, Message("{on} aws", on=FieldName("on")))
         if self.adaptive and self.retry_failed:
             raise wrong(
                 "retry_failed",
@@ -307,7 +289,7 @@ class SweepRun(PlannedSweep):
             raise wrong(
                 "networks", "{field}: a file of your own is not sent to AWS", hint="name known networks"
             )
-        dollars(self.budget)
+        launch_fields.dollars(self.budget)
         if not self.instance:
             raise wrong("instance", "{on} aws needs {field}, as g4dn.xlarge", on=FieldName("on"))
 

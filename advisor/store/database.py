@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sql
 from msgspec import Struct
@@ -51,6 +51,16 @@ class Database:
         """Do the work on one consistent state."""
         return self._patiently(lambda: self._transact(work, writes=False), None)
 
+    def execute(self, statement: sql.UpdateBase, *, patience_seconds: float | None = None) -> int:
+        """Do one statement that writes; how many rows it changed."""
+        return self.write(
+            lambda connection: connection.execute(statement).rowcount, patience_seconds=patience_seconds
+        )
+
+    def rows(self, query: sql.Select[Any]) -> list[Any]:
+        """All rows of a query."""
+        return self.read(lambda connection: list(connection.execute(query).all()))
+
     def file_id(self) -> tuple[int, int] | None:
         """Which file lies there now (device, inode); None without one, and where it is a server."""
         try:
@@ -90,22 +100,18 @@ class Database:
                 trouble = trouble_of(error)
                 left = begun + patience - time.monotonic()
                 if not trouble.passes or left <= 0:
-                    raise self._error(trouble) from error
+                    raise DataError(
+                        "database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what
+                    ) from error
             else:
                 if reported:
                     _LOG.warning("database '%s' is back", self.name)
                 return outcome
             if not reported:
                 reported = True
-                self._log_waiting(trouble, left)
+                _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
             time.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
-
-    def _log_waiting(self, trouble: Trouble, left: float) -> None:
-        _LOG.warning("database '%s': %s; waiting up to %.0f s", self.name, trouble.what, left)
-
-    def _error(self, trouble: Trouble) -> DataError:
-        return DataError("database '{name}': {what}", hint=trouble.way_out, name=self.name, what=trouble.what)
 
 
 _FREE_SPACE = "free some space and run the same command again, nothing stored is lost"
@@ -163,12 +169,8 @@ def trouble_of(error: SQLAlchemyError) -> Trouble:
     state = getattr(cause, "sqlstate", None) or _refusal(what)
     if state:
         return Trouble(what, _way_out(state), state.startswith(_PASSING_STATES))
-    lost = isinstance(error, OperationalError) or _is_lost(error)
+    lost = isinstance(error, OperationalError) or bool(getattr(error, "connection_invalidated", False))
     return Trouble(what, _START_IT if lost else _ELSEWHERE, lost)
-
-
-def _is_lost(error: SQLAlchemyError) -> bool:
-    return isinstance(error, DBAPIError) and error.connection_invalidated
 
 
 def _refusal(what: str) -> str:

@@ -13,6 +13,7 @@ from advisor.store.dialects import DatabaseSeconds
 from advisor.store.leases import Leases
 from advisor.store.schema import HEAD, has_tables
 from advisor.store.tables import LEASES, MEASUREMENTS
+from advisor.sweeps.measurement_store import Held
 
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
@@ -23,28 +24,23 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
     """
     with closing(Database(url, patience_seconds)) as database:
         ready = has_tables(database)
-        answer: dict[str, Any] = {
+        now, rows, leases, held = None, 0, 0, dict[str, Held]()
+        if ready or database.file is None:
+            now = database.rows(sql.select(DatabaseSeconds()))[0][0]
+        if ready:
+            counts = [sql.select(sql.func.count()).select_from(table) for table in (MEASUREMENTS, LEASES)]
+            (rows,), (leases,) = (database.rows(count)[0] for count in counts)
+            held = Leases(database).held()
+        return {
             "name": database.name,
             "tables": "head" if ready else "nothing",
             "newest_version": HEAD,
-            "rows": 0,
-            "held": [],
-            "left_leases": 0,
+            "rows": rows,
+            "held": sorted({entry.driver for entry in held.values()}),
+            "left_leases": leases - len(held),
+            "program": _program(database),
+            "now": now,
         }
-        if not ready and database.file is not None:
-            return answer | {"program": _program(database), "now": None}
-        answer["now"] = database.read(lambda connection: connection.scalar(sql.select(DatabaseSeconds())))
-        answer["program"] = _program(database)
-        if ready:
-            count = sql.select(sql.func.count()).select_from(MEASUREMENTS)
-            answer["rows"] = database.read(lambda connection: connection.scalar(count))
-            held = Leases(database).held()
-            count = sql.select(sql.func.count()).select_from(LEASES)
-            answer["held"] = sorted({entry.driver for entry in held.values()})
-            answer["left_leases"] = (database.read(lambda connection: connection.scalar(count)) or 0) - len(
-                held
-            )
-        return answer
 
 
 def _program(database: Database) -> str:

@@ -182,7 +182,7 @@ class ApiKeys(OpenTables):
     def end_session(self, digest: str) -> None:
         """Forget a login; again, it changes nothing."""
         gone = SESSIONS.delete().where(SESSIONS.c.digest == digest)
-        self._database.write(lambda connection: connection.execute(gone))
+        self._database.execute(gone)
 
     def holders(self, *, now: float) -> Holders:
         """All keys, and the sessions that are open, of one consistent state."""

@@ -32,12 +32,11 @@ class Leases:
         return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        """See `LeaseBook`."""
         begun = (
             LEASES.update().where(_of(trial_id, owner.name)).values(taken_at=DatabaseSeconds(), label=label)
         )
         with suppress(DataError):
-            self._database.write(lambda connection: connection.execute(begun), patience_seconds=_NO_PATIENCE)
+            self._database.execute(begun, patience_seconds=_NO_PATIENCE)
 
     def renew(self, owner: Owner) -> None:
         """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
@@ -46,7 +45,7 @@ class Leases:
             .where(LEASES.c.owner == owner.name)
             .values(expires_at=DatabaseSeconds() + self._seconds)
         )
-        self._database.write(lambda connection: connection.execute(renewed), patience_seconds=_NO_PATIENCE)
+        self._database.execute(renewed, patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
         """See `LeaseBook`; all of them are given back without waiting, since they end by themselves with
@@ -55,11 +54,9 @@ class Leases:
         ended = LEASES.delete().where(LEASES.c.owner == owner.name)
         if trial_ids is not None:
             ended = ended.where(LEASES.c.trial_id.in_(list(trial_ids)))
-        self._database.write(lambda connection: connection.execute(ended), patience_seconds=patience)
+        self._database.execute(ended, patience_seconds=patience)
 
     def held(self) -> dict[str, Held]:
-        """See `LeaseBook`."""
-        rows = self._database.read(lambda connection: connection.execute(_query()).all())
         return {
             row.trial_id: Held(
                 row.trial_id,
@@ -70,7 +67,7 @@ class Leases:
                 row.label or "",
                 here=bool(row.place) and row.place == place(),
             )
-            for row in rows
+            for row in self._database.rows(_query())
             if _is_in_force(row)
         }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,12 +15,17 @@ from advisor.errors import DataError
 from advisor.records import asdict
 from advisor.store.dialects import insert_if_absent
 from advisor.store.leases import LEASE_SECONDS, Leases, end
-from advisor.store.rows import gives_way, parsed, row_of, sorted_out
 from advisor.store.schema import OpenTables
 from advisor.store.tables import EARLIER
 from advisor.store.tables import MEASUREMENTS as ROWS
-from advisor.sweeps.formats.serialization import NewerFormatError
-from advisor.sweeps.measurement_store import Appended, Combine, Held, Stored, Summary, in_parts
+from advisor.sweeps.formats.serialization import (
+    SCHEMA_VERSION,
+    NewerFormatError,
+    measurement_from_dict,
+    measurement_to_dict,
+)
+from advisor.sweeps.measurement_store import Appended, Combine, Damaged, Held, Stored, Summary, in_parts
+from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.trial.ownership import Owner
 
 _ROWS_AT_ONCE = 200
@@ -45,8 +51,7 @@ class SqlStore(OpenTables):
         self.leases = Leases(self._database, lease_seconds)
 
     def append_all(self, measurements: Sequence[Measurement], *, since: datetime | None = None) -> Appended:
-        """See `MeasurementStore`."""
-        rows = [row_of(measurement) for measurement in measurements]
+        rows = [_row_of(measurement) for measurement in measurements]
 
         def work(connection: sql.Connection) -> Appended:
             added = replaced = 0
@@ -55,7 +60,7 @@ class SqlStore(OpenTables):
                     added += 1
                     continue
                 existing = _stored_row(connection, row["trial_id"])
-                if existing is not None and gives_way(existing, row, since):
+                if existing is not None and _gives_way(existing, row, since):
                     _keep_earlier(connection, existing, row)
                     _put(connection, row)
                     replaced += 1
@@ -64,7 +69,6 @@ class SqlStore(OpenTables):
         return self._database.write(work)
 
     def join(self, fresh: Measurement, combine: Combine, *, owner: Owner | None = None) -> Measurement | None:
-        """See `MeasurementStore`."""
         trial_id = fresh.trial.trial_id
         written: list[str] = []  # by an attempt whose answer was lost
 
@@ -72,12 +76,12 @@ class SqlStore(OpenTables):
             holds = owner is None or end(connection, trial_id, owner.name)
             existing = _stored_row(connection, trial_id)
             if existing is not None and existing.payload in written:
-                return parsed(existing.payload)
+                return _parsed(existing.payload)
             if existing is not None and not holds:
                 return None
             whole = combine(_readable(existing), fresh)
             if whole is not None:
-                row = row_of(whole)
+                row = _row_of(whole)
                 written.append(row["payload"])
                 if existing is not None:
                     _keep_earlier(connection, existing, row)
@@ -89,34 +93,29 @@ class SqlStore(OpenTables):
         return self._database.write(work)
 
     def statuses(self) -> dict[str, str]:
-        """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.status)
         return {row.trial_id: row.status for row in self.rows(query)}
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
         rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
-        """See `MeasurementStore`."""
         query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
         rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
         rows.sort(key=lambda row: row.number)
-        return sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
+        return _sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        """See `MeasurementStore`."""
         query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
         column = EARLIER.c.trial_id
         rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids, column)
         rows.sort(key=lambda row: row.number)
         kept = ((row.trial_id, row.payload) for row in rows)
-        return list(sorted_out(kept, self._database.name).measurements)
+        return list(_sorted_out(kept, self._database.name).measurements)
 
     def all(self) -> list[Measurement]:
-        """See `MeasurementStore`."""
         stored = self.read()
         for entry in stored.damaged:
             raise DataError(entry.reason)
@@ -171,7 +170,7 @@ def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> P
     )
     result = store.rows(query)
     rows, more = result[:limit], len(result) > limit
-    stored = sorted_out(((row.trial_id, row.payload) for row in rows), store.name)
+    stored = _sorted_out(((row.trial_id, row.payload) for row in rows), store.name)
     return Page(stored, rows[-1].number if more else None)
 
 
@@ -214,8 +213,81 @@ def _keep_earlier(connection: sql.Connection, existing: Any, row: dict[str, Any]
 
 def _readable(existing: Any) -> Measurement | None:
     try:
-        return parsed(existing.payload) if existing is not None else None
+        return _parsed(existing.payload) if existing is not None else None
     except NewerFormatError:
         raise
     except DataError:
         return None
+
+
+def _row_of(measurement: Measurement) -> dict[str, Any]:
+    """The columns of the measurement's row, but for its number. The payload holds raw values alone; the rate
+    is for readers of an export."""
+    trial, payload = measurement.trial, measurement_to_dict(measurement)
+    del payload["throughput_samples_per_second"]
+    return {
+        "trial_id": trial.trial_id,
+        "network": trial.workload.network,
+        "task": trial.workload.task.value,
+        "accelerator": str(trial.accelerator),
+        "status": measurement.status.value,
+        "limited_by": measurement.limited_by.value,
+        "started_at": measurement.started_at,
+        "schema_version": SCHEMA_VERSION,
+        "payload": json.dumps(payload),
+    }
+
+
+def _parsed(payload: str) -> Measurement:
+    """The measurement of a row; `DataError` where it is damaged or of a later version."""
+    try:
+        return measurement_from_dict(json.loads(payload))
+    except NewerFormatError:
+        raise
+    except (ValueError, AttributeError, RecursionError, DataError) as error:
+        raise DataError("damaged ({error})", error=error) from error
+
+
+def _sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
+    """The measurements of (trial_id, payload), and the rows that hold none; one that a later version wrote is
+    no damage, and raises."""
+    good: list[Measurement] = []
+    damaged: list[Damaged] = []
+    for trial_id, payload in rows:
+        try:
+            good.append(_parsed(payload))
+        except NewerFormatError:
+            raise
+        except DataError as error:
+            damaged.append(Damaged(trial_id, _reason(trial_id, database, error)))
+    return Stored(tuple(good), tuple(damaged))
+
+
+def _reason(trial_id: str, database: str, error: DataError) -> str:
+    return (
+        f"measurement {trial_id} in the database '{database}' is {error}; measure it again with "
+        "`advisor sweep run .. --retry-failed`, or delete that row"
+    )
+
+
+def _gives_way(existing: Any, row: Mapping[str, Any], since: datetime | None) -> bool:
+    """Whether the stored row (`status`, `started_at`, `payload`) gives way to one that comes in: that one
+    ended well and the stored one did not, or has all its runs and more, or it alone began at `since` or
+    later."""
+    if row["status"] != Status.OK.value:
+        return False
+    if existing.status != Status.OK.value:
+        return True
+    if is_stale(existing.started_at, since) and not is_stale(row["started_at"], since):
+        return True
+    coming, stored = _runs(row["payload"]), _runs(existing.payload)
+    return len(coming) > len(stored) and coming[: len(stored)] == stored
+
+
+def _runs(payload: str) -> list[Any]:
+    """The step times of every run; a payload that holds none has none."""
+    try:
+        document = json.loads(payload)
+        return [entry["step_seconds"] for entry in (document, *document.get("repeats", ()))]
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return []

@@ -25,6 +25,7 @@ from advisor.sweeps.trial.ownership import Owner, columns_of
 # After so many processes that were lost (not ended) nobody tries a run again.
 MOST_ATTEMPTS = 3
 _NO_PATIENCE = 0.0
+_IS_OPEN = ROWS.c.state.in_([state.value for state in OPEN_STATES])
 _LOST = "process {pid} on {host} was lost in the middle of it"
 
 
@@ -80,13 +81,13 @@ class Runs:
 
         def work(connection: sql.Connection) -> None:
             lock_table(connection, ROWS)
-            states = [state.value for state in OPEN_STATES]
-            is_open = ROWS.c.schedule.is_(None) & ROWS.c.state.in_(states)
-            refuse([self._run_of(row) for row in connection.execute(_query(is_open)).all()])
+            open_rows = connection.execute(_query(ROWS.c.schedule.is_(None) & _IS_OPEN)).all()
+            refuse([self._run_of(row) for row in open_rows])
             connection.execute(ROWS.insert().values(row))
 
         self._database.write(work)
-        return self._only(ROWS.c.sweep_id == sweep_id)
+        (run,) = self._runs(_query(ROWS.c.sweep_id == sweep_id))
+        return run
 
     def begin(self, number: int, owner: Owner, *, log: str, now: float) -> HeldLock | None:
         """The run's lock: the owner has it in hand until that is released. None when it is not due (any
@@ -129,15 +130,12 @@ class Runs:
     def note_cost(self, number: int, owner: Owner, cost_usd: float | None) -> None:
         """Note the cost of a run so far. Does not wait for a database that is away."""
         noted = ROWS.update().where(_is_held(number, owner.name)).values(cost_usd=cost_usd)
-        self._database.write(lambda connection: connection.execute(noted), patience_seconds=_NO_PATIENCE)
+        self._database.execute(noted, patience_seconds=_NO_PATIENCE)
 
     def note_stop(self, sweep_id: str, *, now: float) -> None:
         """Somebody wants this sweep to end; again, it changes nothing."""
-        states = [state.value for state in OPEN_STATES]
-        here = (ROWS.c.sweep_id == sweep_id) & ROWS.c.stop_at.is_(None) & ROWS.c.state.in_(states)
-        self._database.write(
-            lambda connection: connection.execute(ROWS.update().where(here).values(stop_at=now))
-        )
+        here = (ROWS.c.sweep_id == sweep_id) & ROWS.c.stop_at.is_(None) & _IS_OPEN
+        self._database.execute(ROWS.update().where(here).values(stop_at=now))
 
     def end(self, number: int, owner: Owner, ending: Ending, *, now: float) -> bool:
         """The run came to its end; False when it is another one's meanwhile."""
@@ -163,8 +161,7 @@ class Runs:
             "cost_usd": cost_usd,
             "attempts": ROWS.c.attempts - 1,
         }
-        back = ROWS.update().where(_is_held(number, owner.name)).values(values)
-        self._database.write(lambda connection: connection.execute(back))
+        self._database.execute(ROWS.update().where(_is_held(number, owner.name)).values(values))
 
     def take_back(self, lost: Run, *, now: float) -> RunState | None:
         """A run whose process was lost becomes due again, or failed after `MOST_ATTEMPTS`. Returns which;
@@ -182,7 +179,7 @@ class Runs:
             return None
         taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
         try:
-            done = self._database.write(lambda connection: connection.execute(taken).rowcount == 1)
+            done = self._database.execute(taken) == 1
         finally:
             lock.release()
         return state if done else None
@@ -191,19 +188,16 @@ class Runs:
         """A run that nobody could begin has failed; False when it began after all."""
         due = (ROWS.c.number == number) & (ROWS.c.state == RunState.DUE.value)
         values = {"state": RunState.FAILED.value, "note": note, "ended_at": now}
-        given_up = ROWS.update().where(due).values(values)
-        return self._database.write(lambda connection: connection.execute(given_up).rowcount == 1)
+        return self._database.execute(ROWS.update().where(due).values(values)) == 1
 
     def forget(self, numbers: Sequence[int]) -> None:
         """Remove these rows, of sweeps that have ended."""
-        gone = ROWS.delete().where(ROWS.c.number.in_(list(numbers)))
-        self._database.write(lambda connection: connection.execute(gone))
+        self._database.execute(ROWS.delete().where(ROWS.c.number.in_(list(numbers))))
 
     def open(self) -> list[Run]:
         """The due and running runs of schedules, the longest due first."""
-        states = [state.value for state in OPEN_STATES]
-        here = ROWS.c.state.in_(states) & ROWS.c.schedule.is_not(None)
-        return self._runs(_query(here).order_by(ROWS.c.due_at, ROWS.c.number))
+        query = _query(_IS_OPEN & ROWS.c.schedule.is_not(None))
+        return self._runs(query.order_by(ROWS.c.due_at, ROWS.c.number))
 
     def numbered(self, number: int) -> Run | None:
         """The run of that number."""
@@ -226,19 +220,11 @@ class Runs:
 
     def between(self, schedule: int, first: float, last: float) -> list[Run]:
         """The runs of a schedule with first <= due time < last."""
-        return self._runs(
-            _query(
-                (ROWS.c.schedule == schedule) & (ROWS.c.due_at >= first) & (ROWS.c.due_at < last)
-            ).order_by(ROWS.c.due_at)
-        )
+        here = (ROWS.c.schedule == schedule) & (ROWS.c.due_at >= first) & (ROWS.c.due_at < last)
+        return self._runs(_query(here).order_by(ROWS.c.due_at))
 
     def _runs(self, query: sql.Select[Any]) -> list[Run]:
-        rows = self._database.read(lambda connection: connection.execute(query).all())
-        return [self._settled(self._run_of(row)) for row in rows]
-
-    def _only(self, which: sql.ColumnElement[bool]) -> Run:
-        (run,) = self._runs(_query(which))
-        return run
+        return [self._settled(self._run_of(row)) for row in self._database.rows(query)]
 
     def _run_of(self, row: Any) -> Run:
         return record_of(
@@ -255,9 +241,7 @@ class Runs:
         """Looked at again where its lock was free: it may have ended just then."""
         if run.state is not RunState.RUNNING or run.alive:
             return run
-        rows = self._database.read(
-            lambda connection: connection.execute(_query(ROWS.c.number == run.number)).all()
-        )
+        rows = self._database.rows(_query(ROWS.c.number == run.number))
         return self._run_of(rows[0]) if rows else run
 
 

@@ -54,10 +54,8 @@ class DaemonLock:
         """The daemon that has the lock now."""
         if not self._locks.is_held(DAEMON):
             return None
-        columns = SCHEDULE_LEADER.c
-        query = sql.select(columns.host, columns.pid).where(columns.name == _LEADER)
-        row = self._database.read(lambda connection: connection.execute(query).one_or_none())
-        return Leader(row.host, row.pid) if row else None
+        rows = self._database.rows(sql.select(SCHEDULE_LEADER).where(SCHEDULE_LEADER.c.name == _LEADER))
+        return Leader(rows[0].host, rows[0].pid) if rows else None
 
 
 class ScheduleBook(OpenTables):

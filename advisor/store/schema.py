@@ -64,7 +64,7 @@ class OpenTables:
         """The rows that a query of this room finds; none where there are no tables."""
         if not self.is_ready:
             return []
-        return list(self._database.read(lambda connection: connection.execute(query).all()))
+        return self._database.rows(query)
 
     def close(self) -> None:
         """Give the connections back."""

@@ -9,6 +9,7 @@ from functools import cache
 from msgspec import Struct
 
 from advisor.catalog import load_catalog
+from advisor.domain import DiskChoice
 from advisor.errors import UsageError
 from advisor.infra.aws.launch_options import LEAST, LaunchOption, Sweep
 from advisor.messages import Message
@@ -99,7 +100,5 @@ def _surplus_usd(instance_type: str) -> float:
 def _volume_usd(
     disk_type: str, gib: float, iops: float | None, mib_per_second: float | None, region: str
 ) -> float:
-    price = load_catalog().disks.volume_price(
-        disk_type, gib, region, iops=iops, mib_per_second=mib_per_second
-    )
-    return price.usd_per_hour
+    order = DiskChoice(type=disk_type, size_gib=gib, iops=iops, mib_per_second=mib_per_second)
+    return load_catalog().disks.price(order, region).usd_per_hour

@@ -140,7 +140,7 @@ def _prices(question: PriceQuestion, market: Market, say: Say) -> Iterable[Price
 
 
 def imported_from(
-    url: str, folder: Path, catalog: Catalog, today: date, say: Say, *, accept_implausible: bool = False
+    url: str, folder: Path, today: date, say: Say, *, accept_implausible: bool = False
 ) -> Imported:
     """The file at an address, kept in `folder` as an import of its host's name, or as refreshed
     prices.
@@ -156,9 +156,7 @@ def imported_from(
         # A price says where it is from by the name of its file.
         path = Path(made) / _file_name(host, urlsplit(address).path)
         path.write_bytes(content)
-        return import_file(
-            path, _plain(host), folder, catalog, as_of=today, accept_implausible=accept_implausible
-        )
+        return import_file(path, _plain(host), folder, as_of=today, accept_implausible=accept_implausible)
 
 
 def _file_name(host: str, path: str) -> str:

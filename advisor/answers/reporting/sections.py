@@ -107,15 +107,12 @@ def _region(spec: Spec, catalog: Catalog, region: str, price: Price) -> dict[str
 
 def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
     """The same order there; None where its price is not known."""
-    disk, offer, order = spec.disk, spec.offer, spec.disk.choice
+    disk, offer = spec.disk, spec.offer
     if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
         return disk
-    disks, rates = (
-        catalog.disks_of(offer.instance.cloud),
-        {"iops": order.iops, "mib_per_second": order.mib_per_second},
-    )
+    order = replace(disk.choice, size_gib=disk.size_gib)
     try:
-        return disks.attach(offer.instance, order.type, disk.size_gib, region, **rates)
+        return catalog.disks_of(offer.instance.cloud).attach(offer.instance, order, region)
     except AdvisorError:
         return None
 

@@ -113,8 +113,7 @@ def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
 
 
 def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:
-    """The row that names the card most exactly, then the size; of those the latest, then the
-    cheapest."""
+    """The row that names the card most exactly, then the size; of those the latest, then the cheapest."""
     tier = _tier(offer)
     fitting = [
         hour

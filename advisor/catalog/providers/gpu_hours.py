@@ -105,7 +105,7 @@ def told(file: PriceFile, catalog: Catalog) -> Told:
     another import brought stays as it is."""
     hours, left_out = hours_in(file)
     source = f"{file.path.name.replace(',', ' ')} (imported)"
-    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]} - file.bundled
+    others = {cloud for files in file.beside for cloud in files.manifest["clouds"]}
     new = [hour for hour in hours if hour.cloud not in file.bundled | others]
     rows, second_prices = _rows_of_new_clouds(new, source)
     left_out += second_prices

@@ -1,9 +1,8 @@
 """A user's own CSV of offers. A bad row refuses the whole file, with line and reason.
 
-Columns (docs/reference/catalog.md): `instance_type`, `region`, `market`, `price_per_hour`,
-`currency`, `kind` and `as_of` are needed; the facts may be empty where nobody knows them: such a
-type is listed and never ranked. Columns that are not known are refused: a misspelt one would be
-lost.
+Columns (docs/reference/catalog.md): `instance_type`, `region`, `market`, `price_per_hour`, `currency`, `kind`
+and `as_of` are needed; the facts may be empty where nobody knows them: such a type is listed and never
+ranked. Columns that are not known are refused: a misspelt one would be lost.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from advisor.catalog.providers.rows import (
     PriceRow,
     Told,
     bad,
-    csv_lines,
     day,
+    lines_of,
     number,
     plain_name,
     plain_text,
@@ -25,7 +24,7 @@ from advisor.catalog.providers.rows import (
 )
 from advisor.catalog.providers.tables import why_no_card
 from advisor.domain import FREE, PRICE_KINDS, Market
-from advisor.errors import UsageError
+from advisor.messages import Message
 
 NEEDED = ("instance_type", "region", "market", "price_per_hour", "currency", "kind", "as_of")
 # Facts of a type; those that are numbers are whole (int) or not (float).
@@ -43,6 +42,7 @@ FACTS = {
 OPTIONAL = ("cloud", "source", "terms", *FACTS)
 CURRENCIES = ("USD", "CNY", "EUR")
 ARCHITECTURES = ("x86_64", "arm64")
+_EMPTY = Message("the file has no offers: a header and nothing below it")
 
 
 def reads(file: PriceFile) -> bool:
@@ -53,9 +53,7 @@ def reads(file: PriceFile) -> bool:
 def told(file: PriceFile, catalog: Catalog) -> Told:
     """Every line; rows without a `cloud` belong to the file's name. `UsageError` for a bad one, and for a
     GPU that cannot be."""
-    rows = [_row(line, cells, file.name) for line, cells in csv_lines(file.text, NEEDED, OPTIONAL)]
-    if not rows:
-        raise UsageError("the file has no offers: a header and nothing below it")
+    rows = [_row(line, cells, file.name) for line, cells in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):
             raise bad(row.line, f"has a gpu_memory_gib that cannot be: {why}")

@@ -22,12 +22,13 @@ from msgspec import Struct, field
 from advisor.catalog.overlay import ImportedFiles, Overlay
 from advisor.domain import Market
 from advisor.errors import UsageError, one_line
+from advisor.messages import Message
 
 # Why a price is left out.
 UNKNOWN_TYPE = "the type is not known"
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-# What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough
-# for machines of the next years, and for what a fraction of a cent buys.
+# What no machine has and nothing costs: a slip of the decimal point, or of the unit. Wide enough for machines
+# of the next years, and for what a fraction of a cent buys.
 _SANE = {
     "vcpus": (1, 100_000),
     "physical_cores": (1, 100_000),
@@ -50,8 +51,7 @@ _SANE = {
 class PriceFile(Struct, frozen=True, kw_only=True, dict=True):
     """A file that a user gave. `name` is what the import is called (and the cloud of rows that name none),
     `as_of` when a file that tells no date was fetched; `accept_implausible` takes prices that are far from
-    the known ones. `bundled` are the clouds of the bundle, `beside` the user's other imports.
-    """
+    the known ones. `bundled` are the clouds of the bundle, `beside` the user's other imports."""
 
     path: Path
     name: str
@@ -116,9 +116,8 @@ Tables = tuple[dict[str, Any], dict[str, str]]
 
 class Told(Struct, frozen=True, kw_only=True):
     """What a provider's file tells: `rows` of clouds that the bundle lacks, `overlays` with prices of types
-    that it has, or `tables` of other things about its clouds, with the days on which those were true;
-    rows that were left out by reason, one of each, and how many are read otherwise than they are written.
-    """
+    that it has, or `tables` of other things about its clouds, with the days on which those were true; rows
+    that were left out by reason, one of each, and how many are read otherwise than they are written."""
 
     rows: Sequence[PriceRow] = ()
     overlays: Mapping[str, Overlay] = field(default_factory=dict)
@@ -150,9 +149,8 @@ def csv_lines(
     optional: tuple[str, ...] | None,
     broken: list[BadRowError] | None = None,
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """Line number and stripped cells by column name, in any order of columns; `optional` None: any
-    others may stand beside those that are needed. Lines of another length go to `broken`, where
-    there is one."""
+    """Line number and stripped cells by column name, in any order of columns; `optional` None: any others may
+    stand beside those that are needed. Lines of another length go to `broken`, where there is one."""
     reader = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
     try:
         header = [cell.strip() for cell in next(reader, [])]
@@ -170,6 +168,23 @@ def csv_lines(
             yield reader.line_num, dict(zip(header, stripped, strict=True))
     except csv.Error as error:
         raise bad(reader.line_num, f"is no CSV ({error})") from error
+
+
+def lines_of(
+    file: PriceFile, needed: tuple[str, ...], optional: tuple[str, ...], empty: Message
+) -> list[tuple[int, dict[str, str]]]:
+    """The lines of a file of the user's own; `empty` is said where there are none."""
+    lines = list(csv_lines(file.text, needed, optional))
+    if not lines:
+        raise UsageError(empty)
+    return lines
+
+
+def require_first(seen: dict[tuple[str, ...], int], key: tuple[str, ...], line: int, what: str) -> None:
+    """Refuse a second line about one thing, and note which line was the first."""
+    first = seen.setdefault(key, line)
+    if first != line:
+        raise bad(line, f"{what}; the first is in line {first}")
 
 
 def bad(line: int, reason: str, column: str = "") -> BadRowError:

@@ -10,7 +10,7 @@ from advisor.catalog.instances import TYPE_COLUMNS
 from advisor.catalog.match import ECC_SHARE, is_gpu
 from advisor.catalog.overlay import PRICE_KEYS
 from advisor.catalog.prices import BASES_FILE, SOURCES_FILE
-from advisor.catalog.providers.rows import PriceRow, Tables, bad
+from advisor.catalog.providers.rows import PriceRow, Tables, bad, require_first
 from advisor.domain import Gpu
 from advisor.domain.gpu_identity import WHOLE_SHARE
 
@@ -52,8 +52,7 @@ def build_tables(rows: Sequence[PriceRow], sheets: Sheets) -> Tables:
 def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
     """The data sheet a card's name means ('A100-80GB', 'V100'), or the name itself.
 
-    A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could
-    not keep.
+    A name that fits several (PCIe and SXM) takes the slower one: nothing is promised that it could not keep.
     """
     named, memory_gib = _named(name, memory_gib, sheets)
     fitting = [sheet for sheet in named if _same_size(memory_gib, sheet.memory_mib / 1024)]
@@ -165,15 +164,12 @@ def _prices(rows: Sequence[PriceRow], ids: Ids, bases: dict[tuple[str, ...], str
     """The wide price table and its regions; `bases` gets what it refers to."""
     regions = sorted({row.region for row in rows})
     lines: dict[tuple[str, str], dict[str, str]] = {}
-    seen: dict[tuple[str, str, str], int] = {}
+    seen: dict[tuple[str, ...], int] = {}
     for row in rows:
         key = (str(row.market), row.kind, row.currency, ids[_origin(row)])
         basis = bases.setdefault(key, f"b{len(bases) + 1}")
-        offer = (row.instance_type, str(row.market), row.region)
-        if offer in seen:
-            what = f"is a second price of {row.instance_type} in {row.region}"
-            raise bad(row.line, f"{what} ({row.market}); the first is in line {seen[offer]}")
-        seen[offer] = row.line
+        what = f"is a second price of {row.instance_type} in {row.region} ({row.market})"
+        require_first(seen, (row.instance_type, str(row.market), row.region), row.line, what)
         if row.price is not None:
             lines.setdefault((row.instance_type, basis), {})[row.region] = f"{row.price:.10g}"
     body = [(*key, *(cells.get(r, "") for r in regions)) for key, cells in lines.items()]

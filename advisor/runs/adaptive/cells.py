@@ -40,8 +40,7 @@ from advisor.sweeps.anchors.observing import observed
 
 
 class Row(Struct, frozen=True):
-    """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the
-    CPU's)."""
+    """One cell of a surface: what runs on what, and the accelerator's own rate there (nan: the CPU's)."""
 
     request: PipelineRequest
     accelerator_rate: float
@@ -143,8 +142,7 @@ def fits_memory(row: Row) -> bool:
 
 
 class Specs(Struct, frozen=True):
-    """The specs that money buys for a target: rows, their prices (m,) and whose question each
-    answers."""
+    """The specs that money buys for a target: rows, their prices (m,) and whose question each answers."""
 
     rows: tuple[Row, ...]
     usd_per_hour: Floats

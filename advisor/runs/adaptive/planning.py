@@ -1,8 +1,7 @@
 """The trials of a sweep that plans itself, as a pure function of what is stored.
 
-Batch after batch is derived from the measurements of the batches before it. A sweep that was
-killed therefore goes on with the trials that it would have run, and what is measured already is
-taken as it is.
+Batch after batch is derived from the measurements of the batches before it. A sweep that was killed therefore
+goes on with the trials that it would have run, and what is measured already is taken as it is.
 """
 
 from __future__ import annotations
@@ -144,7 +143,15 @@ class AdaptiveSweep(Struct):
             if measured[self.trials[row].trial_id].status is Status.OUT_OF_MEMORY
         ]
         for row, trial in enumerate(self.trials):
-            if row not in done and not any(_needs_as_much(trial, other) for other in killed):
+            if row not in done and not any(
+                (
+                    trial.workload == other.workload
+                    and trial.accelerator == other.accelerator
+                    and (trial.resources.memory_mib <= other.resources.memory_mib)
+                    and (trial.resources.vcpus >= other.resources.vcpus)
+                )
+                for other in killed
+            ):
                 yield row
 
     def _affordable(self, rows: Sequence[int], done: int, seconds: list[float]) -> tuple[int, ...]:
@@ -235,14 +242,3 @@ def _noise(measurement: Measurement) -> float:
     if interval is None:
         return USUAL_NOISE**2 / (1 + len(measurement.repeats))
     return interval.standard_error**2
-
-
-def _needs_as_much(trial: Trial, killed: Trial) -> bool:
-    """Whether a trial is the same work as one killed for memory, with no more memory and no
-    fewer processes."""
-    return (
-        trial.workload == killed.workload
-        and trial.accelerator == killed.accelerator
-        and trial.resources.memory_mib <= killed.resources.memory_mib
-        and trial.resources.vcpus >= killed.resources.vcpus
-    )

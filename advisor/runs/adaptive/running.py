@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from advisor.domain import Measurement
 from advisor.runs.adaptive.planning import AdaptiveSweep, Item, SweepStatus
 from advisor.runs.sweeps.sweeping import measuring_here, probed_machine
-
-if TYPE_CHECKING:
-    from advisor.sweeps.driver.runner import Progress
-    from advisor.sweeps.executors.process import Executor
-    from advisor.sweeps.measurement_store import MeasurementStore
+from advisor.sweeps.driver.runner import Progress, current_rows, run_sweep
+from advisor.sweeps.executors.process import Executor
+from advisor.sweeps.measurement_store import MeasurementStore
 
 
 def run_adaptive(
@@ -37,8 +35,6 @@ def run_adaptive(
     trial that takes longer than expected ends the sweep when time is up, never in its middle.
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from advisor.sweeps.driver.runner import current_rows
-
     rows = current_rows(sweep.trials, store, since=since)
     status = sweep.status(rows)
     if not status.next:
@@ -49,17 +45,13 @@ def run_adaptive(
         while status.next:
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
-                return replace(status, next=(), stopped=_used_up(sweep))
+                return replace(status, next=(), stopped=f"the budget of {sweep.budget.text} is used up")
             _measure(status.next, rows, store, chosen, machine, on_progress, since)
             rows = current_rows(sweep.trials, store, since=since)
             before, status = status, sweep.status(rows)
             if status.next == before.next:
                 return replace(status, next=(), stopped="its trials left nothing in the store")
     return status
-
-
-def _used_up(sweep: AdaptiveSweep) -> str:
-    return f"the budget of {sweep.budget.text} is used up"
 
 
 def _measure(
@@ -72,8 +64,6 @@ def _measure(
     since: datetime | None,
 ) -> None:
     """One more good run of each trial, under leases; runs that were spoiled do not count."""
-    from advisor.sweeps.driver.runner import run_sweep
-
     runs = {item.trial.trial_id: 1 + _good_runs(rows.get(item.trial.trial_id)) for item in items}
     run_sweep(
         [item.trial for item in items],

@@ -9,12 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -22,18 +20,13 @@ from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.engine import engine_environment, installed_engine
-from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY, job_from_json, place_of
+from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY, Job, job_from_json, place_of
+from advisor.infra.aws.guest.metadata import Metadata
 from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.supervising import Child, Watch, watching
 from advisor.infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.guest.job import Job
-    from advisor.infra.aws.guest.metadata import Metadata
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.guest.supervising import Child
-
+from advisor.store.measurements import open_store
 
 POLL_SECONDS = 2.0
 _LAST_TRIES = 5
@@ -61,8 +54,6 @@ class Guest(Struct, frozen=True, kw_only=True):
 
 def this_instance(folder: Path) -> Guest:
     """The instance on which this runs."""
-    from advisor.infra.aws.guest.metadata import Metadata
-
     aws, metadata = Aws(), Metadata()
 
     def mount(job: Job) -> dict[str, Path]:
@@ -74,11 +65,10 @@ def this_instance(folder: Path) -> Guest:
 
 
 def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
-    """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is
-    taken back, or its time is nearly over.
+    """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is taken back, or
+    its time is nearly over.
 
-    Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as
-    that answers.
+    Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as that answers.
     """
     job, result_bucket = _fetched(guest, url, region)
     state_log = StateLog(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
@@ -109,8 +99,6 @@ def _swept(
     result_bucket: ResultBucket,
     state_log: StateLog,
 ) -> End:
-    from advisor.infra.aws.guest.supervising import Child, Watch, watching
-
     database, log = _database_url(job, guest), guest.folder / "sweep.log"
     sender = _sending(job, guest, result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
@@ -165,11 +153,12 @@ def _database_url(job: Job, guest: Guest) -> str:
     return str(answer["Parameter"]["Value"])
 
 
-class Sending(ABC):
-    """From a file here to the bucket, whenever it has changed."""
+class Sending:
+    """From a file here to the bucket, by `send_all`, whenever the file has changed."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, send_all: Callable[[], object]) -> None:
         self._path = path
+        self._send_all = send_all
         self._seen: object = ()
 
     def send(self) -> bool:
@@ -194,46 +183,27 @@ class Sending(ABC):
             sleep(POLL_SECONDS)
         raise DataError("the bucket took not all of what was measured", hint="see the warnings above")
 
-    @abstractmethod
-    def _send_all(self) -> None: ...
 
+def _row_sending(result_bucket: ResultBucket, database: str) -> Sending:
+    """Begins with what the bucket has already, so that an instance goes on where the one before it was taken
+    back."""
+    with closing(open_store(database)) as store:
+        Collector(result_bucket).collect(store)
+    sender = Sender(result_bucket)
 
-class RowSending(Sending):
-    """Of the sweep's own database; begins with what the bucket has already, so that an instance
-    goes on where the one before it was taken back."""
+    def send_rows() -> None:
+        with closing(open_store(database, reading=True)) as store:
+            sender.send(store.read().measurements)
 
-    def __init__(self, result_bucket: ResultBucket, database: str) -> None:
-        from advisor.store.measurements import open_store
-
-        super().__init__(Path(database.removeprefix("sqlite:///")))
-        self._database = database
-        with closing(open_store(database)) as store:
-            Collector(result_bucket).collect(store)
-        self._sender = Sender(result_bucket)
-
-    def _send_all(self) -> None:
-        from advisor.store.measurements import open_store
-
-        with closing(open_store(self._database, reading=True)) as store:
-            self._sender.send(store.read().measurements)
-
-
-class AnchorSending(Sending):
-    """Of the one file that the load of a language model ends with."""
-
-    def __init__(self, result_bucket: ResultBucket, path: Path) -> None:
-        super().__init__(path)
-        self._mailbox = result_bucket
-
-    def _send_all(self) -> None:
-        send_anchor(self._mailbox, self._path.read_bytes())
+    return Sending(Path(database.removeprefix("sqlite:///")), send_rows)
 
 
 def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
     """None where measurements go into a shared database."""
     if job.command == MEASURE:
-        return AnchorSending(result_bucket, guest.folder / _ANCHOR_FILE)
-    return None if job.database_parameter else RowSending(result_bucket, database)
+        anchor = guest.folder / _ANCHOR_FILE
+        return Sending(anchor, lambda: send_anchor(result_bucket, anchor.read_bytes()))
+    return None if job.database_parameter else _row_sending(result_bucket, database)
 
 
 def _signature(main: Path) -> tuple[object, ...]:

@@ -8,25 +8,22 @@ import logging
 from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
+from advisor.domain import Measurement
 from advisor.errors import AdvisorError, DataError, one_line
+from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.job import STATES_FOLDER
+from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.tags import time_text
 from advisor.records import asdict
 from advisor.sweeps.formats.exporting import to_jsonl
 from advisor.sweeps.formats.importing import read_line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from advisor.domain import Measurement
-    from advisor.infra.aws.asking import Clock
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.sweeps.measurement_store import MeasurementStore
-
+from advisor.sweeps.measurement_store import MeasurementStore
 
 SCHEMA = "advisor.guest-state/1"
 _LOG = logging.getLogger(__name__)
@@ -118,16 +115,8 @@ def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
 
 def _state(content: bytes) -> GuestState | None:
     try:
-        state = json.loads(content)
-        return GuestState(
-            instance_id=str(state["instance_id"]),
-            phase=Phase(state["phase"]),
-            at=str(state["at"]),
-            end=End(state["end"]),
-            exit_code=state["exit_code"],
-            said=str(state["said"]),
-        )
-    except (ValueError, KeyError, TypeError):
+        return msgspec.json.decode(content, type=GuestState)
+    except msgspec.MsgspecError:
         return None
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +16,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, load_catalog
 from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
-from advisor.infra.aws.asking import LeavingClock
+from advisor.infra.aws.asking import Aws, LeavingClock
 from advisor.infra.aws.ending import NotEndedError
 from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.infra.aws.permissions import refuse_missing
@@ -30,9 +29,6 @@ from advisor.runs.cloud.plan import (
     type_named,
 )
 from advisor.runs.cloud.sweep import CloudRun, Say, run_cloud
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
 
 # One account's quota, one user's terminal: more are better several commands.
 MOST_TYPES = 8
@@ -73,7 +69,9 @@ def shared_out(
             instance=name,
             budget_usd=options.budget_usd * part / sum(parts),
             arguments=(*options.arguments, *_gpu_words(instance, catalog, names_gpu)),
-            sweep_id=options.sweep_id if alone else _own_id(options.sweep_id, name),
+            sweep_id=options.sweep_id
+            if alone
+            else (options.sweep_id and f"{options.sweep_id}-{name.replace('.', '-')}"),
         )
         for name, instance, part in zip(instances, types, parts, strict=True)
     )
@@ -136,8 +134,3 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Instance
 
 def _gpu_words(instance: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
     return ("--accelerator", str(accelerator_of(instance, catalog))) if names_gpu else ()
-
-
-def _own_id(sweep_id: str, instance: str) -> str:
-    """Empty ones are made of what is asked, the type among it."""
-    return sweep_id and f"{sweep_id}-{instance.replace('.', '-')}"

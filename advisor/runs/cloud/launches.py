@@ -97,12 +97,12 @@ def launch_values(question: SweepRun | VerificationRun, hours: float) -> dict[st
 def dry_run(words: Sequence[str]) -> Mapping[str, Any]:
     """The document of `advisor sweep run --on aws --dry-run`; `CloudError` where there is none."""
     try:
-        outcome = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
+        document, failure = outcome_of([*words, "--dry-run", "-o", "json"], seconds=_LONGEST_SECONDS)
     except subprocess.TimeoutExpired:
         raise CloudError("AWS did not answer within {seconds} s", seconds=f"{_LONGEST_SECONDS:g}") from None
-    if outcome.document is None:
-        raise CloudError("{reason}", reason=outcome.failure or "AWS could not be asked")
-    return outcome.document
+    if document is None:
+        raise CloudError("{reason}", reason=failure or "AWS could not be asked")
+    return document
 
 
 def why_not(document: Mapping[str, Any]) -> str:

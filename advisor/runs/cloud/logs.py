@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from advisor.errors import CloudError, DataError
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import STATES_FOLDER
 from advisor.infra.aws.guest.result_bucket import ResultBucket
-from advisor.infra.aws.launch_options import checked_sweep_id
+from advisor.infra.aws.launch_options import LaunchedMachine, checked_sweep_id
 from advisor.infra.aws.machines import console_output, instances_of
 from advisor.infra.aws.managed import enabled_regions
 from advisor.infra.aws.preflight import bucket as looked_at
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.launch_options import LaunchedMachine
 
 # Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
 # kept of its console. The log of its work has no word before `.log`.

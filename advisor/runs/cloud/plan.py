@@ -5,28 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import Catalog, load_catalog
-from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, InstanceType, Market
+from advisor.domain import LIST, OBSERVED, ON_ANY_GPU, ON_CPU, Accelerator, DiskChoice, InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.aws.accounts import guest_reads
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import refuse_too_small, usd_per_hour
 from advisor.infra.aws.guest.job import SWEEP_RUN
 from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sweep_id_of
-from advisor.infra.aws.regions import InstanceRequirements
+from advisor.infra.aws.permissions import Finding
+from advisor.infra.aws.preflight import Preflight, allowed, bucket, look
+from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.asking import Deadline
 from advisor.infra.live.ec2 import on_demand
 from advisor.infra.live.quotes import Quote
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.permissions import Finding
-    from advisor.infra.aws.preflight import Preflight
-    from advisor.infra.aws.regions import PriceOf
+from advisor.runs.cloud.starts import Starts
 
 # As `--disks gp3` without a size is planned on this machine, too.
 _DEFAULT_DISK_GIB = 500
@@ -38,12 +35,11 @@ _NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
 class CloudOptions(Struct, frozen=True, kw_only=True):
-    """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and
-    `needs_mib` the largest trial's. `volumes` are wanted as they are, instead of one for each of
-    `disks`; `only_this_type` takes no other one that serves as well; what was measured before
-    `since` is measured anew; `engine` is the package that serves a language model, `data` the
-    address in S3 that the guest reads. Empty texts are
-    left to the advisor."""
+    """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and `needs_mib` the
+    largest trial's. `volumes` are wanted as they are, instead of one for each of `disks`; `only_this_type`
+    takes no other one that serves as well; what was measured before `since` is measured anew; `engine` is the
+    package that serves a language model, `data` the address in S3 that the guest reads. Empty texts are left
+    to the advisor."""
 
     instance: str
     budget_usd: float
@@ -89,8 +85,7 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def most_usd(self) -> float:
-        """The bill is never higher: the budget and a billing minute, or what the longest life
-        costs."""
+        """The bill is never higher: the budget and a billing minute, or what the longest life costs."""
         hourly = self.most_usd_per_hour
         if hourly is None:
             return 0.0
@@ -102,9 +97,6 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
 
     `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
     """
-    from advisor.infra.aws.preflight import allowed, bucket, look
-    from advisor.runs.cloud.starts import Starts
-
     catalog = load_catalog()
     types = serving_types(catalog, options)
     sweep = Sweep(
@@ -180,7 +172,12 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
     others = [
         (usd, other.name, other)
         for other in catalog.instances(_ON_AWS)
-        if _serves_as(other, wanted, options)
+        if (
+            _make(other) == _make(wanted)
+            and other != wanted
+            and other.current
+            and _is_large_enough(other, options)
+        )
         and (usd := listed_usd_per_hour(catalog, other, options.region)) is not None
         and usd <= _MOST_TIMES_AS_DEAR * own
     ]
@@ -196,15 +193,6 @@ def listed_usd_per_hour(catalog: Catalog, instance: InstanceType, region: str) -
     """What an hour of a type costs on demand by the catalogue; None where it has no price."""
     price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
-
-
-def _serves_as(other: InstanceType, wanted: InstanceType, options: CloudOptions) -> bool:
-    return (
-        _make(other) == _make(wanted)
-        and other != wanted
-        and other.current
-        and _is_large_enough(other, options)
-    )
 
 
 def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
@@ -251,7 +239,7 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
     """io1 and io2 are sold with a number of IOPS: as many as their rate is planned with."""
     iops = None
     if disk_type in ("io1", "io2"):
-        iops = round(catalog.disks.volume_rate(disk_type, size_gib).read_iops or 0) or None
+        iops = round(catalog.disks.rate(DiskChoice(type=disk_type, size_gib=size_gib)).read_iops or 0) or None
     return Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
 
 
@@ -293,10 +281,9 @@ def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
-    """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the
-    memory goes with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu`
-    where the type has no GPU; `UsageError` for slices of a card, and for what trials do not run on.
-    """
+    """`cuda:T4`, so that rows of several GPUs are told apart, and as a Ray cluster names it; the memory goes
+    with it where the cloud has the chip in several sizes (`cuda:A100-40GB`). `cpu` where the type has no GPU;
+    `UsageError` for slices of a card, and for what trials do not run on."""
     if instance.gpu_name is None:
         return ON_CPU
     if instance.gpu_name.startswith(_NOT_NVIDIA):

@@ -7,20 +7,16 @@ with the software that was installed (90 days in the stack `account`).
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import BILLING_MINUTE
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.guest.supervising import BEFORE_EXPIRY
-from advisor.infra.aws.launch_options import LEAST
+from advisor.infra.aws.launch_options import LEAST, LaunchedMachine
 from advisor.infra.aws.tags import time_from
+from advisor.runs.cloud.exchange import GuestState
 from advisor.sweeps.planning.plan import GPU_SECONDS
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.launch_options import LaunchedMachine
-    from advisor.runs.cloud.exchange import GuestState
 
 _FOLDER = "software/starts"
 # The slowest of so many counts: the network and PyPI differ from start to start.

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.errors import unknown_name
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import lasts, usd_per_hour
+from advisor.infra.aws.launch_options import LaunchOption
+from advisor.infra.aws.managed import Managed
+from advisor.infra.aws.reap import Reaped, reap
 from advisor.records import asdict
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.launch_options import LaunchOption
-    from advisor.infra.aws.managed import Managed
-    from advisor.infra.aws.reap import Reaped
-    from advisor.runs.cloud.fleet import InstanceRun
-    from advisor.runs.cloud.plan import CloudPlan
-    from advisor.runs.cloud.sweep import CloudRun
-
+from advisor.runs.cloud.fleet import InstanceRun
+from advisor.runs.cloud.plan import CloudPlan
+from advisor.runs.cloud.sweep import CloudRun
 
 PLAN_SCHEMA = "advisor.cloud-plan/1"
 RUN_SCHEMA = "advisor.cloud-run/1"
@@ -124,12 +121,9 @@ def reap_cloud(
 ) -> Reaped:
     """One pass of the reaper with the user's AWS credentials, by this machine's clock.
 
-    AWS refuses requests of a clock that is more than minutes off, so that a wrong one reaps
-    nothing. `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region
-    that is none.
+    AWS refuses requests of a clock that is more than minutes off, so that a wrong one reaps nothing.
+    `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region that is none.
     """
-    from advisor.infra.aws.reap import reap
-
     for region in regions:
         _refuse_unknown(region)
     moment = now or datetime.now(UTC)

@@ -5,44 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from advisor.domain import Measurement
 from advisor.errors import AdvisorError, CloudError
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.guest.result_bucket import ResultBucket as Box
-from advisor.infra.aws.launch_options import Slot
+from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
+from advisor.infra.aws.guest.user_data import user_data
+from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
 from advisor.infra.aws.permissions import explained, refuse_missing
 from advisor.infra.aws.provisioning.fallbacks import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import provision
-from advisor.infra.aws.watching import Why
+from advisor.infra.aws.provisioning.provisioned import Provisioned, provision
+from advisor.infra.aws.watching import Outcome, Why
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
 from advisor.runs.cloud.logs import logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
+from advisor.runs.cloud.starts import Starts
+from advisor.store.measurements import open_store
 from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted
-
-if TYPE_CHECKING:
-    from advisor.domain import Measurement
-    from advisor.infra.aws.asking import Aws
-    from advisor.infra.aws.guest.job import Job
-    from advisor.infra.aws.guest.result_bucket import ResultBucket
-    from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, UserData
-    from advisor.infra.aws.provisioning.provisioned import Provisioned
-    from advisor.infra.aws.watching import Outcome
-    from advisor.runs.cloud.starts import Starts
 
 
 class SharedRows:
     """The rows of this machine's store that certain instances have measured."""
 
     def __init__(self) -> None:
-        from advisor.store.measurements import open_store
-
         self._machines: dict[str, LaunchedMachine] = {}
         with closing(open_store()) as store:
             self._before = store.summaries()
@@ -58,8 +51,6 @@ class SharedRows:
         return sum(map(self._is_new, theirs)) if theirs else None
 
     def _theirs(self) -> Iterator[Measurement]:
-        from advisor.store.measurements import open_store
-
         with closing(open_store()) as store:
             stored = store.read()
         for row in stored.measurements:
@@ -87,10 +78,9 @@ Say = Callable[[str], None]
 
 
 class CloudRun(Struct, frozen=True, kw_only=True):
-    """How it went. `provisioned` is None where everything was measured before.
-    `collected` counts what came back now, None where that went into a database that cannot be
-    seen from here; `last_line` is the last that the
-    guest's command printed."""
+    """How it went. `provisioned` is None where everything was measured before. `collected` counts what came
+    back now, None where that went into a database that cannot be seen from here; `last_line` is the last that
+    the guest's command printed."""
 
     sweep_id: str
     why: Why
@@ -132,8 +122,7 @@ class BucketWork:
             self._say(f"{machine.id}: EC2 is not asked now ({trouble}); ${spent_usd:.3f} at most")
 
     def on_end(self, outcome: Outcome) -> None:
-        """See `advisor.infra.aws.watching.Work`: what failed on an instance that did not report
-        its end."""
+        """See `advisor.infra.aws.watching.Work`: what failed on an instance that did not report its end."""
         machine = outcome.machine
         is_silent = self._phases.get(machine.id) is not Phase.ENDED
         if outcome.why is Why.TAKEN_BACK or not is_silent:
@@ -149,8 +138,6 @@ class BucketWork:
 
     def collect(self) -> int:
         """Take what has come into the store; how many measurements in all."""
-        from advisor.store.measurements import open_store
-
         with closing(open_store()) as store:
             fresh = self._collector.collect(store)
         if fresh:
@@ -177,8 +164,6 @@ def run_cloud(
 
     `CloudError` names what is missing before anything is launched, or what may be left after.
     """
-    from advisor.runs.cloud.starts import Starts
-
     refuse_missing(plan.findings)
     job = job_of(plan)
     patient = ResultBucket(aws, job.region, job.bucket, job.prefix)
@@ -269,9 +254,6 @@ def _with_hint() -> Iterator[None]:
 
 def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
-    from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
-    from advisor.infra.aws.guest.user_data import user_data
-
     software = packed_software(extras=SERVING_EXTRAS if job.engine else EXTRAS)
     with _with_hint():
         Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)

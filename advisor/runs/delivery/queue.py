@@ -7,7 +7,6 @@ takes a lock on the folder, so that two daemons never send the same one at once.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import fcntl
 import hashlib
@@ -19,9 +18,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from advisor.places import state_folder
-from advisor.records import asdict
-from advisor.runs.delivery.letter import Attachment, Letter
+from advisor.runs.delivery.letter import Letter
 from advisor.runs.delivery.sending import Delivery, Say, deliver_to
 
 # After each further failure; then it is given up.
@@ -61,7 +61,7 @@ class RetryQueue:
         return deliveries
 
     def _sent(self, path: Path, entry: dict[str, Any], say: Say) -> Delivery:
-        message, target = _message_of(entry["message"]), str(entry["target"])
+        message, target = msgspec.convert(entry["message"], Letter), str(entry["target"])
         delivery = deliver_to(message, target, attempts=1)
         tries = entry["tries"] + 1
         if delivery.transient and tries <= len(PAUSES_SECONDS):
@@ -78,7 +78,7 @@ class RetryQueue:
             "at": self._clock() + PAUSES_SECONDS[tries - 1],
             "tries": tries,
             "target": target,
-            "message": _document_of(message),
+            "message": msgspec.to_builtins(message),
         }
         part = path.with_suffix(".part")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
@@ -133,18 +133,3 @@ class Resender:
         """Until what is being sent has been."""
         if self._thread is not None:
             self._thread.join()
-
-
-def _document_of(message: Letter) -> dict[str, Any]:
-    document = asdict(message)
-    for file in document["files"]:
-        file["content"] = base64.b64encode(file["content"]).decode()
-    return document
-
-
-def _message_of(document: dict[str, Any]) -> Letter:
-    files = tuple(
-        Attachment(file["name"], file["media_type"], base64.b64decode(file["content"]))
-        for file in document["files"]
-    )
-    return Letter(**{**document, "files": files})

@@ -50,9 +50,8 @@ def deliver(
     sleep: Callable[[float], None] | None = None,
     say: Say = lambda _line: None,
 ) -> list[Delivery]:
-    """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by
-    up to a quarter, so that many do not come at once). One that fails keeps none of the others
-    back."""
+    """Send it to each target, up to `attempts` times with pauses of 1, 2, 4, .. s (each longer by up to a
+    quarter, so that many do not come at once). One that fails keeps none of the others back."""
     return [_delivered(message, target, attempts, sleep or time.sleep, say) for target in targets]
 
 

@@ -12,8 +12,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from advisor.errors import MeasuringError, one_line
 from advisor.extras import install_command
+from advisor.records import asdict
 from advisor.runs.doctor.finding import Check, Finding, State
 from advisor.runs.doctor.machine import (
     check_bundle,
@@ -36,13 +39,12 @@ def check_leftovers(*, keep: bool) -> Finding:
     """Remove it, or with `keep` only tell of it; what a live sweep owns is none."""
     left = find_orphans()
     if not left:
-        return Finding(check="leftovers", state=State.OK, found="none", facts=_facts([], [], []))
+        return Finding(State.OK, "none", facts=_facts([], [], []))
     if keep:
         return Finding(
-            check="leftovers",
-            state=State.WARNING,
-            found=f"of killed sweeps: {_named(left)}",
-            advice="advisor doctor (without --dry-run) removes it, and so does the next sweep",
+            State.WARNING,
+            f"of killed sweeps: {_named(left)}",
+            "advisor doctor (without --dry-run) removes it, and so does the next sweep",
             facts=_facts(left, [], []),
         )
     outcome = remove(left)
@@ -50,14 +52,13 @@ def check_leftovers(*, keep: bool) -> Finding:
     facts = _facts(left, outcome.gone, stuck)
     if not stuck:
         text = f"of killed sweeps, removed: {_named(left)}"
-        return Finding(check="leftovers", state=State.OK, found=text, facts=facts)
+        return Finding(State.OK, text, facts=facts)
     reasons = sorted({orphan.reason for orphan in outcome.stuck})
     return Finding(
-        check="leftovers",
-        state=State.PROBLEM,
+        State.PROBLEM,
+        f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
+        f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
         facts=facts,
-        found=f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
-        advice=f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
     )
 
 
@@ -113,23 +114,21 @@ def check_gpu() -> Finding:
     except MeasuringError as error:
         if not _DRIVER.exists() and error.code == NO_NVML:
             text = "no NVIDIA GPU here; --accelerator emulated:T4 or cpu measure without one"
-            return Finding(check="gpu", state=State.OK, found=text, facts={"gpus": []})
+            return Finding(State.OK, text, facts={"gpus": []})
         return Finding(
-            check="gpu",
-            state=State.PROBLEM,
-            found=str(error),
-            facts={"gpus": []},
-            advice="load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
+            State.PROBLEM,
+            str(error),
+            "load the driver (modprobe nvidia; dmesg tells of Xid errors), or start the "
             "container with --gpus all",
+            facts={"gpus": []},
         )
     named = ", ".join(str(gpu.get("name")) for gpu in known) or "the driver knows no GPU"
     driver = next((gpu.get("driver") for gpu in known), None)
     state = State.OK if known else State.WARNING
     return Finding(
-        check="gpu",
-        state=state,
-        found=f"{named}; driver {driver}" if known else named,
-        advice="" if known else "look with lspci whether the machine has one",
+        state,
+        f"{named}; driver {driver}" if known else named,
+        "" if known else "look with lspci whether the machine has one",
         facts={"gpus": known},
     )
 
@@ -137,55 +136,42 @@ def check_gpu() -> Finding:
 def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH) -> Finding:
     """Whether torch loads, computes, and sees the GPU that the driver has."""
     if not find_spec("torch"):
-        return Finding(
-            check="torch",
-            state=State.WARNING,
-            found="not installed: nothing can be measured here",
-            advice=install_command("sweep"),
-        )
+        return Finding(State.WARNING, "not installed: nothing can be measured here", install_command("sweep"))
     answer = _asked(code, patience_seconds)
     if "error" in answer:
         return Finding(
-            check="torch",
-            state=State.PROBLEM,
-            found=str(answer["error"]),
+            State.PROBLEM,
+            str(answer["error"]),
+            "install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
             facts=answer,
-            advice="install it anew, built for this driver's CUDA: https://pytorch.org/get-started",
         )
     gpus = ", ".join(answer["gpus"])
     text = f"{answer['version']}, " + (f"computes on {gpus}" if gpus else "computes on the CPU")
     if _DRIVER.exists() and not gpus:
         return Finding(
-            check="torch",
-            state=State.PROBLEM,
-            facts=answer,
-            found=f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
-            advice="install a torch built for CUDA (https://pytorch.org/get-started), and update "
+            State.PROBLEM,
+            f"{text}, though a driver is loaded (built for CUDA {answer['cuda_build']})",
+            "install a torch built for CUDA (https://pytorch.org/get-started), and update "
             "the driver where it is older than that",
+            facts=answer,
         )
-    return Finding(check="torch", state=State.OK, found=text, facts=answer)
+    return Finding(State.OK, text, facts=answer)
 
 
 def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> Finding:
     """Whether Ray loads; everything but clusters works without it."""
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
-        return Finding(
-            check="ray",
-            state=State.WARNING,
-            found="not installed",
-            advice=f"{install_command('sweep')}; {without}",
-        )
+        return Finding(State.WARNING, "not installed", f"{install_command('sweep')}; {without}")
     answer = _asked(code, patience_seconds)
     if "error" in answer:
         return Finding(
-            check="ray",
-            state=State.WARNING,
-            found=str(answer["error"]),
+            State.WARNING,
+            str(answer["error"]),
+            f"install it anew (pip install 'ray>=2.60'); {without}",
             facts=answer,
-            advice=f"install it anew (pip install 'ray>=2.60'); {without}",
         )
-    return Finding(check="ray", state=State.OK, found=str(answer["version"]), facts=answer)
+    return Finding(State.OK, str(answer["version"]), facts=answer)
 
 
 def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
@@ -233,22 +219,17 @@ def examine(*, keep_leftovers: bool) -> list[Finding]:
 def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
     """All at once; a check that fails itself is a problem, and hides no other."""
     with ThreadPoolExecutor(len(checks)) as threads:
-        futures = {name: threads.submit(check) for name, check in checks.items()}
-        return [_outcome(name, future) for name, future in futures.items()]
+        return list(threads.map(_finding, checks.items()))
 
 
-def _outcome(name: str, future: Any) -> Finding:
+def _finding(named: tuple[str, Check]) -> Finding:
+    name, check = named
     try:
-        finding: Finding = future.result()
+        return replace(check(), check=name)
     except Exception as error:
-        text = f"cannot be told: {type(error).__name__}: {error}"
-        return Finding(
-            check=name,
-            state=State.PROBLEM,
-            found=one_line(text),
-            advice="this is a defect of the advisor; please report it with this line",
-        )
-    return finding
+        text = one_line(f"cannot be told: {type(error).__name__}: {error}")
+        advice = "this is a defect of the advisor; please report it with this line"
+        return Finding(State.PROBLEM, text, advice, check=name)
 
 
 def document(findings: list[Finding]) -> dict[str, Any]:
@@ -256,16 +237,7 @@ def document(findings: list[Finding]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "state": worst(findings).value,
-        "checks": [
-            {
-                "check": finding.check,
-                "state": finding.state.value,
-                "found": finding.found,
-                "advice": finding.advice,
-                "facts": dict(finding.facts),
-            }
-            for finding in findings
-        ],
+        "checks": [{"check": each.check, **asdict(each), "state": each.state.value} for each in findings],
     }
 
 

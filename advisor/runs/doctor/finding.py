@@ -18,14 +18,15 @@ class State(StrEnum):
     PROBLEM = "problem"
 
 
-class Finding(Struct, frozen=True, kw_only=True):
-    """One line: what is so, and what to do where it is not well; `facts` for programs."""
+class Finding(Struct, frozen=True):
+    """One line: what is so, and what to do where it is not well; `facts` for programs. `check` names what was
+    looked at."""
 
-    check: str
     state: State
     found: str
     advice: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    check: str = ""
 
 
 Check = Callable[[], Finding]

@@ -20,6 +20,7 @@ from advisor.extras import install_command
 from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
 from advisor.store import default_database_url
+from advisor.store.description import describe
 from advisor.sweeps.driver.spool import unsaved_files
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
@@ -35,17 +36,10 @@ _CLOCKS_APART_SECONDS = 30.0
 
 def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     """Whether it answers, of which version it is, and who measures into it."""
-    from advisor.store.description import describe
-
     try:
         state = describe(default_database_url(), patience_seconds=patience_seconds)
     except AdvisorError as error:
-        return Finding(
-            check="database",
-            state=State.PROBLEM,
-            found=str(error),
-            advice="docs/reference/store.md tells what each trouble means",
-        )
+        return Finding(State.PROBLEM, str(error), "docs/reference/store.md tells what each trouble means")
     rows = "1 row" if state["rows"] == 1 else f"{state['rows']:,} rows"
     text = f"{state['program']}, {state['name']}: {rows}"
     if state["tables"] == "nothing":
@@ -57,26 +51,24 @@ def check_database(patience_seconds: float = _PATIENCE_SECONDS) -> Finding:
     apart = abs(time.time() - state["now"]) if state["now"] else 0.0
     if apart > _CLOCKS_APART_SECONDS:
         return Finding(
-            check="database",
-            state=State.WARNING,
+            State.WARNING,
+            f"{text}; its clock and this one are {apart:.0f} s apart",
+            "set both by NTP (timedatectl set-ntp true)",
             facts=state,
-            found=f"{text}; its clock and this one are {apart:.0f} s apart",
-            advice="set both by NTP (timedatectl set-ntp true)",
         )
-    return Finding(check="database", state=State.OK, found=text, facts=state)
+    return Finding(State.OK, text, facts=state)
 
 
 def check_unsaved() -> Finding:
     """Measurements that a database could not take, and that nobody has imported yet."""
     paths = [str(path) for path in unsaved_files()]
     if not paths:
-        return Finding(check="unsaved measurements", state=State.OK, found="none")
+        return Finding(State.OK, "none")
     return Finding(
-        check="unsaved measurements",
-        state=State.WARNING,
+        State.WARNING,
+        f"the database could not take what is in {', '.join(paths)}",
+        f"advisor measurements import {paths[0]}, then remove the file",
         facts={"files": paths},
-        found=f"the database could not take what is in {', '.join(paths)}",
-        advice=f"advisor measurements import {paths[0]}, then remove the file",
     )
 
 
@@ -89,23 +81,21 @@ def check_bundle(today: date | None = None) -> Finding:
         prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
     except (DataError, KeyError, ValueError) as error:
         return Finding(
-            check="bundle",
-            state=State.PROBLEM,
-            found=str(error),
-            advice=f"install the advisor anew: {install_command()} --force-reinstall --no-deps",
+            State.PROBLEM,
+            str(error),
+            f"install the advisor anew: {install_command()} --force-reinstall --no-deps",
         )
     age = (today - prices).days
     digest = str(bundle.manifest["digest"])
     facts = {"digest": digest, "prices_as_of": prices.isoformat(), "age_days": age}
     text = f"whole (digest {digest[:12]}); prices of AWS of {prices}, {age} days old"
     if age <= _WARN_DAYS:
-        return Finding(check="bundle", state=State.OK, found=text, facts=facts)
+        return Finding(State.OK, text, facts=facts)
     return Finding(
-        check="bundle",
-        state=State.WARNING,
-        found=text,
+        State.WARNING,
+        text,
+        "upgrade the advisor, or import newer prices: advisor catalog import",
         facts=facts,
-        advice="upgrade the advisor, or import newer prices: advisor catalog import",
     )
 
 
@@ -136,15 +126,15 @@ _LEFT = (("cpu_quota", "CPUs"), ("memory_limit_mib", "MiB of memory"))
 def check_limits() -> Finding:
     """Whether a trial can be held: groups are really made, and removed again."""
     if not sys.platform.startswith("linux"):
-        return Finding(
-            check="limits",
-            state=State.WARNING,
-            found=f"{sys.platform} holds no limits",
-            advice="measure on Linux",
-        )
+        return Finding(State.WARNING, f"{sys.platform} holds no limits", "measure on Linux")
     request = LimitRequest(vcpus=0.5, memory_mib=_TRIED_MEMORY_MIB, cpus=tuple(allowed_cpus()[:1]))
-    facts: dict[str, Any] = {"version_1": sorted(v1_groups()), "version_2": _version_2()}
-    facts |= _container()
+    size = machine_size()
+    facts: dict[str, Any] = {
+        "version_1": sorted(v1_groups()),
+        "version_2": _version_2(),
+        "cpu_quota": size.cpu_quota,
+        "memory_limit_mib": size.memory_limit_mib,
+    }
     try:
         with choose_limiter(request).hold(request) as hold:
             hold.limit_memory()
@@ -152,16 +142,10 @@ def check_limits() -> Finding:
             facts |= {"limited_by": hold.limited_by.value, "held": dict(hold.held)}
             state, text, advice = _what_is_held(hold)
     except (OSError, MeasuringError) as error:
-        return Finding(
-            check="limits",
-            state=State.PROBLEM,
-            facts=facts,
-            found=f"a cgroup cannot be made or set ({error})",
-            advice=_WAYS_OUT,
-        )
+        return Finding(State.PROBLEM, f"a cgroup cannot be made or set ({error})", _WAYS_OUT, facts=facts)
     left = [f"{facts[name]:g} {unit}" for name, unit in _LEFT if facts[name]]
     text += f"; the container leaves {' and '.join(left)}" if left else ""
-    return Finding(check="limits", state=state, found=text, advice=advice, facts=facts)
+    return Finding(state, text, advice, facts=facts)
 
 
 def _what_is_held(hold: ResourceLimits) -> tuple[State, str, str]:
@@ -192,15 +176,14 @@ def check_disk() -> Finding:
     name = min(free, key=lambda name: free[name])
     text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
     if free[name] >= _ENOUGH_BYTES:
-        return Finding(check="disk space", state=State.OK, found=text, facts=facts)
+        return Finding(State.OK, text, facts=facts)
     state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM
     return Finding(
-        check="disk space",
-        state=state,
-        found=text,
-        facts=facts,
-        advice="free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
+        state,
+        text,
+        "free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
         "XDG_CACHE_HOME for data sets",
+        facts=facts,
     )
 
 
@@ -210,20 +193,15 @@ def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
         free = shutil.disk_usage(folder).free
     except OSError:
         return Finding(
-            check="shared memory",
-            state=State.WARNING,
-            found=f"there is no {folder}",
-            advice="mount a tmpfs there; loader processes hand batches over in it",
+            State.WARNING,
+            f"there is no {folder}",
+            "mount a tmpfs there; loader processes hand batches over in it",
         )
     text, facts = f"{free / _GIB:.1f} GiB free in {folder}", {"free_bytes": free}
     if free >= _ENOUGH_SHARED_BYTES:
-        return Finding(check="shared memory", state=State.OK, found=text, facts=facts)
+        return Finding(State.OK, text, facts=facts)
     return Finding(
-        check="shared memory",
-        state=State.WARNING,
-        found=text,
-        facts=facts,
-        advice="make it larger (docker run --shm-size 2g), or take small batches",
+        State.WARNING, text, "make it larger (docker run --shm-size 2g), or take small batches", facts=facts
     )
 
 
@@ -233,14 +211,13 @@ def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
     text, facts = f"{now:%Y-%m-%d %H:%M} UTC", {"now": now.isoformat(timespec="seconds")}
     if dates and now.date() < max(dates):
         return Finding(
-            check="clock",
-            state=State.PROBLEM,
-            facts=facts,
-            found=f"{text}, which is before the bundled prices ({max(dates)})",
-            advice="set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
+            State.PROBLEM,
+            f"{text}, which is before the bundled prices ({max(dates)})",
+            "set the clock (chronyc makestep, timedatectl set-ntp true): ages and order "
             "of what is measured depend on it, and clouds refuse wrong times",
+            facts=facts,
         )
-    return Finding(check="clock", state=State.OK, found=text, facts=facts)
+    return Finding(State.OK, text, facts=facts)
 
 
 def _version_2() -> list[str]:
@@ -251,12 +228,6 @@ def _version_2() -> list[str]:
     except OSError:
         return []
     return sorted(text.split())
-
-
-def _container() -> dict[str, float | None]:
-    """The limits around all of us; None: there is none."""
-    size = machine_size()
-    return {"cpu_quota": size.cpu_quota, "memory_limit_mib": size.memory_limit_mib}
 
 
 def _is_systemds(group: Mapping[str, Any]) -> bool:
@@ -275,7 +246,6 @@ def _has_io(group: Mapping[str, Any]) -> bool:
 
 
 def _free(folder: Path) -> int:
-    """Of the folder that would hold it."""
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent
     try:

@@ -3,29 +3,25 @@ there, ended; then judged here."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
 from advisor.answers.serving import LanguageContext
-from advisor.catalog.disk_orders import LOCAL
 from advisor.domain.generation import LlmEngine
 from advisor.domain.verification import ServingVerification
 from advisor.errors import UsageError
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE
 from advisor.infra.aws.guest.result_bucket import ResultBucket
-from advisor.infra.aws.launch_options import sweep_id_of
 from advisor.messages import FieldName, Message
 from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent
-from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.endpoint.verifying import ServingTrial, judged_serving
-from advisor.runs.verification.cloud import volume_of
+from advisor.runs.verification.cloud import with_its_disk, words_of
 from advisor.sweeps.endpoint.anchors import USED
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
@@ -54,20 +50,15 @@ def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> 
             field="engine",
             hint=Message("start it on the instance, and name its {endpoint}", endpoint=FieldName("endpoint")),
         )
-    is_local = disk.choice.type == LOCAL
     wanted = replace(
         cloud,
         instance=offer.instance.name,
         region=offer.region,
         arguments=_arguments(trial, minutes),
-        volumes=() if is_local else (volume_of(disk),),
-        local_disk=is_local,
         command=MEASURE,
-        only_this_type=True,
         engine=vllm_requirement(candidate),
     )
-    day = str(trial.today)
-    return replace(wanted, sweep_id=cloud.sweep_id or sweep_id_of(sweep_id(wanted), day))
+    return with_its_disk(wanted, disk, trial.today)
 
 
 def verify_serving_elsewhere(
@@ -100,8 +91,7 @@ def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
         "--link": placement.link if placement.tensor_parallel > 1 else None,
         "--minutes": f"{minutes:g}",
     }
-    options = (str(word) for pair in given.items() if pair[1] is not None for word in pair)
-    return (*options, "--", *engine_words(candidate, trial.request))
+    return (*words_of(given), "--", *engine_words(candidate, trial.request))
 
 
 def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:

@@ -127,9 +127,8 @@ def _plain(value: Any) -> Any:
 
 
 def spread_document(row: Measurement) -> dict[str, Any] | None:
-    """Samples per second of each run and, with 95 %, those of the next one by that run and by all
-    (null: too few steps); median and percentiles of single steps, stalls included. None where no
-    step was measured."""
+    """Samples per second of each run and, with 95 %, those of the next one by that run and by all (null: too
+    few steps); median and percentiles of single steps, stalls included. None where no step was measured."""
     runs = [run for run in row.run_steps if run]
     if not runs:
         return None

@@ -147,7 +147,6 @@ def _planned_text() -> tuple[Path, DatasetProfile]:
 
 
 def plan_anywhere(grid: SweepGrid) -> list[Trial]:
-    """The trials as a machine would plan them that has whatever they need, on the data as far as
-    they are known here; `UsageError` for what every machine would refuse, as a mistyped network.
-    """
+    """The trials as a machine would plan them that has whatever they need, on the data as far as they are
+    known here; `UsageError` for what every machine would refuse, as a mistyped network."""
     return plan_sweep(grid, planned_data(grid), anywhere=True)

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.sweeps.formats.serialization import trial_to_dict
-
-if TYPE_CHECKING:
-    from advisor.sweeps.measurement_store import Damaged, MeasurementStore, Stored
-    from advisor.sweeps.watching.shared import Snapshot
-
+from advisor.sweeps.measurement_store import Damaged, MeasurementStore, Stored
+from advisor.sweeps.watching.shared import Snapshot
 
 _ROWS_AT_ONCE = 200
 _WAITING = "waiting"
@@ -29,8 +26,6 @@ class Shown(Struct, frozen=True):
 
 def shown_rows(store: MeasurementStore, trials: Sequence[Trial]) -> tuple[dict[str, Shown], Stored]:
     """The rows of the trials by id, read in parts; and those that cannot be read."""
-    from advisor.sweeps.measurement_store import Stored
-
     rows: dict[str, Shown] = {}
     damaged: list[Damaged] = []
     for first in range(0, len(trials), _ROWS_AT_ONCE):
@@ -48,7 +43,7 @@ def trial_documents(trials: Sequence[Trial], rows: Mapping[str, Measurement | Sh
         {
             **trial_document(trial),
             "state": state_of(trial, rows),
-            "reason": reason_of(trial, rows),
+            "reason": row.reason if (row := rows.get(trial.trial_id)) else "",
             "throughput_samples_per_second": rate_of(trial, rows),
         }
         for trial in trials
@@ -64,12 +59,6 @@ def state_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
     """How it ended; waiting where no row is."""
     row = rows.get(trial.trial_id)
     return row.status.value if row else _WAITING
-
-
-def reason_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
-    """Why it did not end well."""
-    row = rows.get(trial.trial_id)
-    return row.reason if row else ""
 
 
 def rate_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> float | None:

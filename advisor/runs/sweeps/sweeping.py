@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from advisor.domain import (
     ON_ANY_GPU,
     Accelerator,
     CacheState,
+    DiskChoice,
     DiskRate,
     Market,
     Precision,
@@ -35,19 +36,17 @@ from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
 from advisor.sweeps.datasets.decoding import decoder
+from advisor.sweeps.driver.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
+from advisor.sweeps.executors.process import Executor, InlineExecutor, ProcessExecutor
 from advisor.sweeps.executors.ray.placing import trials_at_a_time
 from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import parse_named_rate
 from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import by_turns, rounds
 from advisor.sweeps.trial.orphans.removing import owning
-
-if TYPE_CHECKING:
-    from advisor.sweeps.driver.runner import Outcome, Progress
-    from advisor.sweeps.executors.process import Executor
-    from advisor.sweeps.measurement_store import MeasurementStore
 
 DEFAULT_SAMPLES = 10_000
 _BATCH_SIZE = 32
@@ -98,8 +97,6 @@ def execute_sweep(
 
     Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
     """
-    from advisor.sweeps.driver.runner import RETRIED, Outcome, run_sweep, stored_runs
-
     if ray_address:
         trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
@@ -144,7 +141,7 @@ def disk_rate(text: str) -> DiskRate:
         raise UsageError(
             "{error}", error=error, hint="or a rate of your own: slow=20MiB/s,500iops"
         ) from error
-    return disks.volume_rate(disk_type, size_gib or _DEFAULT_DISK_GIB)
+    return disks.rate(DiskChoice(type=disk_type, size_gib=size_gib or _DEFAULT_DISK_GIB))
 
 
 def local_machine() -> Machine:
@@ -215,9 +212,8 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
 
 
 def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
-    """What `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this machine
-    (unless the trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has
-    the GPU."""
+    """What `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this machine (unless the
+    trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
     if text is None:
         return ON_ANY_GPU if has_cuda() and not elsewhere else Accelerator.parse("emulated:T4")
     kind, colon, gpu = text.partition(":")
@@ -270,16 +266,11 @@ def _executor(
         chosen = given()
     elif (name := executor_name(given, ray_address, trials)) == "ray":
         from advisor.sweeps.executors.ray.executor import RayExecutor
-        from advisor.sweeps.executors.ray.placing import trials_at_a_time
 
         chosen = RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
     elif name == "process":
-        from advisor.sweeps.executors.process import ProcessExecutor
-
         chosen = ProcessExecutor()
     elif name == "inline":
-        from advisor.sweeps.executors.process import InlineExecutor
-
         chosen = InlineExecutor()
     else:
         raise unknown_name("executor", name, EXECUTORS)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import date
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import ON_CPU, Disk, InstancePrediction, Measurement, Status, Verification
@@ -16,10 +17,10 @@ from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
 from advisor.errors import NoOfferError, UsageError
+from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import VERIFY
 from advisor.infra.aws.guest.result_bucket import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
-from advisor.models.performance import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, sweep_id, type_named
@@ -27,9 +28,6 @@ from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, ru
 from advisor.runs.verification.machine import AUTO, VerifiedMachine
 from advisor.runs.verification.verdict import judged
 from advisor.runs.verification.verify import answers_around
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
 
 # Made for a number of IOPS: without one EC2 refuses them.
 _WITH_IOPS = ("io1", "io2")
@@ -43,12 +41,11 @@ class CloudVerification(Struct, frozen=True, kw_only=True):
 
 
 def plan_elsewhere(
-    request: NetworkQuestion, instance: str, catalog: Catalog, model: PerformanceModel, today: date
+    request: NetworkQuestion, instance: str, context: Context, today: date
 ) -> CloudVerification:
     """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
 
-    `NoOfferError` where nothing is recommended; `UsageError` for another cloud, and for several
-    instances.
+    `NoOfferError` where nothing is recommended; `UsageError` for another cloud, and for several instances.
     """
     if request.cloud != "aws":
         raise UsageError(
@@ -58,11 +55,13 @@ def plan_elsewhere(
             hint="leave --cloud out",
         )
     if instance == AUTO:
-        request, instance = _recommended(request, catalog, model, today)
-    instance_type = type_named(catalog, instance)
-    named = predict_instance(request, catalog, model, instance_type.name)
+        request, instance = _recommended(request, context, today)
+    instance_type = type_named(context.catalog, instance)
+    named = predict_instance(request, context.catalog, context.model, instance_type.name)
     exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
-    return CloudVerification(request=exact, named=predict_instance(exact, catalog, model, instance_type.name))
+    return CloudVerification(
+        request=exact, named=predict_instance(exact, context.catalog, context.model, instance_type.name)
+    )
 
 
 def launch_options(
@@ -71,57 +70,48 @@ def launch_options(
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
     request, named = planned.request, planned.named
-    local = named.disk.choice.type == LOCAL
     wanted = replace(
         cloud,
         instance=named.instance.name,
         arguments=_arguments(request, named, minutes, samples),
         disks=(),
-        volumes=() if local else (volume_of(named.disk),),
-        local_disk=local,
         command=VERIFY,
-        only_this_type=True,
     )
-    return replace(wanted, sweep_id=cloud.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
+    return with_its_disk(wanted, named.disk, today)
+
+
+def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions:
+    """The launch of that type alone, with that disk, under an id that has the day."""
+    local = disk.choice.type == LOCAL
+    wanted = replace(
+        wanted, volumes=() if local else (_volume_of(disk),), local_disk=local, only_this_type=True
+    )
+    return replace(wanted, sweep_id=wanted.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
 
 
 def verify_elsewhere(
-    planned: CloudVerification,
-    plan: CloudPlan,
-    aws: Aws,
-    say: Say,
-    catalog: Catalog,
-    model: PerformanceModel,
-    today: date,
+    planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say, context: Context, today: date
 ) -> tuple[Verification, CloudRun]:
     """Launch, measure, end everything, and hold the prediction to what was measured.
 
     What came back is in the store. `CloudError` where nothing came.
     """
     run = run_cloud(plan, aws, say)
-    return verdict_on(planned, plan, run, aws, catalog, model, today), run
+    return verdict_on(planned, plan, run, aws, context, today), run
 
 
 def verdict_on(
-    planned: CloudVerification,
-    plan: CloudPlan,
-    run: CloudRun,
-    aws: Aws,
-    catalog: Catalog,
-    model: PerformanceModel,
-    today: date,
+    planned: CloudVerification, plan: CloudPlan, run: CloudRun, aws: Aws, context: Context, today: date
 ) -> Verification:
     """What a run that has ended says about the target; `CloudError` where nothing came of it."""
     fresh = _measured(plan, aws, run)
-    machine = _place(planned.named.instance.name, catalog, fresh)
-    answers = answers_around(planned.request, catalog, model, fresh, today)
+    machine = _place(planned.named.instance.name, context.catalog, fresh)
+    answers = answers_around(planned.request, context, fresh, today)
     return judged(planned.request, machine, fresh, planned.named, planned.named.prediction, answers)
 
 
-def _recommended(
-    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, today: date
-) -> tuple[NetworkQuestion, str]:
-    answer = recommend(request, Preparations(catalog, model), today=today)
+def _recommended(request: NetworkQuestion, context: Context, today: date) -> tuple[NetworkQuestion, str]:
+    answer = recommend(request, Preparations(context.catalog, context.model), today=today)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
     spec, workload = answer.chosen.spec, answer.chosen.workload
@@ -150,10 +140,15 @@ def _arguments(
         "--max-gpus": request.max_gpus,
         "--samples": samples,
     }
+    return words_of(given)
+
+
+def words_of(given: Mapping[str, object]) -> tuple[str, ...]:
+    """Options of a command with their values; None is left out."""
     return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)
 
 
-def volume_of(disk: Disk) -> Volume:
+def _volume_of(disk: Disk) -> Volume:
     """The disk as it is bought."""
     choice = disk.choice
     iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
@@ -166,8 +161,7 @@ def volume_of(disk: Disk) -> Volume:
 
 
 def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
-    """The latest good row of the verification, with all its runs; else its last one, whatever
-    came of it."""
+    """The latest good row of the verification, with all its runs; else its last one, whatever came of it."""
     job = job_of(plan)
     rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     if not rows:

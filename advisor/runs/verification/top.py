@@ -5,26 +5,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.domain import Spec, Verdict, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.errors import AdvisorError, NoOfferError, UsageError
-from advisor.models.performance import PerformanceModel
+from advisor.infra.aws.asking import Aws
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
-from advisor.runs.cloud.plan import accelerator_of
+from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of
 from advisor.runs.cloud.sweep import Say
 from advisor.runs.verification.cloud import CloudVerification, launch_options, plan_elsewhere, verdict_on
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-    from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 
 # Several specs of one type (disks, regions) count once, so that more are ranked than are taken.
 _RANKED = 64
@@ -73,13 +69,7 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 
 
 def best_candidates(
-    request: NetworkQuestion,
-    top: int,
-    catalog: Catalog,
-    model: PerformanceModel,
-    today: date,
-    *,
-    own_image: bool = False,
+    request: NetworkQuestion, top: int, context: Context, today: date, *, own_image: bool = False
 ) -> tuple[TriedCandidate, ...]:
     """The `top` cheapest types of the answer that one trial can verify, as they are recommended;
     without an image of the user's own those that AWS's one starts on.
@@ -87,19 +77,19 @@ def best_candidates(
     `NoOfferError` where nothing is recommended, `UsageError` where only several instances are.
     """
     wide = replace(request, max_results=max(_RANKED, request.max_results))
-    answer = recommend(wide, Preparations(catalog, model), today=today)
+    answer = recommend(wide, Preparations(context.catalog, context.model), today=today)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
     found: dict[str, TriedCandidate] = {}
     for candidate in answer.ranked:
         spec, name = candidate.spec, candidate.spec.offer.instance.name
-        if name in found or spec.count > 1 or not _is_verifiable(spec, catalog, own_image):
+        if name in found or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
             continue
         exact = replace(
             request, region=spec.offer.region, disk=spec.disk.choice, batch_size=candidate.workload.batch_size
         )
         found[name] = TriedCandidate(
-            planned=plan_elsewhere(exact, name, catalog, model, today), usd_per_hour=spec.total_usd_per_hour
+            planned=plan_elsewhere(exact, name, context, today), usd_per_hour=spec.total_usd_per_hour
         )
         if len(found) == top:
             break
@@ -148,32 +138,26 @@ def verify_top(
     plans: Sequence[CloudPlan],
     aws: Aws,
     say: Say,
-    catalog: Catalog,
-    model: PerformanceModel,
+    context: Context,
     today: date,
 ) -> TopChoice:
     """Measure all of them at once, end everything, and choose. What came back is in the store, and
     so an observation of the next `fit`; what goes wrong with one ends no other."""
     runs = run_fleet(plans, aws, say)
     tried = [
-        _judged(candidate, each, aws, catalog, model, today)
+        _judged(candidate, each, aws, context, today)
         for candidate, each in zip(candidates, runs, strict=True)
     ]
     return TopChoice(request=request, tried=tuple(tried), spent_usd=sum(map(_spent_usd, runs)))
 
 
 def _judged(
-    candidate: TriedCandidate,
-    each: InstanceRun,
-    aws: Aws,
-    catalog: Catalog,
-    model: PerformanceModel,
-    today: date,
+    candidate: TriedCandidate, each: InstanceRun, aws: Aws, context: Context, today: date
 ) -> TriedCandidate:
     if each.run is None:
         return replace(candidate, error=each.error)
     try:
-        found = verdict_on(candidate.planned, each.plan, each.run, aws, catalog, model, today)
+        found = verdict_on(candidate.planned, each.plan, each.run, aws, context, today)
     except AdvisorError as error:
         return replace(candidate, error=error)
     return replace(candidate, verification=found)

@@ -13,7 +13,6 @@ from advisor.domain import (
     Recommendation,
     Status,
     Task,
-    Trial,
     Verdict,
     Verification,
 )
@@ -53,7 +52,7 @@ def judged(
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
     rate = rate_interval(measurement)
-    pessimistic = _reads_more(request, measurement.trial)
+    pessimistic = request.task is Task.TRAINING and measurement.trial.cache is CacheState.COLD
     verdict, reason = verdict_of(request, measurement, rate, pessimistic)
     settles = machine.is_here and machine.emulated_gpu is None
     return Verification(
@@ -104,11 +103,6 @@ def verdict_of(
             "part; name the real data with --data"
         )
     return Verdict.MISSED, f"it reaches {reached}/s, not {wanted}"
-
-
-def _reads_more(request: NetworkQuestion, trial: Trial) -> bool:
-    """Whether training read from the disk what a later epoch partly finds in memory."""
-    return request.task is Task.TRAINING and trial.cache is CacheState.COLD
 
 
 def _caveats(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from contextlib import closing
 from datetime import date
 from functools import partial
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog
+from advisor.answers.context import Context
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     CacheState,
@@ -19,6 +20,7 @@ from advisor.domain import (
     Measurement,
     Observation,
     Prediction,
+    Status,
     Task,
     Trial,
     Verification,
@@ -26,13 +28,18 @@ from advisor.domain import (
 )
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
-from advisor.errors import UsageError
+from advisor.errors import DataError, UsageError
 from advisor.models.performance import PerformanceModel
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.questions import VerificationRun
 from advisor.runs.sweeps.data import data_of_networks
-from advisor.runs.sweeps.further_runs import measure_runs
-from advisor.runs.sweeps.sweeping import disk_rate, local_machine, step_seconds
+from advisor.runs.sweeps.sweeping import (
+    disk_rate,
+    local_machine,
+    only_sweep_here,
+    probed_machine,
+    step_seconds,
+)
 from advisor.runs.verification.machine import (
     VerifiedMachine,
     gpus_of_this_machine,
@@ -42,13 +49,16 @@ from advisor.runs.verification.machine import (
 )
 from advisor.runs.verification.verdict import Answers, judged
 from advisor.sweeps.anchors.observing import observed
+from advisor.sweeps.driver.runner import current_rows
+from advisor.sweeps.driver.spool import Spool
+from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.machine.environment import instance_type
+from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
-
-if TYPE_CHECKING:
-    from advisor.sweeps.measurement_store import MeasurementStore
+from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.trial.trial_process import measure_trial
 
 # What nobody chose a batch size for, on a machine that is no known instance.
 _BATCH_SIZE = 32
@@ -76,21 +86,17 @@ class VerificationTrial(Struct, frozen=True):
 
 
 def plan_verification(
-    request: NetworkQuestion,
-    options: VerificationRun,
-    catalog: Catalog,
-    model: PerformanceModel,
-    making: Making,
+    request: NetworkQuestion, options: VerificationRun, context: Context, making: Making
 ) -> VerificationTrial:
     """The trial for a request with a target; makes its data. `UsageError` for what cannot be."""
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
     gpus_here = gpus_of_this_machine()
     on = place_for(
-        request.task, options.instance.lower(), options.accelerator, catalog, machine, here, gpus_here
+        request.task, options.instance.lower(), options.accelerator, context.catalog, machine, here, gpus_here
     )
     instance = on.instance
-    named = predict_instance(request, catalog, model, instance.name) if instance else None
+    named = predict_instance(request, context.catalog, context.model, instance.name) if instance else None
     gpu_count = named.prediction.gpus_used if named else 1
     require_gpus(on, gpu_count, gpus_here)
     workload = _workload(request, named)
@@ -115,7 +121,7 @@ def plan_verification(
         gpu_count=gpu_count,
     )
     (trial,) = plan_trials([wanted], machine, partial(_pace, named), planned_network)
-    predicted = named.prediction if named else _of_machine(request, on, trial, catalog, model)
+    predicted = named.prediction if named else _of_machine(request, on, trial, context)
     return VerificationTrial(on, trial, named, predicted)
 
 
@@ -123,8 +129,7 @@ def verify(
     request: NetworkQuestion,
     trying: VerificationTrial,
     store: MeasurementStore,
-    catalog: Catalog,
-    model: PerformanceModel,
+    context: Context,
     today: date,
 ) -> Verification:
     """Run the trial, three times where its longest time allows, store what was measured, and say
@@ -133,38 +138,62 @@ def verify(
     Raises `MeasuringError` where it failed altogether, or another sweep runs here.
     """
     longest = trying.trial.plan["max_seconds"]
-    fresh = measure_runs(trying.trial, store, _RUNS, longest)
-    return concluded(request, trying, fresh, catalog, model, today)
-
-
-def concluded(
-    request: NetworkQuestion,
-    trying: VerificationTrial,
-    fresh: Measurement,
-    catalog: Catalog,
-    model: PerformanceModel,
-    today: date,
-) -> Verification:
-    """Prediction against truth, and what follows, of a run that is stored (`keep_run`), wherever
-    it was measured."""
-    answers = answers_around(request, catalog, model, fresh, today)
+    fresh = _measured_runs(trying.trial, store, _RUNS, longest)
+    answers = answers_around(request, context, fresh, today)
     return judged(request, trying.place, fresh, trying.named, trying.predicted, answers)
 
 
-def answers_around(
-    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, fresh: Measurement, today: date
-) -> Answers:
+def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
+    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there
+    are others; they join the trial's row. A further run begins where one as long as the longest so
+    far ends `within_seconds` after the first began, and all before ended well.
+
+    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and
+    do not repeat it. Raises `MeasuringError` while a sweep runs on this machine.
+    """
+    current_rows([trial], store)  # a row that cannot be read is told before, not after
+    done, begun, longest = None, time.monotonic(), 0.0
+    with only_sweep_here(False), closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen:
+        for _ in range(most):
+            before = time.monotonic()
+            (bare,) = chosen.execute([trial])
+            fresh = replace(bare, environment={**bare.environment, **probed_machine()})
+            _keep_run(fresh, store)
+            done = merged(done, fresh)
+            longest = max(longest, time.monotonic() - before)
+            late = time.monotonic() - begun + longest > within_seconds
+            if late or fresh.status is not Status.OK:
+                break
+    assert done is not None
+    return done
+
+
+def _keep_run(fresh: Measurement, store: MeasurementStore) -> None:
+    """One more run of a trial, wherever it was measured, joins the trial's row.
+
+    `DataError`, when the store does not take it, names the file that holds it."""
+    try:
+        store.join(fresh, merged)
+    except DataError as error:
+        spool = Spool()
+        spool.keep(fresh)
+        raise spool.explained(error) from error
+
+
+def answers_around(request: NetworkQuestion, context: Context, fresh: Measurement, today: date) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
-    before = recommend(request, Preparations(catalog, model), today=today)
-    informed = knowing(model, catalog, fresh)
-    after = before if informed is model else recommend(request, Preparations(catalog, informed), today=today)
+    before = recommend(request, Preparations(context.catalog, context.model), today=today)
+    catalog, informed = context.catalog, knowing(context, fresh)
+    same = informed is context.model
+    after = before if same else recommend(request, Preparations(catalog, informed), today=today)
     return Answers(before, after)
 
 
-def knowing(model: PerformanceModel, catalog: Catalog, fresh: Measurement) -> PerformanceModel:
+def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
     """The model once it knows the GPU's step that was measured; itself where there was none, as
     an emulated GPU tells nothing of GPUs."""
-    observation = observed(fresh, "", partial(sheet_of, sheets=catalog.gpus))
+    observation = observed(fresh, "", partial(sheet_of, sheets=context.catalog.gpus))
+    model = context.model
     if not isinstance(observation, Observation) or not model.table.knows(observation.workload.network):
         return model
     return replace(model, step_times=model.step_times.condition([observation], model.table))
@@ -248,19 +277,15 @@ def _disk(request: NetworkQuestion) -> DiskRate:
 
 
 def _of_machine(
-    request: NetworkQuestion,
-    machine: VerifiedMachine,
-    trial: Trial,
-    catalog: Catalog,
-    model: PerformanceModel,
+    request: NetworkQuestion, machine: VerifiedMachine, trial: Trial, context: Context
 ) -> Prediction | None:
     """What this machine is predicted to reach; None for a GPU without a data sheet."""
     gpu = None
     if not machine.accelerator.is_cpu:
         name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
-        gpu = sheet_named(catalog, name)
+        gpu = sheet_named(context.catalog, name)
         if gpu is None:
             return None
     resources = replace(trial.resources, gpu=gpu)
-    (prediction,) = model.predict([(trial.workload, resources)], confidence=request.confidence)
+    (prediction,) = context.model.predict([(trial.workload, resources)], confidence=request.confidence)
     return prediction

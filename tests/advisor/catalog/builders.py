@@ -1,6 +1,6 @@
 """Records with defaults: a test shows only what matters to it."""
 
-from advisor.domain import Cpu, Gpu, InstanceType, Market, Offer
+from advisor.domain import Cpu, DiskChoice, Gpu, InstanceType, Market, Offer
 from tests.builders import instance, price
 
 
@@ -18,6 +18,10 @@ def make_cpu_instance(**changes) -> InstanceType:
 def make_offer(instance: InstanceType | None = None, usd: float = 0.5, **changes) -> Offer:
     facts = {"region": "us-east-1", "market": Market.ON_DEMAND, "price": price(usd, "test")}
     return Offer(instance=instance or make_instance(), **(facts | changes))
+
+
+def order(disk_type: str, size_gib: float, **provisioned) -> DiskChoice:
+    return DiskChoice(type=disk_type, size_gib=size_gib, **provisioned)
 
 
 def make_gpu(capability: str | None = "7.5", name: str = "T4", **changes) -> Gpu:

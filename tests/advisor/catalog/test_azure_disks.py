@@ -8,7 +8,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice
 from advisor.engine.disks import least_order
 from advisor.errors import UsageError
-from tests.advisor.catalog.builders import make_instance
+from tests.advisor.catalog.builders import make_instance, order
 from tests.rows import assert_each, table
 
 CATALOG = load_catalog()
@@ -20,10 +20,10 @@ SOLD_BY_SIZE = ["premium-ssd", "standard-ssd", "standard-hdd"]
 
 def test_disks_give_and_cost_what_azure_lists():
     def check(kind, gib, iops, rate, has_iops, mb_s, month):
-        bought = DISKS.volume_rate(kind, gib, iops=iops, mib_per_second=rate)
+        bought = DISKS.rate(order(kind, gib, iops=iops, mib_per_second=rate))
         assert bought.read_iops == has_iops
         assert bought.read_mib_per_second == pytest.approx(mb_s * MB, rel=1e-6)
-        price = DISKS.volume_price(kind, gib, HERE, iops=iops, mib_per_second=rate)
+        price = DISKS.price(order(kind, gib, iops=iops, mib_per_second=rate), HERE)
         assert price.usd_per_hour * 730 == pytest.approx(month, rel=1e-4)
         assert price.kind == "list"
 
@@ -31,7 +31,7 @@ def test_disks_give_and_cost_what_azure_lists():
 
 
 def test_elsewhere_prices_are_estimates_with_their_bounds():
-    price = DISKS.volume_price("premium-ssd-v2", 100, FAR)
+    price = DISKS.price(order("premium-ssd-v2", 100), FAR)
     assert price.kind == "estimated"
     assert (price.low, price.high) == (0.8, 1.3)
 
@@ -41,8 +41,8 @@ def test_elsewhere_prices_are_estimates_with_their_bounds():
 def test_a_disk_runs_and_costs_as_the_next_size_that_is_sold(kind, gib):
     sold = DISKS.rules[kind].size_for(float(gib))
     assert sold >= gib
-    assert DISKS.volume_rate(kind, gib) == DISKS.volume_rate(kind, sold)
-    assert DISKS.volume_price(kind, gib, FAR) == DISKS.volume_price(kind, sold, FAR)
+    assert DISKS.rate(order(kind, gib)) == DISKS.rate(order(kind, sold))
+    assert DISKS.price(order(kind, gib), FAR) == DISKS.price(order(kind, sold), FAR)
 
 
 @given(
@@ -53,10 +53,10 @@ def test_a_disk_runs_and_costs_as_the_next_size_that_is_sold(kind, gib):
 )
 def test_what_is_provisioned_is_what_one_gets_and_pays_for(kind, gib, iops, rate):
     iops = min(iops, 500 * gib)
-    got = DISKS.volume_rate(kind, gib, iops=iops, mib_per_second=rate)
+    got = DISKS.rate(order(kind, gib, iops=iops, mib_per_second=rate))
     assert (got.read_iops, got.read_mib_per_second) == (iops, rate)
-    plain = DISKS.volume_price(kind, gib, HERE, iops=3000, mib_per_second=119).usd_per_hour
-    asked = DISKS.volume_price(kind, gib, HERE, iops=iops, mib_per_second=rate).usd_per_hour
+    plain = DISKS.price(order(kind, gib, iops=3000, mib_per_second=119), HERE).usd_per_hour
+    asked = DISKS.price(order(kind, gib, iops=iops, mib_per_second=rate), HERE).usd_per_hour
     assert asked >= plain
 
 
@@ -97,8 +97,8 @@ def test_sizes_without_premium_storage_take_standard_disks_alone():
     assert kinds
     assert kinds <= {"standard-ssd", "standard-hdd"}
     with pytest.raises(UsageError, match="takes no premium-ssd-v2 disk"):
-        DISKS.attach(plain, "premium-ssd-v2", 100, HERE)
-    assert DISKS.attach(premium, "premium-ssd-v2", 100, HERE).price
+        DISKS.attach(plain, order("premium-ssd-v2", 100), HERE)
+    assert DISKS.attach(premium, order("premium-ssd-v2", 100), HERE).price
 
 
 def test_ultra_is_looked_at_where_the_size_passes_on_more_than_others_give():

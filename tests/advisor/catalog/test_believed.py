@@ -30,7 +30,7 @@ def take(folder, text, name="aws", **more):
     file = folder / f"{name}.txt"
     file.write_text(text)
     kept = folder / "kept"
-    result = import_file(file, name, kept, load_catalog(imports=kept), as_of=DAY, **more)
+    result = import_file(file, name, kept, as_of=DAY, **more)
     return result, load_catalog(imports=kept)
 
 

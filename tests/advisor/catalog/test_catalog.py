@@ -10,6 +10,7 @@ from advisor.catalog import OfferQuery, load_catalog, resources_of
 from advisor.catalog.what_if import WhatIfCatalog, with_host
 from advisor.domain import Market
 from advisor.errors import UsageError
+from tests.advisor.catalog.builders import order
 
 EAST = "us-east-1"
 
@@ -78,21 +79,10 @@ def test_prices_are_found_by_type_region_and_market(catalog):
         catalog.price("nope", EAST)
 
 
-def test_regions(catalog):
-    """Offered and priced are two things."""
-    assert EAST in catalog.regions()
-    assert len(catalog.regions()) == 32
-    assert len(catalog.known_regions()) == 32
-    assert catalog.is_offered("g4dn.xlarge", "eu-west-1")
-    assert not catalog.is_offered("p2.xlarge", EAST)
-    assert EAST in catalog.regions_of("g6.xlarge")
-    assert catalog.regions_of("p2.xlarge") == ()
-
-
 def test_resources_are_the_instances_own(catalog):
     """One GPU with its usable memory, physical cores, and the effective disk rate."""
     (offer,) = catalog.offers(OfferQuery(region=EAST, market=Market.ON_DEMAND, instances=("g4dn.12xlarge",)))
-    disk = catalog.disks.attach(offer.instance, "gp3", 200, EAST)
+    disk = catalog.disks.attach(offer.instance, order("gp3", 200), EAST)
     got = resources_of(catalog, offer, disk)
     assert (got.vcpus, got.physical_cores, got.memory_mib) == (48, 24, 196608)
     assert (got.gpu.name, got.gpu.memory_mib) == ("T4", 15360)
@@ -105,7 +95,9 @@ def test_resources_are_the_instances_own(catalog):
 def test_a_cpu_type_has_no_gpu(catalog):
     """Preprocessing runs there."""
     instance = catalog.instance("m5.large")
-    assert resources_of(catalog, instance, catalog.disks.attach(instance, "gp3", 200, EAST)).gpu is None
+    assert (
+        resources_of(catalog, instance, catalog.disks.attach(instance, order("gp3", 200), EAST)).gpu is None
+    )
     assert instance.cpu.single_thread_score > 1000
 
 

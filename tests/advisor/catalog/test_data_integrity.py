@@ -158,13 +158,6 @@ def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
     assert names == {"Gaudi HL-205", "K520", "MI25", "MI300X"}
 
 
-def test_measured_memory_replaces_the_nominal_one(catalog):
-    """A T4 shows 15,360 MiB of its 16 GiB; a type nobody measured keeps the nominal size."""
-    assert catalog.instance("g4dn.xlarge").gpu_memory_mib == 15360
-    assert catalog.gpus["T4"].memory_mib == 16384
-    assert catalog.instance("p5.48xlarge").gpu_memory_mib == 81920
-
-
 def test_ebs_bandwidth_is_decimal_megabits_in_mebibytes(catalog):
     """g5.xlarge: 700 Mbps, which AWS also writes as 87.5 MB/s, is 83.4 MiB/s; burst 3,500 Mbps."""
     g5 = catalog.instance("g5.xlarge")
@@ -185,13 +178,6 @@ def test_known_second_thread_yields(catalog):
         gain = catalog.instance(name).cpu.second_thread_yield
         assert gain == pytest.approx(USUAL_SECOND_THREAD_YIELD)
     assert catalog.instance("c7a.large").cpu.second_thread_yield == 0
-
-
-def test_copy_rates_are_those_that_were_measured(catalog):
-    """Host to GPU: PCIe 3 on g4dn, PCIe 4 on g5; unknown where nobody measured it."""
-    assert catalog.instance("g4dn.xlarge").host_to_gpu_gb_per_second == 6.27
-    assert catalog.instance("g5.xlarge").host_to_gpu_gb_per_second == 13.47
-    assert catalog.instance("p5.48xlarge").host_to_gpu_gb_per_second is None
 
 
 def test_the_cheapest_gpu_types_that_can_run_are_nvidia_and_current(catalog):

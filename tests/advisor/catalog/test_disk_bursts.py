@@ -4,7 +4,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice
-from tests.advisor.catalog.builders import make_instance
+from tests.advisor.catalog.builders import make_instance, order
 from tests.rows import assert_each, table
 
 CATALOG = load_catalog()
@@ -38,8 +38,8 @@ def test_a_bucket_holds_one_scan():
     assert burst.seconds >= 1.16 * 3600
 
 
-def attached(instance, *order, **provisioned):
-    disk = DISKS.attach(instance, *order, EAST, **provisioned)
+def attached(instance, *sold, **provisioned):
+    disk = DISKS.attach(instance, order(*sold, **provisioned), EAST)
     return DISKS.with_burst(instance, disk)
 
 
@@ -80,5 +80,5 @@ def test_an_instance_without_burst_slows_the_spending():
 
 def test_a_large_instance_and_a_steady_volume_lend_nothing():
     assert attached(CATALOG.instance("p5.48xlarge"), "gp3", 500).burst is None
-    local = DISKS.attach(CATALOG.instance("g4dn.xlarge"), "instance_store", 100, EAST)
+    local = DISKS.attach(CATALOG.instance("g4dn.xlarge"), order("instance_store", 100), EAST)
     assert DISKS.with_burst(CATALOG.instance("g4dn.xlarge"), local).burst is None

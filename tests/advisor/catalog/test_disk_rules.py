@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from advisor.catalog import load_catalog
 from advisor.errors import UsageError
+from tests.advisor.catalog.builders import order
 from tests.rows import assert_each, table
 
 DISKS = load_catalog().disks
@@ -26,7 +27,7 @@ def test_sustained_rate():
         assert TABLES["sources"][source]
         if isinstance(rate, str):
             rate = float(rate.removesuffix(" MB/s")) * 1e6 / 2**20
-        got = disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
+        got = disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=asked))
         assert (got.read_mib_per_second, got.read_iops) == (pytest.approx(rate), pytest.approx(sustained))
 
     assert_each(check, TABLES["sustained"])
@@ -37,7 +38,7 @@ def test_sizes_that_are_not_sold_are_refused():
 
     def check(disk_type, size):
         with pytest.raises(UsageError, match=r"GiB to \d+GiB, not"):
-            disks_with(disk_type).volume_rate(disk_type, size)
+            disks_with(disk_type).rate(order(disk_type, size))
 
     assert_each(check, TABLES["not_sold"])
 
@@ -47,7 +48,7 @@ def test_provisioning_that_is_not_sold_is_refused():
 
     def check(disk_type, size, iops, asked, words):
         with pytest.raises(UsageError, match=words):
-            disks_with(disk_type).volume_rate(disk_type, size, iops=iops, mib_per_second=asked)
+            disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=asked))
 
     assert_each(check, TABLES["not_provisioned"])
 
@@ -64,10 +65,10 @@ def test_a_larger_volume_is_never_slower_or_cheaper(volume, data):
     """Rates and prices grow with the size, for every type of AWS and Azure."""
     disks, kind, region, gib = volume
     sizes = sorted((data.draw(gib), data.draw(gib)))
-    small, big = (disks.volume_rate(kind, gib) for gib in sizes)
+    small, big = (disks.rate(order(kind, gib)) for gib in sizes)
     assert big.read_mib_per_second >= small.read_mib_per_second
     assert big.read_iops >= small.read_iops
-    prices = [disks.volume_price(kind, gib, region).usd_per_hour for gib in sizes]
+    prices = [disks.price(order(kind, gib), region).usd_per_hour for gib in sizes]
     assert prices[1] >= prices[0] > 0
 
 
@@ -75,7 +76,7 @@ def test_a_larger_volume_is_never_slower_or_cheaper(volume, data):
 def test_more_iops_are_never_slower_or_cheaper(disk_type, iops, factor):
     """Provisioned IOPS buy rate and cost money."""
     more = min(iops * factor, 50000)
-    slow, fast = (DISKS.volume_rate(disk_type, 1000, iops=n) for n in (iops, more))
+    slow, fast = (DISKS.rate(order(disk_type, 1000, iops=n)) for n in (iops, more))
     assert fast.read_mib_per_second >= slow.read_mib_per_second
-    cost = [DISKS.volume_price(disk_type, 1000, "us-east-1", iops=n) for n in (iops, more)]
+    cost = [DISKS.price(order(disk_type, 1000, iops=n), "us-east-1") for n in (iops, more)]
     assert cost[1].usd_per_hour >= cost[0].usd_per_hour

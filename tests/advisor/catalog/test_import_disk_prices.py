@@ -10,6 +10,7 @@ from advisor.catalog.importing import import_file, imports_in
 from advisor.domain import DiskChoice, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import UsageError
+from tests.advisor.catalog.builders import order
 from tests.advisor.engine.plain_model import PlainModel
 from tests.builders import network_question
 
@@ -22,7 +23,7 @@ def take(folder: Path, *lines: str, name: str = "mine", header: str = HEADER):
     """Import lines; the catalogue with them."""
     file = folder / f"{name}.csv"
     file.write_text("\n".join([header, *lines]) + "\n")
-    import_file(file, None, folder / "kept", load_catalog(imports=folder / "kept"))
+    import_file(file, None, folder / "kept")
     return load_catalog(imports=folder / "kept")
 
 
@@ -52,7 +53,7 @@ def test_a_price_of_the_users_own_counts_before_an_estimate(tmp_path):
 def test_what_iops_and_rate_cost_apart_counts(tmp_path):
     header = f"{HEADER},price_per_iops_month,price_per_mib_s_month,kind"
     row = "gcp,moon-1,pd-ssd,0.2,USD,2026-11-01,0.01,0.05,estimated"
-    price = take(tmp_path, row, header=header).disks_of("gcp").volume_price("pd-ssd", 100, "moon-1")
+    price = take(tmp_path, row, header=header).disks_of("gcp").price(order("pd-ssd", 100), "moon-1")
     assert price.usd_per_hour == pytest.approx(100 * 0.2 / 730)
     assert price.kind == "estimated"
 
@@ -87,7 +88,7 @@ def test_a_bad_line_refuses_the_whole_file(tmp_path, line, said):
 
 def test_the_example_is_taken(tmp_path):
     file = Path(__file__).parents[3] / "docs/examples/disk_prices.csv"
-    assert import_file(file, None, tmp_path, load_catalog()).disk_prices == {"alibaba": 2}
+    assert import_file(file, None, tmp_path).disk_prices == {"alibaba": 2}
 
 
 def test_azure_is_ranked_but_for_sizes_whose_facts_are_not_known():

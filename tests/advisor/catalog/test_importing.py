@@ -51,7 +51,7 @@ def take(folder, text, name="mine", **more):
     """Import a text into a folder; the catalogue with it."""
     file = folder / f"{name}.csv"
     file.write_text(text)
-    import_file(file, None, folder / "kept", load_catalog(imports=folder / "kept"), **more)
+    import_file(file, None, folder / "kept", **more)
     return load_catalog(imports=folder / "kept")
 
 

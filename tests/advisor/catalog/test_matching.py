@@ -5,13 +5,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import OfferQuery, load_catalog, matches
+from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.bundle import DATA_FOLDER
-from advisor.catalog.match import is_gpu
+from advisor.catalog.match import is_gpu, matches_instance
 from advisor.domain import Market, Range
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import make_cpu_instance, make_offer
 from tests.rows import assert_each
+
+
+def matches(offer, query, capability=None):
+    """Whether an offer is what the query looks for, by all of its terms."""
+    return (
+        query.region in (None, offer.region)
+        and query.market in (None, offer.market)
+        and (query.max_usd_per_hour is None or offer.price.usd_per_hour <= query.max_usd_per_hour)
+        and matches_instance(offer.instance, query, capability)
+    )
 
 
 def test_each_term_decides_alone():

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.catalog import load_catalog
 from advisor.errors import NoOfferError, UsageError
-from tests.advisor.catalog.builders import make_instance
+from tests.advisor.catalog.builders import make_instance, order
 from tests.rows import assert_each, table
 
 CATALOG = load_catalog()
@@ -21,7 +21,7 @@ def test_machine_types_pass_on_what_is_documented():
     """A volume that is large enough for anything is held to the machine type's own limit."""
 
     def check(name, disk_type, rate, iops):
-        disk = GCP.attach(on_gcp(name), disk_type, 65536, IOWA)
+        disk = GCP.attach(on_gcp(name), order(disk_type, 65536), IOWA)
         assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (rate, iops)
 
     assert_each(check, table("disks")["machine_types"])
@@ -29,19 +29,19 @@ def test_machine_types_pass_on_what_is_documented():
 
 def test_a_machine_type_refuses_disks_it_does_not_take():
     with pytest.raises(UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"):
-        GCP.attach(on_gcp("g2-standard-4"), "pd-standard", 100, IOWA)
+        GCP.attach(on_gcp("g2-standard-4"), order("pd-standard", 100), IOWA)
     found = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
     assert {disk.rate.type for disk in found} == {"pd-balanced", "pd-ssd"}
 
 
 def test_the_volume_alone_counts_where_no_limit_is_known():
-    disk = GCP.attach(on_gcp("n9-standard-4"), "pd-ssd", 100, IOWA)
+    disk = GCP.attach(on_gcp("n9-standard-4"), order("pd-ssd", 100), IOWA)
     assert (disk.rate.read_mib_per_second, disk.rate.read_iops) == (288, 9000)
     assert disk.binding_limit == "volume"
 
 
 def test_persistent_disks_cost_their_size():
-    price = GCP.volume_price("pd-balanced", 1000, IOWA)
+    price = GCP.price(order("pd-balanced", 1000), IOWA)
     assert price.usd_per_hour == pytest.approx(100 / 730)
     assert price.as_of.isoformat() == "2026-07-30"
 
@@ -61,8 +61,8 @@ def test_disks_without_a_known_price_are_never_candidates():
     assert {disk.rate.type for disk in found} == {f"cloud_essd_pl{level}" for level in (0, 1, 2)}
     assert {disk.price.kind for disk in found} == {"estimated"}
     with pytest.raises(NoOfferError, match=r"no price of cloud_ssd in cn-beijing is known"):
-        ALIBABA.volume_price("cloud_ssd", 500, "cn-beijing")
-    assert ALIBABA.volume_rate("cloud_ssd", 500).read_iops == 16800
+        ALIBABA.price(order("cloud_ssd", 500), "cn-beijing")
+    assert ALIBABA.rate(order("cloud_ssd", 500)).read_iops == 16800
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from advisor.catalog.providers.objects import rows_with
 from advisor.catalog.providers.rows import PriceFile
 from advisor.domain import Market
 from advisor.errors import UsageError
+from tests.advisor.catalog.builders import order
 from tests.rows import table
 
 FILES = Path(__file__).parents[2] / "data" / "price_files"
@@ -27,7 +28,7 @@ BUNDLED = load_catalog()
 def take(folder, file, **more):
     """Import a file; what came of it, and the catalogue with it."""
     kept = folder / "kept"
-    result = import_file(file, None, kept, load_catalog(imports=kept), **more)
+    result = import_file(file, None, kept, **more)
     return result, load_catalog(imports=kept)
 
 
@@ -240,7 +241,7 @@ def test_any_json_is_an_error_or_prices_above_0_in_dollars(document):
 def test_any_json_file_is_taken_or_refused_in_words(tmp_path_factory, document):
     folder = tmp_path_factory.mktemp("any")
     try:
-        import_file(written(folder, document), None, folder / "kept", BUNDLED, as_of=DAY)
+        import_file(written(folder, document), None, folder / "kept", as_of=DAY)
     except UsageError:
         assert import_names(folder / "kept") == []
 
@@ -260,11 +261,11 @@ def test_a_measured_fact_replaces_what_is_assumed(tmp_path):
             tmp_path, "lambda,volume.read_mib_s,900,800,1000,probe", "lambda,volume.read_iops,9000,,,probe"
         ),
     )
-    rate = catalog.disks_of("lambda").volume_rate("volume", 500)
+    rate = catalog.disks_of("lambda").rate(order("volume", 500))
     assert (rate.read_mib_per_second, rate.read_iops) == (900, 9000)
     assert rate.low == pytest.approx(800 / 900)
     assert rate.high == pytest.approx(1000 / 900)
-    assert catalog.disks_of("verda").volume_rate("volume", 500).read_mib_per_second == 200
+    assert catalog.disks_of("verda").rate(order("volume", 500)).read_mib_per_second == 200
 
 
 def test_a_local_disk_that_a_user_found_is_offered(tmp_path):

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.live import LIVE_CLOUDS, USUAL_REGIONS
+from advisor.questions.settled import DEFAULT_REGION
 
 EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 OWN = EXAMPLES / "own_machines.csv"
@@ -91,7 +93,16 @@ def test_a_damaged_import_is_told_with_the_way_out(ask, home, shown):
     stored.write_text(stored.read_text().replace("0.35", "0.05"))
     code, _, err = ask(*LIST, "--cloud", "lab")
     assert (code, "--remove own_machines" in err) == (1, True)
+    for damaged in (stored.read_text(), "{"):
+        stored.write_text(damaged)
+        shown(*IMPORT, OWN)
+        shown(*LIST, "--cloud", "lab")
+    stored.write_text("{")
     shown(*IMPORT, "--remove", "own_machines")
+
+
+def test_every_live_cloud_has_a_region_or_names_usual_ones():
+    assert not set(LIVE_CLOUDS) - set(DEFAULT_REGION) - set(USUAL_REGIONS)
 
 
 def test_the_table_of_a_type_has_its_prices_side_by_side(shown):

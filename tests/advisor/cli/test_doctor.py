@@ -8,9 +8,9 @@ from advisor.cli import main
 from advisor.runs.doctor import examining
 from advisor.runs.doctor.finding import Finding, State
 
-FINE = Finding(check="ray", state=State.OK, found="2.60.0")
-POOR = Finding(check="bundle", state=State.WARNING, found="old", advice="upgrade")
-BAD = Finding(check="limits", state=State.PROBLEM, found="none \x1b[2J", advice="be root")
+FINE = Finding(State.OK, "2.60.0", check="ray")
+POOR = Finding(State.WARNING, "old", "upgrade", check="bundle")
+BAD = Finding(State.PROBLEM, "none \x1b[2J", "be root", check="limits")
 
 
 @pytest.fixture

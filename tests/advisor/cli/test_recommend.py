@@ -12,6 +12,7 @@ from advisor.catalog import OfferQuery, check, load_catalog, resources_of
 from advisor.domain import Task, Workload
 from advisor.models.performance import load_model
 from advisor.questions.spec import CLOUD
+from tests.advisor.catalog.builders import order
 from tests.popular import POPULAR
 
 pytestmark = pytest.mark.vector
@@ -42,7 +43,7 @@ def test_a_bigger_sibling_is_never_less_sure(network, task, family):
     lowers = []
     for size in ("xlarge", "2xlarge", "4xlarge", "8xlarge", "16xlarge"):
         instance = CATALOG.instance(f"{family}.{size}")
-        disk = CATALOG.disks.attach(instance, "gp3", 500, "us-east-1", iops=8000, mib_per_second=1000)
+        disk = CATALOG.disks.attach(instance, order("gp3", 500, iops=8000, mib_per_second=1000), "us-east-1")
         workload = Workload(network=network, task=task, batch_size=32)
         (one,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
         lowers.append(one.lower)

@@ -56,7 +56,7 @@ def measured(monkeypatch):
             pass
 
     fake = Fake()
-    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda: fake)
+    monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda: fake)
     return fake
 
 

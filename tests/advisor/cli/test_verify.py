@@ -51,7 +51,7 @@ class Fake:
 @pytest.fixture
 def measured(monkeypatch):
     fake = Fake()
-    monkeypatch.setattr("advisor.sweeps.executors.process.ProcessExecutor", lambda _measure: fake)
+    monkeypatch.setattr("advisor.runs.verification.verify.ProcessExecutor", lambda _measure: fake)
     return fake
 
 
@@ -95,7 +95,7 @@ def test_a_verification_stands_on_its_own_runs_and_joins_them_to_the_row(answer,
 def test_no_further_run_begins_where_its_time_is_over(ask, images, measured, monkeypatch):
     """A run of 70 s leaves no room for another one in two minutes."""
     clock = iter(range(0, 10_000, 35))
-    monkeypatch.setattr("advisor.runs.sweeps.further_runs.time.monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("advisor.runs.verification.verify.time.monotonic", lambda: float(next(clock)))
     ask(*VERIFY, "10", "--data", images, "--minutes", "2")
     assert len(measured.given) == 1
 

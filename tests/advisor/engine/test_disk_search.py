@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from advisor.catalog import resources_of
 from advisor.domain import IMAGENET, DiskChoice, Prediction, Provenance, Stage, Task, Workload
 from advisor.render.records import disk_block
+from tests.advisor.catalog.builders import order
 from tests.advisor.engine.one_by_one import OneByOne
 
 from .asking import CATALOG, SMALL, answered, question
@@ -66,7 +67,7 @@ def grid(size):
 
 
 def lower_with(offer, iops, rate, dataset):
-    disk = CATALOG.disks.attach(offer.instance, "gp3", 158, EAST, iops=iops, mib_per_second=rate)
+    disk = CATALOG.disks.attach(offer.instance, order("gp3", 158, iops=iops, mib_per_second=rate), EAST)
     workload = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=dataset)
     (one,) = MODEL.predict([(workload, resources_of(CATALOG, offer, disk))], confidence=0.9)
     return one, disk
@@ -85,7 +86,7 @@ def test_no_order_of_a_fine_grid_is_a_cheaper_answer(target, sample_bytes):
     offer, total = answer.spec.offer, answer.spec.total_usd_per_hour
     assert answer.prediction.lower >= target
     for iops, rate in grid(158):
-        disk_usd = CATALOG.disks.volume_price("gp3", 158, EAST, iops=iops, mib_per_second=rate).usd_per_hour
+        disk_usd = CATALOG.disks.price(order("gp3", 158, iops=iops, mib_per_second=rate), EAST).usd_per_hour
         if offer.price.usd_per_hour + disk_usd < total:
             assert lower_with(offer, iops, rate, dataset)[0].lower < target
 

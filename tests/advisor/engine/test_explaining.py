@@ -9,6 +9,7 @@ from advisor.catalog import load_catalog, resources_of
 from advisor.domain import IMAGENET, DiskRate, Precision, Stage, Task, Workload
 from advisor.engine.explaining import changes, explain
 from advisor.models.performance import load_model
+from tests.advisor.catalog.builders import order
 from tests.popular import POPULAR
 
 CATALOG, MODEL = load_catalog(), load_model()
@@ -27,7 +28,7 @@ workloads = st.builds(
 disks = st.builds(
     lambda name, rates: (
         CATALOG.instance(name),
-        CATALOG.disks.attach(CATALOG.instance(name), "gp3", 500, "us-east-1", **rates),
+        CATALOG.disks.attach(CATALOG.instance(name), order("gp3", 500, **rates), "us-east-1"),
     ),
     st.sampled_from(NAMES),
     st.sampled_from(DISKS),
@@ -36,7 +37,7 @@ disks = st.builds(
 
 def on_gp3(name):
     instance = CATALOG.instance(name)
-    return instance, CATALOG.disks.attach(instance, "gp3", 500, "us-east-1")
+    return instance, CATALOG.disks.attach(instance, order("gp3", 500), "us-east-1")
 
 
 def explained(instance, disk, workload):

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.answers.context import Context
 from advisor.catalog import load_catalog
 from advisor.cli.verify_top import choice_lines, leave
 from advisor.domain import ON_ANY_GPU, Accelerator, Task, Verdict, Workload
@@ -19,9 +20,10 @@ from tests.advisor.render.test_views import verification
 from tests.builders import network_question
 from tests.sweeps.builders import measurement, trial
 
-CATALOG, MODEL, TODAY = load_catalog(), PlainModel(), date(2026, 11, 23)
+CATALOG, TODAY = load_catalog(), date(2026, 11, 23)
+CONTEXT = Context(CATALOG, PlainModel())
 ASK = network_question(network="googlenet", task=Task.INFERENCE, target_throughput=300.0)
-THREE = best_candidates(ASK, 3, CATALOG, MODEL, TODAY)
+THREE = best_candidates(ASK, 3, CONTEXT, TODAY)
 VERDICTS = st.sampled_from([*Verdict, None])
 
 
@@ -40,13 +42,13 @@ def test_the_candidates_are_types_of_the_answer_each_once_cheapest_first():
     assert len({one.name for one in THREE}) == 3
     assert [one.usd_per_hour for one in THREE] == sorted(one.usd_per_hour for one in THREE)
     assert all(one.planned.request.disk is not None for one in THREE)
-    assert THREE[:1] == best_candidates(ASK, 1, CATALOG, MODEL, TODAY)
+    assert THREE[:1] == best_candidates(ASK, 1, CONTEXT, TODAY)
 
 
 def test_types_with_several_gpus_are_candidates_with_all_of_them():
     """Each is planned with as many as its rate counts on."""
     wide = replace(ASK, task=Task.TRAINING, target_throughput=1500.0, gpus=("T4", "L4"))
-    found = best_candidates(wide, 2, CATALOG, MODEL, TODAY)
+    found = best_candidates(wide, 2, CONTEXT, TODAY)
     for one in found:
         named = one.planned.named
         assert named.prediction.gpus_used == named.instance.gpu_count > 1
@@ -55,7 +57,7 @@ def test_types_with_several_gpus_are_candidates_with_all_of_them():
 
 def test_no_candidate_is_taken_of_a_target_that_nothing_reaches():
     with pytest.raises(NoOfferError):
-        best_candidates(replace(ASK, target_throughput=1e12), 3, CATALOG, MODEL, TODAY)
+        best_candidates(replace(ASK, target_throughput=1e12), 3, CONTEXT, TODAY)
 
 
 @given(st.tuples(VERDICTS, VERDICTS, VERDICTS))
@@ -84,6 +86,7 @@ def test_what_was_measured_on_something_else_settles_nothing():
 
 
 BUNDLED = load_model()
+KNOWN = Context(CATALOG, BUNDLED)
 ASKED = network_question(
     network="resnet50", task=Task.TRAINING, target_throughput=150.0, batch_size=32, region=None
 )
@@ -109,14 +112,14 @@ def on(model, gpu):
 
 def test_all_candidates_move_by_what_one_trial_told():
     """The network is slower than thought on the card that was tried, and on others, less so."""
-    known = knowing(BUNDLED, CATALOG, fresh())
+    known = knowing(KNOWN, fresh())
     assert 1.3 < on(BUNDLED, "T4") / on(known, "T4") < 1.5
     assert 1.02 < on(BUNDLED, "A10G") / on(known, "A10G") < 1.5
     assert 1.02 < on(BUNDLED, "L4") / on(known, "L4") < 1.5
 
 
 def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
-    before, after = answers_around(ASKED, CATALOG, BUNDLED, fresh(factor=4.0), date(2026, 7, 21))
+    before, after = answers_around(ASKED, KNOWN, fresh(factor=4.0), date(2026, 7, 21))
     assert before.chosen is not None
     assert after.chosen is not None
     assert after.chosen.spec.total_usd_per_hour > before.chosen.spec.total_usd_per_hour
@@ -125,8 +128,8 @@ def test_what_is_recommended_after_a_slow_step_is_not_what_was_before():
 def test_an_emulated_gpu_tells_nothing_of_gpus():
     emulated = replace(fresh().trial, accelerator=Accelerator.parse("emulated:T4"), emulated_step_seconds=0.1)
     row = replace(fresh(), trial=emulated)
-    assert knowing(BUNDLED, CATALOG, row) is BUNDLED
-    before, after = answers_around(ASKED, CATALOG, BUNDLED, row, date(2026, 7, 21))
+    assert knowing(KNOWN, row) is BUNDLED
+    before, after = answers_around(ASKED, KNOWN, row, date(2026, 7, 21))
     assert before is after
 
 
@@ -134,4 +137,4 @@ def test_an_emulated_gpu_tells_nothing_of_gpus():
     "changes", [{"stage_rates": {}}, {"environment": {"gpu": "GPU X", "versions": {"torch": "2"}}}]
 )
 def test_what_tells_no_step_changes_nothing(changes):
-    assert knowing(BUNDLED, CATALOG, fresh(**changes)) is BUNDLED
+    assert knowing(KNOWN, fresh(**changes)) is BUNDLED

@@ -198,7 +198,7 @@ def prepared(patch: pytest.MonkeyPatch) -> Iterator[Bed]:
     bed = Bed()
     patch.setattr("moto.ec2.models.instances.utcnow", bed.clock.naive)
     patch.setattr("advisor.infra.aws.asking.Deadline", AtOnce)
-    patch.setattr("advisor.infra.aws.guest.software.packed_software", _PACKED)
+    patch.setattr("advisor.runs.cloud.sweep.packed_software", _PACKED)
     patch.setattr("moto.core.responses.method_names_from_class", cache(method_names_from_class))
     bed.endings.install(patch)
     bed.forget()

@@ -7,6 +7,7 @@ from advisor.domain import DiskRate
 from advisor.models.performance.usable import why_not
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.sweeps.trial.disk_burst import Reads, disk_burst, with_disk_burst
+from tests.advisor.catalog.builders import order
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
 CATALOG = load_catalog()
@@ -15,7 +16,7 @@ DISKS = CATALOG.disks
 
 def found(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
     reads = Reads(mib_per_second * seconds, seconds, iops and iops * seconds)
-    volume = DISKS.volume_rate(disk, 500) if isinstance(disk, str) else disk
+    volume = DISKS.rate(order(disk, 500)) if isinstance(disk, str) else disk
     where = CATALOG.instance(instance) if instance else None
     return disk_burst(DISKS, volume, size_gib, where, {"run": reads})
 
@@ -63,7 +64,7 @@ def test_disks_that_lend_nothing_have_no_burst(disk, size_gib, instance):
 
 def test_a_provisioned_gp3_has_the_rate_that_was_ordered():
     """g5.xlarge passes on 83 MiB/s for ever and 417 at first, whatever is ordered."""
-    ordered = DISKS.volume_rate("gp3", 500, iops=8000, mib_per_second=500)
+    ordered = DISKS.rate(order("gp3", 500, iops=8000, mib_per_second=500))
     assert found(ordered, 500, None, 490) is None
     assert found(ordered, 500, "g5.xlarge", 300)["above_baseline"] == ["run"]
 
@@ -88,7 +89,7 @@ def test_a_mounted_disk_is_looked_up_where_it_lies(source, tmp_path, monkeypatch
     )
     one = trial(
         dataset_path=str(tmp_path),
-        resources=resources(disk=DISKS.volume_rate("gp2", 500)),
+        resources=resources(disk=DISKS.rate(order("gp2", 500))),
         plan={**TIME_BOX, "disk_source": source},
     )
     stage = {"seconds": 1.0, "mib_per_second": 128.0, "operations": 900}

@@ -5,6 +5,7 @@ Where the points of the grid lie differs from world to world, so that together t
 
 import math
 
+from advisor.domain import DiskChoice
 from advisor.errors import AdvisorError
 
 HEADROOM = 1.2  # docs: sized for the data set plus 20 %
@@ -27,7 +28,9 @@ def _found(world, instance, region, choice, dataset_gib):
     sold = world.catalog.disks_of(instance.cloud)
     for kind, size, iops, rate in _orders(sold, instance, choice, dataset_gib * HEADROOM, world.phase):
         try:
-            yield sold.attach(instance, kind, size, region, iops=iops, mib_per_second=rate)
+            yield sold.attach(
+                instance, DiskChoice(type=kind, size_gib=size, iops=iops, mib_per_second=rate), region
+            )
         except AdvisorError:
             continue  # not sold so, not there, or not at a known price
 

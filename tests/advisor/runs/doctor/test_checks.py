@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.runs.doctor import examining, machine
@@ -50,7 +51,7 @@ refuse = raising(PermissionError(1, "Operation not permitted"))
 )
 def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, state, words):
     monkeypatch.setattr(examining, "find_orphans", lambda: found)
-    told = examining.check_leftovers(keep=keep)
+    told = replace(examining.check_leftovers(keep=keep), check="leftovers")
     assert told.state is state
     assert words.replace(".", "") in told.found.replace("(", "").replace(")", "")
     assert bool(told.advice) == (state is not State.OK)
@@ -193,7 +194,7 @@ def test_the_bundle_is_whole_and_its_age_is_told():
 
 def test_a_check_that_fails_itself_hides_no_other():
     fails = raising(RuntimeError("oh\nno"))
-    fine = Finding(check="ray", state=State.OK, found="2.60.0")
+    fine = Finding(State.OK, "2.60.0")
     findings = run_checks({"clock": fails, "ray": lambda: fine})
     assert [one.state for one in findings] == [State.PROBLEM, State.OK]
     assert "oh no" in findings[0].found
