@@ -268,7 +268,6 @@ def _is_asked(row: Observation, asked: AnchoredWorkload) -> bool:
 def _no_anchor(
     asked: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
 ) -> UsageError:
-    """What the files have instead, and which option would meet it."""
     names = tuple(str(file.path) for file in files)
     if rows:
         has = sorted({(str(row.workload.task), str(row.workload.precision)) for row in rows})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from advisor.errors import NoOfferError
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 from advisor.render.document import document_yaml, plain_document
-from advisor.render.tables import recommendation_csv, recommendation_markdown
+from advisor.render.tables import flat_rows, recommendation_csv, recommendation_markdown
 
 # Formats of a whole recommendation; those of `render.export` are files that start its spec.
 FORMATS = ("json", "yaml", "csv", "md")
@@ -27,19 +27,22 @@ class Answer(Struct, frozen=True, kw_only=True):
 
     `message_document` is its JSON document with sentences as messages, which other languages have
     words for; `text` takes the number of specs to show, where it is a recommendation. A comparison
-    has flat `rows` with `columns`.
+    has `columns` for its flat rows: their paths in the document's.
     """
 
     result: Any
     message_document: Callable[[], dict[str, Any]]
     text: Callable[..., str]
     notes: Sequence[Message | str] = ()
-    columns: Sequence[str] = ()
-    rows: Callable[[], list[dict[str, Any]]] = list
+    columns: Mapping[str, str] = {}
 
     def document(self) -> dict[str, Any]:
         """The JSON document, numbers unrounded."""
         return plain_document(self.message_document())
+
+    def rows(self) -> list[dict[str, Any]]:
+        """What is compared, as flat records."""
+        return flat_rows(self.document()["rows"], self.columns)
 
 
 class Recommended(Answer, frozen=True, kw_only=True):

@@ -32,14 +32,13 @@ from advisor.questions import settled
 from advisor.questions.network import Compare, NetworkQuestion, Predict, Recommend
 from advisor.questions.settled import instance_named
 from advisor.questions.values import GpuFilter
-from advisor.render.document import plain_document, recommendation_document
+from advisor.render.document import recommendation_document
 from advisor.render.explaining import explanation_document, explanation_text
 from advisor.render.export import export
 from advisor.render.text import wrapped
 from advisor.render.views.compare import (
     COLUMNS,
     comparison_document,
-    flat_row,
     gpu_rows,
     gpus_text,
     instance_rows,
@@ -195,7 +194,6 @@ def _what_if_assumption(changed: InstanceType) -> Message:
 
 
 def _what_if_document(real: InstanceType, changed: InstanceType) -> dict[str, Any]:
-    """Each fact that is not as it is, with both values."""
     return {
         name: {"real": getattr(real, name), "asked": getattr(changed, name)}
         for name in _CHANGEABLE
@@ -363,5 +361,4 @@ def _comparison(context: Context, networks: Sequence[_Named], first: str, rows: 
         message_document=lambda: comparison_document(requests_of, first, rows(), context.sources()),
         text=text,
         columns=COLUMNS,
-        rows=lambda: [flat_row(plain_document(row)) for row in rows()],
     )

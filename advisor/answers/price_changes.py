@@ -172,7 +172,6 @@ _OfferKey = tuple[str, str, str, str]
 
 
 def _prices(catalog: Catalog, query: OfferQuery) -> dict[_OfferKey, Price]:
-    """By cloud, type, region and market."""
     return {
         (cell.cloud_name, cell.instance_type, cell.region, cell.market): cell.price
         for cell in catalog.price_cells(query)

@@ -46,12 +46,7 @@ from advisor.questions.values import GpuFilter
 from advisor.render.document import Sources
 from advisor.render.export.serving import export_serving
 from advisor.render.language_document import generation_document
-from advisor.render.views.compare import (
-    SERVING_COLUMNS,
-    serving_comparison_document,
-    serving_comparison_rows,
-    serving_comparison_text,
-)
+from advisor.render.views.compare import SERVING_COLUMNS, serving_comparison_document, serving_comparison_text
 from advisor.render.views.memory import serving_memory_document, serving_memory_text
 from advisor.render.views.serving import generation_text, serving_prediction_document, serving_prediction_text
 
@@ -157,9 +152,8 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
     return Answer(
         result=results,
         message_document=partial(serving_comparison_document, results, baseline, request, sources),
-        text=partial(serving_comparison_text, results, baseline, request),
+        text=partial(serving_comparison_text, results, baseline, request, sources),
         columns=SERVING_COLUMNS,
-        rows=partial(serving_comparison_rows, results, baseline),
     )
 
 
@@ -271,7 +265,6 @@ def _anchored(
 
 
 def _measured(anchor: ServingAnchor) -> Iterator[Message]:
-    """What counts, and the percentiles that no prediction has."""
     deployment = anchor.observations[0].deployment
     yield Message(
         "your measurement of {model} on {gpu} counts ({file}, {loads} loads)",

@@ -174,7 +174,7 @@ class Comparison(Answer):
         self._result = result
 
     def _rows(self) -> list[dict[str, Any]]:
-        return [{name: row.get(name) for name in self._result.columns} for row in self._result.rows()]
+        return self._result.rows()
 
 
 class Listing(Answer):

@@ -66,7 +66,7 @@ def compare(question: AnyCompare, sources: Sources, output: str) -> None:
     """
     answer = ask.compare(sources, question)
     if output in RECORDS:
-        click.echo(RECORDS[output](answer.rows(), answer.columns), nl=False)
+        click.echo(RECORDS[output](answer.rows(), list(answer.columns)), nl=False)
     else:
         print_answer(output, answer.document(), answer.text, indent=2)
 

@@ -9,7 +9,7 @@ from advisor.catalog import INSTANCE_BURST_SECONDS, Catalog, PartialOffer, Rejec
 from advisor.catalog.instances import why_closed
 from advisor.domain import AssumedFact, InstanceType, NodeNetwork, Offer
 from advisor.domain.orderable import NotOrderable
-from advisor.render.records import instance_block, notes_text, price_block
+from advisor.render.records import fields, instance_block, notes_text, price_block
 
 SCHEMA = "advisor.catalog/1"
 TYPE_SCHEMA = "advisor.instance-type/1"
@@ -55,9 +55,8 @@ def _partial(offer: PartialOffer) -> dict[str, Any]:
         "market": str(offer.market),
         "instance_type": facts.name,
         "gpu": gpu if facts.gpu_name else None,
-        "vcpus": facts.vcpus,
+        **fields(facts, "vcpus memory_mib"),
         "physical_cores": None,
-        "memory_mib": facts.memory_mib,
         "price": price_block(offer.price),
         "not_orderable": None,
         "missing": list(facts.missing),
@@ -113,7 +112,7 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
 def assumed_block(fact: AssumedFact) -> dict[str, Any]:
     """A fact that no seller tells: where it lies in 9 of 10 cases, why, and whether the user
     imported it."""
-    return {"value": fact.value, "low": fact.low, "high": fact.high, "why": fact.why, "imported": fact.told}
+    return fields(fact, "value low high why") | {"imported": fact.told}
 
 
 def assumed_text(assumed: dict[str, Any]) -> str:
@@ -126,9 +125,7 @@ def assumed_text(assumed: dict[str, Any]) -> str:
 def _machine(instance: InstanceType) -> dict[str, Any]:
     return {
         "cpu": {
-            "model": instance.cpu.model,
-            "architecture": instance.cpu.architecture,
-            "single_thread_score": instance.cpu.single_thread_score,
+            **fields(instance.cpu, "model architecture single_thread_score"),
             "score_basis": instance.cpu_score_basis or None,
             "second_thread_yield": _second_thread_yield(instance),
         },
@@ -152,7 +149,7 @@ def _network(network: NodeNetwork | None) -> dict[str, Any] | None:
     """To other instances; null where nobody tells how fast."""
     if network is None:
         return None
-    return {"gbit_per_second": network.gbit_per_second, "cards": network.cards, "source": network.source}
+    return fields(network, "gbit_per_second cards source")
 
 
 def _second_thread_yield(instance: InstanceType) -> float | None:
@@ -175,8 +172,7 @@ def _partial_type(known: Catalog, name: str, cloud: str) -> dict[str, Any]:
         "cloud": cloud,
         "instance_type": name,
         "gpu": gpu if facts.gpu_name else None,
-        "vcpus": facts.vcpus,
-        "memory_mib": facts.memory_mib,
+        **fields(facts, "vcpus memory_mib"),
         "ranked": False,
         "remark": f"not known of it: {', '.join(facts.missing)}",
         "not_orderable": not_orderable(known.closures(name, cloud)),

@@ -123,7 +123,6 @@ def _dot_names(panel: Panel, rows: Sequence[Record]) -> None:
 
 
 def _key(paper: Paper, entries: Iterable[tuple[str, str, str, str]], x: float) -> None:
-    """What shapes (with their face and edge) mean, in a row below."""
     for shape, face, edge, text in entries:
         paper.markers([(x + 4, 8)], shape, colour=edge, face=face, size=6)
         paper.text(x + 12, 8, text, colour=FAINT)
@@ -230,7 +229,6 @@ def memory_picture(block: Record, t: Texts) -> Chart:
 
 
 def _memory_alt(batches: Sequence[Record], t: Texts) -> str:
-    """Which batches fit, with what each needs."""
     parts = []
     for key, fits in (("memory.alt_fits", True), ("memory.alt_beyond", False)):
         some = [

@@ -325,7 +325,6 @@ def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, A
 
 
 def _rejected(old: Workload, new: Workload) -> dict[str, Any]:
-    """Which types are passed over now and were not, the reverse, and whose reason is another."""
     before, after = ({name: row["reason"] for name, row in side.rejections().items()} for side in (old, new))
     came, went = _coming_and_going(before, after)
     both = [name for name in after if name in before and before[name] != after[name]]
@@ -382,7 +381,6 @@ def _pick_change(old: Workload, new: Workload) -> dict[str, Any]:
 
 
 def _pick_block(pick: Document | None) -> dict[str, Any] | None:
-    """What is bought, what it costs and what it reaches."""
     if pick is None:
         return None
     return {

@@ -8,6 +8,7 @@ from typing import Any
 
 from advisor.errors import one_line
 from advisor.render.blocks import Items, Page, Paragraph
+from advisor.render.document_names import spec_name
 from advisor.render.markdown import page_markdown
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 
@@ -72,7 +73,6 @@ _STANDS_ON = {
 
 
 def _notes(document: Document) -> Iterator[str]:
-    """Of all workloads together, and of what is not compared."""
     totals = document["totals"]
     if totals["usd_per_hour"] and totals["compared"] > 1:
         hourly, monthly = totals["usd_per_hour"], totals["usd_per_month"]
@@ -104,22 +104,22 @@ def _coming_or_going(workload: Document) -> str:
     if workload["spec"] is None:
         return f"{workload['name']} {verb} (nothing fits)"
     cost = format_usd(workload["usd_per_hour"])
-    return f"{workload['name']} {verb} ({spec_name(workload['spec'])}, {cost} an hour)"
+    return f"{workload['name']} {verb} ({with_disk(workload['spec'])}, {cost} an hour)"
 
 
 def _pick_text(workload: Document) -> str:
     pick, cost = workload["pick"], workload["cost"]
     if not pick["changed"]:
-        kept = "nothing fits, as before" if pick["new"] is None else spec_name(pick["new"])
+        kept = "nothing fits, as before" if pick["new"] is None else with_disk(pick["new"])
         moved = f", {cost_text(cost)} an hour" if cost and cost["percent"] else ""
         return f"the pick stays ({kept}){moved}"
     reasons = because(workload)
     why = f" because {_joined(reasons)}" if reasons else ""
     if pick["new"] is None:
-        return f"nothing meets the target any more (it was {spec_name(pick['old'])}){why}"
+        return f"nothing meets the target any more (it was {with_disk(pick['old'])}){why}"
     if pick["old"] is None:
-        return f"{spec_name(pick['new'])} meets the target now, and nothing did before{why}"
-    to = f"the pick changed from {spec_name(pick['old'])} to {spec_name(pick['new'])}"
+        return f"{with_disk(pick['new'])} meets the target now, and nothing did before{why}"
+    to = f"the pick changed from {with_disk(pick['old'])} to {with_disk(pick['new'])}"
     return f"{to} ({cost_text(cost)} an hour){why}"
 
 
@@ -131,9 +131,9 @@ def _changes(workload: Document) -> Iterator[str]:
     yield from _first([_rate_text(row, unit) for row in workload["predictions"]], "prediction")
     ranked, rejected = workload["alternatives"], workload["rejected"]
     lists = {
-        "new on the list": [spec_name(row) for row in ranked["came"]],
-        "gone from the list": [spec_name(row) for row in ranked["went"]],
-        "places": [f"{type_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
+        "new on the list": [with_disk(row) for row in ranked["came"]],
+        "gone from the list": [with_disk(row) for row in ranked["went"]],
+        "places": [f"{spec_name(row)} {row['old_place']} -> {row['new_place']}" for row in ranked["moved"]],
         "rejected now": [_rejected_text(row) for row in rejected["came"]],
         "no longer rejected": [_rejected_text(row) for row in rejected["went"]],
         "rejected for another reason": [
@@ -168,7 +168,7 @@ def _price_text(row: Document) -> str:
     how, size = "cheaper" if percent < 0 else "dearer", abs(percent)
     share = f"{size:.0f}" if size >= 10 else f"{size:.2g}"
     return (
-        f"{type_name(row)} ({row['region']}, {row['market']}) became {share} % {how}: "
+        f"{spec_name(row)} ({row['region']}, {row['market']}) became {share} % {how}: "
         f"{format_usd(row['old'])} -> {format_usd(row['new'])} an hour"
     )
 
@@ -180,7 +180,7 @@ def _unit(workload: Document) -> str:
 def _rate_text(row: Document, unit: str) -> str:
     now = _interval(row["median"]["new"], row["new_interval"])
     was = _interval(row["median"]["old"], row["old_interval"])
-    return f"{spec_name(row)} is predicted {now} {unit}, was {was}"
+    return f"{with_disk(row)} is predicted {now} {unit}, was {was}"
 
 
 def _interval(median: float, bounds: Document) -> str:
@@ -202,7 +202,7 @@ def because(workload: Document) -> list[str]:
 
 
 def _old_pick(reason: Document) -> str:
-    name, spec = type_name(reason), spec_name(reason)
+    name, spec = spec_name(reason), with_disk(reason)
     if reason["now"] == "rejected":
         return f"{name} is rejected now ({reason['reason']}: {reason['detail']})"
     if reason["now"] == "absent":
@@ -223,7 +223,7 @@ def _new_pick(reason: Document) -> str:
         "considered": f"+ {reason['disk']} did not meet the question before",
     }
     text = texts.get(reason["then"])
-    return f"{type_name(reason)} {text}" if text else ""
+    return f"{spec_name(reason)} {text}" if text else ""
 
 
 def _moved(reason: Document, unit: str) -> str:
@@ -235,18 +235,12 @@ def _moved(reason: Document, unit: str) -> str:
     if "lower" in reason:
         before, now = floor_rate(reason["lower_then"]), floor_rate(reason["lower"])
         clauses.append(f"has a lower bound of {now:,g} {unit} now, {before:,g} before")
-    return f"{type_name(reason)} {' and '.join(clauses)}"
+    return f"{spec_name(reason)} {' and '.join(clauses)}"
 
 
-def type_name(spec: Document) -> str:
-    """'2 x g4dn.xlarge'."""
-    count = "" if spec["count"] == 1 else f"{spec['count']} x "
-    return f"{count}{spec['instance_type']}"
-
-
-def spec_name(spec: Document) -> str:
+def with_disk(spec: Document) -> str:
     """'g4dn.xlarge + gp3:158GiB'."""
-    return f"{type_name(spec)} + {spec['disk']}"
+    return f"{spec_name(spec)} + {spec['disk']}"
 
 
 def cost_text(change: Document) -> str:

@@ -47,20 +47,10 @@ def answer_facts(recommendation: Mapping[str, Any]) -> Document:
 
 
 def _spec_facts(record: Mapping[str, Any]) -> Document:
-    same = (
-        "cloud",
-        "region",
-        "market",
-        "count",
-        "instance_type",
-        "gpu",
-        "vcpus",
-        "physical_cores",
-        "memory_mib",
-    )
+    same = ("cloud", "region", "market", "count", "instance_type", "gpu", "vcpus", "physical_cores")
     total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
-        **{name: record[name] for name in same},
+        **{name: record[name] for name in (*same, "memory_mib")},
         "batch_size": record.get("batch_size"),
         "bottleneck": record.get("bottleneck"),
         "risk": record["risk"],

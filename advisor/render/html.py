@@ -63,7 +63,6 @@ def shown(text: str) -> Markup:
 
 
 def _cell(record: Any, column: Column) -> Markup:
-    """What is long may break after its colons, as the order of a disk."""
     from markupsafe import Markup
 
     text = shown(column.text(record))

@@ -11,7 +11,7 @@ from advisor.catalog.gpus import SORT_KEYS, GpuSheet, usd_per_gpu_hour
 from advisor.catalog.instances import PartialType
 from advisor.catalog.prices import RATE_VARIABLE
 from advisor.domain import InstanceType, Offer
-from advisor.render.records import price_block
+from advisor.render.records import fields, price_block
 from advisor.render.text import fitting_table, table
 from advisor.units import format_mib, format_usd
 
@@ -210,15 +210,10 @@ _GPU_REMARKS = (
 def _gpu_row(sheet: GpuSheet, offer: Offer | None) -> dict[str, Any]:
     gpu = sheet.gpu
     facts = {name: getattr(gpu, name, None) for name in _RATES}
-    facts |= {name: getattr(sheet, name) for name in ("fp64_tflops", "int8_tops", "fp8_tflops")}
+    facts |= fields(sheet, "fp64_tflops int8_tops fp8_tflops")
     usd = usd_per_gpu_hour(offer) if offer else None
     return {
-        "name": gpu.name,
-        "vendor": gpu.vendor,
-        "architecture": gpu.architecture,
-        "compute_capability": gpu.compute_capability,
-        "memory_mib": gpu.memory_mib,
-        "memory_gb_per_second": gpu.memory_gb_per_second,
+        **fields(gpu, "name vendor architecture compute_capability memory_mib memory_gb_per_second"),
         **{name: facts[name] for name in _RATES},
         "watts": gpu.watts,
         "link": sheet.link,

@@ -114,7 +114,6 @@ def _fontconfig() -> Any:
 
 
 def _fonts_with(library: Any, letter: int) -> int:
-    """How many installed fonts have it."""
     pattern, letters = library.FcPatternCreate(), library.FcCharSetCreate()
     wanted = library.FcObjectSetCreate()
     library.FcCharSetAddChar(letters, letter)

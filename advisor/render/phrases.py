@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from math import isfinite
 
-from advisor.domain import InstanceType, Span
+from advisor.domain import InstanceType
 from advisor.domain.generation import LlmEngine, ServingBind
 from advisor.domain.language import GenerationCandidate, ServingPlacement
 from advisor.domain.tuning import FineTuningCandidate
@@ -39,15 +39,6 @@ def engine_text(candidate: GenerationCandidate) -> str:
     return f"{name} {candidate.engine_version or 'of an unknown version'}"
 
 
-def placement_text(placement: ServingPlacement) -> str:
-    """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU'."""
-    gpus, replicas = placement.tensor_parallel, placement.replicas
-    each = ", each" if replicas > 1 else ""
-    split = f" (TP{gpus}, {placement.link})" if gpus > 1 else ""
-    plural = "" if replicas == 1 else "s"
-    return f"{replicas} replica{plural}{each} on {gpus} GPU{'' if gpus == 1 else 's'}{split}"
-
-
 def short_placement_text(placement: ServingPlacement) -> str:
     """'2 x TP4'."""
     return f"{placement.replicas} x TP{placement.tensor_parallel}"
@@ -65,12 +56,6 @@ def seconds_text(seconds: float, *, up: bool = False) -> str:
         return "unknown"
     amount, unit = (seconds, "s") if seconds >= _SECONDS_FROM else (1000 * seconds, "ms")
     return f"{ceil_significant(amount) if up else float(f'{amount:.3g}'):,g} {unit}"
-
-
-def time_text(span: Span) -> str:
-    """'26 ms on average (at most 33 ms)': a bound of the mean of all requests, and no percentile of
-    theirs."""
-    return f"{seconds_text(span.median)} on average (at most {seconds_text(span.upper, up=True)})"
 
 
 def gib_text(gib: float) -> str:

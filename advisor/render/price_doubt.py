@@ -15,7 +15,7 @@ from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
 from advisor.render.document_names import place_name, spec_name
-from advisor.render.records import by_price
+from advisor.render.records import by_price, fields
 from advisor.render.text import INDENT, WIDTH, AnyAnswer, beside, folded_command
 
 # How the price of an instance that is not listed, or old, is known; and that of a disk, alone or
@@ -162,9 +162,7 @@ def _priced_block(candidate: AnyCandidate, answer: AnyAnswer) -> dict[str, Any]:
         "count": spec.count,
         "disk": str(spec.disk.choice),
         "kind": spec.offer.price.kind,
-        "total_usd_per_hour": spec.total_usd_per_hour,
-        "low_usd_per_hour": spec.low_usd_per_hour,
-        "high_usd_per_hour": spec.high_usd_per_hour,
+        **fields(spec, "total_usd_per_hour low_usd_per_hour high_usd_per_hour"),
         "cost": {"median": cost, **by_price(spec, cost)},
         "unlisted": {
             "instance": _unlisted(spec.offer.price, answer.today),
@@ -180,7 +178,6 @@ def _unlisted(price: Price | None, today: date) -> str | None:
 
 
 def _cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
-    """What a candidate ranks by in dollars, at the median of its price, and for what."""
     if answer.request.ranks_by_price:
         return candidate.spec.total_usd_per_hour, "hour"
     # Each task's candidate has its own; none is imported for answers about the others.

@@ -13,24 +13,28 @@ from advisor.units import format_usd
 Record = Mapping[str, Any]
 
 
-def _same(names: str, below: str = "") -> dict[str, str]:
+def same_paths(names: str, below: str = "") -> dict[str, str]:
+    """Columns that are named as what they hold."""
     return {name: f"{below}{name}" for name in names.split()}
 
 
-def _spreads(paths: Mapping[str, str]) -> dict[str, str]:
+def spread_paths(paths: Mapping[str, str]) -> dict[str, str]:
     """The bounds of intervals, by the names of their columns."""
     return {f"{name}_{bound}": f"{path}.{bound}" for name, path in paths.items() for bound in BOUNDS}
 
 
 # The total with its 90 % interval.
-_TOTALS = _same("total_usd_per_hour total_low_usd_per_hour total_high_usd_per_hour", "price.")
-_PLACE = _same("rank cloud region market instance_type count") | {"gpu": "gpu.name", "gpu_count": "gpu.count"}
-_RATE = _spreads({"throughput": "predicted.throughput"})
-_RUN = _spreads({"run_hours": "run.hours", "run_usd": "run.usd"})
+_TOTALS = same_paths("total_usd_per_hour total_low_usd_per_hour total_high_usd_per_hour", "price.")
+_PLACE = same_paths("rank cloud region market instance_type count") | {
+    "gpu": "gpu.name",
+    "gpu_count": "gpu.count",
+}
+_RATE = spread_paths({"throughput": "predicted.throughput"})
+_RUN = spread_paths({"run_hours": "run.hours", "run_usd": "run.usd"})
 # What each column of a ranked spec is, by its path in a recommendation's document.
 NETWORK = {
     **_PLACE,
-    **_same("vcpus physical_cores memory_mib"),
+    **same_paths("vcpus physical_cores memory_mib"),
     **{"disk_type": "disk.type", "disk_size_gib": "disk.size_gib", "disk_order": "disk.order"},
     **{"disk_read_iops": "disk.read_iops", "disk_read_mib_per_second": "disk.read_mib_per_second"},
     "batch_size": "batch_size",
@@ -39,14 +43,14 @@ NETWORK = {
     **{"instance_usd_per_hour": "price.usd_per_hour", "disk_usd_per_hour": "price.disk_usd_per_hour"},
     **_TOTALS,
     "usd_per_million_samples": "cost.usd_per_million_samples",
-    **_same("bottleneck risk"),
+    **same_paths("bottleneck risk"),
     **{"provenance": "predicted.provenance", "price_as_of": "price.as_of", "price_kind": "price.kind"},
     "run_samples": "run.samples",
     **_RUN,
     **{"price_source": "price.source", "disk_price_kind": "disk.price_kind"},
 }
 _MACHINE = {
-    **_same("vcpus memory_mib"),
+    **same_paths("vcpus memory_mib"),
     **{"disk_order": "disk.order", "disk_read_mib_per_second": "disk.read_mib_per_second"},
     **_TOTALS,
     **{"price_as_of": "price.as_of", "price_kind": "price.kind"},
@@ -55,23 +59,25 @@ _MACHINE = {
 _TIMES = "ttft_seconds tpot_seconds e2e_seconds"
 SERVING = {
     **_PLACE,
-    **_same("engine engine_version precision kv_precision", "serving."),
-    **_same("tensor_parallel replicas link", "serving.placement."),
+    **same_paths("engine engine_version precision kv_precision", "serving."),
+    **same_paths("tensor_parallel replicas link", "serving.placement."),
     "concurrency": "serving.rates.concurrency",
     **_RATE,
-    **_spreads(_same(f"requests_per_second {_TIMES}", "serving.rates.")),
-    **_spreads(_same("usd_per_million_output_tokens", "cost.")),
+    **spread_paths(same_paths(f"requests_per_second {_TIMES}", "serving.rates.")),
+    **spread_paths(same_paths("usd_per_million_output_tokens", "cost.")),
     "usd_per_million_input_tokens_median": "cost.usd_per_million_input_tokens.median",
-    **_same("weights_gib kv_gib free_gib largest_concurrency longest_context", "serving.memory_per_gpu."),
+    **same_paths(
+        "weights_gib kv_gib free_gib largest_concurrency longest_context", "serving.memory_per_gpu."
+    ),
     "ready_seconds": "serving.ready_seconds.total",
     "bottleneck": "bottleneck",
     **_MACHINE,
 }
-TUNING = {**_PLACE, **_same("method micro_batch checkpointing", "tuning."), **_RATE, **_RUN, **_MACHINE}
+TUNING = {**_PLACE, **same_paths("method micro_batch checkpointing", "tuning."), **_RATE, **_RUN, **_MACHINE}
 # Of a point of latency against throughput.
 FRONT = {
-    **_same("tensor_parallel replicas concurrency"),
-    **_spreads(_same(f"output_tokens_per_second {_TIMES}")),
+    **same_paths("tensor_parallel replicas concurrency"),
+    **spread_paths(same_paths(f"output_tokens_per_second {_TIMES}")),
     "answers": "answers",
 }
 _SHORT_NETWORK = (

@@ -214,7 +214,6 @@ def _criterion_cells(criterion: Criterion) -> tuple[str, ...]:
 
 
 def _predicted_lines(done: ServingVerification) -> list[str]:
-    """How far off the prediction of one instance was."""
     figures, rates = done.anchor["loads"][0], done.predicted.rates
     count = done.predicted.spec.count
     lines = []

@@ -170,7 +170,6 @@ def _stages(section: Record) -> list[Record]:
 
 
 def _measurements(section: Record) -> list[Record]:
-    """Each measurement, and which curves show it."""
     drawn = {
         f"over_{name}": set(value_at(section, f"curves.{name}.measured") or ())
         for name in ("vcpus", "memory", "disk")
@@ -283,7 +282,6 @@ def _form(heading: str, values: Sequence[Any]) -> str:
 
 
 def _fit(text: str) -> str:
-    """What a cell can hold."""
     fit = _UNFIT.sub("?", text)
     return fit if len(fit) <= _MOST_CHARACTERS else fit[: _MOST_CHARACTERS - 2] + " \u2026"
 

@@ -148,7 +148,6 @@ class _Reader:
             raise self._wrong(node, error) from None
 
     def _fields(self, node: Node, what: str) -> dict[str, tuple[str, ...]]:
-        """Each option as in `recommend`, with _ or -."""
         fields: dict[str, tuple[str, ...]] = {}
         for key, value, at in self._pairs(node, what):
             name = key.replace("-", "_").lower()
@@ -172,7 +171,6 @@ class _Reader:
             yield str(key.value), value, key
 
     def _texts(self, node: Node, key: str) -> tuple[str, ...]:
-        """One text, or several of a list."""
         from yaml import ScalarNode, SequenceNode
 
         nodes = node.value if isinstance(node, SequenceNode) else [node]

@@ -70,7 +70,6 @@ def reproducibility(
 
 
 def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """What answered the questions about language models, each once."""
     answers = [section["recommendation"] for section in sections]
     used = [answer["performance_model"] for answer in answers if is_language(answer)]
     return [model for at, model in enumerate(used) if model not in used[:at]]
@@ -85,7 +84,6 @@ def advisor_version() -> str:
 
 
 def _model_digest(file: Path | None) -> str:
-    """Of the file that `context.model_in_use` takes."""
     own = own_model_path()
     path = file or (own if own.is_file() else FOLDER / MODEL)
     return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -280,7 +280,6 @@ def bare_section(document: Mapping[str, Any], name: str = "", command: str = "")
 def _with_measured(
     block: dict[str, Any], known: Sequence[Mapping[str, Any]], subject: Subject
 ) -> dict[str, Any]:
-    """Each curve with the ids of the measurements that differ in nothing else."""
     instance = subject.instance
     spec = {
         "vcpus": instance.vcpus,

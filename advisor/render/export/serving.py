@@ -19,8 +19,10 @@ from advisor.messages import FieldName, Message
 from advisor.questions.language import ServingQuestion
 from advisor.render.export import COMPOSE, export_start
 from advisor.render.export.parts import Start, header
-from advisor.render.phrases import engine_text, placement_text
+from advisor.render.language_document import placement_block
+from advisor.render.phrases import engine_text
 from advisor.render.text import lower_name
+from advisor.render.views.specs import placement_message
 from advisor.units import floor_rate
 
 FORMATS = ("skypilot", "dstack", "terraform", COMPOSE)
@@ -129,7 +131,7 @@ def _about(
     lines = [
         f"{candidate.model} generation, weights {candidate.precision}: {lower_name(confidence)} "
         f"{floor_rate(rate.lower):,g} output tokens/s (modelled), {engine_text(candidate)}, "
-        f"{placement_text(candidate.placement)}"
+        f"{placement_message(placement_block(candidate.placement))}"
     ]
     # Without a question about it the format is the published one.
     if request.precision in _QUANTIZED:

@@ -61,7 +61,6 @@ def extracted() -> Catalog:
 
 
 def _notes() -> list[str]:
-    """What users are told of a source of prices, as a sentence among others."""
     sources = (PRODUCT / "advisor/data/catalog/sources.csv").read_text(encoding="utf-8")
     notes = {row["note"].rstrip(".") for row in csv.DictReader(io.StringIO(sources))}
     return sorted(notes - {""})

@@ -17,14 +17,13 @@ from advisor.render.document import Sources
 from advisor.render.phrases import BINDS, ENGINES, seconds_text, short_placement_text
 from advisor.render.phrases import gpus_text as serving_gpus
 from advisor.render.records import (
-    BOUNDS,
-    bounds,
     disk_block,
     gpu_prediction_block,
     instance_block,
     prediction_block,
     price_block,
 )
+from advisor.render.tables import flat_rows, same_paths, spread_paths
 from advisor.render.text import (
     WIDTH,
     disk_text,
@@ -41,18 +40,32 @@ from advisor.units import format_rate, format_usd
 
 SCHEMA = "advisor.comparison/1"
 SERVING_SCHEMA = "advisor.serving-comparison/1"
-_COLUMNS = (
-    "network instance_type gpu batch_size throughput_lower throughput_median throughput_upper relative "
-    "total_usd_per_hour usd_per_million_samples bottleneck provenance cloud region price_kind price_as_of "
-    "price_source disk_price_kind"
-)
-COLUMNS = tuple(_COLUMNS.split())
-_SERVING_COLUMNS = (
-    "instance_type gpu gpu_count tensor_parallel replicas throughput_lower throughput_median "
-    "throughput_upper ttft_seconds tpot_seconds relative total_usd_per_hour "
-    "usd_per_million_output_tokens ready_seconds bottleneck cloud region price_kind price_as_of"
-)
-SERVING_COLUMNS = tuple(_SERVING_COLUMNS.split())
+# What each column of a flat row is, by its path in a row of the document.
+COLUMNS = {
+    **same_paths("network instance_type"),
+    "gpu": "gpu.name",
+    "batch_size": "batch_size",
+    **spread_paths({"throughput": "predicted.throughput"}),
+    **same_paths("relative total_usd_per_hour usd_per_million_samples bottleneck"),
+    "provenance": "predicted.provenance",
+    **same_paths("cloud region"),
+    **{"price_kind": "price.kind", "price_as_of": "price.as_of", "price_source": "price.source"},
+    "disk_price_kind": "disk.price_kind",
+}
+SERVING_COLUMNS = {
+    "instance_type": "instance_type",
+    **{"gpu": "gpu.name", "gpu_count": "gpu.count"},
+    **same_paths("tensor_parallel replicas", "serving.placement."),
+    **spread_paths({"throughput": "predicted.throughput"}),
+    "ttft_seconds": "serving.rates.ttft_seconds.median",
+    "tpot_seconds": "serving.rates.tpot_seconds.median",
+    "relative": "relative",
+    "total_usd_per_hour": "price.total_usd_per_hour",
+    "usd_per_million_output_tokens": "cost.usd_per_million_output_tokens.median",
+    "ready_seconds": "serving.ready_seconds.total",
+    **same_paths("bottleneck cloud region"),
+    **{"price_kind": "price.kind", "price_as_of": "price.as_of"},
+}
 _REMARKS = (
     "-: no batch fits its memory, or no price is known. mean: geometric, where every network fits.",
     "These are GPUs alone, at the cheapest price of an instance over its GPUs. `advisor recommend`",
@@ -120,20 +133,6 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
 def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
     """What a million samples cost at the median rate; None without a price, or a rate."""
     return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
-
-
-def flat_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """One record without nesting: `COLUMNS`."""
-    predicted, gpu = row["predicted"] or {}, row["gpu"]
-    rates, price = predicted.get("throughput") or {}, row.get("price") or {}
-    return {
-        **{name: row.get(name) for name in COLUMNS},
-        **{f"throughput_{name}": rates.get(name) for name in BOUNDS},
-        "gpu": gpu["name"] if gpu else None,
-        "provenance": predicted.get("provenance"),
-        **{f"price_{name}": price.get(name) for name in ("kind", "as_of", "source")},
-        "disk_price_kind": (row.get("disk") or {}).get("price_kind"),
-    }
 
 
 def instances_text(
@@ -281,42 +280,15 @@ def _relative(prediction: ServingPrediction, baseline: ServingPrediction) -> flo
     return mine / first
 
 
-def serving_comparison_rows(
-    predictions: Sequence[ServingPrediction], baseline: ServingPrediction
-) -> list[dict[str, Any]]:
-    """One flat record an instance, with `SERVING_COLUMNS`: medians, but for the throughput."""
-    return [_serving_row(prediction, baseline) for prediction in predictions]
-
-
-def _serving_row(prediction: ServingPrediction, baseline: ServingPrediction) -> dict[str, Any]:
-    candidate, price = prediction.candidate, prediction.price
-    instance, rates = candidate.spec.offer.instance, candidate.rates
-    return {
-        "cloud": instance.cloud,
-        "region": prediction.region,
-        "instance_type": instance.name,
-        "gpu": instance.gpu_name,
-        "gpu_count": instance.gpu_count,
-        "tensor_parallel": candidate.placement.tensor_parallel,
-        "replicas": candidate.placement.replicas,
-        **{f"throughput_{name}": rate for name, rate in bounds(rates.output_tokens_per_second).items()},
-        "ttft_seconds": rates.ttft_seconds.median,
-        "tpot_seconds": rates.tpot_seconds.median,
-        "relative": _relative(prediction, baseline),
-        "total_usd_per_hour": candidate.spec.total_usd_per_hour if price else None,
-        "usd_per_million_output_tokens": candidate.usd_per_million_output_tokens.median if price else None,
-        "ready_seconds": candidate.ready.seconds,
-        "bottleneck": str(candidate.binds),
-        "price_kind": price and price.kind,
-        "price_as_of": price and price.as_of.isoformat(),
-    }
-
-
 def serving_comparison_text(
-    predictions: Sequence[ServingPrediction], baseline: ServingPrediction, request: ServingQuestion
+    predictions: Sequence[ServingPrediction],
+    baseline: ServingPrediction,
+    request: ServingQuestion,
+    sources: Sources,
 ) -> str:
     """A table for a terminal."""
-    rows, first = serving_comparison_rows(predictions, baseline), baseline.candidate
+    document = serving_comparison_document(predictions, baseline, request, sources)
+    rows, first = flat_rows(document["rows"], SERVING_COLUMNS), baseline.candidate
     columns = {
         "instance": [row["instance_type"] for row in rows],
         "gpu": [serving_gpus(prediction.instance) for prediction in predictions],

@@ -215,7 +215,6 @@ def _stages(block: Record | None, t: Texts) -> Iterator[Chart]:
 
 
 def _settings(settings: Sequence[Record], t: Texts) -> Iterator[Any]:
-    """What amp, compile and the like would bring."""
     if settings:
         yield Table(settings_columns(t), settings)
         yield Paragraph(t("settings.note"), "note")
@@ -337,7 +336,6 @@ def _others(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
 
 
 def _rejected(answer: Record, t: Texts, room: Room) -> Iterator[Any]:
-    """How many for which reason, and the nearest of them."""
     catalog = answer["catalog"]
     counts = [
         f"{t.known('reason.' + reason, reason)}: {count:,}"

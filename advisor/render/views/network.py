@@ -319,7 +319,6 @@ def _borderline_text(request: NetworkQuestion, call: CloseCall) -> str:
 
 
 def _live_lines(check: LiveCheck | None) -> list[str]:
-    """Each type of which the cloud gave a price or an offer."""
     if check is None:
         return []
     known = [checked for checked in check.checked if checked.answer.told or checked.offered is not None]

@@ -149,7 +149,6 @@ def _total_name(section: Record, t: Texts) -> str:
 
 
 def _unit_columns(sections: Sequence[Record], t: Texts) -> list[Column]:
-    """What the rates count, where that is not the same everywhere."""
     units = {(_answered(section) or {}).get("unit") for section in sections} - {None}
     if len(units) < 2:
         return []
@@ -168,7 +167,6 @@ def _section(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
 
 
 def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
-    """What is asked and recommended, and how that could be paid for or settled."""
     answer, clouds = section["recommendation"], covers_clouds(section["recommendation"])
     yield Paragraph(asked_sentence(section, t))
     yield from price_call_leaves(answer, t)
@@ -213,7 +211,6 @@ def _paying(choice: Record, t: Texts) -> str:
 
 
 def _again(document: Record, t: Texts) -> Section:
-    """What gives the same report again, with the predictors that answered."""
     block = document["reproducibility"]
     networks = not all(is_language(row["recommendation"]) for row in document["workloads"])
     catalog, rows, model = block["catalog"], block["measurements"], block["performance_model"]

@@ -135,7 +135,6 @@ def serving_block(prediction: ServingPrediction, confidence: float, sources: Sou
 
 
 def _chosen_lines(candidate: GenerationCandidate, request: ServingQuestion, sources: Sources) -> list[str]:
-    """What the rates stand on, the spec and its price, what is asked, and what the spec does."""
     level, spec = risk_level(candidate), candidate.spec
     known = "Modelled, not measured"
     if sources.anchors:
@@ -171,7 +170,6 @@ def _asked_text(request: ServingQuestion, candidate: GenerationCandidate) -> str
 
 
 def _step_lines(steps: Sequence[ServingStep], before: GenerationCandidate) -> list[str]:
-    """What one thing more would bring, the most useful first."""
     given = [(step.option, step.gives) for step in steps if step.gives and step.option]
     given.sort(key=lambda step: step[1].usd_per_million_output_tokens.median)
     return folded("could try", [_step_text(option, gives, before) for option, gives in given[:SHOWN_STEPS]])

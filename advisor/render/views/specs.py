@@ -267,7 +267,7 @@ def time_message(span: Record) -> Message:
 
 
 def _served_by(serving: Record, *, each: bool) -> Message:
-    placement = _placement(serving["placement"])
+    placement = placement_message(serving["placement"])
     return Message(
         "{engine} {version}, weights {precision}, KV cache {kv_precision}, {placement}",
         engine=ENGINES.get(serving["engine"], serving["engine"]),
@@ -278,7 +278,7 @@ def _served_by(serving: Record, *, each: bool) -> Message:
     )
 
 
-def _placement(placed: Record) -> Message:
+def placement_message(placed: Record) -> Message:
     """'2 replicas, each on 4 GPUs (TP4, nvlink)', '1 replica on 1 GPU'."""
     gpus, replicas = placed["tensor_parallel"], placed["replicas"]
     each = Message("1 replica on {gpus}", gpus=counted_message("GPU", gpus))

@@ -97,7 +97,6 @@ def tuning_document(
 
 
 def _chosen_lines(candidate: FineTuningCandidate, request: TuningQuestion, sources: Sources) -> list[str]:
-    """What the rates stand on, the spec, and what it does."""
     spec, level = candidate.spec, risk_level(candidate)
     basis = (
         f"Modelled, not measured; {RISKS[level]} risk ({level} of 4); "

@@ -15,12 +15,7 @@ from advisor.answers import ask, serving
 from advisor.answers.serving import LanguageContext, load_language_context, serving_recommended
 from advisor.domain.generation import LanguageTask
 from advisor.errors import UsageError
-from advisor.questions.language import (
-    CompareGeneration,
-    MemoryGeneration,
-    PredictGeneration,
-    RecommendGeneration,
-)
+from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources
 from advisor.questions.values import GpuFilter
 from advisor.sweeps.endpoint.session import SCHEMA
@@ -46,26 +41,6 @@ def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it()
     first = str(found.assumptions[0])
     assert first.startswith("lambda's volume disk has 200 MiB/s (120 to 480)")
     assert first.endswith("not known, assumed")
-
-
-def test_nothing_that_answers_says_what_to_relax() -> None:
-    """Eight users a GPU of 24 GB do not get a token each millisecond."""
-    asked = recommend(users=8, max_tpot_ms=1.0, gpu_filter=GpuFilter(names=("L4",)))
-    found = serving_recommended(context(), asked)
-    assert found.chosen is None
-    assert any(change.option == "--max-tpot-ms" for one in found.relaxations for change in one.changes)
-    assert serving_recommended(context(), asked, relax=False).relaxations == ()
-
-
-def test_predictions_and_comparisons_agree() -> None:
-    """The same instance has the same rates beside others as alone."""
-    alone = serving.predicted(context().catalog, PredictGeneration(**COMMON, instance="g6.xlarge")).result
-    asked = CompareGeneration(**COMMON, instance=("g6e.xlarge", "g6.xlarge"))
-    beside = serving.compared(context().catalog, asked).result
-    assert [one.candidate.spec.name for one in beside] == ["g6e.xlarge", "g6.xlarge"]
-    assert beside[1].candidate.rates == alone.candidate.rates
-    faster, slower = (one.candidate.most.output_tokens_per_second.median for one in beside)
-    assert faster > slower
 
 
 def test_memory_is_told_of_the_cards_that_are_meant() -> None:

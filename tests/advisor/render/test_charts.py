@@ -5,19 +5,11 @@ import re
 import xml.etree.ElementTree as ET
 from urllib.parse import unquote
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render import paper as style
-from advisor.render.charts import (
-    SHAPES,
-    curves_picture,
-    memory_picture,
-    price_picture,
-    stages_picture,
-    totals_picture,
-)
+from advisor.render.charts import SHAPES, curves_picture, price_picture, stages_picture, totals_picture
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.paper import scale_of
 from tests.advisor.render.sizing.reports import golden_report
@@ -75,16 +67,6 @@ def test_any_names_and_rates_can_be_drawn(rows, target):
             assert any(" ".join(one.split()) == line for one in shown)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_points_are_drawn_too(count):
-    section = copy.deepcopy(SECTION)
-    for curve in section["curves"].values():
-        curve["points"] = curve["points"][:count]
-    _svg(curves_picture(section, T))
-    block = {**SECTION["gpu_memory"], "batches": SECTION["gpu_memory"]["batches"][: max(1, count)]}
-    _svg(memory_picture(block, T))
-
-
 def test_measured_and_emulated_and_published_look_different_without_colour():
     """By shape and filling: print may be grey."""
     assert len(set(SHAPES.values())) == len(SHAPES)
@@ -106,36 +88,10 @@ def test_the_stage_that_binds_is_bold_and_darker():
     assert {style.BLUE, style.LIGHT_BLUE} <= set(re.findall(r"fill='(#\w+)'", unquote(chart.src)))
 
 
-def _lightness(colour):
-    """Relative luminance (WCAG 2.2): what is left of a colour in grey."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
-
-
-def test_what_colour_tells_is_told_in_grey_too():
-    """Neighbours in a bar or a band differ by 2 to 1 at least; text by the 4.5 that WCAG wants."""
-
-    def contrast(one, other):
-        light, dark = sorted((_lightness(one), _lightness(other)), reverse=True)
-        return (light + 0.05) / (dark + 0.05)
-
-    assert contrast(style.BLUE, style.LIGHT_BLUE) > 2
-    assert contrast(style.BLUE, style.PALE_BLUE) > 4
-    assert contrast(style.INK, "#ffffff") > 4.5
-    assert contrast(style.FAINT, "#ffffff") > 4.5
-
-
 def test_a_target_far_beyond_reach_flattens_nothing():
     assert curves_picture(_with_target(1e9), T) == curves_picture(_with_target(None), T)
     assert "target 500/s" in _texts(price_picture(_with_target(500.0), T))
     assert "target 1,000,000,000/s" not in _texts(price_picture(_with_target(1e9), T))
-
-
-def test_charts_are_small():
-    """A report of fifty workloads has two hundred of them in 1.5 MB."""
-    assert len(unquote(price_picture(SECTION, T).src)) < 8_000
-    assert len(unquote(curves_picture(SECTION, T).src)) < 8_000
 
 
 VALUES = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=20)

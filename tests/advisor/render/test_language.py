@@ -1,7 +1,6 @@
 """Answers about language models in every format; golden files hold the whole texts."""
 
 import json
-from datetime import date
 from pathlib import Path
 
 import pytest
@@ -10,26 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.domain import OBSERVED, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
-from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import UsageError
-from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.serving import bundled_serving_predictor
 from advisor.render import schema_check
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import finetuning_document, generation_document
-from advisor.render.phrases import risk_level
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.details import serving_parts
 from advisor.render.views.serving import generation_text
 from advisor.render.views.tuning import finetuning_text
 from tests.advisor.render.language_answers import (
-    MODEL,
     SOURCES,
     finetuning_recommendation,
     generation_candidate,
@@ -38,7 +31,6 @@ from tests.advisor.render.language_answers import (
     with_engine,
 )
 from tests.alike import assert_golden_text
-from tests.builders import serving_question
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "language"
 ANSWER = generation_recommendation()
@@ -141,22 +133,6 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
     stated = replace(ANSWER.request, prefix_share=0.4)
     assert "--no-enable-prefix-caching" in serve_words(generation_candidate(), ANSWER.request)
     assert "--no-enable-prefix-caching" not in serve_words(generation_candidate(), stated)
-
-
-def test_arrivals_are_no_surer_than_as_many_users() -> None:
-    """What arrives is the rate at any bound; how sure its times are makes the risk."""
-    model = bundled_language_models().find(MODEL)
-    task = ServingTask(load_catalog(), model, bundled_serving_predictor())
-
-    def served(**load):
-        asked = serving_question(model=MODEL, input_tokens=1155, output_tokens=211, **load)
-        return task.prediction_on(asked, "p5.4xlarge", today=date(2026, 11, 23)).candidate
-
-    for arrivals in (1.0, 8.0):
-        open_loop = served(target_requests_per_second=arrivals)
-        closed = served(users=round(open_loop.rates.concurrency))
-        assert open_loop.sure_share <= closed.sure_share < 1
-        assert risk_level(open_loop) >= risk_level(closed) > 0
 
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():

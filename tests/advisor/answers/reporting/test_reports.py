@@ -24,7 +24,7 @@ from advisor.questions.network import Recommend
 from advisor.questions.reading import from_values
 from advisor.render.document import plain
 from advisor.store.measurements import open_store
-from tests.advisor.render.sizing.reports import GOLDEN, golden_report, validator
+from tests.advisor.render.sizing.reports import GOLDEN, validator
 from tests.alike import alike, assert_golden_document
 from tests.sweeps.builders import measurement, trial
 
@@ -72,10 +72,6 @@ def test_a_team_of_workloads_gives_the_golden_report():
     found = gathered(*TEAM)
     found["reproducibility"]["versions"] = VERSIONS
     assert_golden_document(GOLDEN / "team.json", found)
-
-
-def test_a_report_is_as_its_schema_says():
-    validator().validate(golden_report())
 
 
 def section(*words, **changes):
@@ -139,18 +135,6 @@ def test_curves_pass_through_the_recommended_spec():
     assert batch["reached"]["median"] == pytest.approx(spec["median"])
 
 
-def test_several_instances_are_told_together():
-    one = section("inference", "resnet50", 4000, gpu="T4", max_count=8)
-    spec = one["answer"]["spec"]
-    assert spec["count"] > 1
-    (at,) = [p for p in one["curves"]["vcpus"]["points"] if p["vcpus"] == spec["vcpus"]]
-    assert at["median"] == pytest.approx(spec["median"])
-    (here,) = [row for row in one["regions"] if row["chosen"]]
-    assert here["total_usd_per_hour"] == pytest.approx(spec["usd_per_hour"])
-    (paid,) = [row for row in one["costs"]["choices"] if row["asked"]]
-    assert paid["usd_per_hour"] == pytest.approx(spec["usd_per_hour"])
-
-
 def test_measured_points_are_only_of_this_network_and_task():
     one = thumbnails()
     ids = {row["trial_id"] for row in one["measured"]}
@@ -170,13 +154,6 @@ def test_what_the_user_measured_is_drawn_too():
     assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [(own.trial.trial_id, "store")]
     assert one["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
     assert one["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
-
-
-def test_totals_are_the_sums_of_what_is_answered():
-    document = golden_report()
-    specs = [one["answer"]["spec"] for one in document["workloads"] if one["answer"]["status"] == "answered"]
-    assert document["totals"]["usd_per_hour"] == sum(spec["usd_per_hour"] for spec in specs)
-    assert document["totals"]["answered"] == len(specs) == 4
 
 
 def test_totals_count_the_workloads_that_end():
