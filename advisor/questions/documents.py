@@ -25,7 +25,7 @@ def question_document(question: SpecQuestion) -> dict[str, Any]:
     """What is asked for first, then what the spec must be, without what the decision asks itself."""
     return {
         "model" if name == "network" else name: _plain(name, getattr(question, name))
-        for name in _names(question)
+        for name in document_names(type(question))
     }
 
 
@@ -43,9 +43,10 @@ def question_from(document: Mapping[str, Any]) -> NetworkQuestion:
         raise ValueError(str(error)) from None
 
 
-def _names(question: SpecQuestion) -> list[str]:
+def document_names(question: type[SpecQuestion]) -> list[str]:
+    """The attributes that a question's document has, its own before those of every spec."""
     kinds = (NetworkQuestion, ServingQuestion, TuningQuestion)
-    kind = next(kind for kind in kinds if isinstance(question, kind))
+    kind = next(kind for kind in kinds if issubclass(question, kind))
     names = [
         name
         for name in kind.__struct_fields__

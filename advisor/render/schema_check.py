@@ -25,10 +25,6 @@ def first_fault(value: Any, schema_id: str) -> str | None:
 def _validator(schema_id: str) -> Any:
     from jsonschema_rs import Draft202012Validator  # only saved documents are checked
 
-    return Draft202012Validator(_schema(schema_id), validate_formats=True, retriever=_schema, mask="this")
-
-
-def _schema(uri: str) -> Any:
-    """The schema of 'advisor.recommendation/1', as itself or as the end of a reference to it."""
-    name = uri.rpartition("advisor.")[2].partition("/")[0]
-    return json.loads((files("advisor.render") / "schemas" / f"{name}.schema.json").read_text())
+    name = schema_id.removeprefix("advisor.").partition("/")[0]
+    text = (files("advisor.render") / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8")
+    return Draft202012Validator(json.loads(text), validate_formats=True, mask="this")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -17,33 +16,18 @@ from fastapi.openapi.utils import get_openapi
 
 from advisor.answers.context import Context, load_context
 from advisor.questions.reading import schema_by_task, schema_of
+from advisor.render.schema_files import compact, parts_of
 from advisor.service.answers import document_json
 from advisor.service.app import create_app
 from advisor.service.openapi import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
 from advisor.service.settings import Settings
 
 FILE = Path(__file__).with_name("openapi.json")
-# The name of a document's schema here -> its file in advisor/render/schemas.
-DOCUMENTS = {
-    "Recommendation": "recommendation",
-    "Prediction": "prediction",
-    "Comparison": "comparison",
-    "MemoryAnswer": "memory",
-    "ServingPrediction": "serving-prediction",
-    "ServingComparison": "serving-comparison",
-    "TuningPrediction": "tuning-prediction",
-    "LanguageMemory": "language-memory",
-    "Catalog": "catalog",
-    "InstanceType": "instance-type",
-    "Networks": "networks",
-    "Gpus": "gpus",
-    "Measurements": "measurements",
-    "MeasurementsImport": "measurements-import",
-    "SweepJob": "sweep-job",
-    "SweepJobs": "sweep-jobs",
-    "Schedule": "schedule",
-    "Schedules": "schedules",
-}
+DOCUMENTS = (
+    *("Recommendation", "Prediction", "Comparison", "MemoryAnswer", "ServingPrediction", "ServingComparison"),
+    *("TuningPrediction", "LanguageMemory", "Catalog", "InstanceType", "Networks", "Gpus", "Measurements"),
+    *("MeasurementsImport", "SweepJob", "SweepJobs", "Schedule", "Schedules"),
+)
 # Answers of routes whose task decides which document it is.
 ANSWERS = {
     "AnyPrediction": ("Prediction", "ServingPrediction", "TuningPrediction"),
@@ -102,29 +86,16 @@ def _schemas() -> dict[str, Any]:
     schemas |= {name: schema_by_task(kinds, QUESTIONS) for kinds, name in BY_TASK.items()}
     for name, documents in ANSWERS.items():
         schemas[name] = {"oneOf": [reference(document) for document in documents]}
-    for name, file in DOCUMENTS.items():
-        schemas |= document_schemas(name, file)
-    return schemas
+    answers = parts_of({"oneOf": [{"$ref": name} for name in DOCUMENTS]})
+    return schemas | {name: _referring_here(schema) for name, schema in answers.items()}
 
 
-def document_schemas(name: str, file: str) -> dict[str, Any]:
-    """The schema of a document, and each of its `$defs` as `<name>.<def>`: within OpenAPI, `#` is the whole
-    description."""
-    text = (files("advisor.render") / f"schemas/{file}.schema.json").read_text()
-    schema: dict[str, Any] = json.loads(text)
-    parts = schema.pop("$defs", {})
-    schema = {key: value for key, value in schema.items() if key not in ("$schema", "$id")}
-    named = {name: schema} | {f"{name}.{part}": content for part, content in parts.items()}
-    return {key: _hoisted(value, name) for key, value in named.items()}
-
-
-def _hoisted(value: Any, name: str) -> Any:
+def _referring_here(value: Any) -> Any:
+    """Within OpenAPI, `#` is the whole description."""
     if isinstance(value, Mapping):
-        if "$ref" in value:
-            part = str(value["$ref"]).removeprefix("#/$defs/")
-            return dict(value) | reference(f"{name}.{part}")
-        return {key: _hoisted(item, name) for key, item in value.items()}
-    return [_hoisted(item, name) for item in value] if isinstance(value, list) else value
+        here = {key: _referring_here(item) for key, item in value.items()}
+        return here | reference(value["$ref"].rpartition("/")[2]) if "$ref" in value else here
+    return [_referring_here(item) for item in value] if isinstance(value, list) else value
 
 
 def _operations(document: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -171,14 +142,7 @@ def _short(value: Any) -> Any:
 
 def written(context: Context) -> str:
     """The text of the file: a line for each path and each schema."""
-    return _lines(description(context), 3) + "\n"
-
-
-def _lines(value: Any, depth: int) -> str:
-    if not depth or not isinstance(value, Mapping):
-        return json.dumps(value, separators=(",", ":"))
-    items = (f"{json.dumps(name)}:{_lines(item, depth - 1)}" for name, item in value.items())
-    return "{" + ",\n".join(items) + "}"
+    return compact(description(context), 3) + "\n"
 
 
 if __name__ == "__main__":

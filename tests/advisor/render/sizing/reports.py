@@ -1,7 +1,6 @@
 """A report's document to render: gathered once, for real, and kept as a golden file."""
 
 import json
-from importlib.resources import files
 from pathlib import Path
 
 from advisor.answers.reporting.sections import bare_section
@@ -14,6 +13,7 @@ from tests.advisor.render.language_answers import (
     generation_recommendation,
     nothing_found,
 )
+from tests.advisor.render.schemas import schema_of
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "report"
 
@@ -55,15 +55,5 @@ def leaves(value):
 def validator():
     """Of `advisor.report/1`, with the recommendation inside."""
     import jsonschema
-    from referencing import Registry, Resource
 
-    folder = files("advisor.render") / "schemas"
-    read = {
-        name: json.loads((folder / f"{name}.schema.json").read_text())
-        for name in ("report", "recommendation")
-    }
-    inside = Resource.from_contents(read["recommendation"])
-    registry = Registry().with_resource(inside.id(), inside)
-    return jsonschema.Draft202012Validator(
-        read["report"], registry=registry, format_checker=jsonschema.FormatChecker()
-    )
+    return jsonschema.Draft202012Validator(schema_of("report"), format_checker=jsonschema.FormatChecker())

@@ -1,0 +1,148 @@
+"""Writes `schemas/`: the JSON Schema of each document, out of the parts that documents share.
+
+`parts/` says what each part holds: its keys with their schemas, those with `?` may be left out, and
+there are no others; what begins with `$` is of the part itself, and one with an `$id` is a document.
+The request of an answer is no part: it is the question. `python -m advisor.render.schema_files`
+writes the schemas anew; a test says when they are stale.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from msgspec.json import schema_components
+
+from advisor.domain import Market
+from advisor.domain.words import ANY_MARKET
+from advisor.questions.documents import document_names
+from advisor.questions.language import ServingQuestion, TuningQuestion
+from advisor.questions.network import NetworkQuestion
+from advisor.questions.numbers import Number
+from advisor.questions.spec import SpecQuestion
+from advisor.questions.values import RANKED_KINDS
+
+Schema = dict[str, Any]
+FOLDER = Path(__file__).with_name("schemas")
+_PARTS = Path(__file__).with_name("parts")
+_REFERENCE = "#/$defs/"
+_RANGE = {"anyOf": [{"$ref": f"{_REFERENCE}Range"}, {"type": "null"}]}
+# What a question's document writes in another way than the question holds it.
+_WRITTEN: Mapping[str, Schema] = {
+    "dataset": {"$ref": f"{_REFERENCE}Dataset"},
+    "disk": {"type": ["string", "null"]},
+    "vcpus": _RANGE,
+    "memory_mib": _RANGE,
+    "compute_capability": _RANGE,
+    "market": {"enum": [*map(str, Market), ANY_MARKET]},
+    "price_kinds": {"type": "array", "items": {"enum": list(RANKED_KINDS)}},
+    "vcpu_quota": {"type": "object", "additionalProperties": {"type": "number", "minimum": 0}},
+}
+_LIMITS = ("minimum", "exclusiveMinimum", "exclusiveMaximum")
+# Fields that documents of earlier builds lack.
+_LATER = frozenset(
+    {
+        *("stack", "memory_format", "tf32", "input", "sample_input", "model_asked", "namesake", "pareto"),
+        *("price_kinds", "accelerated_only", "max_first_epoch_hours", "horizon_hours", "max_results"),
+        *("allow_extrapolation", "max_nodes"),
+    }
+)
+
+
+def documents() -> dict[str, str]:
+    """The name of each document's file, and its part."""
+    return {
+        "memory" if part == "MemoryAnswer" else re.sub(r"(?<=.)(?=[A-Z])", "-", part).lower(): part
+        for part, schema in parts().items()
+        if "$id" in schema
+    }
+
+
+@cache
+def parts() -> dict[str, Schema]:
+    """The schema of each part by its name; they refer to each other as `#/$defs/<name>`."""
+    every: dict[str, Schema] = {}
+    for file in sorted(_PARTS.glob("*.json")):
+        members = json.loads(file.read_text(encoding="utf-8"))
+        every |= {name: _part(content) for name, content in members.items()}
+    for question in (NetworkQuestion, ServingQuestion, TuningQuestion):
+        every |= _request(question)
+    return every
+
+
+def parts_of(schema: Schema) -> dict[str, Schema]:
+    """The parts that a schema refers to, and those that these refer to."""
+    found: dict[str, Schema] = {}
+    names = list(_references(schema))
+    for name in names:
+        if name not in found:
+            # References in one with an id of its own would be looked for inside of it.
+            found[name] = {key: value for key, value in parts()[name].items() if key != "$id"}
+            names += _references(found[name])
+    return found
+
+
+def written(part: str) -> str:
+    """The text of a document's schema: a line for each key and each part."""
+    schema = parts()[part]
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    return compact({**dialect, **schema, "$defs": parts_of(schema)}, 2) + "\n"
+
+
+def compact(value: Any, depth: int) -> str:
+    """JSON without blanks, with a line for each member down to a depth."""
+    if not depth or not isinstance(value, Mapping):
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    members = (f"{json.dumps(name)}:{compact(member, depth - 1)}" for name, member in value.items())
+    return "{" + ",\n".join(members) + "}"
+
+
+def _part(content: Schema) -> Schema:
+    about = {name if name == "$id" else name[1:]: text for name, text in content.items() if name[0] == "$"}
+    keys = {name: schema for name, schema in content.items() if name[0] != "$"}
+    return {
+        **about,
+        "type": "object",
+        "required": [name for name in keys if not name.endswith("?")],
+        "properties": {name.removesuffix("?"): schema for name, schema in keys.items()},
+        "additionalProperties": about.get("additionalProperties", False),
+    }
+
+
+def _request(question: type[SpecQuestion]) -> dict[str, Schema]:
+    """A settled question as `question_document` writes it, and the words that it takes."""
+    hints, keys, words = get_type_hints(question), dict[str, Schema](), dict[str, Schema]()
+    for attribute in document_names(question):
+        schema = _WRITTEN.get(attribute)
+        if schema is None:
+            (schema,), more = schema_components([hints[attribute]], ref_template=_REFERENCE + "{name}")
+            words |= more
+        field = question.declared.get(attribute)
+        if field is not None:
+            limits = field.kind.schema() if isinstance(field.kind, Number) else {}
+            number = next((each for each in schema.get("anyOf", ()) if each != {"type": "null"}), schema)
+            number |= {name: limits[name] for name in _LIMITS if name in limits}
+            schema = {**schema, "description": field.help}
+        name = "model" if attribute == "network" else attribute
+        keys[f"{name}?" if name in _LATER else name] = schema
+    return {question.__name__: _part(keys), **words}
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        if "$ref" in value:
+            yield value["$ref"].removeprefix(_REFERENCE)
+        for member in value.values():
+            yield from _references(member)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _references(member)
+
+
+if __name__ == "__main__":
+    for name, part in documents().items():
+        (FOLDER / f"{name}.schema.json").write_text(written(part), encoding="utf-8")
