@@ -7,20 +7,3 @@ from advisor.catalog.disks import DiskCatalog
 from advisor.catalog.load import load_catalog
 from advisor.catalog.match import OfferQuery, is_accelerated
 from advisor.catalog.support import Rejection, Supported, check, resources_of, used_gpus
-
-__all__ = [
-    "INSTANCE_BURST_SECONDS",
-    "Catalog",
-    "CpuOnly",
-    "DiskCatalog",
-    "DiskRule",
-    "OfferQuery",
-    "PartialOffer",
-    "Rejection",
-    "Supported",
-    "check",
-    "is_accelerated",
-    "load_catalog",
-    "resources_of",
-    "used_gpus",
-]

@@ -34,34 +34,12 @@ _GENERATIONS = frozenset({"pascal", "volta", "turing", "ampere", "hopper", "blac
 _DESK = frozenset({"workstation", "ws"})
 _SAME = {"mobile": "laptop", "notebook": "laptop", "smx": "sxm", "s": "super", "dgxs": "pcie", "fhhl": "pcie"}
 _IDLE = frozenset(
-    (
-        "nvidia",
-        "tesla",
-        "grid",
-        "gpu",
-        "graphics",
-        "card",
-        "generation",
-        "edition",
-        "design",
-        "with",
-        "desktop",
-        "active",
-        "grace",
-        "superchip",
-        "dgx",
-        "spark",
-        "virtualized",
-        "cts",
-        "ac",
-        "500w",
-        "02",
-        "wsl2",
-        "evga",
-        "gigabyte",
-        "blower",
-        "non",
-    )
+    {
+        *("nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition"),
+        *("design", "with", "desktop", "active", "grace", "superchip", "dgx", "spark"),
+        *("virtualized", "cts", "ac", "500w", "02", "wsl2", "evga", "gigabyte", "blower"),
+        *("non"),
+    }
 )
 # Names that do not say which card they are, as words, and one that does.
 _KNOWN_AS = {

@@ -239,24 +239,9 @@ class Measurement(Struct, frozen=True, kw_only=True):
 # Reasons of types that run the workload and still do not answer.
 _RAN = frozenset(
     {
-        "too_slow",
-        "latency",
-        "too_long",
-        "over_max_cost",
-        "over_max_price",
-        "no_interval",
-        "gpu_memory",
-        "memory",
-        "no_disk",
-        "quota",
-        "weights",
-        "kv",
-        "users",
-        "load",
-        "ttft",
-        "tpot",
-        "e2e",
-        "ready",
+        *("too_slow", "latency", "too_long", "over_max_cost", "over_max_price", "no_interval"),
+        *("gpu_memory", "memory", "no_disk", "quota", "weights", "kv", "users", "load", "ttft"),
+        *("tpot", "e2e", "ready"),
     }
 )
 

@@ -6,13 +6,3 @@ from advisor.engine.limits import MOST_INSTANCES, answers
 from advisor.engine.prepared import Preparations
 from advisor.engine.rejected import STAGE_NAMES
 from advisor.engine.tasks.network import recommend
-
-__all__ = [
-    "BATCH_SIZES",
-    "MOST_INSTANCES",
-    "STAGE_NAMES",
-    "Preparations",
-    "answers",
-    "recommend",
-    "stack_assumption",
-]

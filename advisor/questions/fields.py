@@ -76,7 +76,6 @@ class Text(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> str:
-        """The text without blanks around it."""
         return shown_text(text, field)
 
 
@@ -87,7 +86,6 @@ class Network(Text):
         super().__init__("NAME|FILE.py:BUILD")
 
     def from_json(self, value: Any, field: str) -> str:
-        """A name, never a file."""
         name = str(super().from_json(value, field))
         if names_a_file(name):
             raise wrong(
@@ -110,22 +108,18 @@ class Choice(Kind):
         self.metavar = f"[{'|'.join(self.names)}]"
 
     def from_text(self, text: str, field: str) -> Any:
-        """The member of the list."""
         member = self._members.get(text.strip().lower())
         if member is None:
             raise unknown_name(self.noun, text, self.names, field=field)
         return member
 
     def text_of(self, value: Any) -> str:
-        """The name."""
         return self.every if value is None else str(value)
 
     def held(self, value: Any) -> Any:
-        """The member, or None."""
         return None if self.every and value == self.every else value
 
     def schema(self) -> Schema:
-        """With all names."""
         return {"type": "string", "enum": list(self.names)}
 
 
@@ -137,11 +131,9 @@ class KnownOrPath(Kind):
         self.metavar = metavar
 
     def from_json(self, value: Any, field: str) -> Any:
-        """A known one alone."""
         return self._known.from_json(value, field)
 
     def schema(self) -> Schema:
-        """With all names."""
         return self._known.schema()
 
 
@@ -151,26 +143,22 @@ class Flag(Kind):
     metavar = ""
 
     def from_text(self, text: str, field: str) -> bool:
-        """As a plan has it: true, yes, on, false, no, off."""
         if text.lower() not in (*_YES, *_NO):
             raise wrong(field, "{field} is true or false, not '{text}'", text=text)
         return text.lower() in _YES
 
     def from_json(self, value: Any, field: str) -> bool:
-        """A JSON boolean."""
         if not isinstance(value, bool):
             raise wrong(field, "{field} must be true or false, not {what}", what=json_name(value))
         return value
 
     def from_link(self, texts: Sequence[str], field: str) -> bool:
-        """`true` or `false`."""
         text = only_text(texts, field).lower()
         if text not in ("true", "false"):
             raise wrong(field, "{field} must be true or false, not '{text}'", text=text)
         return text == "true"
 
     def schema(self) -> Schema:
-        """A boolean."""
         return {"type": "boolean"}
 
 
@@ -194,7 +182,6 @@ class Parsed(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> Any:
-        """The value; an error of the parser gets the field's name."""
         try:
             return self._parse(shown_text(text, field))
         except UsageError as error:
@@ -202,21 +189,17 @@ class Parsed(Kind):
             raise
 
     def from_link(self, texts: Sequence[str], field: str) -> Any:
-        """Names that are given again stand beside the others."""
         return self.from_json(",".join(texts) if self.joins else only_text(texts, field), field)
 
     def from_json(self, value: Any, field: str) -> Any:
-        """The value of a text, or of a number where that is allowed."""
         if self._or_number and type(value) in (int, float):
             value = f"{value:g}" if value != int(value) else str(int(value))
         return super().from_json(value, field)
 
     def text_of(self, value: Any) -> str:
-        """The text that stands for the value."""
         return self._write(value)
 
     def schema(self) -> Schema:
-        """A text, or a number where that is allowed."""
         schema = super().schema()
         if self._or_number:
             schema |= {"type": ["string", "number"], "exclusiveMinimum": 0}
@@ -229,7 +212,6 @@ class Texts(Text):
     repeats = True
 
     def from_json(self, value: Any, field: str) -> tuple[str, ...]:
-        """A list of texts."""
         if not isinstance(value, list):
             raise wrong(field, "{field} must be a list of texts, not {what}", what=json_name(value))
         if not 1 <= len(value) <= MOST_ITEMS:
@@ -239,11 +221,9 @@ class Texts(Text):
         return tuple(self.from_text(client_text(item, field), field) for item in value)
 
     def from_link(self, texts: Sequence[str], field: str) -> tuple[str, ...]:
-        """Each of them."""
         return self.from_json(list(texts), field)
 
     def schema(self) -> Schema:
-        """An array."""
         return {"type": "array", "minItems": 1, "maxItems": MOST_ITEMS, "items": super().schema()}
 
 
@@ -255,35 +235,25 @@ class Names(Texts):
         return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
-class Files(Kind):
-    """Files of this machine; no client has them."""
-
-    metavar = "FILE"
-    repeats = True
-
-    def from_text(self, text: str, field: str) -> Path:
-        """One of them."""
-        return Path(some_text(text, field))
-
-
 class File(Kind):
     """A file of this machine; no client has one."""
 
     metavar = "FILE"
 
     def from_text(self, text: str, field: str) -> Path:
-        """Its path."""
         return Path(some_text(text, field))
+
+
+class Files(File):
+    """Several of them."""
+
+    repeats = True
 
 
 class Place(Kind):
     """A file or folder of this machine, or an address (s3://bucket/prefix); no client has one."""
 
     metavar = "PATH"
-
-    def from_text(self, text: str, field: str) -> str:
-        """As it was written."""
-        return some_text(text, field)
 
 
 def some_text(value: Any, field: str) -> str:

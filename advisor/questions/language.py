@@ -59,7 +59,6 @@ class ModelName(Text):
         super().__init__("NAME")
 
     def from_json(self, value: Any, field: str) -> str:
-        """A name, never a file."""
         name = str(super().from_json(value, field))
         if name.startswith(("/", ".", "~")) or "\\" in name:
             raise wrong(
@@ -77,17 +76,14 @@ class TensorParallel(Number):
         super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")
 
     def from_json(self, value: Any, field: str) -> Any:
-        """A number or 'auto'."""
         if isinstance(value, str) and value.strip().lower() != AUTO:
             raise _no_split(value, field)
         return None if isinstance(value, str) else super().from_json(value, field)
 
     def from_link(self, texts: Any, field: str) -> Any:
-        """The same of a link."""
         return None if _is_auto(texts) else super().from_link(texts, field)
 
     def from_text(self, text: str, field: str) -> Any:
-        """'auto' -> None, '4' -> 4."""
         if _is_auto([text]):
             return None
         if not text.strip().lstrip("-").replace(".", "", 1).isdigit():
@@ -95,7 +91,6 @@ class TensorParallel(Number):
         return super().from_text(text, field)
 
     def schema(self) -> dict[str, Any]:
-        """A number, or the word."""
         number = super().schema()
         return number | {"type": ["integer", "string"], "pattern": f"^{AUTO}$"}
 

@@ -36,29 +36,23 @@ class Number(Kind):
         self.metavar = metavar
 
     def from_text(self, text: str, field: str) -> float:
-        """'500' -> 500.0; refuses 0, -5, nan, inf and 'abc'."""
         return self._checked(text, field, self.most)
 
     def from_texts(self, texts: Sequence[str], field: str) -> float:
-        """The same of one text: two are not the thousands of one number."""
         return self.from_text(only_text(texts, field), field)
 
     def from_json(self, value: Any, field: str) -> float:
-        """The same of a JSON number."""
         if type(value) not in (int, float):
             raise wrong(field, "{field} must be a number, not {what}", what=json_name(value))
         return self._checked(value, field, self.client_most)
 
     def from_link(self, texts: Sequence[str], field: str) -> float:
-        """The same of a link."""
         return self._checked(only_text(texts, field), field, self.client_most)
 
     def text_of(self, value: Any) -> str:
-        """Without loss: '500' rather than '500.0', and as many digits as it takes."""
         return write_number(value)
 
     def schema(self) -> Schema:
-        """With its limits."""
         schema: Schema = {"type": "integer" if self.whole else "number", "exclusiveMinimum": 0}
         if math.isfinite(self.client_most):
             schema["maximum"] = self.client_most
@@ -81,7 +75,6 @@ class Share(Number):
         super().__init__(most=1, metavar=metavar)
 
     def schema(self) -> Schema:
-        """With its limits."""
         return {"type": "number", "minimum": self.least, "exclusiveMaximum": 1}
 
     def _checked(self, value: Any, field: str, most: float) -> float:
@@ -121,7 +114,6 @@ class CurveOf(Kind):
     metavar = "JSON"
 
     def from_json(self, value: Any, field: str) -> Curve:
-        """The points."""
         if not isinstance(value, dict) or not value or value.keys() - set(_CURVES):
             raise wrong(field, "{field} takes an object with some of {names}", names=tuple(_CURVES))
         lists = {name: self._points(value.get(name, ()), f"{field}.{name}") for name in _CURVES}
@@ -133,7 +125,6 @@ class CurveOf(Kind):
         )
 
     def from_link(self, texts: Sequence[str], field: str) -> Curve:
-        """The same of JSON text."""
         import msgspec
 
         try:
@@ -143,7 +134,6 @@ class CurveOf(Kind):
         return self.from_json(value, field)
 
     def schema(self) -> Schema:
-        """An object of arrays."""
         return {
             "type": "object",
             "properties": {

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.answers.context import Context, profile_of
 from advisor.answers.networks import predicted
 from advisor.catalog import load_catalog
-from advisor.domain import IMAGENET, DataKind, MemoryFormat, Precision, Stack, Tf32
+from advisor.domain import DataKind, Precision
 from advisor.errors import UsageError
 from advisor.models.performance import load_model
 from advisor.models.performance.own_networks import OwnTable
@@ -35,18 +35,6 @@ def asked(facts=PHOTOS, **more):
     table = MODEL.table if facts is PHOTOS else OwnTable(MODEL.table, facts)
     question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
     return settled_network(question, table, CATALOG)
-
-
-def test_without_a_word_it_is_pytorch_as_it_is():
-    request = asked()
-    assert (request.stack, request.memory_format, request.tf32, request.input) == (
-        Stack.EAGER,
-        MemoryFormat.CONTIGUOUS,
-        Tf32.CONVOLUTIONS,
-        None,
-    )
-    assert request.dataset is IMAGENET
-    assert request.can_be_measured
 
 
 @pytest.mark.parametrize("name", ["ResNet50", "torchvision/resnet50", "resnet50"])
@@ -99,14 +87,6 @@ def test_another_input_is_another_amount_of_work():
     assert large.gmacs == pytest.approx(4 * small.gmacs, rel=0.1)
     assert large.input_bytes == 4 * small.input_bytes
     assert asked(input="384").input == "3x384x384"
-
-
-@pytest.mark.parametrize("name", ["bert-base-uncased", "yolov5s", "stable-diffusion-1.5"])
-def test_what_is_no_classifier_answers_too(name):
-    question = from_values(Predict, {"model": name, "task": "inference", "instance": "g5.xlarge"})
-    found = predicted(Context(CATALOG, MODEL), question)
-    rates = found.result.prediction
-    assert 0 < rates.lower < rates.median < rates.upper
 
 
 def test_networks_of_small_images_and_of_boxes_have_their_own_data_sets():
