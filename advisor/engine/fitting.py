@@ -61,26 +61,22 @@ class _Fitting(Struct, frozen=True):
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table with the orders that were found, at every batch."""
         request = self.request
-        by_price = request.ranks_by_price
         good = np.flatnonzero(rows & self._enough(table))
         if not len(good):
             return table
         wider, last_shown = table, self.last_shown
         last_shown, limits = self._limits(table, good, last_shown)
         slow = self._on_hard_disks(table, good, limits)
-        if slow is not None:
-            enough = np.flatnonzero(self._enough(slow))
-            if len(enough):
-                wider = table.beside(slow.take(enough))
-                good = np.concatenate([good, np.arange(len(table), len(wider))])
-                _, limits = self._limits(wider, good, last_shown)
+        if slow is not None and len(slow):
+            wider = table.beside(slow)
+            good = np.concatenate([good, np.arange(len(table), len(wider))])
+            _, limits = self._limits(wider, good, last_shown)
         starts = self._worth_fitting(wider, good, limits)
-        if by_price:
-            orders = least_orders(request, self.catalog, wider, starts)
-        else:
-            orders = self._cheapest_orders(wider, starts)
-        if by_price and request.max_count == 1:
-            orders = _no_dearer(wider, good[self._best_of(wider, good, wider.option[good])], orders)
+        if not request.ranks_by_price:
+            return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
+        orders = least_orders(request, self.catalog, wider, starts)
+        if request.max_count == 1:
+            orders = _no_dearer(wider, self._best_of_offers(wider, good), orders)
         return self._at_every_batch(table, wider, orders)
 
     def _enough(self, table: Table) -> Booleans:
@@ -96,14 +92,17 @@ class _Fitting(Struct, frozen=True):
         return np.zeros(len(table)) if most is None else np.maximum(0.0, table.usd - most)
 
     def _best_of(self, table: Table, good: Integers, groups: Integers) -> Integers:
-        """Where in `good` the best row of each group is."""
+        """The best good row of each group."""
         keys = self._beyond(table), self._cost(table), -table.lower
-        return best_of_each(groups, *(key[good] for key in keys))
+        return good[best_of_each(groups, *(key[good] for key in keys))]
+
+    def _best_of_offers(self, table: Table, good: Integers) -> Integers:
+        return self._best_of(table, good, table.option[good])
 
     def _limits(self, table: Table, good: Integers, last_shown: float) -> tuple[float, Floats]:
         """The rank of the last that is shown, and for each row's offer what something has to rank
         before to be worth fitting there."""
-        best = good[self._best_of(table, good, table.option[good])]
+        best = self._best_of_offers(table, good)
         ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._cost(table)[best])
         last = np.sort(ranks)[: self.request.max_results]
         last_shown = min(last_shown, float(last[-1]))
@@ -114,43 +113,36 @@ class _Fitting(Struct, frozen=True):
     def _on_hard_disks(self, table: Table, good: Integers, limits: Floats) -> Table | None:
         """Hard disks that could come out ahead, on the instances that answer with something faster,
         at the batch that bears the least disk."""
-        best = good[self._best_of(table, good, table.option[good])]
+        best = self._best_of_offers(table, good)
         least = self._least(table, best, np.zeros(len(best)))
         best = best[_may_win(least, limits[table.option[best]])]
-        bearing = _at_best_batch(table, good, best)
-        rows: list[int] = []
-        disks: list[Disk] = []
-        for at in bearing.tolist():
-            slow = table.source.options[table.option[at]].slow_disks
-            rows += [at] * len(slow)
-            disks += slow
-        if not rows:
+        pairs = [
+            (row, disk)
+            for row in _at_best_batch(table, good, best).tolist()
+            for disk in table.source.options[table.option[row]].slow_disks
+        ]
+        if not pairs:
             return None
-        at = np.array(rows)
-        shares = np.array([_share(self.request, disk) * disk.usd_per_hour for disk in disks])
-        worth = _may_win(self._least(table, at, shares), limits[table.option[at]])
-        at = at[worth]
-        if not len(at):
+        rows = np.array([row for row, _ in pairs])
+        shares = np.array([_share(self.request, disk) * disk.usd_per_hour for _, disk in pairs])
+        worth = np.flatnonzero(_may_win(self._least(table, rows, shares), limits[table.option[rows]]))
+        if not len(worth):
             return None
-        some = [disk for disk, wanted in zip(disks, worth.tolist(), strict=True) if wanted]
-        return self._ordered(table, at, some)
+        made = self._ordered(table, rows[worth], [pairs[place][1] for place in worth.tolist()])
+        return made.take(self._enough(made))
 
     def _worth_fitting(self, table: Table, good: Integers, limits: Floats) -> Integers:
         """The best start of each offer and disk type that could still come out ahead: of the same
         offer with another disk, and of the last that would be shown."""
-        _, groups = np.unique(
-            np.column_stack([table.option[good], table.count[good], table.disk_type[good]]),
-            axis=0,
-            return_inverse=True,
-        )
-        places = self._best_of(table, good, groups.reshape(-1))
+        columns = np.column_stack([table.option[good], table.count[good], table.disk_type[good]])
+        groups = np.unique(columns, axis=0, return_inverse=True)[1].reshape(-1)
+        best = self._best_of(table, good, groups)
         if self.request.max_usd_per_hour is not None:
             # Less of what is too dear may be better than more of what is not.
-            dear = best_of_each(groups.reshape(-1), self._cost(table)[good], -table.lower[good])
-            places = distinct(np.concatenate([places, dear]))
-        best = good[places]
-        best = best[np.array([table.disk[at].price is not None for at in best], dtype=bool)]
-        shares = [_share(self.request, table.disk[at]) for at in best]
+            dear = good[best_of_each(groups, self._cost(table)[good], -table.lower[good])]
+            best = distinct(np.concatenate([best, dear]))
+        best = best[np.array([table.disk[row].price is not None for row in best], dtype=bool)]
+        shares = [_share(self.request, table.disk[row]) for row in best]
         least = self._least(table, best, np.array(shares) * table.disk_usd[best])
         best = best[_may_win(least, limits[table.option[best]])]
         return _at_best_batch(table, good, best)
@@ -174,11 +166,12 @@ class _Fitting(Struct, frozen=True):
 
     def _at_every_batch(self, table: Table, wider: Table, orders: Sequence[tuple[int, Disk]]) -> Table:
         """The table with the orders that are not its own at every batch of their offers."""
-        wanted = []
-        for at, disk in sorted(orders, key=lambda order: int(wider.option[order[0]])):
-            option = int(wider.option[at])
-            if not any(disk is step for step in wider.source.options[option].disks):
-                wanted.append((option, disk))
+        wanted = [
+            (option, disk)
+            for option, disk in ((int(wider.option[row]), disk) for row, disk in orders)
+            if not any(disk is step for step in wider.source.options[option].disks)
+        ]
+        wanted.sort(key=lambda order: order[0])
         if not wanted:
             return table
         return table.beside(completed(self.request, wider.source.with_disks(wanted)))

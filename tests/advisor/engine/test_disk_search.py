@@ -116,12 +116,6 @@ def test_the_order_can_be_asked_for_again():
     assert (again.rate, again.price) == (disk.rate, disk.price)
 
 
-def test_a_price_limit_between_the_steps_finds_what_lies_between():
-    """A coarse step is too dear; the order that is needed is not."""
-    free = ask(target_throughput=1000).chosen.spec
-    assert ask(target_throughput=1000, max_usd_per_hour=free.total_usd_per_hour).chosen.spec == free
-
-
 def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
     """1.5 MB samples read in a row: sc1 and st1 compete with gp3, sized for the rate."""
     dataset = replace(IMAGENET, samples=93_000, bytes_per_sample=1_500_000.0)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
-from advisor.domain.generation import Link, LlmEngine, LlmPrecision, ServingBind, StepKind
+from advisor.domain.generation import LlmEngine, LlmPrecision, ServingBind, StepKind
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.no_offer import unmet
@@ -61,14 +61,6 @@ def chosen_for(**fields: Any) -> GenerationCandidate:
     return chosen
 
 
-def test_a_model_larger_than_a_gpu_is_split_over_those_of_an_instance() -> None:
-    """72 billion weights in 16 bits lie on several GPUs, and every GPU holds its part."""
-    chosen = chosen_for(model="Qwen2.5-72B", target_output_tokens_per_second=100)
-    assert chosen.placement.tensor_parallel > 1
-    assert chosen.placement.link is not Link.NONE
-    assert chosen.memory.free_gib >= 0
-
-
 @pytest.mark.parametrize("tokens", [100.0, 6000.0])
 def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> None:
     """Types that cannot be shown by their price are left out, and no better one is lost."""
@@ -79,21 +71,6 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
     listed_or_not = [one.spec.total_usd_per_hour for one in each if one is not None]
     assert over_all.spec.offer.instance.cloud in clouds
     assert over_all.spec.total_usd_per_hour == pytest.approx(min(listed_or_not))
-
-
-def test_a_small_model_is_replicated_rather_than_split_for_throughput() -> None:
-    """Eight GPUs that hold the model each are eight replicas, where no latency is asked for."""
-    found = predicted("p5.48xlarge")
-    placement = found.candidate.placement
-    assert placement.gpus_used == 8
-    assert placement.replicas > 1
-
-
-def test_a_short_time_per_token_splits_wider() -> None:
-    """What reads its weights from more GPUs has its next token sooner."""
-    slow = chosen_for(target_output_tokens_per_second=100, gpus=("H100",), max_tpot_ms=40)
-    fast = chosen_for(target_output_tokens_per_second=100, gpus=("H100",), max_tpot_ms=5)
-    assert slow.placement.tensor_parallel < fast.placement.tensor_parallel
 
 
 def test_a_limit_on_the_time_between_tokens_turns_down_nothing_whose_answers_have_one() -> None:
@@ -129,20 +106,6 @@ def test_what_does_not_fit_says_whether_weights_or_kv_are_too_large() -> None:
     long = answer(context_tokens=131072, gpus=("L4", "A10G"), max_gpus=1)
     assert long.rejected_by_reason["kv"] > 0
     assert long.chosen is None
-
-
-def test_a_sequence_longer_than_the_model_takes_is_refused_by_its_field() -> None:
-    """No instance helps with that."""
-    with pytest.raises(UsageError) as refused:
-        answer(context_tokens=10**6)
-    assert refused.value.field == "max_context"
-
-
-def test_heads_that_do_not_divide_are_refused() -> None:
-    """Engines split attention heads evenly."""
-    with pytest.raises(UsageError) as refused:
-        answer(tensor_parallel=3)
-    assert refused.value.field == "tensor_parallel"
 
 
 def test_less_time_until_it_serves_takes_a_faster_disk_and_none_faster_than_that() -> None:
@@ -202,27 +165,6 @@ def test_steps_say_what_each_brings_or_why_not() -> None:
     assert disk.gives is not None or "fastest disk" in str(disk.why_not)
 
 
-def test_a_faster_disk_serves_sooner() -> None:
-    """Where the instance passes more on than the disk gives, a step halves the reading."""
-    found = predicted("p5.48xlarge")
-    sooner = {one.kind: one for one in found.steps}[StepKind.DISK].gives
-    assert sooner.ready.load_seconds < 0.6 * found.candidate.ready.load_seconds
-
-
-def test_where_memory_holds_no_more_it_binds() -> None:
-    """On a small card the KV cache ends the growth, not the engine."""
-    chosen = chosen_for(gpus=("A10G",), max_gpus=1)
-    assert chosen.binds is ServingBind.MEMORY
-
-
-def test_a_load_near_capacity_binds() -> None:
-    """Requests that arrive almost as fast as they are answered wait for each other."""
-    busy = predicted("g6e.xlarge").candidate
-    rate = 0.9 * busy.most.requests_per_second.median
-    found = predicted("g6e.xlarge", target_requests_per_second=rate).candidate
-    assert found.binds is ServingBind.LOAD
-
-
 def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
     """Where nothing held out backs any answer, it is refused, unless it is asked for."""
     asked = request(gpus=("L4",), target_output_tokens_per_second=20)
@@ -244,33 +186,6 @@ def test_relaxations_make_something_answer() -> None:
     line = str(unmet(replace(found, relaxations=relaxed), described))
     assert "relax" in line
     assert found.nearest.spec.name in line
-
-
-def test_prices_are_told_for_input_and_output_at_the_mix() -> None:
-    """The same money over either kind of token, and over both."""
-    chosen = chosen_for(target_output_tokens_per_second=300)
-    out, into = chosen.usd_per_million_output_tokens, chosen.usd_per_million_input_tokens
-    both = chosen.usd_per_million_tokens
-    assert out.median == pytest.approx(into.median * 1020 / 240)
-    assert 1 / both.median == pytest.approx(1 / out.median + 1 / into.median)
-    assert out.lower < out.median < out.upper
-    rate = chosen.rates.output_tokens_per_second.median
-    assert out.median == pytest.approx(chosen.spec.total_usd_per_hour / (rate * 3600) * 1e6)
-
-
-def test_an_instance_that_cannot_serve_says_why() -> None:
-    """Named instances have their reason in the error."""
-    with pytest.raises(UsageError, match="weights"):
-        predicted("g5.xlarge", model="Qwen2.5-72B")
-
-
-def test_reading_the_weights_takes_the_disks_rate() -> None:
-    """The seconds before the first answer: weights over MiB/s, and the engine's start."""
-    chosen = chosen_for(gpus=("L4",), tensor_parallel=1)
-    rate = chosen.spec.disk.rate.read_mib_per_second
-    read = 0.97 * chosen.ready.load_seconds * rate / 1024
-    assert read == pytest.approx(chosen.memory.weights_gib, rel=0.01)
-    assert chosen.ready.seconds > chosen.ready.load_seconds
 
 
 def test_replicas_whose_weights_overflow_ram_read_them_again() -> None:
@@ -296,11 +211,35 @@ def test_memory_of_a_card_adds_up() -> None:
         assert card_gib(str(one.spec.offer.instance.gpu_name), card / 1024) == pytest.approx(parts)
 
 
-def test_llama_cpp_serves_on_one_gpu() -> None:
-    """Its GPUs take turns by layer, and nobody measured how fast that is."""
-    found = answer(engine=LlmEngine.LLAMA_CPP, target_output_tokens_per_second=50)
-    assert found.chosen is not None
-    assert {one.placement.tensor_parallel for one in found.ranked} == {1}
+@pytest.mark.parametrize(
+    ("changed", "field"),
+    [
+        ({"context_tokens": 10**6}, "max_context"),
+        ({"tensor_parallel": 3}, "tensor_parallel"),
+        ({"engine": LlmEngine.LLAMA_CPP, "tensor_parallel": 2}, "tensor_parallel"),
+    ],
+)
+def test_what_no_instance_helps_with_is_refused_by_its_field(changed: dict[str, Any], field: str) -> None:
+    """A longer sequence than the model takes, heads that do not divide, layers on several GPUs."""
     with pytest.raises(UsageError) as refused:
-        answer(engine=LlmEngine.LLAMA_CPP, tensor_parallel=2)
-    assert refused.value.field == "tensor_parallel"
+        answer(**changed)
+    assert refused.value.field == field
+
+
+def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None:
+    """Eight GPUs that hold the model each are replicas; half the time to read the weights is a step."""
+    found = predicted("p5.48xlarge")
+    assert found.candidate.placement.gpus_used == 8
+    assert found.candidate.placement.replicas > 1
+    sooner = {one.kind: one for one in found.steps}[StepKind.DISK].gives
+    assert sooner.ready.load_seconds < 0.6 * found.candidate.ready.load_seconds
+    with pytest.raises(UsageError, match="weights"):
+        predicted("g5.xlarge", model="Qwen2.5-72B")
+
+
+def test_memory_binds_a_small_card_and_a_load_near_capacity_any() -> None:
+    """The KV cache ends the growth before the engine does; requests wait for each other."""
+    assert chosen_for(gpus=("A10G",), max_gpus=1).binds is ServingBind.MEMORY
+    rate = 0.9 * predicted("g6e.xlarge").candidate.most.requests_per_second.median
+    busy = predicted("g6e.xlarge", target_requests_per_second=rate)
+    assert busy.candidate.binds is ServingBind.LOAD
