@@ -180,7 +180,7 @@ class _Fitting(Struct, frozen=True):
         """The order from each start on that makes a run, or a sample, cheapest: less or more of
         rate, of IOPS, of both together, or of the size that buys them. An order replaces another
         only where it ranks before it."""
-        searches = [_Search.of(self.catalog, table, at) for at in starts.tolist()]
+        searches = [_Search.of(self.catalog, table, row) for row in starts.tolist()]
         some = self._ranked(table.take(starts))
         for search, rank in zip(searches, some, strict=True):
             search.rank = rank
@@ -195,21 +195,23 @@ class _Fitting(Struct, frozen=True):
     def _close_in(self, table: Table, searches: Sequence[_Search], part: str, unit: float) -> None:
         """One round: try orders between the ends of every search, where these are further apart
         than `unit`; keep the best, and its neighbours as the new ends."""
-        tried = [(search, at) for search in searches for at in search.between(unit)]
+        tried = [(search, value) for search in searches for value in search.between(unit)]
         if not tried:
             return
         disks = [
-            order_attached(self.catalog, table.offer(search.start), search.order(part, at))
-            for search, at in tried
+            order_attached(self.catalog, table.offer(search.start), search.order(part, value))
+            for search, value in tried
         ]
         made = self._ordered(table, np.array([search.start for search, _ in tried]), disks)
         answers = self._enough(made).tolist()
         for search in searches:
             search.tried = []
-        for (search, at), disk, enough, rank in zip(tried, disks, answers, self._ranked(made), strict=True):
-            search.tried.append(at)
+        for (search, value), disk, enough, rank in zip(
+            tried, disks, answers, self._ranked(made), strict=True
+        ):
+            search.tried.append(value)
             if enough and rank < search.rank:
-                search.rank, search.disk, search.at = rank, disk, at
+                search.rank, search.disk, search.value = rank, disk, value
         for search in searches:
             search.narrow()
 
@@ -229,19 +231,19 @@ class _Search(Struct):
     base: DiskChoice
     rank: tuple[float, float, float] = (0.0, 0.0, 0.0)
     low: float = 0.0
-    at: float = 0.0
+    value: float = 0.0
     high: float = 0.0
     tried: list[float] = field(default_factory=list)
     settled: dict[str, DiskChoice] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, catalog: Catalog, table: Table, at: int) -> _Search:
+    def of(cls, catalog: Catalog, table: Table, row: int) -> _Search:
         """A search from a row of the table on."""
-        disk, offer = table.disk[at], table.offer(at)
+        disk, offer = table.disk[row], table.offer(row)
         disks = catalog.disks_of(offer.instance.cloud)
         dataset_gib = table.source.request.dataset.total_mib / 1024
         return cls(
-            start=at,
+            start=row,
             disk=disk,
             rule=disks.rules[disk.choice.type],
             needed_gib=disks.fitting_size(disk.choice.type, dataset_gib),
@@ -256,7 +258,7 @@ class _Search(Struct):
         span = self._span(part)
         if span is None or span[2] <= span[0]:
             return False
-        self.low, self.at, self.high = span
+        self.low, self.value, self.high = span
         return True
 
     def between(self, unit: float) -> list[float]:
@@ -264,25 +266,25 @@ class _Search(Struct):
         if self.high - self.low <= unit:
             return []
         step = (self.high / self.low) ** (1 / (_BETWEEN + 1))
-        return [self.low * step**place for place in range(_BETWEEN + 1)]
+        return [self.low * step**number for number in range(_BETWEEN + 1)]
 
     def narrow(self) -> None:
         """The neighbours of the best point become the ends."""
         points = (*self.tried, self.high)
-        self.low = max((at for at in points if at < self.at * (1 - _SAME)), default=self.low)
-        self.high = min((at for at in points if at > self.at * (1 + _SAME)), default=self.at)
+        self.low = max((point for point in points if point < self.value * (1 - _SAME)), default=self.low)
+        self.high = min((point for point in points if point > self.value * (1 + _SAME)), default=self.value)
 
-    def order(self, part: str, at: float) -> DiskChoice:
+    def order(self, part: str, value: float) -> DiskChoice:
         """What is sold and gives so much of the part."""
         iops, rate = self.base.iops, self.base.mib_per_second
         if part == "size":
-            return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(at))))
+            return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(value))))
         if part == "both":
-            iops, rate = at * (iops or 0), at * (rate or 0)
+            iops, rate = value * (iops or 0), value * (rate or 0)
         elif part == "rate":
-            rate = at
+            rate = value
         else:
-            iops = at
+            iops = value
         size, iops, rate = parts_for(self.rule, self.needed_gib, iops, rate)
         return replace(self.base, size_gib=size, iops=iops, mib_per_second=rate)
 
@@ -317,10 +319,10 @@ _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate"
 def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]) -> list[tuple[int, Disk]]:
     """Of each offer the cheapest order, unless it costs more than what is known to answer."""
     least = dict(zip(table.option[best].tolist(), table.disk_usd[best].tolist(), strict=True))
-    for at, disk in orders:
-        option = int(table.option[at])
+    for row, disk in orders:
+        option = int(table.option[row])
         least[option] = min(least[option], disk.usd_per_hour)
-    return [(at, disk) for at, disk in orders if disk.usd_per_hour <= least[int(table.option[at])]]
+    return [(row, disk) for row, disk in orders if disk.usd_per_hour <= least[int(table.option[row])]]
 
 
 def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:

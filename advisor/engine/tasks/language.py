@@ -88,8 +88,8 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         query = place_query(request, accelerated=True)
         offers = offers_in(request, self.catalog, replace(query, max_usd_per_hour=most_usd_per_hour))
         judged = [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
-        found = self.options_on(request, judged)
-        return replace(found, rejected=[*found.rejected, *self.catalog.unpriced(query)])
+        options = self.options_on(request, judged)
+        return replace(options, rejected=[*options.rejected, *self.catalog.unpriced(query)])
 
     def ranks_by_price(self, request: R) -> bool:
         """Whether there is a target."""
@@ -195,18 +195,18 @@ def language_warnings(
 ) -> tuple[Message | str, ...]:
     """What weakens an answer and can be checked."""
     offer = chosen.spec.offer
-    found = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
+    warnings = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
     if joined_gpus > 1 and not gpu_link(offer.instance).source:
         name = offer.instance.name
-        found.append(
+        warnings.append(
             Message("how the GPUs of {name} are joined is not published: PCIe is assumed", name=name)
         )
-    found += [note for note in chosen.notes if note != UNLIMITED_NOTE]
-    found += further
+    warnings += [note for note in chosen.notes if note != UNLIMITED_NOTE]
+    warnings += further
     gpus = offer.instance.gpu_count
     if gpus > used_gpus:
-        found.append(Message("{idle} of its {gpus} GPUs stay idle", idle=gpus - used_gpus, gpus=gpus))
-    return tuple(found)
+        warnings.append(Message("{idle} of its {gpus} GPUs stay idle", idle=gpus - used_gpus, gpus=gpus))
+    return tuple(warnings)
 
 
 def _offer_named(

@@ -33,6 +33,14 @@ SPLITS = (1, 2, 4, 8, 16)
 _BASE_GIB, _PROCESS_GIB, _FILE_GIB = 3.0, 2.0, 5.0
 # Formats of 16 bits: weights that are published in one may be computed in the other.
 SIXTEEN_BIT = (LlmPrecision.BF16, LlmPrecision.FP16)
+_NO_ROOM = Message(
+    "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and leave no room for a "
+    "KV cache"
+)
+_NO_ROOM_ON_EACH = Message(
+    "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} {gpu}, and "
+    "leave no room for a KV cache"
+)
 
 
 class ServingOption(NamedTuple):
@@ -218,17 +226,12 @@ class OptionFinder:
                 longest=float(memory.longest_context.lower[0]),
                 needed=self._request.longest_tokens,
             )
-        text = (
-            "weights and engine take {needed:.1f} of the {available:.1f} GiB of {gpu}, and "
-            "leave no room for a KV cache"
+        several = {"gpus": split} if split > 1 else {}
+        return "weights", Message(
+            (_NO_ROOM_ON_EACH if several else _NO_ROOM).text,
+            code="weights",
+            needed=float(memory.weights_gib[0] + memory.overhead_gib[0]),
+            available=card.memory_gib,
+            gpu=card.name,
+            **several,
         )
-        several = {}
-        if split > 1:
-            text = (
-                "weights and engine take {needed:.1f} of the {available:.1f} GiB of each of {gpus} "
-                "{gpu}, and leave no room for a KV cache"
-            )
-            several = {"gpus": split}
-        needed = float(memory.weights_gib[0] + memory.overhead_gib[0])
-        parameters = {"needed": needed, "available": card.memory_gib, "gpu": card.name, **several}
-        return "weights", Message(text, code="weights", **parameters)

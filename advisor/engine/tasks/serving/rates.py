@@ -124,10 +124,10 @@ class Replicas:
     def with_arrivals(self, replicas: Integers, requests_per_second: Floats, level: Level) -> Rates:
         """Deployments to which requests arrive by themselves; nan beyond their capacity."""
         within = requests_per_second <= self.capacity[level, replicas]
-        found = self._under(replicas, requests_per_second, within, loaded=True)
+        rates = self._under(replicas, requests_per_second, within, loaded=True)
         # What arrives is answered, no more.
         arrived = requests_per_second * self._traffic.output_tokens
-        return found._replace(output=np.where(np.isnan(found.tpot), np.nan, arrived))
+        return rates._replace(output=np.where(np.isnan(rates.tpot), np.nan, arrived))
 
     def _on_grid(self) -> Rates:
         """Every deployment at rising loads, (n, k): those of `GRID` that its memory holds, then
@@ -137,10 +137,10 @@ class Replicas:
         new = np.ones(points.shape, dtype=bool)
         new[:, 1:] = points[:, 1:] > points[:, :-1]
         rows = np.repeat(np.arange(len(points)), len(steps))
-        found = self._under(rows, points.ravel(), new.ravel(), loaded=False)
+        rates = self._under(rows, points.ravel(), new.ravel(), loaded=False)
         shape = points.shape
-        output, ttft, tpot = (column.reshape(3, *shape) for column in (found.output, found.ttft, found.tpot))
-        binds, calibrated = found.binds.reshape(shape), found.calibrated.reshape(shape)
+        output, ttft, tpot = (column.reshape(3, *shape) for column in (rates.output, rates.ttft, rates.tpot))
+        binds, calibrated = rates.binds.reshape(shape), rates.calibrated.reshape(shape)
         return Rates(points, output, ttft, tpot, binds, calibrated)
 
     def _under(self, rows: Integers, loads: Floats, within: Booleans, *, loaded: bool) -> Rates:

@@ -41,24 +41,24 @@ def ready_disk(
 ) -> tuple[Disk, ReadyTime] | Rejected:
     """The cheapest disk for weights of which `gib` are read by `gpus` GPUs, whose upper bound of
     the time until the model serves keeps the limit, with no more rate than that takes."""
-    found = disks_by_price(request, catalog, offer, weights_gib)
-    if isinstance(found, Rejected):
-        return found
+    disks = disks_by_price(request, catalog, offer, weights_gib)
+    if isinstance(disks, Rejected):
+        return disks
 
     def ready(disk: Disk) -> ReadyTime:
         return ready_time(disk.rate.read_mib_per_second, gib, gpus)
 
     limit = request.max_ready_seconds or USUAL_READY_SECONDS
     start = ready_time(None, 0.0, gpus).upper_seconds
-    if request.disk is None and start < limit < ready(found[0]).upper_seconds:
+    if request.disk is None and start < limit < ready(disks[0]).upper_seconds:
         # The disk binds: half the rate takes twice as long.
         at_one = ready_time(1.0, gib, gpus).upper_seconds - start
-        found += least_disks(catalog, offer, found, weights_gib, at_one / (limit - start))
-    in_time = [disk for disk in found if ready(disk).upper_seconds <= limit]
+        disks += least_disks(catalog, offer, disks, weights_gib, at_one / (limit - start))
+    in_time = [disk for disk in disks if ready(disk).upper_seconds <= limit]
     if in_time:
         best = min(in_time, key=lambda disk: disk.usd_per_hour)
     else:
-        best = min(found, key=lambda disk: (ready(disk).upper_seconds, disk.usd_per_hour))
+        best = min(disks, key=lambda disk: (ready(disk).upper_seconds, disk.usd_per_hour))
     if in_time or request.max_ready_seconds is None:
         return best, ready(best)
     return rejected_offer(

@@ -56,7 +56,9 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
             count=self.count[some],
             rates=self.rates.take((some,)),
             most=self.most.take((some,)),
-            limits=tuple(Limit(one.reason, one.keeps[some], one.nearness[some]) for one in self.limits),
+            limits=tuple(
+                Limit(limit.reason, limit.keeps[some], limit.nearness[some]) for limit in self.limits
+            ),
         )
 
     def candidate(

@@ -27,41 +27,23 @@ _READING_TOKENS_PER_SECOND = 5.0
 
 def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
-    near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
     if reason in _TIMES:
         return _time_shortfall(request, table, row, reason)
-    if reason == "too_slow":
+    near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
+    if reason in _RATES:
+        message, target = _RATES[reason]
         return Message(
-            "p{p:.3g} is {lower:,g} output tokens/s, below {target:target}",
+            message.text,
             code=reason,
-            p=_percentile(request),
+            p=100 * (1 - request.confidence),
             lower=floor_rate(near),
-            target=request.target_output_tokens_per_second,
+            target=getattr(request, target),
         )
     if reason == "users":
+        message, most = _TOO_FEW_IN_CACHE, {}
         if table.options[row].memory.largest_concurrency >= MOST_SEQUENCES:
-            return Message(
-                "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those "
-                "of {users:,} users",
-                code=reason,
-                held=int(near),
-                most=MOST_SEQUENCES,
-                users=request.users,
-            )
-        return Message(
-            "the KV cache holds {held:,} requests at once, not those of {users:,} users",
-            code=reason,
-            held=int(near),
-            users=request.users,
-        )
-    if reason == "load":
-        return Message(
-            "p{p:.3g} is {lower:,g} requests/s, below {target:target}",
-            code=reason,
-            p=_percentile(request),
-            lower=floor_rate(near),
-            target=request.target_requests_per_second,
-        )
+            message, most = _TOO_FEW_IN_ENGINE, {"most": MOST_SEQUENCES}
+        return Message(message.text, code=reason, held=int(near), users=request.users, **most)
     return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
@@ -80,6 +62,21 @@ def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, rea
     )
 
 
+# Message, and the target's field in a request.
+_RATES = {
+    "too_slow": (
+        Message("p{p:.3g} is {lower:,g} output tokens/s, below {target:target}"),
+        "target_output_tokens_per_second",
+    ),
+    "load": (
+        Message("p{p:.3g} is {lower:,g} requests/s, below {target:target}"),
+        "target_requests_per_second",
+    ),
+}
+_TOO_FEW_IN_CACHE = Message("the KV cache holds {held:,} requests at once, not those of {users:,} users")
+_TOO_FEW_IN_ENGINE = Message(
+    "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those of {users:,} users"
+)
 # Message, factor to its unit, and the limit's field in a request.
 _TIMES = {
     "ttft": (
@@ -107,10 +104,6 @@ _TIMES = {
         "max_e2e_seconds",
     ),
 }
-
-
-def _percentile(request: ServingQuestion) -> float:
-    return 100 * (1 - request.confidence)
 
 
 def described(request: ServingQuestion, candidate: GenerationCandidate) -> Message:
@@ -211,9 +204,9 @@ def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
     """What weakens the answer and can be checked."""
-    slowest, found = chosen.rates.output_tokens_per_second_per_user.lower, list[Message]()
+    slowest, slow = chosen.rates.output_tokens_per_second_per_user.lower, list[Message]()
     if slowest < _READING_TOKENS_PER_SECOND:
-        found.append(
+        slow.append(
             Message(
                 "each user gets {rate:.2g} tokens/s at worst, fewer than people read: "
                 "--max-tpot-ms limits it",
@@ -222,5 +215,5 @@ def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message 
         )
     placement = chosen.placement
     return language_warnings(
-        chosen, today, joined_gpus=placement.tensor_parallel, used_gpus=placement.gpus_used, further=found
+        chosen, today, joined_gpus=placement.tensor_parallel, used_gpus=placement.gpus_used, further=slow
     )

@@ -4,7 +4,6 @@ intervals of a fixed width. What ships is `advisor.models.language.serving`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,27 +12,16 @@ from advisor.messages import Message
 from advisor.models.bayes import Bounds
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
+from advisor.models.language.serving.rates import ServingRates
 
 Floats = NDArray[np.float64]
 _SPREAD = 1.25  # upper over median, of all times
-
-
-class Served(NamedTuple):
-    """Columns (n,) of what replicas do."""
-
-    ttft_seconds: Bounds
-    tpot_seconds: Bounds
-    output_tokens_per_second: Bounds
-    in_flight: Floats
-    binds: NDArray[np.intp]
-    calibrated: NDArray[np.bool_]
 
 
 class Physical:
     """Times are exact products of a median and a spread; more in flight is never sooner."""
 
     def __init__(self, uncalibrated: Sequence[str] = ()) -> None:
-        self.calls = 0
         self._uncalibrated = frozenset(uncalibrated)
 
     def engine_version(self, engine: str) -> str:
@@ -46,9 +34,8 @@ class Physical:
 
     def closed_loop(
         self, deployments: Sequence[Deployment], traffic: Traffic, concurrency: Floats, confidence: float
-    ) -> Served:
+    ) -> ServingRates:
         """Steps that read weights and KV, and prompts between them."""
-        self.calls += 1
         b = np.asarray(concurrency, dtype=float)
         step, prompt = self._parts(deployments, traffic, b)
         tpot = step + b * prompt / traffic.output_tokens
@@ -61,9 +48,8 @@ class Physical:
         traffic: Traffic,
         requests_per_second: Floats,
         confidence: float,
-    ) -> Served:
+    ) -> ServingRates:
         """As many in flight as arrive while one is served, found by repetition."""
-        self.calls += 1
         rate = np.asarray(requests_per_second, dtype=float)
         b = np.ones(len(rate))
         for _ in range(60):
@@ -85,16 +71,11 @@ class Physical:
 
     def _served(
         self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats, ttft: Floats, tpot: Floats
-    ) -> Served:
+    ) -> ServingRates:
         output = b * traffic.output_tokens / (ttft + (traffic.output_tokens - 1) * tpot)
-        return Served(
-            Bounds(ttft / _SPREAD, ttft, ttft * _SPREAD),
-            Bounds(tpot / _SPREAD, tpot, tpot * _SPREAD),
-            Bounds(output / _SPREAD, output, output * _SPREAD),
-            b,
-            np.zeros(len(b), dtype=np.intp),
-            np.array([one.gpu.name not in self._uncalibrated for one in deployments]),
-        )
+        known = np.array([one.gpu.name not in self._uncalibrated for one in deployments])
+        bounds = [Bounds(one / _SPREAD, one, one * _SPREAD) for one in (tpot, ttft, output)]
+        return ServingRates(*bounds, b, np.zeros(len(b), dtype=np.intp), known)
 
 
 def _facts(one: Deployment) -> tuple[float, float, float, float, float]:
