@@ -148,22 +148,3 @@ def test_gp2_alone_is_bought_beyond_the_sizes_that_are_all_as_slow():
     """Up to 33 GiB it has 100 IOPS; 100/s at 80 % in 4.6 operations take 575: 192 GiB."""
     disk = ask(target_throughput=100, disk_types=("gp2",), dataset=SMALL).chosen.spec.disk
     assert (disk.rate.type, disk.size_gib) == ("gp2", 192)
-
-
-def test_io1_alone_has_the_iops_that_samples_are_worth():
-    """They lie between two steps of the ladder, of which the lower one is the better."""
-    chosen = ask(disk_types=("io1",)).chosen
-    for iops in range(8000, 32001, 2000):
-        other = ask(disk=DiskChoice(type="io1", iops=float(iops))).chosen
-        assert chosen.usd_per_million_samples <= other.usd_per_million_samples * (1 + 5e-4)
-
-
-@pytest.mark.parametrize("kinds", [(), ("io2",)])
-def test_a_price_limit_leaves_the_best_order_within_it_where_samples_count(kinds):
-    """What is beyond the price neither hides what is within it nor ends the search for it."""
-    free = ask(disk_types=kinds).chosen
-    limit = 0.99 * free.spec.total_usd_per_hour
-    within = ask(disk_types=kinds, max_usd_per_hour=limit, max_results=1).chosen
-    assert within.spec.total_usd_per_hour <= limit
-    assert within.spec.offer == free.spec.offer
-    assert within.usd_per_million_samples <= 1.05 * free.usd_per_million_samples
