@@ -72,7 +72,7 @@ def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None
     known, fresh = (
         {
             (offer.instance.cloud, offer.instance.name)
-            for offer in offers_in(asked, catalog, place_query(asked, accelerated=None))
+            for offer in offers_in(catalog, place_query(asked, accelerated=None))
         }
         for asked in (request, replace(request, fresh_on=today))
     )

@@ -24,14 +24,7 @@ from advisor.domain import (
     Task,
     Workload,
 )
-from advisor.engine.offers import (
-    attached_disks,
-    disks_holding,
-    judged_offer,
-    offers_in,
-    place_query,
-    rejected_offer,
-)
+from advisor.engine.offers import attached_disks, disks_holding, judged_offer, place_query, rejected_offer
 from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
 
@@ -48,12 +41,20 @@ PREPROCESSING_BATCHES = (32,)
 NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
 
 
-class Runnable(Struct, frozen=True):
-    """An offer that can run the request: its disks, and the workloads that fit its GPU.
+class Attached(Struct, frozen=True):
+    """An offer, what the user must mind of it, and its disks, whatever runs there; or why it is
+    turned down. `slow_disks` are hard disks: they can only be enough where the others are too
+    fast."""
 
-    `slow_disks` are hard disks: they can only be enough where the others are too fast. `nodes` of
-    the offer's instances train together, each with a disk.
-    """
+    offer: Offer
+    notes: tuple[Message, ...] | Rejected
+    disks: tuple[Disk, ...] | Rejected = ()
+    slow_disks: tuple[Disk, ...] = ()
+
+
+class Runnable(Struct, frozen=True):
+    """An offer that can run the request: its disks, and the workloads that fit its GPU. `nodes` of
+    its instances train together, each with a disk."""
 
     offer: Offer
     disks: tuple[Disk, ...]
@@ -66,20 +67,9 @@ class Runnable(Struct, frozen=True):
 
 def query_of(request: NetworkQuestion) -> OfferQuery:
     """What the catalogue is asked for first: types with an accelerator where it may compute the
-    task; `cpu_only_query` asks for the others."""
+    task."""
     accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
     return place_query(request, accelerated=True if accelerated else None)
-
-
-def cpu_only_query(request: NetworkQuestion) -> OfferQuery:
-    """The same for types without an accelerator."""
-    return replace(query_of(request), accelerated=False)
-
-
-def offers_of(request: NetworkQuestion, catalog: Catalog, query: OfferQuery | None = None) -> list[Offer]:
-    """Offers in the region that is asked for; without one, of each type those in the regions
-    where it could be cheapest with a disk."""
-    return offers_in(request, catalog, query or query_of(request))
 
 
 def asks_for_gpu(request: NetworkQuestion) -> bool:
@@ -119,8 +109,25 @@ def workloads_of(request: NetworkQuestion) -> tuple[Workload, ...]:
     return tuple(replace(first, batch_size=size) for size in sizes)
 
 
+def attached(request: NetworkQuestion, catalog: Catalog, offer: Offer) -> Attached:
+    """An offer with the disks that hold the request's data."""
+    needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(offer.instance)
+    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    if isinstance(notes, Rejected):
+        return Attached(offer, notes)
+    every = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
+    if isinstance(every, Rejected):
+        return Attached(offer, notes, every)
+    disks = catalog.disks_of(offer.instance.cloud)
+    slow = tuple(disk for disk in every if disks.is_hard_disk(disk.rate.type))
+    if request.disk is not None or len(slow) == len(every):
+        return Attached(offer, notes, every)
+    fast = tuple(disk for disk in every if disk not in slow) if slow else every
+    return Attached(offer, notes, fast, slow)
+
+
 def runnable(
-    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Offer]
+    request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Attached]
 ) -> Iterator[Runnable | Rejected]:
     """Each offer as what can run on it, or as the reason why nothing can."""
     workloads = workloads_of(request)
@@ -163,15 +170,14 @@ def _runnable(
     request: NetworkQuestion,
     catalog: Catalog,
     model: PerformanceModel,
-    offer: Offer,
+    attached: Attached,
     gpu_memory: dict[Workload, float],
 ) -> Runnable | Rejected:
-    instance = offer.instance
-    gpu = catalog.gpu_of(instance)
-    needs_gpu = request.task is not Task.PREPROCESSING and is_accelerated(instance)
-    notes = judged_offer(request, catalog, offer, needs_gpu=needs_gpu)
+    offer, notes, disks = attached.offer, attached.notes, attached.disks
     if isinstance(notes, Rejected):
         return notes
+    instance = offer.instance
+    gpu = catalog.gpu_of(instance)
     fitting = [w for w, mib in gpu_memory.items() if gpu is None or mib <= gpu.memory_mib]
     if not fitting:
         assert gpu is not None
@@ -184,10 +190,9 @@ def _runnable(
                 available=gpu.memory_mib,
             ),
         )
-    attached = attached_disks(request, catalog, offer, request.dataset.total_mib / 1024)
-    if isinstance(attached, Rejected):
-        return attached
-    resources = resources_of(catalog, instance, attached[0], request.max_gpus)
+    if isinstance(disks, Rejected):
+        return disks
+    resources = resources_of(catalog, instance, disks[0], request.max_gpus)
     hosted = _hosted(model, fitting, resources)
     if not hosted:
         return rejected_offer(
@@ -201,12 +206,7 @@ def _runnable(
         )
     every = request.max_latency_ms is not None or not instance.gpu_count
     worth = tuple(hosted) if every else _worth_predicting(hosted)
-    disks = catalog.disks_of(instance.cloud)
-    slow = tuple(disk for disk in attached if disks.is_hard_disk(disk.rate.type))
-    if request.disk is not None or len(slow) == len(attached):
-        return Runnable(offer, attached, worth, notes, max_gpus=request.max_gpus)
-    fast = tuple(disk for disk in attached if disk not in slow) if slow else attached
-    return Runnable(offer, fast, worth, notes, slow, request.max_gpus)
+    return Runnable(offer, disks, worth, notes, attached.slow_disks, request.max_gpus)
 
 
 def _hosted(model: PerformanceModel, rising: Sequence[Workload], resources: Resources) -> Sequence[Workload]:

@@ -3,14 +3,13 @@ CPU. There are thousands, and few are worth a prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
 
-from advisor.catalog import Catalog, CpuOnly, OfferQuery
+from advisor.catalog import CpuOnly
 from advisor.domain import Rejected
 from advisor.engine.candidates import workloads_of
 from advisor.engine.limits import TOO_SLOW
@@ -26,16 +25,13 @@ class CpuTypes(Struct, frozen=True):
     """Types without an accelerator, the cheapest first, with what none of them surpasses in samples
     per second (0: nothing tells) and USD per hour of each."""
 
-    types: list[CpuOnly]
+    types: Sequence[CpuOnly]
     most: Floats
     usd: Floats
 
     @classmethod
-    def of(
-        cls, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, query: OfferQuery
-    ) -> CpuTypes:
-        """Those that a query of the catalogue gives, unbuilt."""
-        types = sorted(catalog.cpu_only(query), key=attrgetter("usd_per_hour", "name"))
+    def of(cls, request: NetworkQuestion, model: PerformanceModel, types: Sequence[CpuOnly]) -> CpuTypes:
+        """Types of which the cheapest come first."""
         if not types:
             return cls([], np.empty(0), np.empty(0))
         most = model.most_on_cpu(

@@ -10,7 +10,7 @@ why each type is turned down.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,7 +32,7 @@ from advisor.engine.limits import (
     wants_front,
 )
 from advisor.engine.pareto import pareto_rows
-from advisor.engine.prepared import Predicted, Prepared
+from advisor.engine.prepared import Listing, Predicted, Prepared
 from advisor.engine.table import Table
 from advisor.questions.network import NetworkQuestion
 
@@ -99,39 +99,48 @@ class Judgement(Struct, kw_only=True):
             self.judged = judged if self.judged is None else self.judged.beside(judged)
 
 
-def judgement(request: NetworkQuestion, prepared: Prepared, shown: int) -> Judgement:
+def judgement(request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int) -> Judgement:
     """What may be among the `shown` best, or on the front, and why the others are not."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     if is_plain(request):
         everywhere = request.cloud == "any"
-        return _by_price(request, prepared, shown, cpus=cpus, leaves_out_dear=everywhere)
-    found = Judgement()
-    names, found.considered = prepared.accelerated()
-    found.rejected += prepared.predicted.rejected(names)
+        return _by_price(request, prepared, listing, shown, cpus=cpus, leaves_out_dear=everywhere)
+    found = Judgement(considered=listing.considered)
+    names = frozenset(listing.offers)
+    found.rejected += prepared.with_types(names, listing.offers).rejected(names)
     found.add(_judged(request, prepared, names))
-    if cpus and prepared.cpus().most.any():
-        _judge_cpus_in_groups(request, prepared, shown, found)
+    if cpus:
+        types = prepared.cpus(listing.cpus(math.inf))
+        if types.most.any():
+            _judge_cpus_in_groups(request, prepared, types, shown, found)
     return found
 
 
 def _by_price(
-    request: NetworkQuestion, prepared: Prepared, shown: int, *, cpus: bool, leaves_out_dear: bool
+    request: NetworkQuestion,
+    prepared: Prepared,
+    listing: Listing,
+    shown: int,
+    *,
+    cpus: bool,
+    leaves_out_dear: bool,
 ) -> Judgement:
     """Judge the types that could be as cheap as the last that is shown, in one table."""
     found = Judgement()
-    lowest = prepared.lowest_by_type if leaves_out_dear else {}
+    lowest = listing.lowest_by_type if leaves_out_dear else {}
     if leaves_out_dear:
         first = _FIRST_GROUP + _FOR_EACH_SHOWN * min(request.max_results, len(lowest))
-        names = _cheap(request, lowest, prepared.with_accelerated, frozenset(), first, request.max_results)
+        names = _cheap(request, lowest, prepared, frozenset(), first, request.max_results)
     else:
-        names, found.considered = prepared.accelerated()
+        names, found.considered = frozenset(listing.offers), listing.considered
+        prepared.with_types(names, listing.offers)
     looked_at, rank_of = names, dict[str, float]()
     last = _last_at_steps(request, prepared.predicted, names, shown)
-    types = prepared.cpus(last if leaves_out_dear else math.inf) if cpus else None
+    types = prepared.cpus(listing.cpus(last if leaves_out_dear else math.inf)) if cpus else None
     if types is not None and types.most.any():
         found.considered += 0 if leaves_out_dear else len(types.types)
         rank_of = _cpus_by_rank(request, types, last, found)
-        looked_at |= _cheap(request, rank_of, prepared.with_cpus, names, _FIRST_GROUP, shown)
+        looked_at |= _cheap(request, rank_of, prepared, names, _FIRST_GROUP, shown)
     found.add(_judged(request, prepared, looked_at))
     limit = found.last_shown(request, shown)
     # Whatever was predicted before, the answer is about the same types.
@@ -152,7 +161,7 @@ def _by_price(
 def _cheap(
     request: NetworkQuestion,
     ranks: Mapping[str, float],
-    predict: Callable[[Collection[str]], Predicted],
+    prepared: Prepared,
     before: frozenset[str],
     first: int,
     shown: int,
@@ -164,7 +173,7 @@ def _cheap(
     while rest and ranks[rest[0]] <= limit:
         some = [name for name in rest[:size] if ranks[name] <= limit]
         looked_at |= frozenset(some)
-        limit = _last_at_steps(request, predict(some), before | looked_at, shown)
+        limit = _last_at_steps(request, prepared.with_types(some), before | looked_at, shown)
         rest, size = rest[size:], 2 * size
     return looked_at
 
@@ -192,11 +201,12 @@ def _cpus_by_rank(
     return dict(zip(names, bound.ranks.tolist(), strict=True))
 
 
-def _judge_cpus_in_groups(request: NetworkQuestion, prepared: Prepared, shown: int, found: Judgement) -> None:
+def _judge_cpus_in_groups(
+    request: NetworkQuestion, prepared: Prepared, cpus: CpuTypes, shown: int, found: Judgement
+) -> None:
     """Judge types without an accelerator in growing groups, until nothing more could be shown, or
     lie on the front."""
     last = math.inf if wants_front(request) else found.last_shown(request, shown)
-    cpus = prepared.cpus()
     found.considered += len(cpus.types)
     rank_of = _cpus_by_rank(request, cpus, last, found)
     places = {cpu.name: place for place, cpu in enumerate(cpus.types) if cpu.name in rank_of}
@@ -214,7 +224,7 @@ def _judge_cpus_in_groups(request: NetworkQuestion, prepared: Prepared, shown: i
         )
         if wanted:
             judged |= wanted
-            prepared.with_cpus([name for name in some if name in wanted])
+            prepared.with_types([name for name in some if name in wanted])
             found.add(_judged(request, prepared, wanted, limit))
     found.rejected += prepared.predicted.rejected(judged)
 

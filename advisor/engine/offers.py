@@ -36,10 +36,10 @@ def place_query(request: SpecRequest, *, accelerated: bool | None) -> OfferQuery
     )
 
 
-def offers_in(request: SpecRequest, catalog: Catalog, query: OfferQuery) -> list[Offer]:
+def offers_in(catalog: Catalog, query: OfferQuery) -> list[Offer]:
     """Offers in the region that is asked for; without one, of each type those in the regions
     where it could be cheapest with a disk."""
-    return catalog.offers(query) if request.region else catalog.best_places(query)
+    return catalog.offers(query) if query.region else catalog.best_places(query)
 
 
 def judged_offer(

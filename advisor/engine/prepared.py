@@ -1,35 +1,30 @@
-"""What a request's target does not change: which types run it, and what each does with a disk.
+"""What a request's target and its wishes for hardware do not change: what a place offers, what is
+predicted of it, and both as one table.
 
-Many requests differ in their target, their price limit or how much they want to see. Preparing
-takes most of the time that an answer does, so whoever answers many of them prepares once. Threads
-may share it: what is computed for one question is put in place whole. A thread waits for another
-one only while that adds types, never for its question.
+Preparing takes most of the time that an answer does, so whoever answers many questions prepares
+once: each layer is kept for those who share it. Threads may share it: what is computed for one
+question is put in place whole. A thread waits for another one only while that adds types, never for
+its question.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from functools import cached_property, partial
+from operator import attrgetter
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-import numpy as np
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, OfferQuery
-from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Rejected, Workload
-from advisor.engine.candidates import (
-    Runnable,
-    cpu_only_query,
-    offers_of,
-    on_nodes,
-    query_of,
-    runnable,
-    workloads_of,
-)
+from advisor.catalog import Catalog, CpuOnly, OfferQuery
+from advisor.domain import ANY, HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Task, Workload
+from advisor.engine.candidates import Attached, Runnable, attached, on_nodes, query_of, runnable, workloads_of
 from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import fastest_of_each, is_plain, limits
+from advisor.engine.offers import offers_in
 from advisor.engine.predictions import Predictions
 from advisor.engine.table import Candidates, Table
 from advisor.questions.network import NetworkQuestion
@@ -39,6 +34,108 @@ if TYPE_CHECKING:
 
 # Of all that is kept, at half a kilobyte each.
 _MOST_ROWS = 60_000
+_MOST_LISTINGS = 64
+
+
+class _Sized(Protocol):
+    def __len__(self) -> int: ...
+
+
+K = TypeVar("K")
+V = TypeVar("V", bound=_Sized)
+
+
+class Kept(Generic[K, V]):
+    """The last few values that were asked for, together no longer than `most_rows`."""
+
+    def __init__(self, most: int, most_rows: int = _MOST_ROWS) -> None:
+        self._most, self._most_rows = most, most_rows
+        self._values: dict[K, V] = {}
+        self._lock = Lock()
+
+    def known(self, key: K) -> V | None:
+        """The value, where there is one."""
+        return self._values.get(key)
+
+    def of(self, key: K, make: Callable[[], V]) -> V:
+        """The value, made now or before."""
+        with self._lock:
+            value = self._values.pop(key, None)
+            if value is None:
+                value = make()
+            self._values[key] = value  # the last one used is the last one to go
+            rows = sum(map(len, self._values.values()))
+            while len(self._values) > 1 and (len(self._values) > self._most or rows > self._most_rows):
+                rows -= len(self._values.pop(next(iter(self._values))))
+        return value
+
+
+class Listing:
+    """What the catalogue lists for a query, looked up once."""
+
+    def __init__(self, catalog: Catalog, query: OfferQuery) -> None:
+        self.catalog, self.query = catalog, query
+        self._cpus: tuple[float, Sequence[CpuOnly]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.__dict__.get("offers", ()))
+
+    @cached_property
+    def offers(self) -> Mapping[str, Sequence[Offer]]:
+        """The types with their offers in the region that is asked for; without one in the regions
+        where each could be cheapest with a disk."""
+        return _by_type(self.catalog, self.query)
+
+    @cached_property
+    def considered(self) -> int:
+        """How many offers these are."""
+        return sum(map(len, self.offers.values()))
+
+    @cached_property
+    def lowest_by_type(self) -> Mapping[str, float]:
+        """The types with the least that an instance costs, the cheapest first, unbuilt."""
+        return self.catalog.lowest_by_type(self.query)
+
+    @cached_property
+    def unpriced(self) -> list[Rejected]:
+        """Types that match and cannot be ranked."""
+        return self.catalog.unpriced(self.query)
+
+    def cpus(self, usd_per_hour: float) -> Sequence[CpuOnly]:
+        """Types without an accelerator that cost no more (and others where those are known),
+        the cheapest first, unbuilt."""
+        if self._cpus is None or self._cpus[0] < usd_per_hour:
+            query = replace(self.query, accelerated=False)
+            if 0 < usd_per_hour < math.inf:
+                query = replace(query, max_usd_per_hour=usd_per_hour)
+            types = sorted(self.catalog.cpu_only(query), key=attrgetter("usd_per_hour", "name"))
+            self._cpus = usd_per_hour, types
+        return self._cpus[1]
+
+
+class Site:
+    """A place and market, and how large the data is: types with their offers and disks, whatever
+    runs there."""
+
+    def __init__(self, request: NetworkQuestion, catalog: Catalog) -> None:
+        self._request, self._catalog = request, catalog
+        self._query = replace(query_of(request), accelerated=None)
+        self._attached: dict[str, list[Attached]] = {}
+
+    def __len__(self) -> int:
+        return len(self._attached)
+
+    def attached(
+        self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
+    ) -> list[Attached]:
+        """Offers of types, which are looked up where they are not at hand."""
+        missing = tuple(name for name in names if name not in self._attached)
+        if missing:
+            found = offers or _by_type(self._catalog, replace(self._query, instances=missing))
+            for name in missing:
+                offers_there = found.get(name, ())
+                self._attached[name] = [attached(self._request, self._catalog, one) for one in offers_there]
+        return [one for name in names for one in self._attached[name]]
 
 
 class Predicted:
@@ -73,107 +170,55 @@ class Prepared:
     `predicted` become more as questions ask for them."""
 
     def __init__(
-        self, request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, predictions: Predictions
+        self,
+        request: NetworkQuestion,
+        site: Site,
+        catalog: Catalog,
+        model: PerformanceModel,
+        predictions: Predictions,
     ) -> None:
-        self.request = key_of(request)
-        self.catalog = catalog
-        self.model = model
+        self.request, self.site, self.catalog, self.model = key_of(request), site, catalog, model
         self.predictions = predictions
         self.predicted = Predicted(self.request)
-        self._cpus: tuple[float, CpuTypes] | None = None
-        self.all_accelerated: tuple[frozenset[str], int] | None = None
-        self._cpus_asked: set[str] = set()
+        self._cpus: tuple[Sequence[CpuOnly], CpuTypes] | None = None
         self._growing = Lock()
 
-    def copy_for(self, request: NetworkQuestion) -> Prepared:
-        """What is known, for a request that differs in nothing that was predicted: what is asked
-        for there is no concern of others who share this."""
-        own = Prepared(request, self.catalog, self.model, self.predictions)
-        own.predicted, own.all_accelerated = self.predicted, self.all_accelerated
-        return own
+    def __len__(self) -> int:
+        return 0 if self.predicted.table is None else len(self.predicted.table)
 
-    def accelerated(self) -> tuple[frozenset[str], int]:
-        """Names of all accelerated types (for preprocessing: of all), which are `predicted` then,
-        and how many offers they have."""
-        if self.all_accelerated is None:
-            with self._growing:
-                if self.all_accelerated is None:
-                    self.all_accelerated = self._add(query_of(self.request))
-        return self.all_accelerated
-
-    def with_accelerated(self, names: Collection[str]) -> Predicted:
-        """With some of the accelerated types."""
-        return self._with(names, query_of(self.request))
-
-    def with_cpus(self, names: Collection[str]) -> Predicted:
-        """With some of the types without an accelerator."""
-        self._cpus_asked.update(names)
-        return self._with(names, cpu_only_query(self.request))
-
-    def _with(self, names: Collection[str], query: OfferQuery) -> Predicted:
+    def with_types(
+        self, names: Collection[str], offers: Mapping[str, Sequence[Offer]] | None = None
+    ) -> Predicted:
+        """With some types, whose offers may be at hand."""
         if not self.predicted.names.issuperset(names):
             with self._growing:  # no thread may lose what another one has added meanwhile
-                new = tuple(name for name in names if name not in self.predicted.names)
-                self._add(replace(query, instances=new))
+                known = self.predicted.names
+                self._add(self.site.attached([name for name in names if name not in known], offers))
         return self.predicted
 
-    def _add(self, query: OfferQuery) -> tuple[frozenset[str], int]:
-        """Predict the types of a query that are not known; the names of all, and their offers."""
-        known = self.predicted
-        offers = offers_of(self.request, self.catalog, query)
-        new = [offer for offer in offers if offer.instance.name not in known.names]
+    def _add(self, new: Sequence[Attached]) -> None:
+        known, request = self.predicted, self.request
         options: list[Runnable] = []
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}
-        for offer, verdict in zip(new, runnable(self.request, self.catalog, self.model, new), strict=True):
-            key = offer.instance.cloud, offer.instance.name
+        for place, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
+            key = place.offer.instance.cloud, place.offer.instance.name
             if isinstance(verdict, Runnable):
-                options += on_nodes(self.request, verdict)
+                options += on_nodes(request, verdict)
                 by_type[key] = verdict
             else:
                 by_type.setdefault(key, verdict)
         table = known.table
         if options:
-            added = Candidates.of(self.request, options, self.predictions)
+            added = Candidates.of(request, options, self.predictions)
             table = added.grid if table is None else table.followed_by(added.grid)
         rejected = [verdict for verdict in by_type.values() if isinstance(verdict, Rejected)]
-        self.predicted = Predicted(self.request, table, [*known.not_runnable, *rejected])
-        return frozenset(offer.instance.name for offer in offers), len(offers)
+        self.predicted = Predicted(request, table, [*known.not_runnable, *rejected])
 
-    @cached_property
-    def lowest_by_type(self) -> Mapping[str, float]:
-        """The accelerated types with the least that an instance costs, the cheapest first, unbuilt."""
-        return self.catalog.lowest_by_type(query_of(self.request))
-
-    def cpus(self, usd_per_hour: float = math.inf) -> CpuTypes:
-        """Types without an accelerator that cost no more (and others where those are known),
-        unbuilt."""
-        if self._cpus is None or self._cpus[0] < usd_per_hour:
-            query = cpu_only_query(self.request)
-            if 0 < usd_per_hour < math.inf:
-                query = replace(query, max_usd_per_hour=usd_per_hour)
-            self._cpus = usd_per_hour, CpuTypes.of(self.request, self.catalog, self.model, query)
+    def cpus(self, types: Sequence[CpuOnly]) -> CpuTypes:
+        """Types without an accelerator, with what none of them surpasses."""
+        if self._cpus is None or self._cpus[0] is not types:
+            self._cpus = types, CpuTypes.of(self.request, self.model, types)
         return self._cpus[1]
-
-    @property
-    def rows(self) -> int:
-        """How many were predicted so far."""
-        return 0 if self.predicted.table is None else len(self.predicted.table)
-
-    @property
-    def counted_rows(self) -> int:
-        """Rows of the types without an accelerator that were asked for here, and of the others where
-        all of them were: the cheapest of all clouds are few of those that are predicted."""
-        table = self.predicted.table
-        if table is None:
-            return 0
-        accelerated = self.all_accelerated[0] if self.all_accelerated else frozenset()
-        counted = np.array([name in accelerated or name in self._cpus_asked for name in table.names])
-        return int(np.count_nonzero(counted[table.kind]))
-
-    @cached_property
-    def unpriced(self) -> list[Rejected]:
-        """Types that match and cannot be ranked."""
-        return self.catalog.unpriced(query_of(self.request))
 
     def with_burst(self, candidate: Candidate) -> Disk:
         """A candidate's disk with what it lends for a while."""
@@ -182,22 +227,21 @@ class Prepared:
 
 
 class Preparations:
-    """What was prepared of a catalogue and a model, the last few of it, and of those no more than
-    fit into memory: a question more of the same workload is answered in a fraction of the time."""
+    """What was prepared of a catalogue and a model, the last of it that fits into memory: a question
+    more of the same workload or place is answered in a fraction of the time."""
 
-    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 8) -> None:
-        self.catalog = catalog
-        self.model = model
-        self.predictions: dict[tuple[Workload, float], Predictions] = {}
+    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 64) -> None:
+        self.catalog, self.model = catalog, model
         self._remembering = model.remembering()
-        self._most = most
-        self._known: dict[NetworkQuestion, Prepared] = {}
-        self._keeping = Lock()
+        self._predictions = Kept[tuple[Workload, float], Predictions](most)
+        self._listings = Kept[OfferQuery, Listing](_MOST_LISTINGS)
+        self._sites = Kept[tuple[object, ...], Site](most)
+        self._prepared = Kept[NetworkQuestion, Prepared](most)
 
     def apart(self, most: int) -> Preparations:
-        """Others of the same, which share the predictions."""
-        own = Preparations(self.catalog, self.model, most)
-        own.predictions = self.predictions
+        """Others of the same, which share all but the tables."""
+        own = copy(self)
+        own._prepared = Kept(most)
         return own
 
     def is_of(self, catalog: Catalog, model: PerformanceModel) -> bool:
@@ -206,42 +250,40 @@ class Preparations:
 
     def is_quick(self, request: NetworkQuestion) -> bool:
         """Whether columns tell who answers, and somebody has waited for them already."""
-        prepared = self._known.get(key_of(request)) if is_plain(request) else None
-        return prepared is not None and prepared.rows > 0
+        return is_plain(request) and bool(self._prepared.known(key_of(request)))
 
-    def keep(self, request: NetworkQuestion, prepared: Prepared) -> None:
-        """Answer the request from what is prepared there."""
-        own = prepared.copy_for(request)
-        self._known[own.request] = own
+    def listing(self, request: NetworkQuestion) -> Listing:
+        """What the catalogue lists of what the request looks for first."""
+        query = query_of(request)
+        return self._listings.of(query, lambda: Listing(self.catalog, query))
 
     def of(self, request: NetworkQuestion) -> Prepared:
         """What the request needs, prepared now or before; nobody waits for another's question."""
         key = key_of(request)
-        with self._keeping:
-            prepared = self._known.pop(key, None)
-            if prepared is None:
-                prepared = Prepared(key, self.catalog, self._remembering, self._predictions_of(key))
-            self._known[key] = prepared  # the last one used is the last one to go
-            while len(self._known) > self._most or (
-                len(self._known) > 1 and sum(known.rows for known in self._known.values()) > _MOST_ROWS
-            ):
-                del self._known[next(iter(self._known))]
-        return prepared
+
+        def made() -> Prepared:
+            return Prepared(key, self._site(key), self.catalog, self._remembering, self._predictions_of(key))
+
+        return self._prepared.of(key, made)
+
+    def _site(self, request: NetworkQuestion) -> Site:
+        key = (
+            replace(query_of(request), accelerated=None),
+            *(request.task is Task.PREPROCESSING, request.dataset.total_mib, request.vcpu_quota),
+            *(request.disk, request.disk_types),
+        )
+        return self._sites.of(key, lambda: Site(request, self.catalog))
 
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
-        """Those of the request's network at its confidence, known or new."""
+        """Those of the request's network at its confidence."""
         key = replace(workloads_of(request)[0], batch_size=1), request.confidence
-        found = self.predictions.pop(key, None)
-        if found is None:
-            found = Predictions(self.catalog, self._remembering, request.confidence)
-        self.predictions[key] = found
-        while len(self.predictions) > 1 and sum(map(len, self.predictions.values())) > _MOST_ROWS:
-            del self.predictions[next(iter(self.predictions))]
-        return found
+        make = partial(Predictions, self.catalog, self._remembering, request.confidence)
+        return self._predictions.of(key, make)
 
 
 def key_of(request: NetworkQuestion) -> NetworkQuestion:
-    """The request without its target and what else is only held against the candidates."""
+    """The request without its target and what else is only held against the candidates, or leaves
+    out types of them."""
     return replace(
         request,
         target_throughput=None,
@@ -254,7 +296,24 @@ def key_of(request: NetworkQuestion) -> NetworkQuestion:
         max_count=1,
         horizon_hours=HOURS_PER_MONTH,
         max_results=1,
+        max_shown=None,
         pareto=False,
         model_asked=None,
         namesake=None,
+        gpu_filter=None,
+        gpus=(),
+        min_gpu_memory_mib=None,
+        max_gpu_memory_mib=None,
+        compute_capability=ANY,
+        vcpus=ANY,
+        memory_mib=ANY,
+        accelerated_only=False,
+        explain_rejected=False,
     )
+
+
+def _by_type(catalog: Catalog, query: OfferQuery) -> dict[str, list[Offer]]:
+    found: dict[str, list[Offer]] = {}
+    for offer in offers_in(catalog, query):
+        found.setdefault(offer.instance.name, []).append(offer)
+    return found

@@ -71,11 +71,7 @@ class Relaxer(Generic[R, O, T, C, A]):
 
     def chosen(self, request: R) -> C | None:
         """What is recommended then."""
-        known = self._task.rows_known(request)
-        before = known()
-        given: C | None = recommend(self._task, request, today=self._answer.today, whole=False).chosen
-        self._effort.spend(known() - before)
-        return given
+        return recommend(self._task, request, today=self._answer.today, whole=False).chosen
 
     def relaxations(self, request: R) -> tuple[Relaxation, ...]:
         """What would make something answer, cheapest first."""

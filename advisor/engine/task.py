@@ -229,10 +229,6 @@ class Task(ABC, Generic[R, O, T, C, A]):
             return None, 0
         return table.take(self.answering(request, table)), len(table)
 
-    def rows_known(self, request: R) -> Callable[[], int]:
-        """How many rows are predicted by now for requests that differ in their targets alone."""
-        return lambda: 0
-
     def further_relaxations(
         self, answer: A, answers: Callable[[R], T | None], chosen: Callable[[R], C | None]
     ) -> Iterable[Relaxation]:

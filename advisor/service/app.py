@@ -51,7 +51,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     login.router,
 )
 # Workloads whose questions are answered quickly, the latest ones; ten megabytes each.
-_PREPARED = 16
+_PREPARED = 64
 # Other threads than those of the answers: pages, sweeps, the store.
 _OTHER_THREADS = 8
 _GZIP_FROM_BYTES, _GZIP_IN_THREAD_FROM_BYTES, _GZIP_LEVEL = 1000, 8192, 5

@@ -38,7 +38,8 @@ HARD: tuple[dict[str, Any], ...] = (
 
 def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]]:
     """Each network in training and inference, targets from 10 to 3,000/s in equal ratios, over all
-    types of AWS in us-east-1; `wide`: prices, confidences, precisions, regions and GPUs vary, too.
+    types of AWS in us-east-1; `wide`: batches, precisions, confidences, prices, regions and GPUs vary,
+    too, and some have no answer.
     """
     draw = random.Random(seed)
     while True:
@@ -59,6 +60,8 @@ def _beside(draw: random.Random) -> dict[str, Any]:
         more["confidence"] = draw.choice([0.8, 0.9, 0.95])
     if draw.random() < 0.3:
         more["precision"] = draw.choice(["fp32", "amp"])
+    if draw.random() < 0.3:
+        more["batch_size"] = draw.choice([8, 16, 32, 64, 128])
     if draw.random() < 0.2:
         more["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
     if draw.random() < 0.2:

@@ -18,6 +18,7 @@ from advisor.answers.reporting.sections import bare_section, language_section, n
 from advisor.domain import Recommendation
 from advisor.domain.workload import is_own
 from advisor.engine import Preparations
+from advisor.engine.tasks.network import at_steps
 from advisor.errors import AdvisorError, UsageError
 from advisor.messages import Message
 from advisor.questions.commands import AnyRecommend
@@ -144,8 +145,8 @@ def _section(
     explained = question.replace(explain=True)
     network = recommended(context, explained, preparations=preparations, today=as_of)
     bare = bare_section(network.message_document(), workload.name, workload.command)
-    prepared = network.preparations.of(network.result.request)
-    return network_section(bare, network.context, network.result, prepared, as_of)
+    table = at_steps(network.result.request, network.preparations)
+    return network_section(bare, network.context, network.result, table, as_of)
 
 
 @contextmanager
@@ -194,7 +195,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
     if answer is None:
         return bare
     bare["recommendation"] = _translatable(document, answer)
-    return network_section(bare, context, answer, preparations.of(answer.request), as_of)
+    return network_section(bare, context, answer, at_steps(answer.request, preparations), as_of)
 
 
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:

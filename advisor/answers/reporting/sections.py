@@ -17,7 +17,7 @@ from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import HOURS_PER_MONTH, Candidate, Disk, Market, Price, Recommendation, Spec
 from advisor.engine import answers
 from advisor.engine.pareto import pareto_front, specs_of
-from advisor.engine.prepared import Prepared
+from advisor.engine.table import Table
 from advisor.errors import AdvisorError
 from advisor.questions.network import NetworkQuestion
 from advisor.render.explaining import explanation_document
@@ -120,16 +120,15 @@ def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
 _Key = tuple[str, str, str, str, str, int]
 
 
-def price_throughput(answer: Recommendation, prepared: Prepared) -> list[dict[str, Any]]:
+def price_throughput(answer: Recommendation, table: Table | None) -> list[dict[str, Any]]:
     """A row a spec, cheapest first: those of the answer, the front of price and lower bound
     whatever the target and the price limit, and of each GPU the spec with the cheapest samples.
 
-    The catalogue's coarse disk orders stand beside those that were fitted to the target.
+    The catalogue's coarse disk orders (`table`) stand beside those that were fitted to the target.
     """
     request, free = answer.request, _without_limits(answer.request)
     named = _named(answer)
     known = {_key(candidate) for candidate in named}
-    table = prepared.predicted.table
     specs = specs_of(free, table) if table else []
     others = [candidate for candidate in specs if _key(candidate) not in known]
     drawn = {_key(candidate): candidate for candidate in (*named, *pareto_front((*named, *others)))}
@@ -189,7 +188,7 @@ _VARIED = {"vcpus": "vcpus", "memory": "memory_mib", "disk": "disk_read_mib_per_
 
 
 def network_section(
-    bare: dict[str, Any], context: Context, answer: Recommendation, prepared: Prepared, as_of: date
+    bare: dict[str, Any], context: Context, answer: Recommendation, table: Table | None, as_of: date
 ) -> dict[str, Any]:
     """The section of a workload that was asked here, of the nearest spec where nothing fits; as `bare` as
     its document alone is where there is no spec."""
@@ -198,7 +197,7 @@ def network_section(
         return bare
     subject = Subject(context, answer.request, candidate)
     known = measured_rows(answer.request.network, answer.request.task)
-    rows, lines = price_throughput(answer, prepared), curves(subject)
+    rows, lines = price_throughput(answer, table), curves(subject)
     block = curves_block(lines)
     explained = bare["recommendation"]["explanation"]
     if not explained and (explanation := explained_answer(answer, context)):

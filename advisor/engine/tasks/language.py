@@ -86,7 +86,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
 
     def _options_of_place(self, request: R, most_usd_per_hour: float | None) -> O:
         query = place_query(request, accelerated=True)
-        offers = offers_in(request, self.catalog, replace(query, max_usd_per_hour=most_usd_per_hour))
+        offers = offers_in(self.catalog, replace(query, max_usd_per_hour=most_usd_per_hour))
         judged = [(offer, judged_offer(request, self.catalog, offer, needs_gpu=True)) for offer in offers]
         options = self.options_on(request, judged)
         return replace(options, rejected=[*options.rejected, *self.catalog.unpriced(query)])

@@ -39,10 +39,10 @@ from advisor.engine.limits import (
 )
 from advisor.engine.pareto import LEAST_SHARE, worth_taking
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.prepared import Preparations, Prepared
+from advisor.engine.prepared import Listing, Preparations, Prepared, key_of
 from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
 from advisor.engine.rejected import Missed, Rejections, shortfall
-from advisor.engine.table import Table
+from advisor.engine.table import Table, distinct, is_among
 from advisor.engine.task import Contender, Task
 from advisor.errors import NoIntervalError
 from advisor.messages import Message
@@ -68,10 +68,20 @@ def recommend(
     return replace(answer, pareto=worth_taking(answer.pareto, answer.chosen))
 
 
+def at_steps(request: NetworkQuestion, preparations: Preparations) -> Table | None:
+    """The types that are looked at for a request, with the catalogue's steps of disks."""
+    options = NetworkTask(preparations).options(request)
+    judged, table = options.judgement.judged, options.prepared.predicted.table
+    if judged is None or table is None:
+        return None
+    return table.take(is_among(table.kind, judged.table.kind))
+
+
 class NetworkOptions(Struct, frozen=True):
-    """What is prepared of the workload, and what became of all types."""
+    """What is prepared of the workload and listed of its place, and what became of all types."""
 
     prepared: Prepared
+    listing: Listing
     judgement: Judgement
 
     @property
@@ -92,12 +102,16 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
 
     def __init__(self, preparations: Preparations) -> None:
         self.preparations, self.catalog = preparations, preparations.catalog
+        self._seen: set[tuple[NetworkQuestion, str]] = set()
 
     def options(self, request: NetworkQuestion, most_usd_per_hour: float | None = None) -> NetworkOptions:
         """Types that may be among the best, and why the others are not."""
         require_countable(request)
-        prepared = self.preparations.of(request)
-        return NetworkOptions(prepared, judgement(request, prepared, request.max_results))
+        return self._options(request, request.max_results)
+
+    def _options(self, request: NetworkQuestion, shown: int) -> NetworkOptions:
+        prepared, listing = self.preparations.of(request), self.preparations.listing(request)
+        return NetworkOptions(prepared, listing, judgement(request, prepared, listing, shown))
 
     def predict(self, request: NetworkQuestion, options: NetworkOptions) -> Table | None:
         """Every spec and batch size of the types that were looked at."""
@@ -174,7 +188,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """Types that are not recommended, whose records are made when asked for."""
         # An answer at surer prices is asked for its first spec alone.
         at_any_price = request.listed_on is None and request.price_spread is None
-        unpriced = options.prepared.unpriced if at_any_price else ()
+        unpriced = options.listing.unpriced if at_any_price else ()
         judged = options.judgement.judged
         return Rejections(
             [*options.rejected, *unpriced],
@@ -325,15 +339,16 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
 
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
         """With preparations of its own: what is asked for to relax is no concern of others."""
-        request, prepared = answer.request, self.preparations.of(answer.request)
-        known = self.preparations.apart(_MOST_PREPARED)
-        many = prepared.counted_rows > _MANY_ROWS
+        request, known = answer.request, self.preparations
+        judged = self._options(request, request.max_results).judgement.judged
+        many = judged is not None and len(judged.table) > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
             # all clouds and markets there are tens of thousands of those.
             effort.was_stopped = many
             request = replace(request, accelerated_only=True)
-        known.keep(request, prepared)
+        if request.cloud == "any":
+            known = known.apart(_MOST_PREPARED)
         # How many are shown decides nothing here; more of them are more types without a GPU to
         # judge.
         return NetworkTask(known), replace(request, max_results=min(request.max_results, _MOST_SHOWN))
@@ -342,19 +357,14 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """Every spec and batch size that may be recommended, in no order, whatever `max_results`;
         of types without a GPU those that could be among the `max_results` best: there are
         thousands."""
-        prepared = self.preparations.of(request)
-        before = prepared.counted_rows
         everything = replace(request, max_results=sys.maxsize)
-        judged = judgement(everything, prepared, request.max_results).judged
+        judged = self._options(everything, request.max_results).judgement.judged
         if judged is None:
-            return None, prepared.counted_rows - before
-        table = judged.table.take(answering(everything, judged.table))
-        return table, prepared.counted_rows - before + len(table)
-
-    def rows_known(self, request: NetworkQuestion) -> Callable[[], int]:
-        """Rows that were predicted so far for requests that differ in their targets alone."""
-        prepared = self.preparations.of(request)
-        return lambda: prepared.counted_rows
+            return None, 0
+        table, key = judged.table.take(answering(everything, judged.table)), key_of(request)
+        fresh = [(key, name) not in self._seen for name in judged.table.names.tolist()]
+        self._seen.update((key, name) for name in judged.table.names[distinct(judged.table.kind)].tolist())
+        return table, len(table) + int(np.array(fresh)[judged.table.kind].sum())
 
     def further_relaxations(
         self,

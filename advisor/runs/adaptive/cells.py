@@ -24,7 +24,7 @@ from advisor.domain import (
     Trial,
     Workload,
 )
-from advisor.engine.candidates import Runnable, cpu_only_query, offers_of, query_of, runnable
+from advisor.engine.candidates import Runnable, attached, query_of, runnable
 from advisor.errors import NoOfferError, UsageError
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, paced_gpu, published_step_seconds
@@ -194,11 +194,10 @@ def _sold(
         max_gpus=1,  # as the trials use
     )
     try:
-        query = cpu_only_query(request) if on_cpu else query_of(request)
-        offers = offers_of(request, catalog, query)
+        offers = catalog.offers(replace(query_of(request), accelerated=not on_cpu))
     except NoOfferError:
         return
-    for option in runnable(request, catalog, model, offers):
+    for option in runnable(request, catalog, model, [attached(request, catalog, offer) for offer in offers]):
         if isinstance(option, Runnable):
             for disk in option.disks:
                 spec = Spec(offer=option.offer, disk=disk)

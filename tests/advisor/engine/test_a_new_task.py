@@ -59,7 +59,7 @@ class Renderer(Task):
     catalog = load_catalog()
 
     def options(self, request, most_usd_per_hour=None):
-        offers = offers_in(request, self.catalog, place_query(request, accelerated=True))
+        offers = offers_in(self.catalog, place_query(request, accelerated=True))
         options, rejected = [], []
         for offer in offers:
             verdict = judged_offer(request, self.catalog, offer, needs_gpu=True)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.catalog import resources_of
 from advisor.domain import CacheState, DatasetProfile, Precision, Task
 from advisor.engine import Preparations, recommend
-from advisor.engine.candidates import Runnable, disks_for, on_nodes, query_of, runnable
+from advisor.engine.candidates import Runnable, attached, disks_for, on_nodes, query_of, runnable
 from advisor.engine.relax import relaxations
 from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
@@ -58,7 +58,8 @@ def ask(request):
 def by_brute_force(request):
     """Prices of every spec on every number of nodes whose lower bounds are enough."""
     limit = request.max_usd_per_hour or float("inf")
-    for found in runnable(request, CATALOG, MODEL, CATALOG.offers(query_of(request))):
+    sold = [attached(request, CATALOG, offer) for offer in CATALOG.offers(query_of(request))]
+    for found in runnable(request, CATALOG, MODEL, sold):
         if not isinstance(found, Runnable):
             continue
         for option in on_nodes(request, found):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from advisor.answers.context import Context, model_in_use
 from advisor.catalog import load_catalog
-from advisor.domain import Precision, Task
+from advisor.domain import Precision, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
 from advisor.render.document import recommendation_document
@@ -105,13 +105,20 @@ def test_a_question_is_quick_once_another_of_its_workload_was_answered():
     assert not known.is_quick(replace(request, batch_size=64))
 
 
+def test_a_question_of_other_gpus_is_answered_from_the_same_table():
+    request = network_question(network="resnet50", task=Task.INFERENCE, target_throughput=500.0)
+    for change in ({"gpus": ("T4",)}, {"vcpus": Range(8, 16)}, {"min_gpu_memory_mib": 24_000.0}):
+        changed = replace(request, **change)
+        assert KNOWN.of(changed) is KNOWN.of(request)
+        assert alike(ask(changed), ask_alone(changed))
+
+
 def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
     request = network_question(network="alexnet", task=Task.INFERENCE)
     for change in (
         {"max_latency_ms": 5.0},
         {"confidence": 0.8},
         {"region": "eu-west-1"},
-        {"gpus": ("T4",)},
         {"batch_size": 8},
         {"allow_extrapolation": True},
         {"max_gpus": 1},
