@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from advisor.engine.model import Floats
 
 # Lets every price, latency and time pass, and still is a limit: without any, other work is done.
-_ENDLESS = 1e15
+ENDLESS = 1e15
 # A limit is told with so many digits, and found to one part in a thousand.
 _DIGITS = 4
 _CLOSE = 1e-3
@@ -190,7 +190,7 @@ class Amount(Limit):
 
     def __init__(self, name: str, option: str, *, most: bool = True, exact: bool = False) -> None:
         super().__init__(name, option, most=most, exact=exact)
-        self.loose = _ENDLESS if most else 1 / _ENDLESS
+        self.loose = ENDLESS if most else 1 / ENDLESS
 
     def get(self, request: SpecQuestion) -> float:
         """Its value."""

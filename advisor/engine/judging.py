@@ -99,12 +99,15 @@ class Judgement(Struct, kw_only=True):
             self.judged = judged if self.judged is None else self.judged.beside(judged)
 
 
-def judgement(request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int) -> Judgement:
-    """What may be among the `shown` best, or on the front, and why the others are not."""
+def judgement(
+    request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int, fitted: int | None = None
+) -> Judgement:
+    """What may be among the `shown` best, or on the front, and why the others are not; disks are
+    fitted where a type may be among the `fitted` best, by default of those that are asked for."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     if is_plain(request):
         everywhere = request.cloud == "any"
-        return _by_price(request, prepared, listing, shown, cpus=cpus, leaves_out_dear=everywhere)
+        return _by_price(request, prepared, listing, shown, fitted, cpus=cpus, leaves_out_dear=everywhere)
     found = Judgement(considered=listing.considered)
     names = frozenset(listing.offers)
     found.rejected += prepared.with_types(names, listing.offers).rejected(names)
@@ -121,6 +124,7 @@ def _by_price(
     prepared: Prepared,
     listing: Listing,
     shown: int,
+    fitted: int | None,
     *,
     cpus: bool,
     leaves_out_dear: bool,
@@ -141,7 +145,7 @@ def _by_price(
         found.considered += 0 if leaves_out_dear else len(types.types)
         rank_of = _cpus_by_rank(request, types, last, found)
         looked_at |= _cheap(request, rank_of, prepared, names, _FIRST_GROUP, shown)
-    found.add(_judged(request, prepared, looked_at))
+    found.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
     limit = found.last_shown(request, shown)
     # Whatever was predicted before, the answer is about the same types.
     wanted = {name for name, rank in rank_of.items() if rank <= limit}

@@ -32,8 +32,9 @@ from advisor.questions.network import NetworkQuestion
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
 
-# Of all that is kept, at half a kilobyte each.
+# Of predictions and of tables, at half a kilobyte and at 200 bytes each.
 _MOST_ROWS = 60_000
+_MOST_TABLE_ROWS = 200_000
 _MOST_LISTINGS = 64
 
 
@@ -230,13 +231,13 @@ class Preparations:
     """What was prepared of a catalogue and a model, the last of it that fits into memory: a question
     more of the same workload or place is answered in a fraction of the time."""
 
-    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 64) -> None:
+    def __init__(self, catalog: Catalog, model: PerformanceModel, most: int = 256) -> None:
         self.catalog, self.model = catalog, model
         self._remembering = model.remembering()
         self._predictions = Kept[tuple[Workload, float], Predictions](most)
         self._listings = Kept[OfferQuery, Listing](_MOST_LISTINGS)
         self._sites = Kept[tuple[object, ...], Site](most)
-        self._prepared = Kept[NetworkQuestion, Prepared](most)
+        self._prepared = Kept[NetworkQuestion, Prepared](most, _MOST_TABLE_ROWS)
 
     def apart(self, most: int) -> Preparations:
         """Others of the same, which share all but the tables."""

@@ -50,8 +50,6 @@ ROUTERS: tuple[APIRouter, ...] = (
     sweeps_page.router,
     login.router,
 )
-# Workloads whose questions are answered quickly, the latest ones; ten megabytes each.
-_PREPARED = 64
 # Other threads than those of the answers: pages, sweeps, the store.
 _OTHER_THREADS = 8
 _GZIP_FROM_BYTES, _GZIP_IN_THREAD_FROM_BYTES, _GZIP_LEVEL = 1000, 8192, 5
@@ -101,7 +99,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     sys.setswitchinterval(_SWITCH_SECONDS)
     to_thread.current_default_thread_limiter().total_tokens = _OTHER_THREADS
     context = app.state.context or await asyncio.to_thread(load_context)
-    app.state.preparations = Preparations(context.catalog, context.model, _PREPARED)
+    app.state.preparations = Preparations(context.catalog, context.model)
     app.state.context = context
     note_start(context.catalog.as_of)
     gc.collect()

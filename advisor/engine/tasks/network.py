@@ -15,12 +15,13 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from advisor.catalog import is_accelerated
 from advisor.domain import Candidate, Change, DiskChoice, Recommendation, Rejected, Relaxation
 from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import chosen_assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
-from advisor.engine.constraints import Amount, Constraint
+from advisor.engine.constraints import ENDLESS, Amount, Constraint
 from advisor.engine.effort import Effort
 from advisor.engine.judging import Judgement, judgement
 from advisor.engine.limits import (
@@ -32,6 +33,7 @@ from advisor.engine.limits import (
     cost,
     cost_of,
     count_that_would_do,
+    is_plain,
     limits,
     most_count,
     require_countable,
@@ -109,9 +111,9 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         require_countable(request)
         return self._options(request, request.max_results)
 
-    def _options(self, request: NetworkQuestion, shown: int) -> NetworkOptions:
+    def _options(self, request: NetworkQuestion, shown: int, fitted: int | None = None) -> NetworkOptions:
         prepared, listing = self.preparations.of(request), self.preparations.listing(request)
-        return NetworkOptions(prepared, listing, judgement(request, prepared, listing, shown))
+        return NetworkOptions(prepared, listing, judgement(request, prepared, listing, shown, fitted))
 
     def predict(self, request: NetworkQuestion, options: NetworkOptions) -> Table | None:
         """Every spec and batch size of the types that were looked at."""
@@ -341,7 +343,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """With preparations of its own: what is asked for to relax is no concern of others."""
         request, known = answer.request, self.preparations
         judged = self._options(request, request.max_results).judgement.judged
-        many = judged is not None and len(judged.table) > _MANY_ROWS
+        many = judged is not None and self._rows_first_seen(request, judged.table) > _MANY_ROWS
         if asks_for_gpu(request) or (many and request.task is not Work.PREPROCESSING):
             # Who asks for more than 24 GiB on a GPU is not helped by an instance without one; over
             # all clouds and markets there are tens of thousands of those.
@@ -358,13 +360,25 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         of types without a GPU those that could be among the `max_results` best: there are
         thousands."""
         everything = replace(request, max_results=sys.maxsize)
-        judged = self._options(everything, request.max_results).judgement.judged
+        # Whatever the price, a finer disk makes no type answer, and is wanted of the cheapest alone.
+        fitted = 1 if request.max_usd_per_hour in (None, ENDLESS) else None
+        judged = self._options(everything, request.max_results, fitted).judgement.judged
         if judged is None:
             return None, 0
-        table, key = judged.table.take(answering(everything, judged.table)), key_of(request)
-        fresh = [(key, name) not in self._seen for name in judged.table.names.tolist()]
-        self._seen.update((key, name) for name in judged.table.names[distinct(judged.table.kind)].tolist())
-        return table, len(table) + int(np.array(fresh)[judged.table.kind].sum())
+        table = judged.table.take(answering(everything, judged.table))
+        return table, len(table) + self._rows_first_seen(request, judged.table)
+
+    def _rows_first_seen(self, request: NetworkQuestion, table: Table) -> int:
+        """Rows of types that this task was not asked about before; of the cheapest of all clouds
+        those alone that have no accelerator, since the others are few."""
+        kinds, key = distinct(table.kind), key_of(request)
+        if request.cloud == "any" and is_plain(request):
+            options = table.source.options
+            has_none = [not is_accelerated(option.offer.instance) for option in options]
+            kinds = distinct(table.kind[np.array(has_none)[table.option]])
+        fresh = [kind for kind in kinds.tolist() if (key, table.names[kind]) not in self._seen]
+        self._seen.update((key, table.names[kind]) for kind in fresh)
+        return int(np.count_nonzero(is_among(table.kind, np.array(fresh, dtype=np.intp))))
 
     def further_relaxations(
         self,
