@@ -12,7 +12,7 @@ from advisor.domain import Range
 
 
 def format_range(limits: Range, write: Callable[[float], str]) -> str:
-    """As `parse_range` takes it: '4..16', '4..', or '8'."""
+    """The text that `parse_range` reads: '4..16', '4..', or '8'."""
     if limits.limits and limits.least == limits.most:
         return write(limits.least or 0.0)
     ends = (write(end) if end is not None else "" for end in (limits.least, limits.most))
@@ -20,7 +20,7 @@ def format_range(limits: Range, write: Callable[[float], str]) -> str:
 
 
 def range_text(limits: Range, write: Callable[[float], str]) -> str | None:
-    """As an option takes it; None for a range that leaves out nothing."""
+    """The text that an option takes; None for a range that leaves out nothing."""
     return format_range(limits, write) if limits.limits else None
 
 

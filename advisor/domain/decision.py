@@ -1,4 +1,4 @@
-"""What is answered."""
+"""Answers: candidates, why others were turned down, and what would change the answer."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     @property
     def node_network(self) -> NodeNetwork | None:
-        """What joins instances that train one network together; None where they do not."""
+        """The network between instances that train together; None where they do not."""
         together = self.spec.count > 1 and self.workload.task is Task.TRAINING
         return self.spec.offer.instance.network if together else None
 
@@ -267,15 +267,15 @@ class OnGpu(Struct, frozen=True, kw_only=True):
     other_settings: tuple[OtherSetting, ...] = ()
 
 
-def relative(one: Prediction | None, baseline: Prediction | None) -> float | None:
+def relative(prediction: Prediction | None, baseline: Prediction | None) -> float | None:
     """Likely rate over the baseline's; None where either cannot run."""
-    if one is None or baseline is None:
+    if prediction is None or baseline is None:
         return None
-    return one.median / baseline.median
+    return prediction.median / baseline.median
 
 
 def geometric_mean(ratios: Sequence[float | None]) -> float | None:
-    """Of all ratios; None where one is missing: a mean over fewer networks compares nothing."""
+    """The mean of all ratios; None where one is missing: a mean over fewer networks compares nothing."""
     known = [ratio for ratio in ratios if ratio is not None]
     if not known or len(known) < len(ratios):
         return None

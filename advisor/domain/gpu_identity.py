@@ -43,7 +43,7 @@ def identified(
     """
     card, profile = _card_and_profile(" ".join(name.split()))
     named = gpus_named(card, sheets)
-    whole = [one for one in named if _is_size_of(sheets[one], memory_mib, sm_count)]
+    whole = [sheet for sheet in named if _is_size_of(sheets[sheet], memory_mib, sm_count)]
     if named and not whole:
         profile = profile or UNNAMED_SLICE
     return Accelerator(

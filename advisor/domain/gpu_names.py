@@ -38,7 +38,7 @@ _IDLE = frozenset(
         *("nvidia", "tesla", "grid", "gpu", "graphics", "card", "generation", "edition"),
         *("design", "with", "desktop", "active", "grace", "superchip", "dgx", "spark"),
         *("virtualized", "cts", "ac", "500w", "02", "wsl2", "evga", "gigabyte", "blower"),
-        *("non"),
+        "non",
     }
 )
 # Names that do not say which card they are, as words, and one that does.
@@ -74,7 +74,7 @@ class _Card(NamedTuple):
     memory: frozenset[str]
 
 
-def gpus_named(asked: str, known: Iterable[str]) -> list[str]:
+def gpus_named(name: str, known: Iterable[str]) -> list[str]:
     """Every one of `known` (names of data sheets) that may be meant, the usual one first.
 
     'A100' is each A100. The usual one has the shortest name, then SXM before PCIe before NVL (a
@@ -85,16 +85,14 @@ def gpus_named(asked: str, known: Iterable[str]) -> list[str]:
     and Server), and 'RTX 3080' or 'GTX 1060' the one that has no memory in its name. Empty where
     nothing is meant, and for slices of a card (MIG).
     """
-    wanted = _card(asked)
-    wanted = _card(
-        next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), asked)
-    )
-    names = list(known)
-    exact = [name for name in names if wanted.chip and _card(name).words == wanted.words]
-    letters = _glued(asked)
-    exact = exact or [name for name in names if letters and _glued(name) == letters]
-    meant = exact or [name for name in names if wanted.chip and _is_meant(wanted, _card(name))]
-    return sorted(meant, key=lambda name: _rank(wanted, name))
+    wanted = _card(name)
+    wanted = _card(next(filter(None, map(_KNOWN_AS.get, (wanted.words, wanted.words - wanted.memory))), name))
+    sheets = list(known)
+    exact = [sheet for sheet in sheets if wanted.chip and _card(sheet).words == wanted.words]
+    letters = _glued(name)
+    exact = exact or [sheet for sheet in sheets if letters and _glued(sheet) == letters]
+    meant = exact or [sheet for sheet in sheets if wanted.chip and _is_meant(wanted, _card(sheet))]
+    return sorted(meant, key=lambda sheet: _rank(wanted, sheet))
 
 
 @lru_cache(maxsize=1024)
@@ -114,50 +112,50 @@ def _is_meant(wanted: _Card, card: _Card) -> bool:
     )
 
 
-def _is_form(told: str, forms: frozenset[str]) -> bool:
+def _is_form(wanted: str, forms: frozenset[str]) -> bool:
     """'SXM' is any SXM, and HBM3 comes with SXM where there is a choice."""
-    if told.startswith("hbm"):
-        return told != "hbm3" or not forms & {"pcie", "nvl"}
-    kind = told[:3]
+    if wanted.startswith("hbm"):
+        return wanted != "hbm3" or not forms & {"pcie", "nvl"}
+    kind = wanted[:3]
     return (
         not forms
-        or any(one in (told, kind) or told == kind == one[:3] for one in forms)
+        or any(form in (wanted, kind) or wanted == kind == form[:3] for form in forms)
         or (kind == "pci" and "pcie" in forms)
     )
 
 
 def _rank(wanted: _Card, name: str) -> tuple[bool, int, int, int, str]:
     card = _card(name)
-    form = min((_FORMS.index(one[:3]) for one in card.forms), default=0)
-    gib = min((int(one[:-2]) for one in card.memory), default=0)
+    form = min((_FORMS.index(form[:3]) for form in card.forms), default=0)
+    gib = min((int(size[:-2]) for size in card.memory), default=0)
     strange = not wanted.memory <= card.memory or name in _UNUSUAL
     return strange, len(card.words), form, gib, name
 
 
 @lru_cache(maxsize=1024)
 def _card(name: str) -> _Card:
-    told = frozenset(_words(name))
-    words = told - _DESK
+    every = frozenset(_words(name))
+    words = every - _DESK
     memory = {word for word in words if _MEMORY.fullmatch(word)}
     forms = {word for word in words if _FORM.fullmatch(word)}
     chip = words - memory - forms - _GENERATIONS - _BRANDS
     if "titan" in chip:
         chip |= words & {"rtx"}
-    return _Card(not told.isdisjoint(_DESK), words, chip, frozenset(forms), frozenset(memory))
+    return _Card(not every.isdisjoint(_DESK), words, chip, frozenset(forms), frozenset(memory))
 
 
 def _words(name: str) -> list[str]:
     """'NVIDIA GeForce RTX2080Ti' -> geforce, rtx, 2080, ti."""
     text = _SPACED_MEMORY.sub(r"\1\2", _MAX_Q.sub(" maxq ", _ADA.sub(" ", name.casefold())))
-    found = []
+    words = []
     for word in _WORD.findall(text):
         rest = word.strip(".")
         while glued := _GLUED_BRAND.match(rest):
-            found.append(glued[1])
+            words.append(glued[1])
             rest = rest[glued.end() :]
         parts = _GLUED_KIND.fullmatch(rest) or _GLUED_FORM.fullmatch(rest)
-        found += [part for part in parts.groups() if part] if parts else [rest]
-    same = (_SAME.get(word, word) for word in found)
+        words += [part for part in parts.groups() if part] if parts else [rest]
+    same = (_SAME.get(word, word) for word in words)
     return [
         _MEMORY.sub(r"\1gb", word) if _MEMORY.fullmatch(word) else word
         for word in same

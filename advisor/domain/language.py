@@ -63,7 +63,7 @@ class ServingRates(Struct, frozen=True, kw_only=True):
 
     @property
     def output_tokens_per_second_per_user(self) -> Span:
-        """What one request in flight gets, once its first token is there."""
+        """Rate of one request in flight, once its first token is there."""
         tpot = self.tpot_seconds
         return Span(lower=1 / tpot.upper, median=1 / tpot.median, upper=1 / tpot.lower)
 
@@ -78,7 +78,7 @@ class ReadyTime(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """Both, one after the other."""
+        """Seconds of both, one after the other."""
         return self.load_seconds + self.start_seconds
 
 
@@ -137,7 +137,7 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
         usd = self.spec.total_usd_per_hour / 3600 * MILLION / tokens_per_output_token
         rate = self.rates.output_tokens_per_second
         lower, median, upper = (
-            usd / one if one > 0 else math.inf for one in (rate.upper, rate.median, rate.lower)
+            usd / bound if bound > 0 else math.inf for bound in (rate.upper, rate.median, rate.lower)
         )
         return Span(lower=lower, median=median, upper=upper)
 

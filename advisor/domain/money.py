@@ -55,7 +55,7 @@ class Price(Struct, frozen=True, kw_only=True):
 
     @property
     def high_usd_per_hour(self) -> float:
-        """Its upper end."""
+        """The upper end of the 90 % interval."""
         return self.high * self.usd_per_hour
 
 
@@ -82,7 +82,7 @@ class DiskChoice(Struct, frozen=True, kw_only=True):
         require_positive(size_gib=self.size_gib, iops=self.iops, mib_per_second=self.mib_per_second)
 
     def __str__(self) -> str:
-        """As `--disk` takes it: gp3:158GiB:6000iops:250MiB/s."""
+        """The text that `--disk` takes: gp3:158GiB:6000iops:250MiB/s."""
         parts = [self.type]
         parts += [f"{self.size_gib:g}GiB"] if self.size_gib else []
         parts += [f"{self.iops:g}iops"] if self.iops else []
@@ -163,7 +163,7 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     @property
     def prices(self) -> tuple[Price, ...]:
-        """What the total is made of: the instance's price, and the disk's where it has its own."""
+        """The instance's price, and the disk's where it has its own."""
         return (self.offer.price, self.disk.price) if self.disk.price else (self.offer.price,)
 
     @property
@@ -173,7 +173,7 @@ class Spec(Struct, frozen=True, kw_only=True):
 
     @property
     def high_usd_per_hour(self) -> float:
-        """The most that it is."""
+        """The most that the total is."""
         return self.count * sum(price.high_usd_per_hour for price in self.prices)
 
     @property

@@ -58,7 +58,7 @@ def is_listed(price: Price, today: date) -> bool:
 
 
 def all_listed(spec: Spec, today: date) -> bool:
-    """The same of every price in a spec's total."""
+    """Whether every price in a spec's total is listed and not old."""
     return all(is_listed(price, today) for price in spec.prices)
 
 

@@ -48,7 +48,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     node_efficiency: float = 1.0
 
     def times(self, factor: float) -> Prediction:
-        """As many of the same side by side, 1 for one. They are wrong together, since they are
+        """The prediction for so many of the same side by side. They are wrong together, since they are
         alike: their bounds add as their medians do, and nothing averages out.
         """
         if factor == 1:
@@ -119,7 +119,7 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def samples_per_step(self) -> int:
-        """Of all processes together: in a step each of them has a batch."""
+        """Samples of a step, in which each process has a batch."""
         return self.processes * self.workload.batch_size * self.samples_per_row
 
     @property

@@ -18,7 +18,7 @@ class Span(Struct, frozen=True, kw_only=True):
     upper: float
 
     def __add__(self, other: Span) -> Span:
-        """Both one after the other, on one machine: what slows one slows the other too."""
+        """Two spans one after the other, on one machine: what slows one slows the other too."""
         return Span(
             lower=self.lower + other.lower, median=self.median + other.median, upper=self.upper + other.upper
         )
@@ -43,7 +43,7 @@ class RunTime(Struct, frozen=True, kw_only=True):
     first_epoch: Span | None = None
 
     def shared_by(self, count: float) -> RunTime:
-        """The same samples, split evenly over so many instances, each of which reads its part."""
+        """The run split evenly over so many instances, each of which reads its part."""
         if count == 1:
             return self
         share = 1 / count

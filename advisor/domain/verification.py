@@ -74,7 +74,7 @@ class Criterion(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Verdict:
-        """Of the whole interval."""
+        """The verdict of the whole interval."""
         if self.lower is None or self.upper is None:
             return Verdict.UNDECIDED
         worst, best = (self.lower, self.upper) if self.is_least else (-self.upper, -self.lower)
@@ -104,7 +104,7 @@ class ServingVerification(Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> Verdict:
         """Missed where one criterion is, passed where all are."""
-        verdicts = [one.verdict for one in self.criteria]
+        verdicts = [criterion.verdict for criterion in self.criteria]
         if Verdict.MISSED in verdicts:
             return Verdict.MISSED
         return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts else Verdict.PASS

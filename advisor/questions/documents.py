@@ -22,7 +22,7 @@ _RANGES = ("compute_capability", "vcpus", "memory_mib")
 
 
 def question_document(question: SpecQuestion) -> dict[str, Any]:
-    """What is asked for first, then what the spec must be, without what the decision asks itself."""
+    """The document of a settled question: its own attributes first, then those of every spec."""
     return {
         "model" if name == "network" else name: _plain(name, getattr(question, name))
         for name in document_names(type(question))
@@ -56,7 +56,7 @@ def document_names(question: type[SpecQuestion]) -> list[str]:
 
 
 def range_document(limits: Range) -> dict[str, float | None] | None:
-    """Both ends, null where one is open; null for a range that leaves out nothing."""
+    """The ends of a range, null where one is open; null for a range that leaves out nothing."""
     return {"least": limits.least, "most": limits.most} if limits.limits else None
 
 

@@ -39,11 +39,11 @@ class Kind:
     repeats = False
 
     def from_text(self, text: str, field: str) -> Any:
-        """What a command line or a plan has."""
+        """The value of a text on a command line or in a plan."""
         return some_text(text, field)
 
     def from_texts(self, texts: Sequence[str], field: str) -> Any:
-        """Of several texts: each where it repeats, else all of them as one with commas."""
+        """The value of several texts: each where it repeats, else all of them as one with commas."""
         if self.repeats:
             return tuple(self.from_text(text, field) for text in texts)
         return self.from_text(",".join(texts), field)
@@ -53,15 +53,15 @@ class Kind:
         return self.from_text(client_text(value, field), field)
 
     def from_link(self, texts: Sequence[str], field: str) -> Any:
-        """What the query of a client's link has."""
+        """The value in the query of a client's link."""
         return self.from_json(only_text(texts, field), field)
 
     def text_of(self, value: Any) -> str:
-        """As `from_text` takes it."""
+        """The text that `from_text` reads."""
         return str(value)
 
     def held(self, value: Any) -> Any:
-        """As a question holds what was read."""
+        """The value as a question holds it."""
         return value
 
     def schema(self) -> Schema:
@@ -284,7 +284,7 @@ def client_text(value: Any, field: str) -> str:
 
 
 def json_name(value: Any) -> str:
-    """What JSON calls a value: the value itself may be a book."""
+    """The kind of a JSON value in words: the value itself may be a book."""
     if value is None:
         return "null"
     kinds = {bool: "a boolean", str: "a text", list: "a list", dict: "an object"}

@@ -120,7 +120,7 @@ _RUN_TOKENS: Any = _language(
 
 
 def network_hint(name: str) -> Message | None:
-    """That a network is called so; None where none is."""
+    """A hint that a network has this name; None where none has."""
     if not bundled_networks().knows(name):
         return None
     return Message(

@@ -207,7 +207,7 @@ class NetworkQuestion(SpecQuestion):
 
     @classmethod
     def refuse_given(cls, values: Mapping[str, Any]) -> None:
-        """What no network of the task has."""
+        """`UsageError` for fields that no network of the task has."""
         if values.get("task") is Task.PREPROCESSING:
             for field in _OF_NETWORKS:
                 if field in values:
@@ -334,7 +334,7 @@ class _Named(NetworkQuestion):
 
     @classmethod
     def refuse_given(cls, values: Mapping[str, Any]) -> None:
-        """What no network of the task has, and what no GPU by itself has."""
+        """`UsageError` for fields that no network of the task, or no GPU by itself, has."""
         super().refuse_given(values)
         if not values.get("gpu"):
             return

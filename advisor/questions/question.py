@@ -173,7 +173,7 @@ class ByTask(NamedTuple, Generic[Q]):
         raise unknown_name("task", task, self.tasks, field="task")
 
     def refusal(self, name: str) -> UsageError:
-        """Of a field that belongs to other tasks than the one that is asked for."""
+        """The error of a field that belongs to other tasks than the one that is asked for."""
         tasks = tuple(task for kind in self.kinds if name in kind.fields for task in tasks_of(kind))
         error = wrong(
             name,

@@ -25,7 +25,7 @@ MOST_LINK_WORDS = 200
 
 
 class UnreadableError(UsageError):
-    """What came is no JSON object, or no query of a link: nothing in it can be looked at."""
+    """A body that is no JSON object, or a link whose query cannot be read."""
 
 
 def from_texts(kinds: Kinds[Q], texts: Mapping[str, Sequence[str]], noun: str = "field") -> Q:
@@ -54,13 +54,13 @@ def from_values(kinds: Kinds[Q], values: Mapping[str, Any]) -> Q:
     given = [name for name, value in values.items() if value is not None]
     kind = kind_for(kinds, values.get("task"), given)
     fields, every = _client_fields(kind), _every_client_field(kinds)
-    found = {}
+    read = {}
     for name, value in values.items():
         if name not in (every if value is None else fields):
             raise _unknown(name, fields)
         if value is not None:
-            found[name] = fields[name].kind.from_json(value, name)
-    return _made(kind, found, kinds, client=True)
+            read[name] = fields[name].kind.from_json(value, name)
+    return _made(kind, read, kinds, client=True)
 
 
 def from_json(kind: Kinds[Q], body: bytes) -> Q:
@@ -105,8 +105,8 @@ def from_pairs(kinds: Kinds[Q], pairs: Iterable[tuple[str, str]]) -> Q:
     for name in texts:
         if name not in fields:
             raise _unknown(name, fields)
-    found = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
-    return _made(kind, found, kinds, client=True)
+    read = {name: fields[name].kind.from_link(given, name) for name, given in texts.items()}
+    return _made(kind, read, kinds, client=True)
 
 
 def options_of(question: Question) -> list[str]:
@@ -126,13 +126,13 @@ def options_of(question: Question) -> list[str]:
 
 def texts_of(question: Question) -> dict[str, tuple[str, ...]]:
     """Each field that is not as it would be anyway, as `from_texts` takes it."""
-    found = {}
+    texts = {}
     for field in question.fields.values():
         value = getattr(question, field.attribute)
         if field.where != "http" and question.differs(field):
             values = value if field.kind.repeats else (value,)
-            found[field.name] = tuple(_text(field, each) for each in values)
-    return found
+            texts[field.name] = tuple(_text(field, each) for each in values)
+    return texts
 
 
 def schema_by_task(kinds: ByTask[Any], names: Mapping[type[Question], str]) -> Schema:
@@ -162,8 +162,8 @@ def schema_of(kind: type[Question], title: str = "") -> Schema:
 
 
 def parameters_of(kinds: Kinds[Any]) -> list[Schema]:
-    """The same fields as OpenAPI's query parameters: one that depends on the task takes any of its
-    kinds, and is required where all tasks need it."""
+    """OpenAPI's query parameters of a question: one that depends on the task takes any of its kinds,
+    and is required where all tasks need it."""
     of_kinds = [_client_fields(kind) for kind in kinds_of(kinds)]
     parameters = []
     for name in _every_client_field(kinds):
@@ -216,11 +216,11 @@ def _any_of(declared: Sequence[Field]) -> Schema:
 
 
 def _client_fields(kind: type[Question]) -> dict[str, Field]:
-    return {name: one for name, one in kind.fields.items() if one.where != "cli"}
+    return {name: field for name, field in kind.fields.items() if field.where != "cli"}
 
 
 def _every_client_field(kinds: Kinds[Any]) -> dict[str, Field]:
-    return {n: one for kind in kinds_of(kinds) for n, one in _client_fields(kind).items()}
+    return {name: field for kind in kinds_of(kinds) for name, field in _client_fields(kind).items()}
 
 
 def _is_required(field: Field) -> bool:

@@ -51,7 +51,7 @@ T = TypeVar("T", bound=TuningQuestion)
 
 
 class Held(NamedTuple):
-    """What a disk must have room for: its name and size."""
+    """The data or weights that a disk must have room for."""
 
     name: str
     gib: float
@@ -162,7 +162,7 @@ def language_model_of(question: LanguageQuestion) -> LanguageModel:
 
 
 def language_hint(name: str) -> Message | None:
-    """That a language model is called so, or several are; None where none is."""
+    """A hint that language models have this name; None where none has."""
     from advisor.models.language.configs import bundled_language_models
 
     try:
@@ -193,7 +193,7 @@ def kv_precision_meant(question: ServingQuestion, model: LanguageModel) -> KvPre
 
 
 def traffic_notes(question: ServingQuestion, model: LanguageModel) -> Iterator[Message]:
-    """What weakens an answer about the requests of a trace or a file."""
+    """Warnings about the requests of a trace or a file."""
     if not question.input_tokens:
         traffic = traffic_named(question.traffic or USUAL_TRAFFIC)
         yield from traffic.notes(question.context_tokens or model.max_context)
@@ -258,8 +258,8 @@ def _settled_spec(question: SpecQuestion, catalog: Catalog, held: Held) -> dict[
 
 
 def _quota_of(text: str | None, cloud: str, market: Market | None) -> VcpuQuota:
-    """What AWS still allows; `UsageError` for another cloud, or a text that is no quota. On any
-    market a family means its quota on demand and its quota of spot instances."""
+    """The vCPUs that AWS still allows; `UsageError` for another cloud, or a text that is no quota. On
+    any market a family means its quota on demand and its quota of spot instances."""
     if text is None:
         return ()
     if cloud not in (CLOUD, "any"):

@@ -57,7 +57,7 @@ class TrafficProfile(NamedTuple):
         return math.ceil(self.input_tokens.p99 + self.output_tokens.p99)
 
     def notes(self, most: int | None) -> Iterator[Message]:
-        """What weakens an answer for servers that take `most` tokens a request."""
+        """Warnings about these requests, for servers that take `most` tokens each."""
         if self.failed:
             yield Message(
                 "{count:,} requests of {traffic} have no answer, and are left out",

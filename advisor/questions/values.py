@@ -46,11 +46,11 @@ class GpuFilter(Struct, frozen=True):
     compute_capability: Range = ANY
 
     def __str__(self) -> str:
-        """As `--gpu` takes it: 'A100,40GiB..,cc8.0..'."""
+        """The text that `--gpu` takes: 'A100,40GiB..,cc8.0..'."""
         return gpus_text(self.names, self.memory_mib, self.compute_capability) or ""
 
     def attributes(self) -> dict[str, Any]:
-        """As a question and an `OfferQuery` have them."""
+        """The attributes of a question and of an `OfferQuery` that say the same."""
         return {
             "gpus": self.names,
             "min_gpu_memory_mib": self.memory_mib.least,
@@ -108,7 +108,7 @@ def parse_vcpus(text: str) -> Range:
 
 
 def format_vcpus(limits: Range) -> str:
-    """As `parse_vcpus` takes it."""
+    """The text that `parse_vcpus` reads."""
     return format_range(limits, "{:g}".format)
 
 
@@ -127,7 +127,7 @@ def parse_ram(text: str) -> Range:
 
 
 def format_ram(limits: Range) -> str:
-    """As `parse_ram` takes it."""
+    """The text that `parse_ram` reads."""
     return format_range(limits, size_text)
 
 
@@ -277,7 +277,6 @@ def dataset_for(
 
 
 def _usual(facts: NetworkFacts) -> str:
-    """What networks of that kind are usually trained on."""
     if facts.data is not DataKind.IMAGE:
         return _USUAL[facts.data]
     if facts.pixels <= _SMALL_PIXELS:
