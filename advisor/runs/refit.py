@@ -29,7 +29,6 @@ from advisor.models.performance.usable import sort_out
 from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
 from advisor.runs.probing import kept_fingerprints
-from advisor.store.measurements import open_store
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.quality.rates import RateInterval, rate_interval
 from advisor.sweeps.trial.formatting import trial_name
@@ -142,6 +141,8 @@ def after_sweep(since: float) -> dict[str, Any]:
     """The report on a sweep whose rows began at or after `since` (seconds since 1970): `fit`,
     `drift`; empty where there are none. The better model is the user's own from then on. Never
     raises for what the rows lack."""
+    from advisor.store.measurements import open_store  # loads SQLAlchemy
+
     with closing(open_store(reading=True)) as store:
         now, earlier = store.read().measurements, store.earlier()
     rows = split_rows(now, earlier, since)

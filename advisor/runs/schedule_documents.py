@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
 from advisor.runs.cron import CronLine, zone_of
 from advisor.runs.due import month_of, spent_usd
 from advisor.store.records import Leader, Reporting, Run, Schedule
-from advisor.store.schedules import ScheduleBook
+
+if TYPE_CHECKING:  # it loads SQLAlchemy
+    from advisor.store.schedules import ScheduleBook
 
 LIST, ONE = "advisor.schedules/1", "advisor.schedule/1"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.errors import unknown_name
 from advisor.infra.aws.asking import Aws
@@ -13,9 +13,11 @@ from advisor.infra.aws.launch_options import LaunchOption
 from advisor.infra.aws.managed import Managed
 from advisor.infra.aws.reap import Reaped, reap
 from advisor.records import asdict
-from advisor.runs.cloud.fleet import InstanceRun
-from advisor.runs.cloud.plan import CloudPlan
-from advisor.runs.cloud.sweep import CloudRun
+
+if TYPE_CHECKING:  # a launch keeps measurements, whose store loads SQLAlchemy
+    from advisor.runs.cloud.fleet import InstanceRun
+    from advisor.runs.cloud.plan import CloudPlan
+    from advisor.runs.cloud.sweep import CloudRun
 
 PLAN_SCHEMA = "advisor.cloud-plan/1"
 RUN_SCHEMA = "advisor.cloud-run/1"
