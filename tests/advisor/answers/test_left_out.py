@@ -1,11 +1,13 @@
 """What an answer leaves out is told: clouds by the region's name, and types with old prices."""
 
+import json
 from datetime import date
 
 import pytest
 
 from advisor.answers.left_out import left_out
 from advisor.catalog import OfferQuery, load_catalog
+from advisor.cli.main import run
 from advisor.domain import Market
 from advisor.questions.spec import SpecQuestion
 
@@ -66,3 +68,43 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
     assert note.parameters["count"] == len(types)
     oldest = min(offer.price.as_of for offer in offers)
     assert left_out(request, catalog, oldest, strict=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--cloud", "gcp", "--region", "us-central1"], "Hyperdisk is not compared"),
+        (
+            ["--cloud", "aws", "--gpu", "RTX PRO 4500 Blackwell Server"],
+            "the local disk of g7.2xlarge is not compared",
+        ),
+        (["--cloud", "aws", "--gpu", "A10G"], ""),
+        (["--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd:500GiB"], ""),
+        (["--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd,pd-balanced"], ""),
+    ],
+)
+def test_a_disk_that_is_not_compared_is_named(asked, told, capsys):
+    """What an instance could have beside what it gets: only where too little of it is known, and
+    the question leaves the disk open."""
+    words = ["recommend", "--task", "training", "--model", "resnet50", "--precision", "amp", *asked]
+    assert run([*words, "-o", "json"]) == 0
+    notes = json.loads(capsys.readouterr().out)["assumptions"]
+    found = [told in one for one in notes if "not compared" in one]
+    assert found == ([True] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (["--cloud", "gcp", "--disk", "hyperdisk-balanced:500GiB"], "hyperdisk-balanced are not"),
+        (["--cloud", "gcp", "--disk", "hyperdisk-ml,pd-ssd"], "hyperdisk-ml are not known here"),
+        (["--cloud", "coreweave"], "vCPUs and RAM of coreweave's types are not known here"),
+    ],
+)
+def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(asked, told, capsys):
+    """The error says what is not known, and not what the user might have meant."""
+    words = ["recommend", "--task", "training", "--model", "resnet50", *asked]
+    assert run(words) == 2
+    said = capsys.readouterr().err
+    assert told in said
+    assert "did you mean" not in said

@@ -5,11 +5,19 @@ import re
 import xml.etree.ElementTree as ET
 from urllib.parse import unquote
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.render import paper as style
-from advisor.render.charts import SHAPES, curves_picture, price_picture, stages_picture, totals_picture
+from advisor.render.charts import (
+    SHAPES,
+    curves_picture,
+    memory_picture,
+    price_picture,
+    stages_picture,
+    totals_picture,
+)
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.paper import scale_of
 from tests.advisor.render.sizing.reports import golden_report
@@ -119,3 +127,33 @@ def test_a_wide_range_goes_by_ratios():
     assert scale_of([0.5, 100.0], 0, 1).logarithmic
     assert not scale_of([0.5, 2.0], 0, 1).logarithmic
     assert scale_of([1.0, 1000.0], 0, 1).ticks() == [1.0, 10.0, 100.0, 1000.0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_points_are_drawn_too(count):
+    section = copy.deepcopy(SECTION)
+    for curve in section["curves"].values():
+        curve["points"] = curve["points"][:count]
+    _svg(curves_picture(section, T))
+    block = {**SECTION["gpu_memory"], "batches": SECTION["gpu_memory"]["batches"][: max(1, count)]}
+    _svg(memory_picture(block, T))
+
+
+def _lightness(colour):
+    """Relative luminance (WCAG 2.2): what is left of a colour in grey."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_what_colour_tells_is_told_in_grey_too():
+    """Neighbours in a bar or a band differ by 2 to 1 at least; text by the 4.5 that WCAG wants."""
+
+    def contrast(one, other):
+        light, dark = sorted((_lightness(one), _lightness(other)), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    assert contrast(style.BLUE, style.LIGHT_BLUE) > 2
+    assert contrast(style.BLUE, style.PALE_BLUE) > 4
+    assert contrast(style.INK, "#ffffff") > 4.5
+    assert contrast(style.FAINT, "#ffffff") > 4.5

@@ -71,3 +71,14 @@ def test_a_link_is_not_followed_and_a_folder_is_told(tmp_path):
         with pytest.raises(DataError, match="--audit-log"):
             AuditLog(tmp_path / name).check()
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_line_tells_when_who_and_what():
+    line = line_of({"event": "request", "key": "0123", "name": "ci", "status": 201, "subject": None}, MOMENT)
+    assert json.loads(line) == {
+        "at": "2026-11-21T00:00:00.000+00:00",
+        "event": "request",
+        "key": "0123",
+        "name": "ci",
+        "status": 201,
+    }

@@ -119,3 +119,10 @@ def test_a_form_of_many_fields_is_refused_and_no_defect(client, key_of):
     answer = client.post("/login", data=fields, headers=OWN)
     assert answer.status_code == 400
     assert "30 fields at most" in answer.text
+
+
+def test_a_session_lives_no_longer_than_its_key(client, key_of):
+    log_in(client, key_of("read", lifetime=600.0))
+    with closing(ApiKeys()) as book:
+        (session,) = book.holders(now=time.time()).sessions.values()
+    assert session.expires_at <= time.time() + 600

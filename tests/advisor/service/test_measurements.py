@@ -2,7 +2,9 @@
 
 import json
 import sqlite3
+import stat
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +13,7 @@ from starlette.testclient import TestClient
 from advisor.cli.measurements import measurements as command
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
+from advisor.store import default_database_url
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats.exporting import to_csv, to_jsonl
 from tests.sweeps.builders import row
@@ -100,3 +103,10 @@ def test_a_row_that_cannot_be_read_is_told_and_hides_no_other(client):
     assert (len(listed["measurements"]), len(listed["damaged"])) == (1, 1)
     exported = client.get("/v1/measurements/export").text
     assert sent(client, exported).json()["refused"][0]["line"] == 2
+
+
+def test_a_new_store_is_its_owners_alone(client):
+    """What was measured, where and with which keys is nobody else's on this machine."""
+    sent(client, to_jsonl(some(1)))
+    store = default_database_url().removeprefix("sqlite:///")
+    assert stat.S_IMODE(Path(store).stat().st_mode) == 0o600

@@ -4,6 +4,7 @@ formats, each of which takes the document alone."""
 import copy
 import io
 import json
+import math
 
 import pandas as pd
 import pytest
@@ -75,3 +76,19 @@ def test_an_end_that_names_none_says_which_there_are(file):
 def test_a_mistyped_format_gets_the_nearest():
     with pytest.raises(UsageError, match="did you mean json"):
         report_format("jsn")
+
+
+def test_pandas_reads_every_number_to_its_last_bit():
+    document = golden_report()
+    frame = pd.read_csv(io.StringIO(report_csv(document)), low_memory=False)
+    for name in ("lower", "median", "upper", "total_usd_per_hour"):
+        drawn = frame[frame.part == "price_throughput"][name].tolist()
+        wanted = [row[name] for one in document["workloads"] for row in one["price_throughput"]]
+        assert drawn == wanted
+
+
+def test_nulls_are_empty_and_no_number_is_a_text():
+    frame = reopened(golden_report())
+    assert not {"None", "nan", "null"} & set(frame.to_numpy().ravel())
+    lower = frame[frame.part == "price_throughput"].lower.map(float)
+    assert all(math.isfinite(one) for one in lower)

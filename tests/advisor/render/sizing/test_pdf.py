@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pypdf
+import pypdfium2
 import pytest
 from PIL import ImageFile
 
@@ -129,3 +130,16 @@ def test_what_is_missing_is_told_in_one_line(monkeypatch, capsys, error, way_out
     assert way_out in str(told.value.hint)
     assert "\n" not in str(told.value)
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("pango")
+def test_every_page_has_something_on_it(made):
+    """Drawn as a reader's program would, in grey: some ink, and never a page full of it."""
+    with pypdfium2.PdfDocument(made) as document:
+        assert len(document) > 4
+        for page in document:
+            grey = page.render(scale=0.4, grayscale=True).to_numpy()
+            ink = float((grey < 200).mean())
+            assert 0.002 < ink < 0.4
+            assert grey[:, :10].min() > 200, "something runs over the left margin"
+            assert grey[:, -10:].min() > 200, "something runs over the right margin"
