@@ -32,9 +32,9 @@ from advisor.questions.network import NetworkQuestion
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
 
-# Of predictions and of tables, at half a kilobyte and at 200 bytes each.
+# Of predictions and of tables, at a kilobyte each at most.
 _MOST_ROWS = 60_000
-_MOST_TABLE_ROWS = 200_000
+_MOST_TABLE_ROWS = 120_000
 _MOST_LISTINGS = 64
 
 

@@ -25,11 +25,10 @@ import math
 from collections.abc import Sequence
 from functools import cache
 
-import numpy as np
 from msgspec import Struct
 
 from advisor.domain import ScalingObservation
-from advisor.models.bayes import Floats, gaussian_multiplier
+from advisor.models.bayes import gaussian_multiplier
 
 # What TCP/IPv4 with timestamps leaves of an Ethernet frame of 1,514 bytes.
 PAYLOAD_SHARE = 1448 / 1514
@@ -50,17 +49,12 @@ _BACKEND = "nccl"
 
 
 def all_reduce_seconds(
-    gradient_bytes: Floats | float,
-    ranks: Floats | float,
-    gbit_per_second: Floats | float,
-    reach: Floats | float = PAYLOAD_SHARE,
-) -> Floats:
-    """Seconds of an all-reduce of so many bytes of gradients a rank; shapes broadcast. `reach` is the
-    part of the network's rate that gradients get."""
-    ranks = np.asarray(ranks, dtype=float)
-    bits = 8.0 * 2.0 * (ranks - 1) / ranks * np.asarray(gradient_bytes, dtype=float)
-    transfer = bits / (np.asarray(reach) * np.asarray(gbit_per_second) * 1e9)
-    return np.asarray(transfer + 2.0 * (ranks - 1) * LATENCY_SECONDS)
+    gradient_bytes: float, ranks: int, gbit_per_second: float, reach: float = PAYLOAD_SHARE
+) -> float:
+    """Seconds of an all-reduce of so many bytes of gradients a rank. `reach` is the part of the
+    network's rate that gradients get."""
+    bits = 8.0 * 2.0 * (ranks - 1) / ranks * gradient_bytes
+    return bits / (reach * gbit_per_second * 1e9) + 2.0 * (ranks - 1) * LATENCY_SECONDS
 
 
 class NodeEfficiency(Struct, frozen=True):
@@ -90,7 +84,7 @@ class NodeLaw(Struct, frozen=True):
 
         def reduced(z: float) -> float:
             reach = min(1.0, math.exp(log_reach + z * sigma))
-            return float(all_reduce_seconds(gradient_bytes, ranks, gbit_per_second, reach))
+            return all_reduce_seconds(gradient_bytes, ranks, gbit_per_second, reach)
 
         usual = reduced(0.0)
         last = usual * min(1.0, BUCKET_BYTES / gradient_bytes)

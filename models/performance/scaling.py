@@ -296,5 +296,5 @@ def scaled_rows(
         assert law is not None
         alone = 1 / (float(steps_per_second[at]) * paced[at].efficiency)
         nodes, rate = int(machines.nodes[at]), float(machines.gbit_per_second[at])
-        paced[at] = paced[at].on_nodes(nodes, alone, gradients[at], rate, law, confidence)
+        paced[at] = paced[at].on_nodes(nodes, alone, float(gradients[at]), rate, law, confidence)
     return ScaledRows(paced, np.arange(len(paced)))

@@ -369,12 +369,13 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return table, len(table) + self._rows_first_seen(request, judged.table)
 
     def _rows_first_seen(self, request: NetworkQuestion, table: Table) -> int:
-        """Rows of types that this task was not asked about before; of the cheapest of all clouds
-        those alone that have no accelerator, since the others are few."""
+        """Rows of types that this task was not asked about before; of the cheapest of all clouds,
+        which are few, those alone that stand in for an accelerator."""
         kinds, key = distinct(table.kind), key_of(request)
         if request.cloud == "any" and is_plain(request):
             options = table.source.options
-            has_none = [not is_accelerated(option.offer.instance) for option in options]
+            beside = request.task is not Work.PREPROCESSING
+            has_none = [beside and not is_accelerated(option.offer.instance) for option in options]
             kinds = distinct(table.kind[np.array(has_none)[table.option]])
         fresh = [kind for kind in kinds.tolist() if (key, table.names[kind]) not in self._seen]
         self._seen.update((key, table.names[kind]) for kind in fresh)
