@@ -71,6 +71,10 @@ def _recommend(services: Sequence[Served], options: argparse.Namespace) -> list[
     return _load(services, "/v1/recommend", recommendations(options.seed), options)
 
 
+def _varied(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
+    return _load(services, "/v1/recommend", recommendations(options.seed, varied=True), options)
+
+
 def _wide(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
     return _load(services, "/v1/recommend", recommendations(options.seed, wide=True), options)
 
@@ -212,6 +216,7 @@ def _say(line: str) -> None:
 _MEASURED = {
     "recommend": _recommend,
     "repeated": _repeated,
+    "varied": _varied,
     "wide": _wide,
     "predict": _predict,
     "health": _health,

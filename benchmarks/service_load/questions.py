@@ -36,10 +36,10 @@ HARD: tuple[dict[str, Any], ...] = (
 )
 
 
-def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]]:
+def recommendations(seed: int, *, varied: bool = False, wide: bool = False) -> Iterator[dict[str, Any]]:
     """Each network in training and inference, targets from 10 to 3,000/s in equal ratios, over all
-    types of AWS in us-east-1; `wide`: batches, precisions, confidences, prices, regions and GPUs vary,
-    too, and some have no answer.
+    types of AWS in us-east-1. `varied`: batches, precisions and regions vary too; `wide`: confidences,
+    prices and GPUs besides. Some of both have no answer.
     """
     draw = random.Random(seed)
     while True:
@@ -48,24 +48,30 @@ def recommendations(seed: int, *, wide: bool = False) -> Iterator[dict[str, Any]
             "model": draw.choice(NETWORKS),
             "target_throughput": round(10 ** draw.uniform(1.0, 3.5), 6),
         }
+        if varied or wide:
+            question |= _workload(draw)
         if wide:
-            question |= _beside(draw)
+            question |= _limits(draw)
         yield question
 
 
-def _beside(draw: random.Random) -> dict[str, Any]:
-    """Limits and filters that some questions have besides."""
+def _workload(draw: random.Random) -> dict[str, Any]:
     more: dict[str, Any] = {}
-    if draw.random() < 0.3:
-        more["confidence"] = draw.choice([0.8, 0.9, 0.95])
     if draw.random() < 0.3:
         more["precision"] = draw.choice(["fp32", "amp"])
     if draw.random() < 0.3:
         more["batch_size"] = draw.choice([8, 16, 32, 64, 128])
     if draw.random() < 0.2:
-        more["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
-    if draw.random() < 0.2:
         more["region"] = draw.choice(["us-east-1", "us-west-2", "eu-west-1"])
+    return more
+
+
+def _limits(draw: random.Random) -> dict[str, Any]:
+    more: dict[str, Any] = {}
+    if draw.random() < 0.3:
+        more["confidence"] = draw.choice([0.8, 0.9, 0.95])
+    if draw.random() < 0.2:
+        more["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
     if draw.random() < 0.2:
         more["gpu"] = draw.choice(["T4,L4", "A10G", "24GiB.."])
     return more
