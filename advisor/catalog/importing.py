@@ -17,7 +17,7 @@ from advisor.catalog.load import load_catalog
 from advisor.catalog.match import ANY_CLOUD
 from advisor.catalog.overlay import Overlay, imported_files, keep_overlay, store_import
 from advisor.catalog.providers import provider_of
-from advisor.catalog.providers.rows import PriceFile, Told, is_to_come, plain_name
+from advisor.catalog.providers.rows import Contents, PriceFile, is_to_come, plain_name
 from advisor.catalog.providers.tables import build_tables
 from advisor.errors import UsageError
 
@@ -61,13 +61,13 @@ def import_file(
         bundled=frozenset(catalog.clouds).difference(*(files.manifest["clouds"] for files in beside)),
         beside=beside,
     )
-    told = provider_of(file).told(file, catalog)
-    if told.tables is not None:
-        manifest, tables = told.tables
-        about = _about(file, told.days or [date.today()], {}, Counter())
+    contents = provider_of(file).contents_of(file, catalog)
+    if contents.tables is not None:
+        manifest, tables = contents.tables
+        about = _about(file, contents.days or [date.today()], {}, Counter())
         store_import(folder, name, manifest | about, tables)
         return _imported(name, manifest | about)
-    newer = _newer(told, catalog, accept_implausible=accept_implausible)
+    newer = _newer(contents, catalog, accept_implausible=accept_implausible)
     if not newer.rows and not newer.overlays:
         raise UsageError(
             "the file has no price that can be taken: {reasons}",
@@ -90,23 +90,27 @@ def import_file(
     )
 
 
-def _newer(told: Told, catalog: Catalog, *, accept_implausible: bool) -> Told:
+def _newer(contents: Contents, catalog: Catalog, *, accept_implausible: bool) -> Contents:
     """Without prices that are older than the one that is known, or too far from it."""
-    overlays = {cloud: catalog.newer(cloud, overlay) for cloud, overlay in told.overlays.items()}
-    before, after = (sum(len(each.prices) for each in some.values()) for some in (told.overlays, overlays))
-    told.left_out["the price is older than the known one"] += before - after
+    overlays = {cloud: catalog.newer(cloud, overlay) for cloud, overlay in contents.overlays.items()}
+    before, after = (
+        sum(len(each.prices) for each in some.values()) for some in (contents.overlays, overlays)
+    )
+    contents.left_out["the price is older than the known one"] += before - after
     if not accept_implausible:
-        overlays = {cloud: _believed(overlay, cloud, catalog, told) for cloud, overlay in overlays.items()}
+        overlays = {
+            cloud: _believed(overlay, cloud, catalog, contents) for cloud, overlay in overlays.items()
+        }
     overlays = {cloud: overlay for cloud, overlay in overlays.items() if overlay}
-    return replace(told, overlays=overlays, left_out=+told.left_out)
+    return replace(contents, overlays=overlays, left_out=+contents.left_out)
 
 
-def _believed(overlay: Overlay, cloud: str, catalog: Catalog, told: Told) -> Overlay:
+def _believed(overlay: Overlay, cloud: str, catalog: Catalog, contents: Contents) -> Overlay:
     kept = {}
     for (name, region, market), price in overlay.prices.items():
         why = why_not_believed(price.usd_per_hour, catalog, cloud, name, region, market)
         if why:
-            told.leave_out(TOO_FAR, f"{name} in {region} ({market}): {why}")
+            contents.leave_out(TOO_FAR, f"{name} in {region} ({market}): {why}")
         else:
             kept[name, region, market] = price
     return Overlay(kept)

@@ -63,7 +63,7 @@ def leave(choice: TopChoice) -> None:
 
 
 def choice_document(choice: TopChoice) -> dict[str, Any]:
-    """As report/schemas/verified-choice.schema.json describes it."""
+    """As render/schemas/verified-choice.schema.json describes it."""
     return {
         "schema": SCHEMA,
         "request": question_document(choice.request),

@@ -1,7 +1,7 @@
 """Price lists that a user can import, a module each: see `Provider`.
 
-A list tells prices of types that the bundle has (`Told.overlays`), or offers of clouds that it lacks
-(`Told.rows`). What all providers share is in `rows`, what lists in JSON share in `objects`.
+A list tells prices of types that the bundle has (`Contents.overlays`), or offers of clouds that it lacks
+(`Contents.rows`). What all providers share is in `rows`, what lists in JSON share in `objects`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Protocol
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.providers import disk_prices, ec2instances, facts, gpu_hours, own_offers, skypilot
-from advisor.catalog.providers.rows import PriceFile, Told
+from advisor.catalog.providers.rows import Contents, PriceFile
 from advisor.errors import UsageError
 from advisor.messages import Message
 
@@ -21,7 +21,7 @@ class Provider(Protocol):
     def reads(self, file: PriceFile) -> bool:
         """Whether a file is of this source, by its columns or its JSON."""
 
-    def told(self, file: PriceFile, catalog: Catalog) -> Told:
+    def contents_of(self, file: PriceFile, catalog: Catalog) -> Contents:
         """Read the file; `catalog` gives the data sheets and the known types. `UsageError` with the
         place and the reason for what cannot be: then nothing is imported."""
 

@@ -14,8 +14,8 @@ from advisor.catalog.catalog import Catalog
 from advisor.catalog.disk_prices import LISTED_COLUMNS
 from advisor.catalog.prices import SOURCES_FILE
 from advisor.catalog.providers.rows import (
+    Contents,
     PriceFile,
-    Told,
     bad,
     day,
     lines_of,
@@ -42,7 +42,7 @@ def reads(file: PriceFile) -> bool:
     return "disk_type" in file.columns
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Every line; `UsageError` for a bad line, a disk that is not known, and one that has a price."""
     others = _told_by_others(file)
     seen: dict[tuple[str, ...], int] = {}
@@ -77,7 +77,7 @@ def told(file: PriceFile, catalog: Catalog) -> Told:
     tables = {f"catalog/{cloud}_disk_prices.csv": csv_text(COLUMNS, rows[cloud]) for cloud in rows}
     counts = {cloud: len(rows[cloud]) for cloud in rows}
     manifest = {"clouds": {}, "disk_prices": sorted(counts), "disk_price_counts": counts}
-    return Told(tables=(manifest, {SOURCES_FILE: csv_text(SOURCE_COLUMNS, sources)} | tables), days=days)
+    return Contents(tables=(manifest, {SOURCES_FILE: csv_text(SOURCE_COLUMNS, sources)} | tables), days=days)
 
 
 def _told_by_others(file: PriceFile) -> dict[tuple[str, str, str], str]:

@@ -13,7 +13,7 @@ from advisor.catalog.believed import contradiction
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.overlay import Overlay, PriceKey
 from advisor.catalog.providers.objects import Row
-from advisor.catalog.providers.rows import UNKNOWN_TYPE, PriceFile, Told
+from advisor.catalog.providers.rows import UNKNOWN_TYPE, Contents, PriceFile
 from advisor.domain import LIST, OBSERVED, Market, Price
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
@@ -44,25 +44,25 @@ def reads(file: PriceFile) -> bool:
     )
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Prices of the known types."""
     as_of = file.required_date("ec2instances.info's file")
     known = {instance.name: instance for instance in catalog.instances(CLOUD)}
-    found, overlay = Told(), Overlay()
+    contents, overlay = Contents(), Overlay()
     for position, entry in enumerate(file.document):
         name = entry.get("instance_type")
         if not isinstance(name, str) or name not in known:
-            found.leave_out(UNKNOWN_TYPE)
+            contents.leave_out(UNKNOWN_TYPE)
             continue
         if why := contradiction(_facts(entry), known[name], catalog.gpus):
-            found.leave_out(why, name)
+            contents.leave_out(why, name)
             continue
         for region, linux in _linux(entry, f"[{position}]"):
             place = f"[{position}].pricing.{region}.linux"
             overlay.prices.update(_prices(Row(place, linux), name, region, as_of))
     if not overlay:
         raise UsageError("the file has no Linux price of a type that is known", field="file")
-    return replace(found, overlays={CLOUD: overlay})
+    return replace(contents, overlays={CLOUD: overlay})
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
@@ -88,12 +88,12 @@ def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[
 def _prices(row: Row, name: str, region: str, as_of: date) -> dict[PriceKey, Price]:
     reserved = row.fields.get("reserved")
     terms = Row(f"{row.place}.reserved", reserved if isinstance(reserved, dict) else {})
-    told = {Market.ON_DEMAND: row.number(_ON_DEMAND), Market.SPOT: row.number(_SPOT)}
-    told |= {Market(on): terms.number((term,)) for term, on in _RESERVED.items() if on in _MARKETS}
+    rates = {Market.ON_DEMAND: row.number(_ON_DEMAND), Market.SPOT: row.number(_SPOT)}
+    rates |= {Market(on): terms.number((term,)) for term, on in _RESERVED.items() if on in _MARKETS}
     return {
         (name, region, market): Price(
             usd_per_hour=usd, kind=OBSERVED if market is Market.SPOT else LIST, as_of=as_of, source=SOURCE
         )
-        for market, usd in told.items()
+        for market, usd in rates.items()
         if usd is not None
     }

@@ -12,8 +12,8 @@ from advisor.catalog.assumed import COLUMNS, FILE, OF_TYPES, RATES
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.prices import SOURCES_FILE
 from advisor.catalog.providers.rows import (
+    Contents,
     PriceFile,
-    Told,
     bad,
     lines_of,
     number,
@@ -33,7 +33,7 @@ def reads(file: PriceFile) -> bool:
     return "fact" in file.columns
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """The facts of clouds whose disks are known; `UsageError` for a bad line."""
     disk_types = {cloud: catalog.disks_of(cloud).network_types for cloud in catalog.disk_clouds}
     seen: dict[tuple[str, ...], int] = {}
@@ -58,4 +58,4 @@ def told(file: PriceFile, catalog: Catalog) -> Told:
         why = plain_text(line, "why", cells.get("why", "")) or "imported by the user"
         rows.append((cloud, fact, *(f"{figure:.10g}" for figure in (value, low, high)), why))
     tables = {FILE: csv_text(COLUMNS, rows), SOURCES_FILE: csv_text(SOURCE_COLUMNS, [])}
-    return Told(tables=({"clouds": {}, "fact_counts": Counter(cloud for cloud, *_ in rows)}, tables))
+    return Contents(tables=({"clouds": {}, "fact_counts": Counter(cloud for cloud, *_ in rows)}, tables))

@@ -17,7 +17,7 @@ from advisor.catalog.catalog import Catalog
 from advisor.catalog.match import ANY_CLOUD
 from advisor.catalog.providers.gpu_hour_types import SECOND_PRICE, SIDE_BY_SIDE, GpuHour, overlays_of_hours
 from advisor.catalog.providers.objects import Row, rows_with
-from advisor.catalog.providers.rows import PriceFile, PriceRow, Told
+from advisor.catalog.providers.rows import Contents, PriceFile, PriceRow
 from advisor.domain import LIST, OBSERVED, Market
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -100,7 +100,7 @@ def reads(file: PriceFile) -> bool:
     return any(row.text(_PROVIDER) and row.text(_CARD) for row in rows_with(file.document, PRICES))
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """GPU hours of the bundle's clouds as prices of their types, those of new clouds as offers; what
     another import brought stays as it is."""
     hours, left_out = hours_in(file)
@@ -112,7 +112,7 @@ def told(file: PriceFile, catalog: Catalog) -> Told:
     left_out += Counter({"the cloud is another import's": sum(hour.cloud in others for hour in hours)})
     of_bundled = [hour for hour in hours if hour.cloud in file.bundled]
     overlays, unused = overlays_of_hours(of_bundled, catalog, source, file.accept_implausible)
-    return Told(rows=rows, overlays=overlays, left_out=left_out + unused)
+    return Contents(rows=rows, overlays=overlays, left_out=left_out + unused)
 
 
 def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:

@@ -59,12 +59,12 @@ class Row(NamedTuple):
         if not text:
             return None
         try:
-            told = date.fromisoformat(text[:10])
+            day = date.fromisoformat(text[:10])
         except ValueError:
             raise self.bad(f"has the date '{text[:_MOST_SHOWN]}'; write 2026-11-20") from None
-        if is_to_come(told):
-            raise self.bad(f"has the date {told}, which is in the future")
-        return told
+        if is_to_come(day):
+            raise self.bad(f"has the date {day}, which is in the future")
+        return day
 
     def bad(self, reason: str) -> BadFieldError:
         """The error that refuses the file."""

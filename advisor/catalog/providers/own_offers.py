@@ -11,9 +11,9 @@ from collections.abc import Mapping
 
 from advisor.catalog.catalog import Catalog
 from advisor.catalog.providers.rows import (
+    Contents,
     PriceFile,
     PriceRow,
-    Told,
     bad,
     day,
     lines_of,
@@ -50,14 +50,14 @@ def reads(file: PriceFile) -> bool:
     return not file.is_json
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Every line; rows without a `cloud` belong to the file's name. `UsageError` for a bad one, and for a
     GPU that cannot be."""
     rows = [_row(line, cells, file.name) for line, cells in lines_of(file, NEEDED, OPTIONAL, _EMPTY)]
     for row in rows:
         if why := why_no_card(row.facts, catalog.gpus):
             raise bad(row.line, f"has a gpu_memory_gib that cannot be: {why}")
-    return Told(rows=rows)
+    return Contents(rows=rows)
 
 
 def _row(line: int, cells: Mapping[str, str], name: str) -> PriceRow:

@@ -114,8 +114,8 @@ class PriceRow(Struct, frozen=True, kw_only=True):
 Tables = tuple[dict[str, Any], dict[str, str]]
 
 
-class Told(Struct, frozen=True, kw_only=True):
-    """What a provider's file tells: `rows` of clouds that the bundle lacks, `overlays` with prices of types
+class Contents(Struct, frozen=True, kw_only=True):
+    """Contents of a provider's file: `rows` of clouds that the bundle lacks, `overlays` with prices of types
     that it has, or `tables` of other things about its clouds, with the days on which those were true; rows
     that were left out by reason, one of each, and how many are read otherwise than they are written."""
 
@@ -239,12 +239,12 @@ def is_to_come(day: date) -> bool:
 def day(line: int, text: str) -> date:
     """A date such as 2026-07-20; one to come is refused: its price would never count as old."""
     try:
-        told = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise bad(line, f"has as_of '{text}'; write a date like 2026-07-20") from None
-    if is_to_come(told):
+    if is_to_come(day):
         raise bad(line, f"has as_of '{text}', which is in the future; write the day of the price")
-    return told
+    return day
 
 
 def _check_header(header: list[str], needed: tuple[str, ...], optional: tuple[str, ...] | None) -> None:

@@ -25,9 +25,9 @@ from advisor.catalog.overlay import Overlay
 from advisor.catalog.providers.rows import (
     UNKNOWN_TYPE,
     BadRowError,
+    Contents,
     PriceFile,
     PriceRow,
-    Told,
     csv_lines,
     number,
     plain_name,
@@ -57,21 +57,23 @@ def reads(file: PriceFile) -> bool:
     return {"InstanceType", "AcceleratorName"} <= file.columns
 
 
-def told(file: PriceFile, catalog: Catalog) -> Told:
+def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Prices of the types of a known cloud, else offers of a new one. What cannot be true is left out."""
     as_of = file.required_date("a SkyPilot catalogue")
-    is_known, found = file.name in file.bundled, Told()
+    is_known, contents = file.name in file.bundled, Contents()
     known = {
         instance.name: instance for instance in catalog.instances(file.name if is_known else HOSTS_APART)
     }
-    rows = _one_a_region(_rows(file, as_of, known, found), found)
+    rows = _one_a_region(_rows(file, as_of, known, contents), contents)
     if is_known:
-        return replace(found, overlays={file.name: _of_known_types(rows, known, catalog.gpus, found)})
-    whole = [row for row in rows if not _is_no_card(row, catalog.gpus, found)]
-    return replace(found, rows=whole)
+        return replace(contents, overlays={file.name: _of_known_types(rows, known, catalog.gpus, contents)})
+    whole = [row for row in rows if not _is_no_card(row, catalog.gpus, contents)]
+    return replace(contents, rows=whole)
 
 
-def _rows(file: PriceFile, as_of: date, known: Mapping[str, InstanceType], found: Told) -> list[PriceRow]:
+def _rows(
+    file: PriceFile, as_of: date, known: Mapping[str, InstanceType], contents: Contents
+) -> list[PriceRow]:
     """A row for each line and market; `known` tells which types have GPUs."""
     rows, broken = list[PriceRow](), list[BadRowError]()
     lines = list(csv_lines(file.text, NEEDED, None, broken))
@@ -80,35 +82,35 @@ def _rows(file: PriceFile, as_of: date, known: Mapping[str, InstanceType], found
     for line, cells in lines:
         name = cells["InstanceType"]
         if not (name and cells["vCPUs"] and cells["MemoryGiB"]):
-            found.leave_out("no instance type, vCPUs or memory")
+            contents.leave_out("no instance type, vCPUs or memory")
             continue
         of_type = known.get(name)
         whole = _with_gpus(cells, of_type, cards) if of_type and of_type.gpu_count else cells
         if whole is None:
-            found.leave_out(NO_GPUS, f"line {line}, {name}")
+            contents.leave_out(NO_GPUS, f"line {line}, {name}")
             continue
         try:
-            offers = _offers(line, whole, file.name, as_of, found.read_as)
+            offers = _offers(line, whole, file.name, as_of, contents.read_as)
         except BadRowError as error:
             broken.append(error)
             continue
         if facts.setdefault(name, offers[0].facts) == offers[0].facts:
             rows.extend(offers)
         else:
-            found.leave_out("other facts of the same type than a line before it", f"line {line}, {name}")
+            contents.leave_out("other facts of the same type than a line before it", f"line {line}, {name}")
     for bad_line in broken:
         why = f"{bad_line.column or 'the line'} is nothing that can be true"
-        found.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
+        contents.leave_out(why, f"line {bad_line.line}, {bad_line.reason}")
     if not rows:
         raise UsageError(
             "the file has no offers: no line names an instance type with its facts",
-            hint="; ".join(f"{count:,}: {why}" for why, count in found.left_out.items()) or None,
+            hint="; ".join(f"{count:,}: {why}" for why, count in contents.left_out.items()) or None,
         )
     return rows
 
 
 def _of_known_types(
-    rows: Iterable[PriceRow], known: Mapping[str, InstanceType], sheets: Iterable[str], found: Told
+    rows: Iterable[PriceRow], known: Mapping[str, InstanceType], sheets: Iterable[str], contents: Contents
 ) -> Overlay:
     """Without rows of types that the cloud does not have, or that are told to be others."""
     overlay = Overlay()
@@ -120,7 +122,7 @@ def _of_known_types(
             why = contradiction(row.facts, known[row.instance_type], sheets)
             what = f"line {row.line}, {row.instance_type}"
         if why or row.price is None:
-            found.leave_out(why, what)
+            contents.leave_out(why, what)
             continue
         overlay.prices[row.instance_type, row.region, row.market] = Price(
             usd_per_hour=row.price, kind=row.kind, as_of=row.as_of, source=row.source
@@ -128,20 +130,20 @@ def _of_known_types(
     return overlay
 
 
-def _is_no_card(row: PriceRow, sheets: Mapping[str, Gpu], found: Told) -> bool:
+def _is_no_card(row: PriceRow, sheets: Mapping[str, Gpu], contents: Contents) -> bool:
     why = why_no_card(row.facts, sheets)
     if why:
-        found.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
+        contents.leave_out(NO_CARD, f"line {row.line}, {row.instance_type}: {why}")
     return bool(why)
 
 
 def _cards(lines: Iterable[Mapping[str, str]]) -> Mapping[str, list[Mapping[str, str]]]:
     """The GPUs that are priced apart from any machine, by zone."""
-    found = defaultdict(list)
+    zones = defaultdict(list)
     for cells in lines:
         if cells["AcceleratorName"] and not cells["InstanceType"]:
-            found[_zone(cells)].append(cells)
-    return found
+            zones[_zone(cells)].append(cells)
+    return zones
 
 
 def _zone(cells: Mapping[str, str]) -> str:
@@ -241,7 +243,7 @@ def _gpu_gib(line: int, mib: str) -> float:
     return told if told < 1024 else told / 1024
 
 
-def _one_a_region(rows: Iterable[PriceRow], found: Told) -> list[PriceRow]:
+def _one_a_region(rows: Iterable[PriceRow], contents: Contents) -> list[PriceRow]:
     kept: dict[tuple[str, str, Market], PriceRow] = {}
     for row in rows:
         key = (row.instance_type, row.region, row.market)
@@ -253,7 +255,7 @@ def _one_a_region(rows: Iterable[PriceRow], found: Told) -> list[PriceRow]:
         elif row.market is Market.SPOT:
             kept[key] = replace(other, price=min(row.price, other.price))
         elif row.price != other.price:
-            found.leave_out(
+            contents.leave_out(
                 "zones of one region have different prices: the highest counts",
                 f"line {row.line}, {row.instance_type} in {row.region}",
             )

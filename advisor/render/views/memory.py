@@ -34,7 +34,7 @@ _PARTS = (
 
 
 def memory_document(answer: MemoryAnswer) -> dict[str, Any]:
-    """The answer as report/schemas/memory.schema.json describes it, MiB unrounded."""
+    """The answer as render/schemas/memory.schema.json describes it, MiB unrounded."""
     question, conditions = answer.question, answer.question.conditions
     return {
         "schema": SCHEMA,

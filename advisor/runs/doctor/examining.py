@@ -233,7 +233,7 @@ def _finding(named: tuple[str, Check]) -> Finding:
 
 
 def document(findings: list[Finding]) -> dict[str, Any]:
-    """JSON, see report/schemas/doctor.schema.json."""
+    """JSON, see render/schemas/doctor.schema.json."""
     return {
         "schema": SCHEMA,
         "state": worst(findings).value,

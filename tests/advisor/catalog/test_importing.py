@@ -94,7 +94,7 @@ def test_a_file_cut_short_or_with_other_columns_is_refused(tmp_path, spoil, reas
 
 def rows_in(text):
     """The offers of a file of one's own."""
-    return own_offers.told(PriceFile(path=Path("mine.csv"), name="mine", text=text), BUNDLED).rows
+    return own_offers.contents_of(PriceFile(path=Path("mine.csv"), name="mine", text=text), BUNDLED).rows
 
 
 def test_the_order_of_columns_does_not_matter():
@@ -204,7 +204,7 @@ def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
 def told_by_skypilot(text):
     """What is read of a catalogue of a new cloud."""
     file = PriceFile(path=Path("sky.csv"), name="sky", text=text, as_of=date(2026, 7, 1))
-    return skypilot.told(file, BUNDLED)
+    return skypilot.contents_of(file, BUNDLED)
 
 
 @pytest.mark.parametrize(("old", "new", "reason"), CASES["skypilot"])
