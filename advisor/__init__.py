@@ -1,4 +1,5 @@
-"""Which cloud instance, with which disk, is the cheapest that really reaches a throughput.
+"""Sizes cloud instances for neural networks: the cheapest instance and disk that really reach a
+throughput.
 
     import advisor
 

@@ -1,4 +1,4 @@
-"""What the product says, before it is in a language.
+"""Messages: texts with parameters, before they are rendered to a language.
 
 A message is an English text with named parameters, as gettext and Fluent have them:
 `Message("needs {needed:mib} of RAM, has {available:mib}", needed=2048.0, available=1024.0)`.

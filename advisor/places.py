@@ -1,4 +1,4 @@
-"""Where a user's own files live."""
+"""Paths of a user's own files."""
 
 from __future__ import annotations
 

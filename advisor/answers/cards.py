@@ -1,4 +1,4 @@
-"""Which GPUs a question means."""
+"""The GPUs that a question names or implies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a prediction moves with vCPUs, RAM or the disk: many of one kind in one call of the model."""
+"""Curves of a prediction over vCPUs, RAM or the disk: many points in one call of the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What an answer leaves out that its question allows: clouds, currencies, old prices."""
+"""Notes on offers that an answer leaves out although its question allows them: clouds, currencies,
+old prices."""
 
 from __future__ import annotations
 

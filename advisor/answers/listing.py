@@ -1,4 +1,4 @@
-"""What there is: offers, instance types, GPUs and networks."""
+"""Lists of offers, instance types, GPUs and networks."""
 
 from __future__ import annotations
 

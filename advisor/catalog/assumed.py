@@ -1,4 +1,4 @@
-"""What answers need and no seller tells: assumed facts, each with its reason and range.
+"""Assumed facts that answers need and no seller publishes, each with its reason and range.
 
 `catalog/assumed_facts.csv` has a row a fact, of one cloud or of several. A type's row names the
 facts that it rests on; those of a disk type are called after it. What the user imports counts

@@ -1,4 +1,4 @@
-"""Which disks can be ordered, and which orders are worth a look.
+"""Disks that can be ordered, and the orders that are worth a prediction.
 
 People write an order as gp3:158GiB:6000iops:250MiB/s, or less of it from the right. A disk inside
 the host is part of the instance's price, and empty after a stop.

@@ -1,4 +1,4 @@
-"""What disks cost: the parts of a price, prices that a user told, and which regions are no dearer."""
+"""Prices of disks: their parts, prices from the user, and the regions that are no dearer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a volume of a type and size is, for ever and at first: the rules, as numbers from the bundle.
+"""Baseline and burst of a volume by type and size: the rules, as numbers from the bundle.
 
 A rate is also held to IOPS x the largest request that counts as one (256 KiB on SSD, 1 MiB on HDD): a
 100 GiB gp2 volume keeps 300 IOPS, so 75 MiB/s, although it may burst to 128.
@@ -6,7 +6,8 @@ A rate is also held to IOPS x the largest request that counts as one (256 KiB on
 gp2, st1 and sc1 of AWS and the smaller Premium SSDs of Azure are faster while burst credits last, and
 so are small instances. Credits never enter an answer's rates; `Burst` tells what they lend, so that a
 short test can be told from what lasts. Rules: EC2 User Guide, `general-purpose.md`, `hdd-vols.md` and
-`ebs-optimized.md`; Azure, `disk-storage-premium-ssd-sizes.md`."""
+`ebs-optimized.md`; Azure, `disk-storage-premium-ssd-sizes.md`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is looked for, and the one predicate that says whether an offer is it."""
+"""The query for offers, and the one predicate that says whether an offer matches it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `advisor report` does: reads what is asked, gathers, renders, writes one file whole."""
+"""Runs `advisor report`: reads the question, gathers, renders, and writes one file whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store holds, for commands that only read: a damaged row does not hide the others."""
+"""Reads the store for commands that only show it: a damaged row does not hide the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What computes the steps of a trial: one record, with one written form."""
+"""The accelerator of a trial: one record, with one written form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Which card a GPU is that a driver names: a whole one, a slice of one, or one without a sheet.
+"""Identifies the card behind the name that a driver gives a GPU: a whole one, a slice of one, or one
+without a data sheet.
 
 A MIG slice or a vGPU carries the name of its card, and has a part of its memory, of its
 multiprocessors or of its time: what is measured there says nothing about the card.

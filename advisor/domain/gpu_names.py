@@ -1,4 +1,5 @@
-"""Which data sheets a GPU's name means: nvidia-smi's, a cloud's, a public table's, a person's.
+"""Finds the data sheets that a GPU's name may mean: nvidia-smi's, a cloud's, a public table's, a
+person's.
 
 A name is cut into words. Those that make one card another (`3080`, `ti`, `laptop`, `maxq`, `ada`,
 `server`) must be the same in both names; brand, form, memory and generation may be left out, and

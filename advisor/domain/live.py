@@ -1,4 +1,4 @@
-"""What a cloud told when it was asked, beside what the snapshot says."""
+"""Answers of a cloud about today's prices, beside the snapshot."""
 
 from __future__ import annotations
 

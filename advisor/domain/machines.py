@@ -1,4 +1,4 @@
-"""What it is computed on: data sheets, and the resources a trial or an instance has."""
+"""Machines: data sheets, and the resources of a trial or an instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What money buys: offers, priced disks, specs."""
+"""Things that money buys: offers, priced disks, specs."""
 
 from __future__ import annotations
 

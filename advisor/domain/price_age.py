@@ -1,4 +1,4 @@
-"""How far a price may have moved since its day."""
+"""The range within which a price may have moved since its day."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is planned, measured and predicted."""
+"""Plans, measurements and predictions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What a run's step times say of its rate: their mean, and the time lost in stalls (standard
-library only)."""
+"""The rate that a run's step times give: their mean, and the time lost in stalls (standard library
+only)."""
 
 from __future__ import annotations
 

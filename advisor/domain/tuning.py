@@ -1,4 +1,4 @@
-"""What is answered about instances that tune a language model."""
+"""Records of answers about instances that tune a language model."""
 
 from __future__ import annotations
 

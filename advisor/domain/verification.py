@@ -1,4 +1,4 @@
-"""What one trial made for real, or one measured load of an endpoint, says about targets and limits."""
+"""Verdicts of one real trial, or one measured load of an endpoint, about targets and limits."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is computed: a network, a data set's profile, and a workload over it; and what a user measured
-of it on a GPU alone, the one record that the predictor is conditioned on."""
+"""Workloads: a network, a data set's profile, and the work over it; and a user's own measurement of
+it on a GPU alone, the one record that the predictor is conditioned on."""
 
 from __future__ import annotations
 

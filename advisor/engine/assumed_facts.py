@@ -1,4 +1,4 @@
-"""What of an instance and its disk nobody tells, as an answer says it."""
+"""Notes on facts of an instance and its disk that were assumed."""
 
 from __future__ import annotations
 

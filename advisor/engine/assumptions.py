@@ -1,4 +1,4 @@
-"""What an answer takes for granted, and what weakens it."""
+"""The assumptions of an answer, and its weaknesses."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What types without an accelerator could do at best: none is slower than its network alone on its
-CPU. There are thousands, and few are worth a prediction."""
+"""Upper bounds of types without an accelerator: the rate of the network alone on each CPU. There
+are thousands of types, and few are worth a prediction."""
 
 from __future__ import annotations
 

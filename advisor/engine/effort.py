@@ -1,4 +1,4 @@
-"""How much is looked at to find what to relax."""
+"""The budget of the search for relaxations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What binds a prediction, and what a little more of each resource would bring.
+"""The bottleneck of a prediction, and the gain of a little more of each resource.
 
 Gains are differences of the same model's likely rate, asked again with changed resources.
 """

@@ -1,5 +1,5 @@
-"""Which types are looked at, and what becomes of them: all that have an accelerator (for
-preprocessing: all), and of the thousands without one those that could be shown.
+"""Judges types: all that have an accelerator (for preprocessing: all), and of the thousands without one
+those that could be shown.
 
 A bound decides about these: the network alone on a CPU, everything else for nothing, is never
 slower than what is predicted for the whole, and no disk is cheaper than none. Over all clouds

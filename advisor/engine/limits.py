@@ -1,5 +1,5 @@
-"""What a request makes of candidates: runs and counts, which limits a row keeps, how rows rank, and
-which row of a type shows the limit that it misses.
+"""Limits of candidates: runs and counts, the limits that a row keeps, the ranking of rows, and the row of
+a type that shows the limit it misses.
 
 The limits are judged in one order. A type is turned down for the first one that none of its
 candidates keeps, of those that keep all before it: so the reason is true of the whole type,

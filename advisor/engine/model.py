@@ -1,4 +1,4 @@
-"""What the engine needs of a performance model."""
+"""The part of a performance model that the engine uses."""
 
 from __future__ import annotations
 

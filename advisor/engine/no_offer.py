@@ -1,4 +1,4 @@
-"""What is told where nothing answers: what comes nearest, and what to relax."""
+"""The answer where no spec meets the question: the nearest spec, and the relaxations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every request asks of place, hardware, disk and quota, whatever runs there."""
+"""Offers within a question's place, hardware, disk and quota, whatever runs there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What another stack, layout or number format would bring a spec, its host and disk as they are."""
+"""The effect of another stack, memory format or precision on a spec, with its host and disk as they are."""
 
 from __future__ import annotations
 

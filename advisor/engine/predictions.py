@@ -1,5 +1,5 @@
-"""What the model tells of workloads on instances, whatever is asked of them: no region, market,
-price, limit or disk changes it, so that each is predicted once for many questions."""
+"""Predictions of workloads on instances. No region, market, price, limit or disk changes them, so
+each is made once for many questions."""
 
 from __future__ import annotations
 

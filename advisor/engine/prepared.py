@@ -1,5 +1,5 @@
-"""What a request's target and its wishes for hardware do not change: what a place offers, what is
-predicted of it, and both as one table.
+"""Everything about a question that its target and its filters of hardware do not change: the offers of a
+place, their predictions, and both as one table.
 
 Preparing takes most of the time that an answer does, so whoever answers many questions prepares
 once: each layer is kept for those who share it. Threads may share it: what is computed for one

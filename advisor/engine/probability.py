@@ -1,10 +1,11 @@
-"""How likely it is that a target is reached, from bounds at several confidences.
+"""The probability that a target is reached, from bounds at several confidences.
 
 A bound at confidence c is a quantile: the rate lies above `lower` with probability c, above
 `upper` with 1 - c, above `median` with a half. Between two quantiles the logarithm of the rate
 is taken to be linear in the normal quantile of its probability, so that one interval alone
 gives a normal distribution that is split at the median (another width below than above). Beyond
-the outermost quantiles the last slope goes on."""
+the outermost quantiles the last slope goes on.
+"""
 
 from __future__ import annotations
 

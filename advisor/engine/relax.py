@@ -1,4 +1,5 @@
-"""What to relax where nothing answers: one constraint at a time, and two where one is too few.
+"""Finds the constraints to relax where no spec meets a question: each by itself, and two where one is too
+few.
 
 Every change is found by asking the decision again, and what it gives is its answer to the changed
 request. That takes seconds, so it is done only where nothing fits and a person waits for it.

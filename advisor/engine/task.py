@@ -1,4 +1,4 @@
-"""What the engine asks of a kind of work: `advisor.engine.decide` answers any task through this.
+"""The interface of a task: `advisor.engine.decide` answers any task through it.
 
 A task knows its workload and its predictor, and nothing of ranking, of prices in doubt, of trials
 worth running and of what to relax. `R` is its request, `O` what no target changes, `T` its table,

@@ -1,1 +1,1 @@
-"""From the words of a question, wherever they were said, to what the answers need."""
+"""Questions: typed and validated, whichever door they came through."""

@@ -1,4 +1,4 @@
-"""What `advisor measure` is asked about a training on several GPUs or nodes, typed."""
+"""The question of `advisor measure` about a training on several GPUs or nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every question says of the spec: where it is rented, what it has, and what it may cost."""
+"""The part of every question about the spec: its place, its hardware, its cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long prompts and answers are: published traces by name, and files of the user's own."""
+"""Lengths of prompts and answers: published traces by name, and files of the user's own."""
 
 from __future__ import annotations
 

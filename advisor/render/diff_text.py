@@ -1,4 +1,4 @@
-"""What changed, in words: blocks of a paragraph a workload, as plain text or Markdown."""
+"""Changes between two answers in words: a paragraph a workload, as plain text or Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What two states of the catalogue price differently, in words."""
+"""Differences in price between two states of the catalogue, in words."""
 
 from __future__ import annotations
 

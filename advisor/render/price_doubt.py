@@ -1,4 +1,4 @@
-"""How far an answer depends on prices that are not listed, and how to learn today's."""
+"""The dependence of an answer on prices that are not listed, and the command that asks for today's."""
 
 from __future__ import annotations
 

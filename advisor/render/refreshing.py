@@ -1,4 +1,4 @@
-"""What a refresh brought, and what is kept of earlier ones: text and JSON."""
+"""The results of a price refresh, and the kept ones of earlier refreshes: text and JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sweep may use up: trials, time or money."""
+"""The budget of a sweep: trials, time or money."""
 
 from __future__ import annotations
 

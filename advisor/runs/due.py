@@ -1,4 +1,4 @@
-"""What becomes of due times that have come: run, or left out for a reason. Pure."""
+"""Decides on due times that have passed: run, or skipped for a reason. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to a started sweep, read from its log as it grows; resumed where one was.
+"""Events of a started sweep, read from its log as it grows; resumable.
 
 An event's id is the place behind its line: the file (its inode, since a log that is full is
 renamed) and the offset in it. So any process can go on for a client that another one served.

@@ -1,4 +1,4 @@
-"""What every launch on AWS is asked, of a sweep or a verification: fields, and what they refuse."""
+"""Fields that every launch on AWS shares, of a sweep or a verification, and their refusals."""
 
 from __future__ import annotations
 

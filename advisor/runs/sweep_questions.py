@@ -1,4 +1,4 @@
-"""What a sweep is asked, typed: its grid, how it is planned, run, watched, and started by a client.
+"""The questions of a sweep: its grid, its planning, running, watching, and its start by a client.
 
 A client over HTTP names nothing of this machine: `Allowed` holds the data sets and networks that it may name.
 """

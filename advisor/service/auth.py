@@ -1,5 +1,5 @@
-"""Who asks, and what that caller may: recognised by a key, by a session's cookie, or by being on this machine
-while there are no keys.
+"""Recognises callers and their rights: by a key, by a session's cookie, or by being on this machine while
+there are no keys.
 
 The gate (`advisor.service.gate`) finds out who asks before a route is reached; each route under /v1 names the
 scope that it needs.

@@ -1,4 +1,4 @@
-"""What /metrics shows, in the text format of Prometheus.
+"""The metrics at /metrics, in the text format of Prometheus.
 
 Each worker process counts for itself. With several of them the counts lie in files of one folder
 (PROMETHEUS_MULTIPROC_DIR, which `advisor serve` makes), and whichever worker is asked adds up all.

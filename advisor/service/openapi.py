@@ -1,5 +1,5 @@
-"""What routes say of themselves for OpenAPI (`advisor.service.description` writes it): their questions and
-answers by the names of schemas, and what may be refused."""
+"""Descriptions of routes for OpenAPI (`advisor.service.description` writes it): questions and
+answers by the names of their schemas, and possible refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the service runs."""
+"""Settings of the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which version a database's tables have, making them, and what all who open them share.
+"""The version of a database's tables, and their creation.
 
 The version stands in a table of its own name, so that another program's Alembic in the same PostgreSQL
 database is not in the way.

@@ -1,4 +1,4 @@
-"""How the recommended spec's rate moves with vCPUs, RAM, disk and batch size."""
+"""Curves of the recommended spec's rate over vCPUs, RAM, disk and batch size."""
 
 from __future__ import annotations
 

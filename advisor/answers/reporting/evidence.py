@@ -1,4 +1,4 @@
-"""What a section stands on: measurements beside its curves, how facts are known and how old."""
+"""The evidence behind a section: measurements beside its curves, and the source and age of its facts."""
 
 from __future__ import annotations
 

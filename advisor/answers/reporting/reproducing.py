@@ -1,4 +1,4 @@
-"""What a reader needs to get the same report again, with digests of all it stands on."""
+"""The command and the digests with which a reader gets the same report again."""
 
 from __future__ import annotations
 

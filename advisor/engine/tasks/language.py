@@ -1,6 +1,5 @@
-"""What serving and tuning a language model have in common: their offers, which all have a GPU, the
-one instance that somebody names, and what weakens an answer.
-"""
+"""The common part of serving and tuning a language model: offers with a GPU, a named instance, and
+the weaknesses of an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts a recommended spec, in the words of the tool that starts it."""
+"""Files that start a recommended spec, in the format of the tool that starts it."""
 
 from __future__ import annotations
 

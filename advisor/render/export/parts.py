@@ -1,4 +1,4 @@
-"""What several exports say alike: the header, the machine image, the data disk."""
+"""Parts that several exports share: the header, the machine image, the data disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What starts vLLM on a recommended spec: a server for each replica, alone on its GPUs.
+"""Commands that start vLLM on a recommended spec: a server for each replica, alone on its GPUs.
 
 The flags are vLLM's own (docs.vllm.ai, `vllm serve`). Replicas listen on ports of their own, from
 8000 on; what spreads requests over them is the user's.

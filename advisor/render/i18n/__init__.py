@@ -1,1 +1,1 @@
-"""What the engine says, in the languages that people read: for the page and for reports."""
+"""Translations of the engine's messages, for the page and for reports."""

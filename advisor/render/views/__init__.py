@@ -1,1 +1,1 @@
-"""What each task's answers look like: as text, as documents, and as the blocks of reports and pages."""
+"""Views of each task's answers: text, documents, and the blocks of reports and pages."""

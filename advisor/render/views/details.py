@@ -1,4 +1,4 @@
-"""What a section of a report tells behind its answer: prices, stages, curves, evidence, places."""
+"""The details behind the answer of a report's section: prices, stages, curves, evidence, places."""
 
 from __future__ import annotations
 

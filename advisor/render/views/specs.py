@@ -1,4 +1,4 @@
-"""What one spec does, as facts: a title and a sentence each, of its record. Terminal, reports and the
+"""The facts of one spec, from its record: a title and a sentence each. Terminal, reports and the
 service's page show the same ones, in the reader's language."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an instance and its controller pass to each other by the bucket: states and measurements."""
+"""States and measurements that an instance and its controller exchange through the bucket."""
 
 from __future__ import annotations
 

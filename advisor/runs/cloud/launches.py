@@ -1,4 +1,4 @@
-"""What a typed question launches on AWS, and what a dry run of it says."""
+"""The launch on AWS of a typed question, and its dry run."""
 
 from __future__ import annotations
 

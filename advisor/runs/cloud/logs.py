@@ -1,4 +1,4 @@
-"""What the instances of a sweep leave to read: logs of their work, their start, their console."""
+"""Logs that the instances of a sweep leave: of their work, their start, their console."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `sweep run --on aws` would launch: types that serve the sweep, disks, the most it costs."""
+"""The plan of `sweep run --on aws`: types that serve the sweep, disks, the most it costs."""
 
 from __future__ import annotations
 

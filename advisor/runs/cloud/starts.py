@@ -1,4 +1,4 @@
-"""How long instances took from their launch to their first trial, and the least life that follows.
+"""Times from the launch of instances to their first trial, and the least life that follows from them.
 
 Each start is an object of the bucket, `software/starts/TYPE/INSTANCE-ID`: what is there expires
 with the software that was installed (90 days in the stack `account`).

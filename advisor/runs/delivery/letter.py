@@ -1,4 +1,4 @@
-"""What is delivered: a report, or what changed since the last one, with its files."""
+"""A delivery: a report, or its changes since the last one, with its files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands behind `--send`, as a target: files and S3 here, `mail` and `webhook` beside it."""
+"""The targets of `--send`: files and S3 here, `mail` and `webhook` beside it."""
 
 from __future__ import annotations
 

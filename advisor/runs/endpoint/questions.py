@@ -1,4 +1,4 @@
-"""What `advisor measure` is asked about a language model that is served, typed."""
+"""The questions of `advisor measure` and `verify` about a served language model."""
 
 from __future__ import annotations
 

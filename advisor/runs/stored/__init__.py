@@ -1,1 +1,1 @@
-"""What the store holds, for those who ask: the command line and the service alike."""
+"""The content of the store, for the command line and the service alike."""

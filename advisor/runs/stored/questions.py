@@ -1,4 +1,4 @@
-"""Which stored measurements, typed: the filters of `advisor measurements list` and `export`."""
+"""The filters of `advisor measurements list` and `export`."""
 
 from __future__ import annotations
 

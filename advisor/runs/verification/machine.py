@@ -1,4 +1,4 @@
-"""Where a verifying trial runs: on the instance it is about, or on a machine that stands for it."""
+"""The machine of a verifying trial: the instance itself, or a machine that stands for it."""
 
 from __future__ import annotations
 

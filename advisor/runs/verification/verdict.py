@@ -1,4 +1,4 @@
-"""From a measurement to a verdict, what it stands for, and what to take after it."""
+"""Turns a measurement into a verdict, its scope, and the spec to take after it."""
 
 from __future__ import annotations
 

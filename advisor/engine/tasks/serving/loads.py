@@ -1,5 +1,5 @@
-"""How many instances each option takes for a target, the load of each replica then, and which
-limits that keeps.
+"""The number of instances that each option needs for a target, the load of each replica, and the limits
+that it keeps.
 
 A target in tokens a second may be reached at any load that the grid has; users and requests a
 second are shared by all replicas, so that their number decides the load.

@@ -1,4 +1,4 @@
-"""What a language model takes of GPUs, before any is rented."""
+"""GPU memory of a served language model, before any GPU is rented."""
 
 from __future__ import annotations
 

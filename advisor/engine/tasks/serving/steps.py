@@ -1,5 +1,5 @@
-"""What one thing more would bring on the chosen instance: a smaller format, a wider split, one more
-instance, a faster disk. Each is the same question, asked again with that changed."""
+"""The gain of one step on the chosen instance: a smaller format, a wider split, one more instance,
+a faster disk. Each is the same question, asked again with that change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about serving say: what a type misses, what is taken for granted, what weakens it."""
+"""Texts of answers about serving: shortfalls, assumptions, weaknesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What answers about tuning say: what a type misses, what is taken for granted, what weakens it."""
+"""Texts of answers about tuning: shortfalls, assumptions, weaknesses."""
 
 from __future__ import annotations
 
