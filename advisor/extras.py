@@ -61,7 +61,7 @@ def _from_origin(brackets: str, extras: Collection[str]) -> list[str]:
 
 
 def _origin() -> tuple[str, str]:
-    """Where pip found it, and 'git+' before that; '' for what came from an index."""
+    """The address that pip installed it from, and 'git+' before that; '' for a package from an index."""
     told = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
     vcs = told.get("vcs_info", {}).get("vcs")
     return told.get("url", ""), f"{vcs}+" if vcs else ""

@@ -44,8 +44,7 @@ def asked_of(request: NetworkQuestion, batch: int | None = None, unit: str = "")
 
 
 def other_names(request: NetworkQuestion) -> list[Message]:
-    """What the name of the network was taken as, and which network it is not; empty where a name
-    says it."""
+    """The name that the network's was resolved to, and the network it is not; empty where a name says it."""
     name, asked, namesake = request.network, request.model_asked, request.namesake
     taken = [Message("{name}: taken as {network}", name=asked, network=name)] if asked else []
     if not namesake:
@@ -80,8 +79,8 @@ def sample_size(request: NetworkQuestion) -> Message | None:
 
 
 def others_text(request: NetworkQuestion, count: int) -> Message | None:
-    """How many more answer than the recommended one, where those that are shown (`count` in all)
-    are every one; None where there may be more."""
+    """The number of further specs that answer, where the shown ones (`count` in all) are every one; None
+    where there may be more."""
     if count == 0 or count >= request.max_results:
         return None
     if request.target_throughput is None:
@@ -118,8 +117,8 @@ def place_texts(shown: Sequence[AnyCandidate], request: SpecQuestion, today: dat
 
 
 def price_words(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
-    """How the prices of each total are known, as 'observed, estimated disk'; '' where they are
-    listed today."""
+    """The kinds of the prices in each total, as 'observed, estimated disk'; '' where they are listed
+    today."""
     found = []
     for candidate in shown:
         disk = candidate.spec.disk.price

@@ -30,7 +30,7 @@ def _cache_folder() -> Path:
 
 
 def _linux_base(variable: str, usual: str) -> Path | None:
-    """What platformdirs says on Linux, too; but importing it takes 4 ms of every answer."""
+    """The folder as platformdirs finds it on Linux; importing that would take 4 ms of every answer."""
     if sys.platform != "linux":
         return None
     named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
@@ -46,17 +46,17 @@ def state_folder() -> Path:
 
 
 def datasets_folder() -> Path:
-    """Where made data sets live: the user's cache folder."""
+    """The folder of made data sets, in the user's cache."""
     return _cache_folder() / "datasets"
 
 
 def manifests_folder() -> Path:
-    """Where it is kept which files data sets have."""
+    """The folder of manifests: the files of each data set."""
     return _cache_folder() / "manifests"
 
 
 def data_cache_folder() -> Path:
-    """Where data sets of other places are kept on this machine; `ADVISOR_DATA_CACHE` names it."""
+    """The folder of copies of remote data sets on this machine; `ADVISOR_DATA_CACHE` names it."""
     named = os.environ.get("ADVISOR_DATA_CACHE", "")
     return Path(named) if named else _cache_folder() / "fetched"
 
@@ -67,10 +67,10 @@ def sweep_log_path() -> Path:
 
 
 def own_model_path() -> Path:
-    """Where `advisor fit` keeps the user's own performance model."""
+    """The path of the user's own performance model, which `advisor fit` writes."""
     return user_folder() / "model.json"
 
 
 def own_fingerprint_path() -> Path:
-    """Where `advisor probe` keeps what this machine can do, for the trials measured on it."""
+    """The path of this machine's fingerprint, which `advisor probe` writes for the trials measured on it."""
     return user_folder() / "fingerprint.json"

@@ -20,7 +20,7 @@ _LONG_NUMBER = re.compile(rb"[0-9]{19}|[eE]\+?[0-9]{3}")
 
 
 class UnfitError(ValueError):
-    """What cannot be held; `kind` names it for programs."""
+    """A value that cannot be held; `kind` names it for programs."""
 
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(reason)

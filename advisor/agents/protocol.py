@@ -104,7 +104,7 @@ async def serve_stdio(version: str) -> None:
 
 
 def error_document(error: AdvisorError) -> dict[str, Any]:
-    """What is wrong, with the field and the way out; fields by the names that tools have."""
+    """An error, with the field and the way out; fields have the names that tools use."""
     document = {
         "error": render(error.message, str, str),
         "field": error.field,
@@ -115,7 +115,7 @@ def error_document(error: AdvisorError) -> dict[str, Any]:
 
 
 def _result(document: Document, *, is_error: bool = False) -> CallToolResult:
-    """As data, and as the same JSON in a text for clients that read texts alone."""
+    """The result as data, and as JSON text for clients that read text alone."""
     text = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
     return CallToolResult(
         content=[TextContent(text=text)], structured_content=dict(document), is_error=is_error

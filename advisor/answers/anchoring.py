@@ -193,7 +193,7 @@ _SAME_STEP_FACTOR = 1.5
 
 
 class AnchoredWorkload(Struct, frozen=True, kw_only=True):
-    """What the anchors must be of. `network` is a name, or `path/file.py:build`."""
+    """The workload that anchors must be of. `network` is a name, or `path/file.py:build`."""
 
     network: str
     task: Task
@@ -309,7 +309,8 @@ def _no_anchor(
 
 
 def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
-    """The same step on the same card cannot take 1 and 1.5 times as long."""
+    """Refuses anchors that contradict each other: one step on one card cannot take 1 and 1.5 times as
+    long."""
     for i, one in enumerate(anchors):
         for other in anchors[:i]:
             if one.workload != other.workload or not is_same_card(one.gpu, other.gpu):

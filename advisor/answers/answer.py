@@ -41,7 +41,7 @@ class Answer(Struct, frozen=True, kw_only=True):
         return plain_document(self.message_document())
 
     def rows(self) -> list[dict[str, Any]]:
-        """What is compared, as flat records."""
+        """The compared rows, as flat records."""
         return flat_rows(self.document()["rows"], self.columns)
 
 

@@ -73,7 +73,7 @@ def points_at(
     workload: Workload,
     places: Sequence[tuple[InstanceType, Disk]],
 ) -> list[Point]:
-    """What the workload reaches on each instance with its disk, in one call of the model."""
+    """Predictions of the workload on each instance with its disk, in one call of the model."""
     resources = [
         (workload, resources_of(context.catalog, instance, disk, request.max_gpus))
         for instance, disk in places

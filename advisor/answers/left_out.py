@@ -31,7 +31,7 @@ def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bo
 
 
 def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
-    """Of each currency without a known rate: which clouds have prices in it."""
+    """A note for each currency without a known rate, with the clouds that have prices in it."""
     return [
         Message(
             "prices in {currency} are left out, as nobody says what a dollar is worth: {clouds} "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def query_of(question: Offers) -> OfferQuery:
-    """What the catalogue is asked for a list of offers."""
+    """The catalogue's query for a list of offers."""
     market = question.market
     return OfferQuery(
         cloud=question.cloud.lower(),
@@ -95,7 +95,7 @@ def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) ->
 def _prices(
     known: Catalog, name: str, cloud: str, region: str | None, market: Market
 ) -> dict[str, dict[str, Any]]:
-    """What it costs where that is known; a region that nobody knows is refused."""
+    """The prices where they are known; an unknown region is refused."""
     if region is not None:
         known.require_region(region, cloud)
     regions = [region] if region else list(known.regions(cloud))
@@ -199,7 +199,6 @@ def _of_table(entry: NetworkFacts) -> dict[str, Any]:
 
 
 def _of_zoo(info: NetworkInfo, entry: NetworkFacts) -> dict[str, Any]:
-    """As trials count it: a row of words holds several samples."""
     return {
         "title": info.title,
         "kind": str(info.kind),

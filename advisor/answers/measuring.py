@@ -182,7 +182,7 @@ def _usual_runs(minutes: float, tasks: int) -> int:
 def document_of_process(
     command: Sequence[str], grace_seconds: float, on_progress: Progress, job: dict[str, Any], minutes: float
 ) -> dict[str, Any]:
-    """What one process measured; where it ends early, what it had until then, with a warning."""
+    """The document of one measuring process; where it ends early, its results until then, with a warning."""
     so_far: list[dict[str, Any]] = []
     with started_worker([*command, json.dumps(job | {"minutes": minutes})]) as worker:
         try:

@@ -85,9 +85,9 @@ def price_changes(old: Catalog, new: Catalog, query: OfferQuery) -> dict[str, An
 def answer_changes(
     old: Catalog, new: Catalog, answers: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> list[dict[str, Any]]:
-    """What each workload of the saved documents (by file name) costs by both states, and whether
-    another of its specs would be chosen: the one that costs least at the upper end of its price,
-    as sure as prices were on the day of the answer."""
+    """The cost of each workload of the saved documents (by file name) in both states, and whether another
+    of its specs would be chosen: the one that costs least at the upper end of its price, as sure as
+    prices were on the day of the answer."""
     return [
         {"file": file, "workload": workload.name} | _workload_change(old, new, workload)
         for file, document in answers

@@ -125,7 +125,7 @@ def _start_file(result: GenerationRecommendation, question: RecommendGeneration,
 
 
 def predicted(catalog: Catalog, question: PredictGeneration) -> Answer:
-    """What the instance of the question does; `UsageError` where it cannot serve the model."""
+    """The rates of the question's instance; `UsageError` where it cannot serve the model."""
     context = LanguageContext(catalog, bundled_serving_predictor())
     sources = sources_of(context, question)
     context, model, request = _request(context, question)
@@ -158,8 +158,8 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
 
 
 def memory(catalog: Catalog, question: MemoryGeneration) -> Answer:
-    """What the model takes of the GPUs that are meant: those for rent, smallest first, or the named
-    ones in the order asked."""
+    """The model's memory on the GPUs of the question: those for rent, smallest first, or the named ones
+    in their order."""
     model = language_model_of(question)
     tokens = question.context_tokens or min(USUAL_CONTEXT, model.max_context or USUAL_CONTEXT)
     request = question.replace(

@@ -78,7 +78,7 @@ def _no_start_file(name: str) -> str:
 
 
 def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
-    """What the instance of the question does; `UsageError` where it cannot tune the model."""
+    """The rates of the question's instance; `UsageError` where it cannot tune the model."""
     task = _task(catalog, language_model_of(question))
     request = settled_tuning(question, task.model, catalog)
     name = instance_named(str(question.instance), question, catalog)
@@ -92,8 +92,8 @@ def predicted(catalog: Catalog, question: PredictFinetuning) -> Answer:
 
 
 def memory(catalog: Catalog, question: MemoryFinetuning) -> Answer:
-    """What a run takes of the GPUs that are meant: those for rent, smallest first, or the named
-    ones in the order asked."""
+    """A run's memory on the GPUs of the question: those for rent, smallest first, or the named ones in
+    their order."""
     task = _task(catalog, language_model_of(question))
     request = question.replace(model=task.model.name, config=None)
     result = tuning_memory_of(request, task.tuned, cards_meant(catalog, question.gpu or GpuFilter()))

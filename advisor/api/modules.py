@@ -26,14 +26,14 @@ from advisor.messages import Message
 
 
 class Module(Protocol):
-    """What type checkers know of a `torch.nn.Module`."""
+    """The part of a `torch.nn.Module` that type checkers need."""
 
     def parameters(self) -> Any:
         """Its weights."""
 
 
 class ModelConfig(Protocol):
-    """What they know of a configuration of `transformers`."""
+    """The part of a `transformers` configuration that type checkers need."""
 
     model_type: str
 

@@ -211,7 +211,7 @@ class Cloud:
         return None
 
     def matching(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Of `price_cells`, those of types with known facts that are what the query looks for."""
+        """Those of `price_cells` whose types have known facts and match the query."""
         verdicts = dict.fromkeys(self._lacking, False)
         plain = not query.asks_for_facts
         for cell in self.price_cells(query):
@@ -222,9 +222,9 @@ class Cloud:
                 yield cell
 
     def unbeaten(self, query: OfferQuery) -> Iterator[PriceCell]:
-        """Of `matching`, for each type and market the regions that no other one beats in both the price of
-        the instance and of every disk. Where none sells a priced type any more, its cheapest region, so that
-        it can be rejected by name."""
+        """Those of `matching` that no other region of their type and market beats in both the instance's
+        price and every disk's. Where none sells a priced type any more, its cheapest region, so that it
+        can be rejected by name."""
         lacking, plain = frozenset(self._lacking), not query.asks_for_facts
         for (name, market), cells in self._by_type(query).items():
             if name in lacking or not (plain or self._fits(name, query)):
@@ -252,7 +252,7 @@ class Cloud:
         return found
 
     def lacking(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
-        """Of `price_cells`, those of types that lack facts and may be what the query looks for."""
+        """Those of `price_cells` whose types lack facts and may match the query."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
         asked = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
         if asked:

@@ -242,7 +242,7 @@ def _grows(disk: Disk) -> bool:
 
 
 def without_slow_steps(disks: Iterable[Disk], rules: Mapping[str, DiskRule]) -> list[Disk]:
-    """Of each type of hard disk only the fastest one: the search shrinks it, and few want it."""
+    """The orders with only the fastest of each type of hard disk: the search shrinks it, and few want it."""
     kept = list(disks)
     fastest = {disk.rate.type: disk for disk in kept}
     return [d for d in kept if rules[d.rate.type].media != "hdd" or d is fastest[d.rate.type]]

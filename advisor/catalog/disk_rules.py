@@ -231,7 +231,7 @@ class VolumeBurst(Struct, frozen=True, kw_only=True):
     full_seconds: float | None = None
 
     def seconds(self, used: tuple[float, float], earned: tuple[float, float]) -> float:
-        """How long a full bucket lasts at `used` (MiB/s, IOPS), refilled at the `earned` ones."""
+        """Seconds that a full bucket lasts at `used` (MiB/s, IOPS), refilled at the `earned` rates."""
         if self.full_seconds is not None:
             return self.full_seconds
         if self.mib_credits is not None:

@@ -159,8 +159,8 @@ class DiskCatalog:
     def burst_of(
         self, volume: DiskRate, size_gib: float, instance: InstanceType | None = None
     ) -> Burst | None:
-        """What a volume of that rate and size reads at first, on an instance where one is given;
-        None where it lasts."""
+        """The burst of a volume of that rate and size, on an instance where one is given; None for one
+        without."""
         takes = instance and self._as_it_takes(instance, volume.type)
         row, rule = self._rows[volume.type], self.rules[volume.type]
         return burst_on(takes, volume, volume_burst(rule, row, size_gib, volume))
@@ -362,7 +362,7 @@ class DiskCatalog:
 
     @cached_property
     def _prices(self) -> Rows:
-        """What the source lists, what the user told of the others, and estimates of the rest."""
+        """Prices: the source's, then the user's, then estimates."""
         return {**self._bundled, **self._imported, **self._listed}
 
     @cached_property

@@ -65,7 +65,7 @@ NETWORK_COLUMNS = ("instance_type", "gbit_per_second", "cards", "source")
 
 
 class Origin(Struct, frozen=True):
-    """Where a row comes from, and when it was true."""
+    """The source of a row, and its date."""
 
     text: str
     as_of: date
@@ -221,7 +221,7 @@ class InstanceTable:
 
     @cached_property
     def _measured(self) -> tuple[Table, dict[str, str]]:
-        """What was measured on these types, by name; nothing for clouds nobody measured."""
+        """Measured facts of these types, by name; none for clouds nobody measured."""
         table = table_if_any(self._files, f"sparecores/{self._cloud}_servers.csv")
         return table, table.lines_by_key()
 

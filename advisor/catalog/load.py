@@ -61,7 +61,7 @@ def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]
 
 
 def _kept(folder: Path, cloud: str) -> Overlay:
-    """What was refreshed; where it is damaged nothing, and one line tells that."""
+    """The refreshed prices; where they are damaged none, and one line says so."""
     try:
         return read_overlay(folder, cloud)
     except DataError as error:

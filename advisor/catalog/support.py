@@ -239,7 +239,7 @@ def _code(kind: _Kind, market: Market) -> str:
 
 
 def used_gpus(instance: InstanceType, max_gpus: int | None = None) -> int:
-    """How many of its GPUs work: all, `max_gpus` at most; shares of a GPU count as one."""
+    """The number of GPUs that work: all, `max_gpus` at most; shares of a GPU count as one."""
     whole = instance.gpu_count if instance.gpu_fraction == 1 else 1
     return max(1, min(whole, max_gpus or whole))
 

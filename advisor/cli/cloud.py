@@ -46,7 +46,7 @@ def status_lines(reaped: Reaped) -> list[str]:
 
 
 def reaped_lines(reaped: Reaped) -> list[str]:
-    """What was removed, or would be; what is still there, and why."""
+    """Lines on removed resources, or those that would be; on those that remain, and why."""
     done = reaped.expired if reaped.dry_run else reaped.removed
     verb = "would be removed" if reaped.dry_run else "removed"
     counted, regions = _counted(done, reaped)

@@ -152,7 +152,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    """What a user is told of an error, and the exit code: 1 where the error names none."""
+    """The text of an error for a user, and the exit code: 1 where the error names none."""
     code = getattr(error, "exit_code", 1)
     if isinstance(error, AdvisorError):
         return str(error), error.exit_code

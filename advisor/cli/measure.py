@@ -242,7 +242,7 @@ def _screen(document: dict[str, Any]) -> list[str]:
 
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """How far the processes that measured one batch are apart."""
+    """The spread of the processes that measured one batch."""
     rates: dict[tuple[Any, ...], list[float]] = {}
     for run in runs:
         if run["samples_per_second"] is not None:
@@ -256,7 +256,7 @@ def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _of_ranks(row: dict[str, Any]) -> str:
-    """What several ranks keep of their rate."""
+    """The share of its own rate that each of several ranks keeps."""
     reduced = statistics.median(row["all_reduce_seconds"])
     return (
         f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
@@ -266,7 +266,7 @@ def _of_ranks(row: dict[str, Any]) -> str:
 
 
 def _epochs(run: dict[str, Any]) -> list[str]:
-    """What a script's epochs cost beside their steps."""
+    """The cost of a script's epochs beside their steps."""
     gaps, starts = run.get("gaps_seconds"), run.get("loader_start_seconds")
     if not gaps or not starts:
         return []

@@ -243,7 +243,7 @@ def _option(field: Field, *, required: bool) -> FieldOption:
 
 
 def _default(field: Field) -> Any:
-    """As `--help` shows it; it is read as a text is."""
+    """The default as `--help` shows it; it is read as a text is."""
     value = field.default
     return value if value in (None, ()) else field.kind.text_of(value)
 

@@ -45,8 +45,8 @@ _SHARED = ("live",)
 
 
 class Ask(NamedTuple):
-    """What was asked for: the fields of the question that were given, the data that answers, and
-    where else to look."""
+    """A report's question: the fields that were given, the data behind the answers, and other places to
+    look."""
 
     given: dict[str, Any]
     sources: Sources
@@ -196,7 +196,7 @@ def _report(ask: Ask, inputs: Sequence[Input], usual: str) -> Report:
 
 
 def _options_of(ask: Ask, day: date) -> list[str]:
-    """What asks for the same report, but for its output."""
+    """The options that ask for the same report, but for its output."""
     options = [] if ask.plan_file is None else ["--plan", ask.plan_file]
     options += [word for file in ask.saved for word in ("--from", file)]
     options += [] if ask.title is None else ["--title", ask.title]

@@ -21,7 +21,7 @@ _NOBODY = "No daemon runs: start one with `advisor schedule run`."
 
 
 def added_text(kept: Schedule, due: datetime, leader: Leader | None) -> str:
-    """What was kept, when it is due first, and whether anybody will run it."""
+    """The new schedule, its first due time, and whether a daemon will run it."""
     who = f"The daemon on {leader.host} (process {leader.pid}) runs it." if leader else _NOBODY
     return (
         f"Added '{kept.name}': {_local(due, kept.timezone)}, and so on.\n"
@@ -145,7 +145,7 @@ _STATES = {
 
 
 def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
-    """What changed, and where the report went."""
+    """Lines on the changes, and on the report's deliveries."""
     if not sizing:
         return []
     if sizing["error"]:

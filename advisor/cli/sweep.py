@@ -91,7 +91,7 @@ def plan(question: PlannedSweep, output: str) -> None:
 
 
 def _still_to_come(data: SweepData) -> Iterator[str]:
-    """What `run` does before its first trial."""
+    """The work that `run` does before its first trial."""
     for stored in data.stored:
         if is_address(stored.path):
             if not is_cached(stored.path):
@@ -106,7 +106,7 @@ def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> N
 
 
 def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
-    """How many runs, how long they take and what that costs."""
+    """The number of runs, their time and their cost."""
     counted = format_counted(len(trials), "trial")
     runs = sum(map(wanted_runs, trials))
     if runs > len(trials):
@@ -221,7 +221,7 @@ def list_(question: SweepGrid, output: str) -> None:
 
 
 def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
-    """What is left at most: trials, minutes and dollars (None: no price is known)."""
+    """The most that is left: trials, minutes and dollars (None: no price is known)."""
     done = len(status.done)
     each = status.spent_seconds / done if done else usual_seconds(*sweep.trials)
     open_trials = len(sweep.trials) - len({item.trial.trial_id for item in status.done})
@@ -238,7 +238,7 @@ def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
 
 
 def _status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
-    """Where a sweep stands, for JSON."""
+    """The state of a sweep, for JSON."""
     return {
         "budget": sweep.budget.text,
         "candidates": len(sweep.trials),
@@ -253,7 +253,7 @@ def _status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any
 
 
 def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
-    """What follows the table of a plan."""
+    """The lines after the table of a plan."""
     counted = format_counted(len(sweep.trials), "trial")
     lines = [f"{format_counted(len(status.next), 'trial')} next, of {counted} to choose from."]
     if status.stopped:
@@ -329,7 +329,7 @@ def _run_adaptively(
 def _print_adaptive(
     sweep: AdaptiveSweep, status: SweepStatus, before: Set[str], store: MeasurementStore, output: str
 ) -> None:
-    """What was measured and how well the answer is known; raises where trials failed now."""
+    """Prints the measurements and the certainty of the answer; raises where trials failed now."""
     from advisor.sweeps.driver.runner import Outcome
 
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())

@@ -80,7 +80,7 @@ def _check_line(check: Mapping[str, Any]) -> str:
 
 
 def run_lines(run: Mapping[str, Any]) -> list[str]:
-    """How it ended, what it cost, what is gone."""
+    """The end of a run, its cost, and the resources that are gone."""
     instances = format_counted(run["instances"], "instance")
     came = "what it measured is in its database, if anything."
     if run["measured_now"] is not None:
@@ -118,7 +118,7 @@ def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
 
 
 def show_plans(plans: Sequence[CloudPlan], output: str) -> int:
-    """What would be launched; the exit code says whether it can be."""
+    """Prints the planned launches; the exit code says whether they are possible."""
     document = plan_document(plans[0]) if len(plans) == 1 else fleet_plan_document(plans)
     several = document.get("plans")
     lines = (

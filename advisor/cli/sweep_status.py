@@ -43,7 +43,7 @@ _COLUMNS = ("trial", "since", "lease left", "by", "running now")  # the widest l
 
 
 def snapshot_lines(snapshot: Snapshot, trouble: str = "") -> list[str]:
-    """How many trials, by how they ended; what runs; until when."""
+    """Lines with the number of trials by their end; those that run; until when."""
     lines = [format_counted(snapshot.total, "trial")]
     lines += [f"{count:6}  {name.replace('_', ' ')}" for name, count in counts_of(snapshot).items()]
     if snapshot.running:

@@ -176,14 +176,14 @@ def trial_progress(tally: Tally) -> Iterator[Callable[[Progress], None]]:
 
 
 class Kept:
-    """What a sweep that is interrupted has, in words; an adaptive one has no count of trials."""
+    """The results of an interrupted sweep, in words; an adaptive one has no count of trials."""
 
     def __init__(self, *, adaptive: bool = False) -> None:
         self._adaptive = adaptive
         self.last: Progress | None = None
 
     def words(self) -> str:
-        """What is stored, and how to go on."""
+        """The stored results, and the command that goes on."""
         if self._adaptive:
             return "interrupted; what was measured is stored; the same command goes on"
         if self.last is None:

@@ -142,7 +142,7 @@ def _generation(
 
 
 def _refuse_unservable(question: VerifyGeneration, how: VerificationRun) -> None:
-    """What belongs to trials of networks; and neither an endpoint nor an instance for one."""
+    """Refuses options of trials of networks, and both an endpoint and an instance for one."""
     if how.on == AWS and question.endpoint:
         raise wrong(
             "endpoint",

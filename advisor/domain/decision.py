@@ -73,7 +73,7 @@ AnyCandidate = Any
 
 
 class CloseCall(Struct, frozen=True, kw_only=True):
-    """Where the prediction decides narrowly, and one trial of `candidate` would settle it.
+    """A narrow decision that one trial of `candidate` would settle.
 
     `probability` is the chance that the trial reaches the target. If it does, that saves
     `saves_usd_per_hour` against `instead` (the chosen one; for a chosen one that may miss, the
@@ -95,7 +95,7 @@ class CloseCall(Struct, frozen=True, kw_only=True):
 
 
 class PriceCall(Struct, frozen=True, kw_only=True):
-    """Where an answer depends on a price that is not listed, or that is old.
+    """The dependence of an answer on a price that is not listed, or that is old.
 
     `listed` is the cheapest spec at listed prices, None where no listed price answers; it is the
     chosen one itself where `cheaper`, which costs less at the median of its price, might cost more.
@@ -107,7 +107,7 @@ class PriceCall(Struct, frozen=True, kw_only=True):
 
 
 class OtherSetting(Struct, frozen=True, kw_only=True):
-    """What the same spec would reach under another stack, layout or number format.
+    """The rate of the same spec under another stack, memory format or precision.
 
     `option` asks for it, `gpu_gain` is the factor by which the GPU alone is faster, `measured`
     whether rows of this very network tell it. `prediction` is of the whole with it, `gain` the
@@ -186,7 +186,7 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
 
     @property
     def rejected_by_reason(self) -> dict[str, int]:
-        """How many types each reason took out, the most frequent first."""
+        """The number of types that each reason rejected, the most frequent first."""
         counts = self.rejected_counts or Counter(map(attrgetter("reason"), self.rejected))
         return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
@@ -205,7 +205,7 @@ class Recommendation(Judged[AnyQuestion, Candidate], frozen=True, kw_only=True):
 
 
 class BatchPoint(Struct, frozen=True, kw_only=True):
-    """What an instance reaches at one batch size; `latency` is None but for inference."""
+    """The rate of an instance at one batch size; `latency` is None but for inference."""
 
     batch_size: int
     prediction: Prediction

@@ -10,7 +10,7 @@ from advisor.domain.words import Stage
 
 
 class Distance(Struct, frozen=True, kw_only=True):
-    """How far one fact of a prediction lies from what was measured.
+    """The distance of one fact of a prediction from the measured rows.
 
     `times` is the fact over the nearest measured one, 1 inside of the measured range; None where
     no number says it. `matters` is False where the rate hardly depends on the `stage`.
@@ -25,7 +25,7 @@ class Distance(Struct, frozen=True, kw_only=True):
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """What a little more of one resource brings to the likely rate, in samples per second.
+    """The gain of a little more of one resource in the likely rate, in samples per second.
 
     `bottleneck` is what binds then.
     """
@@ -38,9 +38,8 @@ class Gain(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Which stage binds at what rate of its own, which one comes next (None: there is no other),
-    what more of each resource would bring, and how far from the measured this is.
-    """
+    """The stage that binds and its own rate, the stage that comes next (None: there is no other), the
+    gain of more of each resource, and the distance from the measured rows."""
 
     bottleneck: Stage
     bottleneck_rate: float

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class LanguageTask(StrEnum):
-    """What is done with a language model: serving it, or tuning it further."""
+    """The task of a language model: serving it, or tuning it further."""
 
     GENERATION = "generation"
     FINETUNING = "finetuning"
@@ -39,7 +39,7 @@ class KvPrecision(StrEnum):
 
 
 class LlmEngine(StrEnum):
-    """What serves a language model."""
+    """The engine that serves a language model."""
 
     VLLM = "vllm"
     SGLANG = "sglang"
@@ -48,7 +48,7 @@ class LlmEngine(StrEnum):
 
     @property
     def product(self) -> str:
-        """As its makers write it."""
+        """The engine's name as its makers write it."""
         return _PRODUCTS.get(self.value, self.value)
 
 
@@ -56,7 +56,7 @@ _PRODUCTS = {"vllm": "vLLM", "sglang": "SGLang", "trtllm": "TensorRT-LLM"}
 
 
 class LlmMethod(StrEnum):
-    """What fine-tuning trains: every weight, or adapters over frozen 16-bit or 4-bit weights."""
+    """The weights that fine-tuning trains: every one, or adapters over frozen 16-bit or 4-bit weights."""
 
     FULL = "full"
     LORA = "lora"
@@ -64,7 +64,7 @@ class LlmMethod(StrEnum):
 
 
 class Link(StrEnum):
-    """How the GPUs that share a model reach each other; `none` for one GPU."""
+    """The link between the GPUs that share a model; `none` for one GPU."""
 
     NVLINK = "nvlink"
     PCIE = "pcie"
@@ -72,7 +72,7 @@ class Link(StrEnum):
 
 
 class ServingBind(StrEnum):
-    """What holds a serving rate back.
+    """The bound of a serving rate.
 
     Of a step: reading the weights, reading the KV cache, arithmetic, the all-reduce of tensor
     parallelism, launching kernels, prompts that are read between steps. Of the whole: GPU memory

@@ -18,7 +18,7 @@ MOST_SEQUENCES = 512
 
 
 class ServingPlacement(Struct, frozen=True, kw_only=True):
-    """How a model lies on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
+    """The placement of a model on one instance: `replicas` of it, each split over `tensor_parallel` GPUs,
     which are joined by `link`."""
 
     tensor_parallel: int
@@ -32,7 +32,7 @@ class ServingPlacement(Struct, frozen=True, kw_only=True):
 
 
 class GpuMemoryUse(Struct, frozen=True, kw_only=True):
-    """What lies in the memory of each GPU, in GiB, and what that leaves room for.
+    """The parts of each GPU's memory, in GiB, and the room that they leave.
 
     `kv_gib` is the whole KV cache, `free_gib` what the engine leaves alone. `largest_concurrency`
     counts whole mean requests of one replica, `longest_context` is one sequence's alone: both by
@@ -48,7 +48,7 @@ class GpuMemoryUse(Struct, frozen=True, kw_only=True):
 
 
 class ServingRates(Struct, frozen=True, kw_only=True):
-    """What a spec does with `concurrency` requests in flight on all of it.
+    """The rates of a spec with `concurrency` requests in flight on all of it.
 
     Rates are of all instances together, times are means of one request in seconds;
     `tpot_seconds` is without the first token.
@@ -154,8 +154,8 @@ class FrontPoint(Struct, frozen=True, kw_only=True):
 
 
 class ServingStep(Struct, frozen=True, kw_only=True):
-    """What one thing more would bring. `option` asks for it (empty: nothing to ask with); `gives`
-    is the chosen candidate with it, None where it does not run, for the reason `why_not`."""
+    """The gain of one step more. `option` asks for it (empty: nothing to ask with); `gives` is the chosen
+    candidate with it, None where it does not run, for the reason `why_not`."""
 
     kind: StepKind
     option: str
@@ -194,13 +194,13 @@ class ServingPrediction(Struct, frozen=True, kw_only=True):
 
     @property
     def region(self) -> str:
-        """Where it is rented."""
+        """The region of the offer."""
         return self.candidate.spec.offer.region
 
 
 class SplitMemory(Struct, frozen=True, kw_only=True):
-    """What a model takes of each GPU of one kind, split over `tensor_parallel` of them; `use` None:
-    it does not fit, for the reason `why_not`. `precision` is the format that this GPU computes."""
+    """The memory of a model on each GPU of one kind, split over `tensor_parallel` of them; `use` None: it
+    does not fit, for the reason `why_not`. `precision` is the format that this GPU computes."""
 
     gpu: str
     gpu_memory_gib: float

@@ -11,7 +11,7 @@ from advisor.domain.words import Market
 
 
 class PriceAnswer(Struct, frozen=True, kw_only=True):
-    """What came of asking for one price.
+    """The answer to a question for one price.
 
     `before` is the price known so far (None: none). `told` is the new one, where one was told and
     is believed; else `why` says why there is none, and `not_believed` holds the dollars an hour
@@ -61,7 +61,7 @@ class LiveCheck(Struct, frozen=True, kw_only=True):
 
 
 class Refresh(Struct, frozen=True, kw_only=True):
-    """What a refresh of the prices of one region of a cloud brought.
+    """The result of a price refresh of one region of a cloud.
 
     `withdrawn` are types that the region no longer offers, `returned` those that it offers again.
     `file` is where it is kept; empty where nothing was told that could be kept.

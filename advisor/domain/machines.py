@@ -62,7 +62,7 @@ class Gpu(Struct, frozen=True, kw_only=True):
 
 
 class Cpu(Struct, frozen=True, kw_only=True):
-    """What makes vCPUs of two machines comparable.
+    """The facts that make vCPUs of two machines comparable.
 
     `single_thread_score` is PassMark's single-thread mark (None: unknown); `second_thread_yield`
     is what the second hardware thread of a core adds to the first, 0 where a vCPU is a core.
@@ -80,7 +80,7 @@ class Cpu(Struct, frozen=True, kw_only=True):
 
 
 class DiskRate(Struct, frozen=True, kw_only=True):
-    """What a disk sustains (baseline, never burst); None means not limited.
+    """The sustained rate of a disk (baseline, never burst); None means not limited.
 
     No read that the page cache does not answer returns before `read_latency_seconds`. The true rate
     lies between `low` and `high` times this one in 9 of 10 cases, both 1 where the seller tells it.
@@ -104,8 +104,8 @@ class DiskRate(Struct, frozen=True, kw_only=True):
 
 
 class Resources(Struct, frozen=True, kw_only=True):
-    """What a trial is held to, and what an instance has. `gpu` is what is used, `gpu_count` how
-    many of it, each with a batch of its own."""
+    """The resources that a trial is held to, and an instance has. `gpu` is the kind in use, `gpu_count`
+    the number of them, each with a batch of its own."""
 
     vcpus: float
     physical_cores: float
@@ -157,8 +157,8 @@ class AssumedFact(Struct, frozen=True, kw_only=True):
 
 
 class NodeNetwork(Struct, frozen=True, kw_only=True):
-    """How fast an instance reaches others in each direction for as long as one wants, never a
-    burst, by so many network cards; `source` says so."""
+    """The sustained rate at which an instance reaches others in each direction, never a burst, by so many
+    network cards; `source` says so."""
 
     gbit_per_second: float
     cards: int
@@ -284,7 +284,7 @@ class Range(Struct, frozen=True):
         return (self.least, self.most) != (None, None)
 
     def __contains__(self, value: float | None) -> bool:
-        """What is not known lies in a range that leaves out nothing, and in no other."""
+        """An unknown value lies in a range that leaves out nothing, and in no other."""
         if value is None:
             return not self.limits
         return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)

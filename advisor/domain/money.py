@@ -19,7 +19,7 @@ MAX_AGE_DAYS = 90
 
 
 class Price(Struct, frozen=True, kw_only=True):
-    """What one hour costs. A missing price is a missing `Price`, never 0.
+    """The price of one hour. A missing price is a missing `Price`, never 0.
 
     `kind` is one of `PRICE_KINDS`: published by the seller, seen on the spot market, estimated,
     or free of charge. `terms` says what comes with it: how often spot instances are taken back,
@@ -107,7 +107,7 @@ _UNITS = {"size_gib": "GiB", "iops": "iops", "mib_per_second": "MiB/s"}
 
 
 class Burst(Struct, frozen=True, kw_only=True):
-    """What a disk reads at first, and for how long once credits are full; never counted on.
+    """The burst rate of a disk, and its seconds once credits are full; never counted on.
 
     `causes` names who lends it: the volume's type, the instance's type, or both.
     """

@@ -8,8 +8,8 @@ from msgspec import Struct
 
 
 class NotOrderable(Struct, frozen=True, kw_only=True):
-    """Who said when that a type cannot be ordered; on one `market` or in one `region` alone where
-    they are named. `status` is one of `catalog.orderable.STATUSES`."""
+    """A statement, with source and date, that a type cannot be ordered; on one `market` or in one
+    `region` alone where they are named. `status` is one of `catalog.orderable.STATUSES`."""
 
     cloud: str
     status: str

@@ -170,7 +170,7 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
 
 
 class Measurement(Struct, frozen=True, kw_only=True):
-    """What came back of a trial: raw values, never statistics.
+    """The result of a trial: raw values, never statistics.
 
     `step_seconds` are the counted steps, `warmup_step_seconds` those before steady state.
     `stage_rates` holds what the stage runs gave, samples per second; `environment` says what
@@ -266,7 +266,7 @@ class LazyRejected(Sequence[Rejected]):
     @property
     @abstractmethod
     def counts(self) -> Mapping[str, int]:
-        """How many types each reason took out."""
+        """The number of types that each reason rejected."""
 
     @abstractmethod
     def nearest(self, price: float | None, most: int) -> list[Rejected]:

@@ -26,7 +26,7 @@ def mean_step_seconds(step_seconds: Sequence[float]) -> float:
 
 
 def stall_indices(step_seconds: Sequence[float], period: int = 1) -> tuple[int, ...]:
-    """Which steps are isolated stalls: rare, far longer than the others, in no rhythm.
+    """Indices of isolated stalls: rare, far longer than the other steps, in no rhythm.
 
     Long steps are no stalls when they are more than a tenth of all, or come in the rhythm of
     `period` loader processes: then they are how the pipeline works.

@@ -11,7 +11,7 @@ from advisor.domain.runs import Span
 
 
 class TuningMemoryUse(Struct, frozen=True, kw_only=True):
-    """What lies in the memory of each GPU while it tunes, in GiB."""
+    """The parts of each GPU's memory while it tunes, in GiB."""
 
     weights_gib: float
     gradients_gib: float
@@ -61,7 +61,7 @@ class TuningPrediction(Struct, frozen=True, kw_only=True):
 
 
 class TunedMemory(Struct, frozen=True, kw_only=True):
-    """What tuning takes of each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
+    """The memory of tuning on each of `gpus` GPUs of one kind; `use` None: it does not fit, for the
     reason `why_not`."""
 
     gpu: str

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Task(StrEnum):
-    """What is done with a network."""
+    """The task of a network."""
 
     TRAINING = "training"
     INFERENCE = "inference"
@@ -14,7 +14,7 @@ class Task(StrEnum):
 
 
 class AcceleratorKind(StrEnum):
-    """What computes the steps of a trial; `cuda` is a real GPU."""
+    """The kinds of accelerator that compute the steps of a trial; `cuda` is a real GPU."""
 
     CUDA = "cuda"
     EMULATED = "emulated"
@@ -38,21 +38,21 @@ MEASURABLE_PRECISIONS = (Precision.FP32, Precision.AMP, Precision.BF16)
 
 
 class Stack(StrEnum):
-    """How PyTorch runs a network: operation by operation, or as `torch.compile` made it."""
+    """The way PyTorch runs a network: operation by operation, or as `torch.compile` made it."""
 
     EAGER = "eager"
     COMPILE = "compile"
 
 
 class MemoryFormat(StrEnum):
-    """How images and feature maps lie in memory: `torch.contiguous_format` or channels last."""
+    """The layout of images and feature maps in memory: `torch.contiguous_format` or channels last."""
 
     CONTIGUOUS = "contiguous"
     CHANNELS_LAST = "channels_last"
 
 
 class Tf32(StrEnum):
-    """Which fp32 arithmetic may round to TF32, from Ampere on; PyTorch's default: convolutions."""
+    """The fp32 arithmetic that may round to TF32, from Ampere on; PyTorch's default: convolutions."""
 
     CONVOLUTIONS = "convolutions"
     ON = "on"
@@ -60,7 +60,7 @@ class Tf32(StrEnum):
 
 
 class DataKind(StrEnum):
-    """What a network takes, and a data set is made of."""
+    """The kinds of data that networks take and data sets hold."""
 
     IMAGE = "image"
     TOKENS = "tokens"
@@ -68,7 +68,7 @@ class DataKind(StrEnum):
 
 
 class Stage(StrEnum):
-    """What a sample passes through; the slowest one is the bottleneck."""
+    """The stages that a sample passes through; the slowest one is the bottleneck."""
 
     ACCELERATOR = "accelerator"
     HOST = "host"
@@ -78,7 +78,7 @@ class Stage(StrEnum):
 
 
 class Provenance(StrEnum):
-    """Where a rate comes from, best first. A worse kind never passes for a better one."""
+    """The sources of a rate, best first. A worse kind never passes for a better one."""
 
     MEASURED = "measured"
     PUBLISHED = "published"
@@ -87,7 +87,7 @@ class Provenance(StrEnum):
 
 
 class Market(StrEnum):
-    """How an instance is paid for; a convertible commitment may be exchanged for another type."""
+    """The ways to pay for an instance; a convertible commitment may be exchanged for another type."""
 
     ON_DEMAND = "on-demand"
     SPOT = "spot"
@@ -102,8 +102,8 @@ ANY_MARKET = "any"
 
 
 class CloseCallKind(StrEnum):
-    """What a close call is about: a spec that was turned down, the chosen one, or the nearest one
-    where nothing is sure enough."""
+    """The subject of a close call: a rejected spec, the chosen one, or the nearest one where nothing is
+    sure enough."""
 
     CHEAPER_MAY_REACH = "cheaper_may_reach"
     CHOSEN_MAY_MISS = "chosen_may_miss"
@@ -118,7 +118,7 @@ class CacheState(StrEnum):
 
 
 class LimitedBy(StrEnum):
-    """What held a trial to its resources.
+    """The mechanisms that held a trial to its resources.
 
     `host`: the whole machine was asked for. `none`: a limit was asked for and not enforced;
     such a measurement is stored and never fitted.

@@ -50,7 +50,7 @@ _MEMORY_FORMATS = {
 
 
 class Assumed(Struct, frozen=True):
-    """What an answer is about; `first_epoch` is in hours, None where nothing trains."""
+    """The subject of an answer's assumptions; `first_epoch` is in hours, None where nothing trains."""
 
     workload: Workload
     prediction: Prediction
@@ -60,8 +60,7 @@ class Assumed(Struct, frozen=True):
 
 
 def chosen_assumptions(request: NetworkQuestion, chosen: Candidate | None) -> tuple[Message, ...]:
-    """What a recommendation takes for granted of what is chosen, or nearest; None where nothing
-    runs."""
+    """The assumptions behind the chosen, or nearest, spec; None where nothing runs."""
     if chosen is None:
         return assumptions(request)
     spec = chosen.spec
@@ -96,7 +95,7 @@ def assumptions(
 
 
 def _of_data(request: NetworkQuestion) -> Iterator[Message]:
-    """What is read, how it is computed with, and what a sample of it is."""
+    """Assumptions about the data, the arithmetic, and the size of a sample."""
     dataset = request.dataset
     if dataset.is_read:
         yield Message(
@@ -124,7 +123,7 @@ def _of_data(request: NetworkQuestion) -> Iterator[Message]:
 
 
 def _of_several(request: NetworkQuestion, chosen: Assumed | None, count: int) -> list[Message]:
-    """What several instances that share the work, or train together, take for granted."""
+    """Assumptions about several instances that share the work, or train together."""
     if count == 1 or chosen is None:
         return []
     network = chosen.instance.network
@@ -171,7 +170,7 @@ def _of_ranking(request: NetworkQuestion) -> list[Message]:
 
 
 def _of_run(request: NetworkQuestion) -> list[Message]:
-    """What the time and the cost of a run take for granted."""
+    """Assumptions about the time and the cost of a run."""
     samples = request.run_samples
     if samples is None:
         return []
@@ -247,7 +246,7 @@ def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[
 
 
 def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]:
-    """What weakens the answer and can be checked."""
+    """The weaknesses of the answer that a reader can check."""
     if chosen is None:
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
@@ -267,8 +266,7 @@ def _matters(note: Message, disk: Disk) -> bool:
 
 
 def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message]:
-    """Which prices are too old to go unsaid, and what nobody knows of them without asking the
-    seller."""
+    """Warnings about old prices, and about prices that only the seller knows."""
     messages = (
         (price, Message("the instance price is {age} days old ({as_of})")),
         (disk.price, Message("the disk price is {age} days old ({as_of})")),
@@ -283,7 +281,7 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
 
 
 def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction) -> list[Message]:
-    """What is paid for and not used."""
+    """The note on GPUs that are paid for and not used."""
     gpus, used = instance.gpu_count, prediction.gpus_used
     if gpus <= used or workload.task is Task.PREPROCESSING:
         return []
@@ -298,7 +296,7 @@ def idle_gpus(instance: InstanceType, workload: Workload, prediction: Prediction
 
 
 def burst_warnings(disk: Disk, prediction: Prediction) -> list[Message]:
-    """What a test that ends too soon would find; none where the disk has time to spare anyway."""
+    """A warning that a short test would see the burst rate; none where the disk has time to spare anyway."""
     burst, storage = disk.burst, prediction.stage_rates.get(Stage.STORAGE)
     if burst is None or storage is None or prediction.median < BURST_SHOWS * storage:
         return []

@@ -49,8 +49,8 @@ class _Narrow(Struct, Generic[T], frozen=True):
 
     @property
     def urgency(self) -> float:
-        """What a trial saves beyond its cost; where nothing answers, how much of a chance of an
-        answer a dollar buys."""
+        """The saving of a trial beyond its cost; where nothing answers, the chance of an answer that a
+        dollar buys."""
         if self.instead is None:
             return self.contender.chance / self.trial_usd
         return self.worth_usd - self.trial_usd
@@ -90,7 +90,7 @@ def close_calls(
 
 
 def worth_of_trials(chances: Floats, taken: Booleans, costs: Floats) -> Floats:
-    """What one trial of each candidate is expected to save, in units of what it ranks by, (q, c).
+    """The expected saving of a trial of each candidate, in units of the ranking, (q, c).
 
     q questions about c candidates by rank: `chances` (q, c) are those of reaching the target,
     `taken` (q, c) says whose prediction is enough to be chosen, `costs` (c,) do not fall.
@@ -112,13 +112,12 @@ def worth_of_trials(chances: Floats, taken: Booleans, costs: Floats) -> Floats:
 
 
 def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
-    """What a trial costs, instance and disk, rounded up to the least that is billed."""
+    """The cost of a trial, instance and disk, rounded up to the least that is billed."""
     return usd_per_hour * max(BILLING_MINIMUM_MINUTES, minutes) / 60
 
 
 def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list[Contender[T]]:
-    """Of each type the contender with the greatest expected saving; few, since each gets a close
-    look."""
+    """The contender of each type with the greatest expected saving; few, since each gets a close look."""
     best: dict[tuple[str, str], Contender[T]] = {}
     for contender in contenders:
         instance = contender.table.offer(contender.row).instance
@@ -168,7 +167,7 @@ def _chosen(
 def _worth(
     task: Task[R, O, T, C, A], request: R, by_rank: Sequence[Contender[T]], taken: Sequence[bool]
 ) -> float:
-    """What a trial of the first is expected to save, over the horizon or on the run, in USD."""
+    """The expected saving of a trial of the first, over the horizon or on the run, in USD."""
     shares = worth_of_trials(
         np.array([[one.chance for one in by_rank]]),
         np.array([taken]),

@@ -66,8 +66,7 @@ class Runnable(Struct, frozen=True):
 
 
 def query_of(request: NetworkQuestion) -> OfferQuery:
-    """What the catalogue is asked for first: types with an accelerator where it may compute the
-    task."""
+    """The catalogue's query of a question: types with an accelerator where it may compute the task."""
     accelerated = request.accelerated_only or request.task is not Task.PREPROCESSING
     return place_query(request, accelerated=True if accelerated else None)
 
@@ -151,7 +150,7 @@ def on_nodes(request: NetworkQuestion, one: Runnable) -> Iterator[Runnable]:
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:
-    """What a candidate's workload has on one of its instances: as many GPUs as it was predicted
+    """The resources of a candidate's workload on one of its instances: as many GPUs as it was predicted
     with."""
     spec = candidate.spec
     nodes = spec.count if candidate.workload.task is Task.TRAINING else 1

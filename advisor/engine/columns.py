@@ -67,11 +67,11 @@ class Option(Protocol):
 
     @property
     def offer(self) -> Offer:
-        """What is rented."""
+        """The offer of a row."""
 
     @property
     def disk(self) -> Disk:
-        """What holds the data."""
+        """The disk that holds the data."""
 
 
 P = TypeVar("P", bound=Option)

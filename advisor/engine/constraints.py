@@ -36,7 +36,7 @@ R_contra = TypeVar("R_contra", bound=SpecQuestion, contravariant=True)
 
 
 class Asker(Protocol[R_contra, T]):
-    """Who answers changed requests."""
+    """Answers changed requests."""
 
     def answers(self, request: R_contra) -> T | None:
         """Every spec that answers a request; None where none does. `SpentError` where no more may
@@ -122,7 +122,7 @@ class Limit(Constraint):
         return asker.needs(self.name, request, table)
 
     def rounded(self, value: float) -> float:
-        """As it is told."""
+        """The value, rounded for people."""
         return value
 
     def least(self, request: R, asker: Asker[R, T]) -> float | None:

@@ -16,8 +16,8 @@ _STOPPED = Message(
 
 
 class Effort:
-    """How much is looked at to find what to relax: so many candidates, which is the same on every
-    machine, and no more once nobody waits."""
+    """The budget of the search for relaxations: a number of candidates, the same on every machine, and no
+    more once nobody waits."""
 
     def __init__(self, candidates: int = _MOST_CANDIDATES) -> None:
         self._left = candidates
@@ -30,11 +30,11 @@ class Effort:
             raise SpentError
 
     def spend(self, candidates: int) -> None:
-        """So many were looked at."""
+        """Counts so many candidates."""
         self._left -= candidates
 
     @property
     def notes(self) -> tuple[Message, ...]:
-        """What an answer says of it."""
+        """The answer's note on a search that ended early."""
         is_whole = not self.was_stopped and STILL_WANTED.get()()
         return () if is_whole else (_STOPPED,)

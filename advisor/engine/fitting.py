@@ -148,8 +148,8 @@ class _Fitting(Struct, frozen=True):
         return _at_best_batch(table, good, best)
 
     def _least(self, table: Table, rows: Integers, disk_usd: Floats) -> Floats:
-        """What rows could come down to with a disk of that price: at their upper bound. Infinite
-        where that is beyond the price that is asked for."""
+        """The least cost of rows with a disk of that price, at their upper bound. Infinite beyond the
+        price limit of the question."""
         request = self.request
         usd = table.count[rows] * (table.offer_usd[rows] + disk_usd)
         usd = np.where(usd > (request.max_usd_per_hour or math.inf), np.inf, usd)
@@ -275,7 +275,7 @@ class _Search(Struct):
         self.high = min((point for point in points if point > self.value * (1 + _SAME)), default=self.value)
 
     def order(self, part: str, value: float) -> DiskChoice:
-        """What is sold and gives so much of the part."""
+        """The order that is sold and gives so much of the part."""
         iops, rate = self.base.iops, self.base.mib_per_second
         if part == "size":
             return replace(self.base, size_gib=self.rule.size_for(float(math.ceil(value))))
@@ -317,7 +317,7 @@ _TURNS = ("rate", "iops", "both", "rate", "iops", "both", "rate", "iops", "rate"
 
 
 def _no_dearer(table: Table, best: Integers, orders: Sequence[tuple[int, Disk]]) -> list[tuple[int, Disk]]:
-    """Of each offer the cheapest order, unless it costs more than what is known to answer."""
+    """The cheapest order of each offer, unless it costs more than a known answer."""
     least = dict(zip(table.option[best].tolist(), table.disk_usd[best].tolist(), strict=True))
     for row, disk in orders:
         option = int(table.option[row])
@@ -335,7 +335,7 @@ def _at_best_batch(table: Table, good: Integers, rows: Integers) -> Integers:
 
 
 def _share(request: NetworkQuestion, disk: Disk) -> float:
-    """What part of a disk is needed at least: its IOPS may be given up, its size holds the data."""
+    """The least part of a disk that is needed: its IOPS may be given up, its size holds the data."""
     if disk.choice.iops is not None:
         return 0.0
     return min(1.0, request.dataset.total_mib / 1024 / disk.size_gib)

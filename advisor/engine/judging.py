@@ -45,9 +45,9 @@ _FIRST_GROUP, _FOR_EACH_SHOWN = 8, 4
 
 
 class Judged(Struct, frozen=True, kw_only=True):
-    """What became of some types: all their rows, fitted disks among them, the best row of each that
-    may be shown, a row and a reason of each that is turned down, and the types (by kind) that
-    answer and are too dear to be shown."""
+    """The verdicts on some types: all their rows, fitted disks among them, the best row of each that may
+    be shown, a row and a reason of each rejected one, and the types (by kind) that answer and are too
+    dear to be shown."""
 
     table: Table
     best: Integers
@@ -79,8 +79,8 @@ class Judged(Struct, frozen=True, kw_only=True):
 
 
 class Judgement(Struct, kw_only=True):
-    """What became of all types: those that were judged by their rows (None: none runs), others that
-    are turned down, and how many offers there were."""
+    """The verdicts on all types: those judged by their rows (None: none runs), others that are rejected,
+    and the number of offers."""
 
     judged: Judged | None = None
     rejected: list[Rejected] = field(default_factory=list)
@@ -102,8 +102,8 @@ class Judgement(Struct, kw_only=True):
 def judgement(
     request: NetworkQuestion, prepared: Prepared, listing: Listing, shown: int, fitted: int | None = None
 ) -> Judgement:
-    """What may be among the `shown` best, or on the front, and why the others are not; disks are
-    fitted where a type may be among the `fitted` best, by default of those that are asked for."""
+    """The types that may be among the `shown` best, or on the front, and the reasons against the others;
+    disks are fitted where a type may be among the `fitted` best, by default of those that are asked for."""
     cpus = cpus_may_compete(request) and cpu_rates_are_known(request)
     if is_plain(request):
         everywhere = request.cloud == "any"
@@ -252,7 +252,7 @@ def _least_usd(request: NetworkQuestion, table: Table) -> Floats:
 def _judged(
     request: NetworkQuestion, prepared: Prepared, names: frozenset[str], last_shown: float = math.inf
 ) -> Judged | None:
-    """What types do (by name) as far as they are predicted, with the disk that suits them where
+    """The verdicts on types (by name) as far as they are predicted, with the disk that suits them where
     they may rank before the last that is shown."""
     predicted = prepared.predicted
     if predicted.table is None:
@@ -300,7 +300,7 @@ def _judged(
 
 
 def _front(request: NetworkQuestion, table: Table, good: Booleans) -> Table:
-    """What nothing beats: hard disks, too, which the ranking seldom needs."""
+    """The rows that nothing beats; with hard disks, which the ranking seldom needs."""
     slow = completed(request, table.source.on_hard_disks(_kinds_of(table, slice(None))))
     return _leading(table.take(good).beside(slow.take(answering(request, slow))))
 
@@ -314,7 +314,7 @@ def _leading(table: Table) -> Table:
 
 
 def _kinds_of(table: Table, rows: Booleans | slice) -> Booleans:
-    """Which types (by kind) some rows are of."""
+    """The types (by kind) of some rows."""
     kinds = np.zeros(len(table.names), dtype=bool)
     kinds[table.kind[rows]] = True
     return kinds

@@ -223,7 +223,7 @@ class Table(Struct, frozen=True, kw_only=True):
 
     @property
     def run_usd_upper(self) -> Floats:
-        """What the run costs at most; infinite without a run."""
+        """The upper bound of the run's cost; infinite without a run."""
         return np.inf * self.usd if self.hours_upper is None else self.hours_upper * self.usd
 
     def take(self, rows: Integers | Booleans) -> Table:

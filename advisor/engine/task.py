@@ -33,7 +33,7 @@ TRIAL_MINUTES = 10.0
 
 
 class Options(Protocol):
-    """What can run at all, whatever is to be reached."""
+    """The options that can run at all, whatever the target."""
 
     @property
     def rejected(self) -> Sequence[Rejected]:
@@ -80,8 +80,8 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
-        """What no target changes, of instances that cost no more. `UsageError` for what the
-        catalogue or the workload does not know."""
+        """The options of instances up to a price, which no target changes. `UsageError` for a name that
+        the catalogue or the workload does not know."""
 
     @abstractmethod
     def predict(self, request: R, options: O) -> T | None:
@@ -93,7 +93,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def cost(self, request: R, table: T) -> Floats:
-        """What rows rank by."""
+        """The cost by which rows rank."""
 
     @abstractmethod
     def ranks_by_price(self, request: R) -> bool:
@@ -101,7 +101,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def cost_of(self, request: R, candidate: C) -> float:
-        """What a candidate ranks by, which is the cost of its row."""
+        """The cost by which a candidate ranks: that of its row."""
 
     @abstractmethod
     def rate(self, request: R, table: T) -> Floats:
@@ -113,7 +113,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def shortfall(self, request: R, table: T, row: int, reason: str) -> Message:
-        """What a row misses, with the number that decided."""
+        """The limit that a row misses, with the number that decided."""
 
     @abstractmethod
     def assumptions(self, request: R, options: O, chosen: C | None) -> Sequence[Message]:
@@ -121,12 +121,12 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def warnings(self, chosen: C, today: date) -> Sequence[Message | str]:
-        """What weakens the answer and can be checked."""
+        """The weaknesses of the answer that a reader can check."""
 
     @abstractmethod
     def constraints(self, request: R) -> Iterator[Constraint]:
-        """What may be given up where nothing answers: all that is set, and the place, market and
-        confidence, which always are."""
+        """The constraints that may be relaxed where nothing answers: all that are set, and place, market
+        and confidence."""
 
     @abstractmethod
     def needs(self, name: str, request: R, table: T) -> Floats:
@@ -138,7 +138,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return ()
 
     def answering(self, request: R, table: T, *, but_for: Sequence[str] = ()) -> Booleans:
-        """Which rows may be recommended, whatever they make of the limits `but_for`."""
+        """The rows that may be recommended, whatever they make of the limits `but_for`."""
         keeps = np.ones(len(table), dtype=bool)
         for limit in self.limits(request, table):
             if limit.reason not in but_for:
@@ -150,7 +150,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self.rows_by_cost(request, table)
 
     def rows_by_cost(self, request: R, table: T) -> Integers:
-        """Of each type the best row that answers, the cheapest first; ties by rate, then by name."""
+        """The best answering row of each type, the cheapest first; ties by rate, then by name."""
         good = np.flatnonzero(self.answering(request, table))
         if not len(good):
             return good
@@ -177,7 +177,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         return self.candidates(request, table, rows)
 
     def nearest(self, request: R, options: O, table: T) -> C | None:
-        """What comes closest where nothing answers."""
+        """The option that comes closest where nothing answers."""
         return self.shown(request, options, table, [self.nearest_row(request, table)])[0]
 
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
@@ -218,7 +218,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
         raise NotImplementedError
 
     def to_relax(self, answer: A, effort: Effort) -> tuple[Task[R, O, T, C, A], R]:
-        """Who is asked about changed requests where nothing answers, and the request to change."""
+        """The asker of changed requests where nothing answers, and the request to change."""
         return self, answer.request
 
     def every_answer(self, request: R) -> tuple[T | None, int]:

@@ -70,7 +70,7 @@ class ModelName(Text):
 
 
 class TensorParallel(Number):
-    """How many GPUs share one copy of the model, or `auto`, which is None."""
+    """The number of GPUs that share one copy of the model, or `auto`, which is None."""
 
     def __init__(self) -> None:
         super().__init__(whole=True, most=MOST_TENSOR_PARALLEL, metavar="auto|N")

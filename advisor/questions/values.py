@@ -65,7 +65,7 @@ class GpuFilter(Struct, frozen=True):
 
 
 class Curve(Struct, frozen=True):
-    """Where else to predict, beside a prediction: one point for each value."""
+    """Further predictions beside one: one point for each value."""
 
     vcpus: tuple[int, ...] = ()
     memory_mib: tuple[float, ...] = ()

@@ -32,7 +32,7 @@ def translated(sentence: Message | str, t: Texts, spell: Spell = option_name) ->
 
 
 class Look(Enum):
-    """What kind of value a column holds: each format writes it in its own way."""
+    """The kind of a column's values, which each format writes in its own way."""
 
     TEXT = "text"
     NAME = "name"

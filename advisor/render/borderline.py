@@ -64,7 +64,7 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
 
 
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
-    """What to type on an instance of the candidate's type: the question, made definite."""
+    """The command to type on an instance of the candidate's type: the question, made definite."""
     spec, dataset = candidate.spec, request.dataset.name
     instance = spec.offer.instance
     options = {

@@ -159,7 +159,7 @@ def _second_thread_yield(instance: InstanceType) -> float | None:
 
 
 def _burst_seconds(instance: InstanceType) -> float | None:
-    """How long the instance lends its burst; None where it lends none."""
+    """Seconds of an instance's burst; None for one without."""
     sustained, burst = instance.ebs_baseline_mib_per_second, instance.ebs_burst_mib_per_second
     return INSTANCE_BURST_SECONDS if (burst or 0.0) > (sustained or 0.0) else None
 

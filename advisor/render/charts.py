@@ -325,7 +325,7 @@ def _draw(
     beside: Sequence[tuple[float, float, str]],
     spec: Record,
 ) -> None:
-    """What is sold in a few orders only stands apart: dots with bars, no line."""
+    """Draws a curve; a resource that is sold in few sizes gets dots with bars, no line."""
     if name == "disk":
         panel.intervals([(x, point["lower"], point["upper"]) for x, point in path], LIGHT_BLUE)
         dots = panel.places([(x, point["median"]) for x, point in path])

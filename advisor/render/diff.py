@@ -51,7 +51,7 @@ class Workload(NamedTuple):
 
     @property
     def usd_per_hour(self) -> float | None:
-        """What the pick costs, all in."""
+        """The price of the pick, all in."""
         return self.pick["price"]["total_usd_per_hour"] if self.pick else None
 
     def ranked(self) -> dict[Key, int]:
@@ -92,7 +92,7 @@ class Workload(NamedTuple):
         return {row["instance_type"]: row for row in self.recommendation["rejected"]}
 
     def not_named(self) -> int:
-        """How many rejected types the document does not name: it may name the nearest alone."""
+        """The number of rejected types that the document does not name: it may name the nearest alone."""
         answer = self.recommendation
         return max(0, int(answer["catalog"]["offers_rejected"]) - len(answer["rejected"]))
 
@@ -122,7 +122,7 @@ def side_of(document: Document) -> Side:
 
 
 def key_of(spec: Document) -> Key:
-    """Of a candidate, or of a row of `price_throughput`."""
+    """The key of a candidate, or of a row of `price_throughput`."""
     disk = spec["disk"]
     return Key(
         cloud=spec["cloud"],
@@ -159,7 +159,7 @@ def change(old: float | None, new: float | None) -> dict[str, Any]:
 def _changed_numbers(
     old: Mapping[K, float], new: Mapping[K, float], named: Callable[[K], Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    """What both have under the same key, and not the same; the largest change first."""
+    """Numbers that both have under the same key and that differ; the largest change first."""
     keys = [key for key in old if key in new and differ(old[key], new[key])]
     rows = [{**named(key), **change(old[key], new[key])} for key in keys]
     return sorted(rows, key=lambda row: (-abs(row["percent"] or math.inf), str(row)))
@@ -266,8 +266,8 @@ def _context(document: Document) -> dict[str, dict[str, Any]]:
 
 
 def _workload_change(name: str, old: Workload | None, new: Workload | None) -> dict[str, Any]:
-    """Of a workload that both have: its pick, prices, predictions, alternatives, rejections,
-    measurements, warnings. Of one that came or went only that."""
+    """The change of a workload that both have: its pick, prices, predictions, alternatives, rejections,
+    measurements, warnings. Of a new or removed one only that."""
     if old is None or new is None:
         workload = new or old
         assert workload is not None
@@ -314,7 +314,7 @@ def _predictions(old: Mapping[Key, Document], new: Mapping[Key, Document]) -> li
 
 
 def _alternatives(old: Mapping[Key, int], new: Mapping[Key, int]) -> dict[str, Any]:
-    """Who came onto the list, who left it, and whose place is another one (1: recommended)."""
+    """Alternatives that came onto the list, left it, or changed their place (1: recommended)."""
     came, went = _coming_and_going(old, new)
     moved = [key for key in new if key in old and old[key] != new[key]]
     return {

@@ -31,9 +31,9 @@ SCHEMA = "advisor.recommendation/1"
 
 
 class Sources(Struct, frozen=True, kw_only=True):
-    """What an answer stands on: the performance model and the catalogue. `error_percent` is None
-    where one number says nothing (docs/internals/language.md); `anchors` counts the user's own
-    measurements of endpoints."""
+    """The sources of an answer: the performance model and the catalogue. `error_percent` is None where
+    one number says nothing (docs/internals/language.md); `anchors` counts the user's own measurements of
+    endpoints."""
 
     model_id: str
     trained_on: str
@@ -85,8 +85,8 @@ def shared_document(
     every_rejected: bool,
     **asked: Message,
 ) -> dict[str, Any]:
-    """What every recommendation has, its specs as `block_of` writes them. `rejected` names the nearest
-    types (`Judged.nearest_rejected`), or every one."""
+    """The part that every recommendation's document has, its specs as `block_of` writes them. `rejected`
+    names the nearest types (`Judged.nearest_rejected`), or every one."""
     most = None if every_rejected else NEAREST_REJECTED
     specs = [block_of(candidate) for candidate in answer.ranked]
     return {
@@ -155,7 +155,7 @@ def plain_leaf(value: object) -> Any:
 
 
 def document_yaml(document: Mapping[str, Any]) -> str:
-    """The same document as YAML, keys in the same order."""
+    """The document as YAML, keys in the same order."""
     import yaml  # nobody else waits for it
 
     return str(yaml.safe_dump(plain(document), sort_keys=False, allow_unicode=True))

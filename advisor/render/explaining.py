@@ -43,7 +43,7 @@ def _distance_document(distance: Distance) -> dict[str, Any]:
 
 
 def explanation_text(instance_type: str, explanation: Explanation) -> str:
-    """What binds, what one more of each resource brings, and what was measured."""
+    """The bottleneck, the gain of one more of each resource, and the measured facts behind them."""
     telling = [distance for distance in explanation.distances if distance.matters]
     outside = [str(distance.detail) for distance in telling if not distance.inside]
     inside = [str(distance.detail) for distance in telling if distance.inside]

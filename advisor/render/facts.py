@@ -30,8 +30,8 @@ def per_million(usd_per_hour: float, samples_per_second: float) -> float:
 
 
 def answer_facts(recommendation: Mapping[str, Any]) -> Document:
-    """What one paragraph tells: who is recommended (the nearest spec where nothing fits), what it
-    reaches and costs. All of it stands in the recommendation, too."""
+    """The facts of one paragraph: the recommended spec (the nearest where nothing fits), its rate and its
+    cost. All of them stand in the recommendation, too."""
     spec = recommendation["recommendation"] or recommendation["nearest"]
     status = ANSWERED if recommendation["recommendation"] else NOTHING_FITS
     request = recommendation["request"]
@@ -76,8 +76,8 @@ def usd_per_million_samples(record: Mapping[str, Any]) -> float:
 
 
 def _price_facts(record: Mapping[str, Any]) -> Document:
-    """How the price is known, and between what all of it lies, instances and disks. Documents of
-    earlier versions tell no interval."""
+    """The kind of the price, and the range of all of it, instances and disks. Documents of earlier
+    versions have no interval."""
     price = record["price"]
     total = price["total_usd_per_hour"]
     return {

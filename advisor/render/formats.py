@@ -19,8 +19,8 @@ MOST_CHARACTERS = 60_000
 
 
 class ReportFormat(NamedTuple):
-    """What a file of it is called and is; `about` is for people. `render` imports what it needs
-    (packages of the extra `report`) when it is called, and gives text (written as UTF-8) or, where
+    """A format of reports: its name, suffix and content; `about` is for people. `render` imports what it
+    needs (packages of the extra `report`) when it is called, and gives text (written as UTF-8) or, where
     `binary`, bytes."""
 
     extension: str

@@ -135,7 +135,7 @@ def _serving_block(candidate: GenerationCandidate) -> dict[str, Any]:
 
 
 def placement_block(placement: ServingPlacement) -> dict[str, Any]:
-    """How the model lies on one instance."""
+    """The placement of the model on one instance."""
     return {**fields(placement, "tensor_parallel replicas"), "link": str(placement.link)}
 
 
@@ -165,7 +165,7 @@ def front_block(point: FrontPoint) -> dict[str, Any]:
 
 
 def step_block(step: ServingStep) -> dict[str, Any]:
-    """What one thing more would bring; `gives` is null where it does not run."""
+    """The gain of one step more; `gives` is null where it does not run."""
     gives = step.gives
     return {
         "kind": str(step.kind),

@@ -98,7 +98,7 @@ class Paper:
         return Mark(round(100 * x / self.width, 2), round(100 * (1 - y / self.height), 2), text, href)
 
     def svg(self) -> str:
-        """What was drawn: the same for the same strokes."""
+        """The picture: equal for equal strokes."""
         width, height = _short(self.width), _short(self.height)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}pt" height="{height}pt" '
@@ -120,7 +120,7 @@ def _short(number: float) -> str:
 
 
 def no_link(_record: object) -> str:
-    """Where the places of a picture lead to in a report: nowhere."""
+    """No link: in a report the points of a picture lead nowhere."""
     return ""
 
 
@@ -145,7 +145,7 @@ class Scale(NamedTuple):
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value lies, in points; what is beyond the ends lies at the end."""
+        """The position of a value, in points; values beyond the ends lie at the end."""
         value = min(max(value, self.least), self.most)
         share = (
             log10(value / self.least) / log10(self.most / self.least)

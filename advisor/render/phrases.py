@@ -69,7 +69,7 @@ def count_text(count: float) -> str:
 
 
 def trial_command(candidate: GenerationCandidate) -> str:
-    """What to type on one of the instances: the load of one replica, as its share of the whole."""
+    """The command to type on one of the instances: the load of one replica, as its share of the whole."""
     replicas = candidate.placement.replicas * candidate.spec.count
     options = {
         "--engine": str(candidate.engine),

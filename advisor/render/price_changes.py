@@ -84,7 +84,7 @@ def _answer_lines(answer: Document) -> Iterator[str]:
 
 
 def _verdict(answer: Document) -> str:
-    """What becomes of the answer's own choice."""
+    """The verdict on the answer's own choice."""
     pick, cheapest = answer["recommended"], answer["cheapest"]
     old, new = cheapest["old"], cheapest["new"]
     if new is None:

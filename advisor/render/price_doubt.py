@@ -54,15 +54,15 @@ Record = Mapping[str, Any]
 
 
 def price_sentences(call: Record, *, clouds: bool) -> list[Message]:
-    """What a `price_call` block says in its numbers and codes: of an answer given now, and of a
+    """The sentences of a `price_call` block, from its numbers and codes: of an answer given now, and of a
     saved one in another language. `clouds`: the question covers more than one cloud."""
     sentences = _resting_sentence(call, clouds=clouds), _cheaper_sentence(call, clouds=clouds)
     return [sentence for sentence in sentences if sentence]
 
 
 def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """How the chosen price is known where it is not listed, beside the cheapest listed one; None
-    where the chosen price is listed."""
+    """The source of the chosen price where it is not listed, beside the cheapest listed one; None where
+    the chosen price is listed."""
     chosen, listed, per = call["chosen"], call["listed"], _PER[call["per"]]
     kinds = _kinds(chosen)
     if not kinds:
@@ -90,8 +90,7 @@ def _resting_sentence(call: Record, *, clouds: bool) -> Message | None:
 
 
 def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
-    """What may be cheaper than the chosen spec, and is borderline on price; None where nothing
-    is."""
+    """The spec that may be cheaper than the chosen one, and is borderline on price; None where none is."""
     cheaper, chosen = call["cheaper"], call["chosen"]
     if cheaper is None:
         return None
@@ -113,7 +112,7 @@ def _cheaper_sentence(call: Record, *, clouds: bool) -> Message | None:
 
 
 def _kinds(spec: Record) -> list[Message]:
-    """How the prices in a total are known that are not listed, or old; the instance's first."""
+    """The kinds of the prices in a total that are not listed, or old; the instance's first."""
     price, disk = spec["unlisted"]["instance"], spec["unlisted"]["disk"]
     kinds = [_KINDS[price]] if price else []
     return [*kinds, (_DISK_KINDS_TOO if kinds else _DISK_KINDS)[disk]] if disk else kinds
@@ -191,14 +190,14 @@ def _cost(candidate: AnyCandidate, answer: AnyAnswer) -> tuple[float, str]:
 
 
 def resting_lines(answer: AnyAnswer) -> list[str]:
-    """How the chosen price is known where it is not listed: the first lines of an answer."""
+    """The source of the chosen price where it is not listed: the first lines of an answer."""
     call = _facts(answer)
     sentence = call and _resting_sentence(call, clouds=covers_clouds(answer.request))
     return textwrap.wrap(str(sentence), WIDTH) if sentence else []
 
 
 def price_lines(answer: AnyAnswer) -> list[str]:
-    """What may be cheaper, else where the cheapest listed spec stands, and how to learn today's
+    """The spec that may be cheaper, else the cheapest listed one, and the command that asks for today's
     price."""
     call, clouds = _facts(answer), covers_clouds(answer.request)
     if call is None:
@@ -234,7 +233,7 @@ def _doubted(answer: AnyAnswer) -> Offer:
 
 
 def _todays_command(offer: Offer) -> str | None:
-    """What asks the cloud for today's price of an offer; None where no command does."""
+    """The command that asks the cloud for today's price of an offer; None where no command does."""
     cloud = offer.instance.cloud
     if not is_live(cloud, offer.market):
         return None

@@ -53,12 +53,12 @@ def bounds(interval: Any) -> dict[str, float]:
 
 
 def finite_bounds(span: Span) -> dict[str, float | None]:
-    """The same, with null for an infinite bound: no bound is known."""
+    """The record with null for an infinite bound: no bound is known."""
     return {name: value if isfinite(value) else None for name, value in bounds(span).items()}
 
 
 def notes_text(notes: Iterable[Any]) -> str:
-    """What the user must mind of a type, in one text."""
+    """The notes on a type that the user must mind, in one text."""
     return "; ".join(map(str, notes))
 
 
@@ -68,7 +68,7 @@ def rate_unit(dataset: DatasetProfile) -> str:
 
 
 def instance_block(instance: InstanceType) -> dict[str, Any]:
-    """What an instance type has."""
+    """The facts of an instance type."""
     gpu = None
     if instance.gpu_name is not None:
         gpu = {"name": instance.gpu_name, "count": instance.gpu_count, "memory_mib": instance.gpu_memory_mib}
@@ -96,7 +96,7 @@ def disk_block(disk: Disk) -> dict[str, Any]:
 
 
 def _burst_block(burst: Burst | None) -> dict[str, Any] | None:
-    """What the disk reads at first, and for how long; None where it never reads faster."""
+    """The burst rate of the disk, and its seconds; None for a disk without."""
     if burst is None:
         return None
     return {
@@ -158,7 +158,7 @@ def risk(prediction: Prediction) -> int:
 
 
 def risk_of(share: float, outside: int, *, calibrated: bool) -> int:
-    """The same of a lower bound's `share` of its median, and of how many facts lie `outside`."""
+    """The risk of a lower bound's `share` of its median, and of the number of facts that lie `outside`."""
     if not calibrated:
         return len(RISKS) - 1
     by_width = next((i for i, least in enumerate(_RISK_SHARES) if share >= least), 4)
@@ -174,7 +174,7 @@ def latency_block(latency: Latency | None) -> dict[str, Any] | None:
 
 
 def batch_point_block(point: BatchPoint) -> dict[str, Any]:
-    """What an instance reaches at one batch size."""
+    """The rate of an instance at one batch size."""
     return {
         "batch_size": point.batch_size,
         "throughput": bounds(point.prediction),
@@ -304,7 +304,7 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
 
 
 def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:
-    """What other settings bring; `gain` is the factor by which the GPU alone is faster."""
+    """The effects of other settings; `gain` is the factor by which the GPU alone is faster."""
     return [
         {
             "change": setting.name,

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def first_fault(value: Any, schema_id: str) -> str | None:
-    """What is wrong first, with its place ('$.workloads[2].name: ..'); None where nothing is."""
+    """The first fault, with its position ('$.workloads[2].name: ..'); None where there is none."""
     error = next(_validator(schema_id).iter_errors(value), None)
     while error is not None and hasattr(error.kind, "context"):
         error = max(

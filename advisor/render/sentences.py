@@ -44,7 +44,7 @@ def stage_name(stage: str | None, t: Texts) -> str:
 
 
 def sample_name(unit: str) -> str:
-    """What a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' of a network."""
+    """The sample that a rate in `unit` counts: 'output_tokens', 'tokens', or 'samples' of a network."""
     return _SAMPLES.get(unit, "samples")
 
 
@@ -87,7 +87,7 @@ def headline(document: Record, t: Texts) -> str:
 
 
 def basis_sentence(spec: Record, t: Texts) -> str:
-    """What a spec's rate and price are known from."""
+    """The sources of a spec's rate and price."""
     provenance, kind = spec["predicted"]["provenance"], spec["price"]["kind"]
     return t(
         "answer.stands",
@@ -100,7 +100,7 @@ def basis_sentence(spec: Record, t: Texts) -> str:
 
 
 def totals_sentence(totals: Record, t: Texts) -> str:
-    """What all workloads cost together."""
+    """The cost of all workloads together."""
     if totals["usd_per_hour"] is None:
         return t("totals.none", workloads=totals["workloads"])
     cost = t(
@@ -116,8 +116,8 @@ def totals_sentence(totals: Record, t: Texts) -> str:
 
 
 def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds: bool = False) -> str:
-    """What a trial would settle, with `clouds` of which cloud; what it would save is of a run,
-    where one was asked about."""
+    """The question that a trial would settle, with `clouds` of which cloud; its saving is of a run, where
+    one was asked about."""
     chance, run, month = call["probability"], call["saves_usd_per_run"], call["saves_usd_per_month"]
     saved = t("close.saves_month", usd=format_usd(month or 0.0))
     if run is not None:
@@ -137,7 +137,7 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
 
 
 def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: bool = False) -> str:
-    """What to ask instead, and what that gives, with `clouds` of which cloud."""
+    """The changed question, and the rate that it gives, with `clouds` of which cloud."""
     changes = [
         t("relax.change", option=change["option"], to=change["to"], from_=change["from"])
         if change["to"] is not None
@@ -197,8 +197,8 @@ def _limits(request: Record, t: Texts) -> Iterator[str]:
 
 
 def price_call_leaves(document: Mapping[str, Any], t: Texts) -> Iterator[Paragraph | Command]:
-    """How far a recommendation depends on prices that are not listed, and how to learn today's.
-    Documents of earlier versions tell nothing of it, or nothing but English sentences."""
+    """The dependence of a recommendation on prices that are not listed, and the command that asks for
+    today's. Documents of earlier versions have nothing of it, or nothing but English sentences."""
     call = document.get("price_call")
     if call is None:
         return
@@ -268,7 +268,7 @@ def spec_columns(t: Texts, home: str, *, clouds: bool) -> list[Column]:
 
 
 def cost_columns(t: Texts, spec: Record) -> list[Column]:
-    """What counts of the cost of specs like this one, and what binds them."""
+    """Columns of the costs of specs like this one, and of their bottlenecks."""
     if "tuning" in spec:
         return columns_of(
             t,
@@ -284,8 +284,8 @@ def cost_columns(t: Texts, spec: Record) -> list[Column]:
 
 
 def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds: bool) -> list[Column]:
-    """Of the document's specs that answer, in the region `home` where none is named; market and kind of
-    the prices where they are not alike."""
+    """Columns of the document's specs that answer, in the region `home` where none is named; market and
+    kind of the prices where they are not alike."""
     priced = columns_of(
         t, ("kind", lambda spec: f"{t('market.' + spec['market'])}, {t('kind.' + spec['price']['kind'])}")
     )
@@ -300,7 +300,7 @@ def alternative_columns(specs: Sequence[Record], t: Texts, home: str, *, clouds:
 
 
 def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
-    """Of the document's `rejected`; the service's page has the same."""
+    """Columns of the document's `rejected`; the service's page has the same."""
     return columns_of(
         t,
         ("instance", lambda record: type_name(record, clouds=clouds), Look.NAME),
@@ -311,7 +311,7 @@ def rejected_columns(t: Texts, *, clouds: bool) -> list[Column]:
 
 
 def settings_columns(t: Texts) -> list[Column]:
-    """Of the document's `other_settings`; the service's page has the same."""
+    """Columns of the document's `other_settings`; the service's page has the same."""
     return [
         Column(t("settings.change"), "change"),
         Column(t("settings.gpu"), _gpu_gain),

@@ -98,7 +98,7 @@ _SHORT_FRONT = "instance_type gpu disk batch_size total_usd_per_hour lower usd_p
 
 
 def value_at(record: Any, path: str) -> Any:
-    """What stands at 'price.as_of'; None where a part of it is null, or was not told by an earlier
+    """The value at a path like 'price.as_of'; None where a part of it is null, or missing in an earlier
     version."""
     for name in path.split("."):
         if record is None:
@@ -155,7 +155,7 @@ def recommendation_markdown(document: Record) -> str:
 
 
 def _nothing_lines(document: Record) -> Iterator[str]:
-    """Where nothing answers: the nearest spec, and what would make one answer."""
+    """Lines of an answer without a spec: the nearest one, and the relaxations."""
     nearest = document["nearest"]
     near = f" Nearest: {_priced(nearest, nearest['price'])}." if nearest else ""
     yield f"No offer meets this.{near}"

@@ -106,7 +106,7 @@ def hanging(text: str, indent: int = 2) -> list[str]:
 
 
 def notes_of(assumptions: Sequence[Message | str], warnings: Sequence[Message | str]) -> list[str]:
-    """What an answer assumes and warns of."""
+    """The assumptions and warnings of an answer."""
     return [*wrapped("Assumed", assumptions, 3), *wrapped("Warning", warnings, 3)]
 
 
@@ -207,7 +207,7 @@ def spec_lines(spec: Spec, request: SpecQuestion) -> list[str]:
 
 
 def short_order(disk: Mapping[str, Any]) -> str:
-    """The same of a disk's record."""
+    """The short form of a disk's record."""
     if disk["price_kind"] is None:
         return "local"
     return ":".join(part for part in disk["order"].split(":") if not part.endswith("GiB"))
@@ -271,7 +271,7 @@ def relaxation_lines(
     between: str = ", ",
     rates: Callable[[AnyCandidate], str] | None = None,
 ) -> list[str]:
-    """What would make something answer, where nothing does; with the lower bounds that `rates` has."""
+    """The relaxations where nothing answers; with the lower bounds that `rates` has."""
     if not answer.relaxations:
         return []
     request, gives = answer.request, [relaxation.gives for relaxation in answer.relaxations]
@@ -327,7 +327,7 @@ def rejection_lines(
 
 
 def borderline_lines(text: str, trial_usd: float, trial: str, then: str, command: str) -> list[str]:
-    """What is borderline, what its trial costs and takes, and the command of that."""
+    """The borderline specs, the cost and time of a trial, and its command."""
     sentence = f"{text}. One trial settles it (about {format_usd(trial_usd)}, {trial} min){then}:"
     room = WIDTH - INDENT
     return beside("borderline", [*textwrap.wrap(sentence, room), *folded_command(command, room)])

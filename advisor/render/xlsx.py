@@ -158,7 +158,7 @@ def _pick(section: Record, hours: float) -> Record:
 
 
 def _records(section: Record, rows: str) -> Iterator[Record]:
-    """What a sheet has of a section: the records at a path, or those that several places make."""
+    """The records of a section for a sheet: those at a path, or those that several parts make."""
     made = _MADE.get(rows)
     records = made(section) if made else value_at(section, rows) or ()
     return ({"workload": section["name"], **record} for record in records)
@@ -227,8 +227,8 @@ _MADE: Mapping[str, Callable[[Record], Sequence[Record]]] = {
 
 
 def _language_sheets(sections: Sequence[Record]) -> Iterator[Sheet]:
-    """What sections tell of language models alone: their specs, by task, and latency against
-    throughput. A sheet without rows is left out."""
+    """Sheets of language models alone: their specs, by task, and latency against throughput. A sheet
+    without rows is left out."""
     answers = [(section["name"], section["recommendation"]) for section in sections]
     answers = [(name, answer) for name, answer in answers if is_language(answer)]
     specs = [
@@ -268,7 +268,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _cell(value: Any, heading: str) -> Any:
-    """What a cell can hold: a day where the heading says so, and texts that fit."""
+    """A value that a cell can hold: a day where the heading says so, and texts that fit."""
     if value is None or isinstance(value, bool | int | float):
         return value
     return date.fromisoformat(value) if heading in _DAYS else _fit(str(value))

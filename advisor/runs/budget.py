@@ -37,7 +37,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         return math.inf if allowed is None else allowed - spent_seconds
 
     def trials_left(self, done: int, spent_seconds: float, each_seconds: float) -> int:
-        """How many more trials of `each_seconds` stay within the budget."""
+        """The number of further trials of `each_seconds` within the budget."""
         if self.trials is not None:
             return max(0, self.trials - done)
         return max(0, int(self.seconds_left(spent_seconds) / each_seconds))
@@ -50,7 +50,7 @@ class Budget(Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """As a user would write it."""
+        """The budget as a user would write it."""
         if self.trials is not None:
             return "1 trial" if self.trials == 1 else f"{self.trials} trials"
         if self.usd is not None:
@@ -59,7 +59,7 @@ class Budget(Struct, frozen=True, kw_only=True):
         return f"{seconds / 60:.12g} min" if seconds >= 60 else f"{seconds:.12g} s"
 
     def priced(self, usd_per_hour: float | None) -> Budget:
-        """The same on a host of that price."""
+        """The budget on a host of that price."""
         return replace(self, usd_per_hour=usd_per_hour)
 
 
@@ -91,5 +91,5 @@ def seconds_of(measurement: Measurement) -> float:
 
 
 def expected_seconds(measured: list[float], usual: float) -> float:
-    """Of a trial to come: the mean so far, and what is usual before there is one."""
+    """Seconds of the next trial: the mean so far, or the usual before there is one."""
     return mean([*measured, usual])

@@ -53,7 +53,7 @@ def make_text(folder: Path) -> DatasetProfile:
 
 
 def check_dataset(path: Path, progress: Progress) -> tuple[int, list[str]]:
-    """How many images the data set has, and a line for each that cannot be read."""
+    """The number of images in the data set, and a line for each that cannot be read."""
     return broken_samples(path, math.ceil(machine_size().vcpus), progress)
 
 

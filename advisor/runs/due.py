@@ -40,14 +40,14 @@ def month_of(timezone: str, moment: float) -> tuple[float, float]:
 
 
 def spent_usd(schedule: Schedule, runs: Sequence[Run], moment: float) -> float:
-    """What the runs of the moment's month cost; one that began and does not tell (it runs, or was
-    lost) counts with the most that it may cost."""
+    """The cost of the month's runs so far; an unfinished or lost run counts with the most that it may
+    cost."""
     first, last = month_of(schedule.timezone, moment)
     return sum(_counted(schedule, run) for run in runs if first <= run.due_at < last)
 
 
 def usd_left(schedule: Schedule, runs: Sequence[Run], moment: float) -> float | None:
-    """What the month's budget still has; None without one."""
+    """The rest of the month's budget; None without one."""
     if schedule.budget_usd is None:
         return None
     return schedule.budget_usd - spent_usd(schedule, runs, moment)
@@ -116,8 +116,8 @@ def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
 
 
 def expected_usd(schedule: Schedule, runs: Sequence[Run]) -> float:
-    """What a run may cost: the most that its command allows, else the dearest one so far; 0 before
-    the first, which is ended where the budget ends."""
+    """The most that a run may cost: its command's limit, else the dearest run so far; 0 before the first,
+    which is ended where the budget ends."""
     if schedule.run_usd is not None:
         return schedule.run_usd
     return max((run.cost_usd or 0.0 for run in runs), default=0.0)

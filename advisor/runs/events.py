@@ -51,7 +51,7 @@ class EventLog:
         self._inode, self._offset = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
 
     def look(self) -> list[SweepEvent]:
-        """What has come since the last look, up to a mebibyte of it."""
+        """Events since the last look, up to a mebibyte of the log."""
         files = self._files()
         inodes = [inode for inode, _ in files]
         if self._inode not in inodes:  # never begun, or turned away so often that it is gone

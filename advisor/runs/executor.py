@@ -76,7 +76,7 @@ class Work(Struct):
 
     @property
     def cost_usd(self) -> float | None:
-        """What it costs so far, by the host's price; None where no price is known."""
+        """The cost so far, by the host's price; None where no price is known."""
         hourly = self.schedule.usd_per_hour if self.schedule else None
         if hourly is None:
             return None
@@ -145,7 +145,7 @@ def execute(
 
 
 def _log_path(schedule: Schedule | None, run: Run) -> Path:
-    """Where a run's stderr is kept; its document lies beside it, as .json."""
+    """The path of a run's stderr; its document lies beside it, as .json."""
     assert schedule is not None
     when = datetime.fromtimestamp(run.due_at, UTC).strftime("%Y%m%dT%H%M%SZ")
     return state_folder() / "schedules" / f"{schedule.name}-{schedule.number}" / f"{when}.log"
@@ -208,7 +208,7 @@ def _scheduled(
 
 
 def _usd_left(work: Work, schedule: Schedule) -> float:
-    """What the month's budget has for this run; its own cost so far is not taken off twice."""
+    """The rest of the month's budget for this run; its own cost so far is not subtracted twice."""
     due = work.run.due_at
     runs = work.book.runs.between(schedule.number, *month_of(schedule.timezone, due))
     left = usd_left(schedule, [run for run in runs if run.number != work.run.number], due)
@@ -238,7 +238,7 @@ def _has_measured(work: Work, ending: Ending, stopped: str) -> bool:
 
 
 def _followed(work: Work, follow: Follow) -> Mapping[str, Any]:
-    """What comes after a sweep; where that fails the sweep has not failed."""
+    """Runs the steps after a sweep; a failure of theirs does not fail the sweep."""
     try:
         return follow(work.run)
     except AdvisorError as error:
@@ -261,8 +261,8 @@ def _ending(work: Work, code: int, stopped: str) -> Ending:
 
 
 def _cost(work: Work, spent: Any) -> float | None:
-    """What a cloud took, all of the sweep's instances together, else the host's price; None where
-    that was spent by a process before this one, and is not known (it counts with its most)."""
+    """The cost of a run: the cloud's, all of the sweep's instances together, else by the host's price;
+    None where an earlier process spent it and it is unknown (it counts with its most)."""
     if isinstance(spent, bool) or not isinstance(spent, int | float) or not 0 <= spent < math.inf:
         return work.cost_usd
     return None if work.was_cut_off and not spent else float(spent)

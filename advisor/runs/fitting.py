@@ -107,7 +107,7 @@ def _why_not(observation: Observation, table: NetworkTable) -> str:
 
 
 def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[ProbedLayer]:
-    """Of each probe once; it is stored with every trial that was measured after it."""
+    """The layer timings of each probe, once; each is stored with every trial that was measured after it."""
     probes = {
         (probe.get("probed_at"), names[0]): probe
         for probe in fingerprints

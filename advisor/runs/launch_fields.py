@@ -38,7 +38,7 @@ PROFILE: Any = of_launch("Role of the instance, or none.", Kind(), "advisor-gues
 
 
 def dollars(budget: Budget | None) -> float:
-    """What a launch may spend; `UsageError` for other budgets, and none."""
+    """The dollars that a launch may spend; `UsageError` for other budgets, and none."""
     if budget is None:
         raise wrong("budget", "{on} aws needs {field}, as 5USD: it is never passed", on=FieldName("on"))
     if budget.usd is None:

@@ -87,7 +87,7 @@ def _wait(process: subprocess.Popen[bytes], is_there: Callable[[], bool], until:
 
 
 def _recorded(path: Path, code: int | None) -> RecordedSteps:
-    """What was measured of the script, also where it failed later; `MeasuringError` for nothing."""
+    """The script's recorded steps, also where it failed later; `MeasuringError` for none."""
     file = next((file for file in (path, unfinished(path)) if file.exists()), None)
     recorded = read_steps(file) if file else None
     if recorded and recorded.rows and (not code or len(recorded.rows) >= FEWEST_STEPS):

@@ -92,7 +92,7 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
 
 
 def kept_fingerprint() -> dict[str, Any] | None:
-    """What was kept, where it is of this machine's CPU; None without one."""
+    """The kept fingerprint, where it is of this machine's CPU; None without one."""
     try:
         kept = json.loads(own_fingerprint_path().read_text())
         is_ours = kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model()
@@ -102,7 +102,7 @@ def kept_fingerprint() -> dict[str, Any] | None:
 
 
 def kept_fingerprints() -> tuple[dict[str, Any], ...]:
-    """What was kept of this machine, one at most."""
+    """The kept fingerprints of this machine, one at most."""
     kept = kept_fingerprint()
     return (kept,) if kept else ()
 

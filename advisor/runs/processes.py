@@ -87,12 +87,12 @@ def start_executor(
 
 
 def answer_path(log: Path) -> Path:
-    """Where the document lies that the command of a log printed."""
+    """The path of the document that the command of a log printed."""
     return log.with_suffix(".json")
 
 
 def error_path(log: Path) -> Path:
-    """Where the error lies that the command of a log ended with."""
+    """The path of the error that the command of a log ended with."""
     return log.with_suffix(".error.json")
 
 

@@ -130,7 +130,7 @@ NEW, LAST = "new", "last"
 
 
 class Rows(Struct, frozen=True):
-    """What the store holds now, what it held before the run, and what the run measured."""
+    """The rows of the store now, those before the run, and those that the run measured."""
 
     now: tuple[Measurement, ...]
     before: tuple[Measurement, ...]

@@ -48,8 +48,8 @@ Document = Mapping[str, Any]
 
 
 class _Queue:
-    """Who waits for a thread: of each client no more than a `share` stand in the common line, and its others
-    wait behind these, so that nobody's many questions keep everybody waiting."""
+    """The queue for a thread: each client has at most a `share` in the common line, and its others wait
+    behind these, so that one client's many questions keep nobody else waiting."""
 
     def __init__(self, name: str, threads: int, share: int, most: int) -> None:
         self.name, self._share, self._most = name, share, most
@@ -92,8 +92,8 @@ class Threads:
         self._left_alone: set[asyncio.Task[Any]] = set()
 
     async def run(self, work: Callable[..., T], *arguments: Any, slow: bool = False) -> T:
-        """What `work` returns; `Problem` 503 where too many wait already. What is slow is dropped where the
-        client leaves before its turn, and hears of it where it leaves later."""
+        """The result of `work`; `Problem` 503 where too many wait already. Slow work is dropped where the
+        client leaves before its turn; where it leaves later, `STILL_WANTED` says so."""
         visit = CURRENT.get()
         if not slow:
             quick: T = await self._computed(self._quick, visit, work, *arguments)

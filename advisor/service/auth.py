@@ -54,8 +54,8 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 class Caller(Struct, frozen=True):
-    """Who asks: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody on this
-    machine while the store has no keys ('loopback')."""
+    """The caller: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody on
+    this machine while the store has no keys ('loopback')."""
 
     by: str
     scope: Scope
@@ -253,9 +253,11 @@ class KeyCache:
         self.had_keys = self.was_read = False
 
     async def holders(self, *, since: float = -float("inf")) -> Holders:
-        """What the store has, no older than `FRESH_SECONDS`, or read after `since` (monotonic).
+        """The keys and sessions of the store, no older than `FRESH_SECONDS`, or read after `since`
+        (monotonic).
 
-        `StoreUnreadableError` where that cannot be had."""
+        `StoreUnreadableError` where that cannot be had.
+        """
         now = time.monotonic()
         age = now - self._read_at
         if self._read_at >= since and age < FRESH_SECONDS:

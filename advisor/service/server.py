@@ -69,7 +69,7 @@ def run(settings: Settings) -> None:
 
 
 def server_settings(settings: Settings) -> dict[str, Any]:
-    """What Granian takes. It refuses a head of more than 16 KiB or 10 s, starts workers again that died, and
+    """Settings of Granian. It refuses a head of more than 16 KiB or 10 s, restarts workers that died, and
     writes nothing but warnings, into our log."""
     certificate, key = settings.tls_certificate, settings.tls_key
     return {
@@ -96,8 +96,8 @@ def server_settings(settings: Settings) -> dict[str, Any]:
 
 
 def _most_connections() -> int:
-    """That a worker holds at once, as many as its open files allow, not only a thousand: those who write
-    slowly, and need no key for that, keep nobody else out before they are thousands."""
+    """Connections that a worker holds at once, as many as its open files allow, not only a thousand:
+    those who write slowly, and need no key for that, keep nobody else out before they are thousands."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _OTHER_FILES
     most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
@@ -171,8 +171,8 @@ def logging_settings(level: str) -> dict[str, Any]:
 
 
 def _load() -> None:
-    """What all workers need, loaded before they are forked: they share its memory, and a damaged file is told
-    in one line."""
+    """Loads the data of all workers before they are forked: they share its memory, and a damaged file is
+    reported in one line."""
     from advisor.answers.context import load_context
     from advisor.service import app as _app  # noqa: F401
 

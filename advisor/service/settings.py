@@ -14,7 +14,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Where it listens, and what it lets in. Sizes are bytes.
+    """Settings of the service: its address, and the requests that it lets in. Sizes are bytes.
 
     `allowed_code` are the references `file.py:build` that clients may use, by the name they use;
     `allowed_data` likewise the paths of data sets. `database_url` None is the store's own default.

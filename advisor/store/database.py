@@ -62,7 +62,7 @@ class Database:
         return self.read(lambda connection: list(connection.execute(query).all()))
 
     def file_id(self) -> tuple[int, int] | None:
-        """Which file lies there now (device, inode); None without one, and where it is a server."""
+        """The identity of the database file (device, inode); None without one, and for a server."""
         try:
             result = self.file.stat() if self.file else None
         except OSError:

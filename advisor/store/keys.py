@@ -37,7 +37,7 @@ _SECONDS_OF = {"m": 60.0, "h": 3600.0, "d": 86400.0, "w": 7 * 86400.0, "y": 365 
 
 
 class Scope(StrEnum):
-    """What a caller may do; each allows what stands before it, too."""
+    """The rights of a caller; each includes the ones before it."""
 
     READ = "read"
     MEASURE = "measure"

@@ -123,7 +123,7 @@ class SqlStore(OpenTables):
 
     @property
     def identity(self) -> str:
-        """Which database that is: the same however its URL is written, of no other one."""
+        """The identity of the database: the same however its URL is written, and unlike any other's."""
         return self._database.identity()
 
     def running(self) -> dict[str, Held]:
@@ -140,7 +140,7 @@ class SqlStore(OpenTables):
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
-    """Which rows: those that are equal in all that is named; None is anything."""
+    """A filter of rows: equal in all named fields; None matches anything."""
 
     network: str | None = None
     task: str | None = None

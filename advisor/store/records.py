@@ -31,9 +31,9 @@ OPEN_STATES = (RunState.DUE, RunState.RUNNING)
 
 
 class Reporting(Struct, frozen=True, kw_only=True):
-    """What follows each run: a report on the workloads of `plan` (a path from the schedule's folder) in
-    `format`, with what changed since the last one, sent to the targets in `send`; `only_changes`: not where
-    nothing changed. The targets may hold secrets."""
+    """The report after each run: on the workloads of `plan` (a path from the schedule's folder) in
+    `format`, with the changes since the last one, sent to the targets in `send`; `only_changes`: not
+    where nothing changed. The targets may hold secrets."""
 
     plan: str
     send: tuple[str, ...]
@@ -42,7 +42,7 @@ class Reporting(Struct, frozen=True, kw_only=True):
 
 
 class NewSchedule(Struct, frozen=True, kw_only=True):
-    """What a user asks for: `command` without `advisor`, relative paths from `folder`.
+    """A schedule to add: `command` without `advisor`, relative paths from `folder`.
 
     `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and `run_usd` at
     most where its command says so.

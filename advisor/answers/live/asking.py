@@ -31,8 +31,8 @@ FEWEST_DOUBTED = 4
 
 
 class PriceQuestion(Struct, frozen=True, kw_only=True):
-    """Which types of a region are asked for, of whom, and against what the answers are held;
-    `accept_implausible` takes any price above 0."""
+    """A question to a seller: the types of a region, and the known prices that answers are checked
+    against; `accept_implausible` takes any price above 0."""
 
     prices: PriceList
     names: Sequence[str]

@@ -76,7 +76,7 @@ OfferKey = tuple[str, str, str, Market]
 
 
 class _Asking:
-    """What has been told so far, and what of it can still be asked for."""
+    """The answers so far, and the questions that may still be asked."""
 
     def __init__(self, request: NetworkQuestion, today: date) -> None:
         self.request = replace(request, max_results=max(VERIFIED, request.max_results))

@@ -38,7 +38,7 @@ class Subject(NamedTuple):
 
     @property
     def machines(self) -> int:
-        """How many of it work side by side."""
+        """The number of them that work side by side."""
         return self.candidate.spec.count
 
 
@@ -169,7 +169,7 @@ def _reached(prediction: Prediction) -> dict[str, Any]:
 
 
 def gpu_memory_block(subject: Subject, curves: Curves) -> dict[str, Any] | None:
-    """What each batch takes of one GPU, whether that fits, and what it reaches then."""
+    """The GPU memory of each batch, whether it fits, and its rate."""
     card = subject.context.catalog.gpu_of(subject.instance)
     if card is None or not curves.batches:
         return None

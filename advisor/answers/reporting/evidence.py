@@ -35,7 +35,7 @@ def measured_rows(network: str, task: Task) -> list[dict[str, Any]]:
 
 
 def bundled_measurements_sha256() -> str:
-    """Of the measurements that ship, as `_bundled` reads them."""
+    """The digest of the measurements that ship, as `_bundled` reads them."""
     return hashlib.sha256(_FILE.read_bytes()).hexdigest()
 
 
@@ -56,7 +56,7 @@ def nearest_slice(
 
 
 def _apart(number: float | None, other: float | None) -> float:
-    """How many times one is the other, as a distance; no limit is far above all."""
+    """The ratio of one to the other, as a distance; no limit is far above all."""
     return abs(math.log(number or 1e6) - math.log(other or 1e6))
 
 
@@ -72,7 +72,7 @@ def _bundled() -> list[dict[str, Any]]:
 
 
 def _stored(network: str, task: str) -> Sequence[Measurement]:
-    """Of the user's store, where there is one: most users have measured nothing."""
+    """Measurements in the user's store, where there is one: most users have none."""
     own = user_folder() / "measurements.sqlite"
     if not os.environ.get("ADVISOR_DATABASE_URL") and not own.is_file():
         return ()
@@ -118,8 +118,8 @@ def _row(measurement: Measurement, rate: float, origin: str) -> dict[str, Any]:
 
 
 def evidence(subject: Subject, explanation: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """How each fact that the prediction stands on is known, and how far it lies from what was
-    measured; first the GPU's own rate, where somebody published the very cell."""
+    """The source of each fact behind the prediction, and its distance from the measured rows; first the
+    GPU's own rate, where somebody published the very cell."""
     rows = [] if explanation is None else [dict(row) for row in explanation["measured_range"]]
     published = _published(subject)
     return [*([published] if published else []), *rows]

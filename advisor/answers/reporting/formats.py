@@ -37,7 +37,7 @@ class ExportRequest(NamedTuple):
 
 
 class Format(Struct, frozen=True):
-    """What a file of it is called and is; `about` is for people. A `report` has a language."""
+    """A format's name, suffix and content; `about` is for people. A `report` has a language."""
 
     extension: str
     media_type: str

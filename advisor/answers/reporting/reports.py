@@ -58,7 +58,7 @@ def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWork
 
 
 def command_line(command: str, options: Sequence[str]) -> str:
-    """As a shell takes it."""
+    """The command as a shell takes it."""
     return as_text(f"advisor {command} {shlex.join(options)}".strip())
 
 
@@ -68,7 +68,7 @@ def as_text(word: str) -> str:
 
 
 def inputs_of(*questions: AnyRecommend) -> tuple[Input, ...]:
-    """What was read of the user's own files that the questions name, each once."""
+    """The user's own files that the questions name, each once."""
     files = dict.fromkeys(file for question in questions for file in _files_of(question))
     return tuple(map(read_input, files))
 
@@ -95,7 +95,7 @@ Step = Callable[[int], None]
 
 
 class Report(NamedTuple):
-    """What a report is called, its day, and how it was asked for."""
+    """The title of a report, its day, and the command behind it."""
 
     title: str
     as_of: date

@@ -31,8 +31,8 @@ class Input(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """How a report was asked for: the command without its output, the files it read, and the data
-    that answers."""
+    """The origin of a report: the command without its output, the files it read, and the data behind its
+    answers."""
 
     command: str
     inputs: Sequence[Input] = ()
@@ -76,7 +76,7 @@ def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[
 
 
 def advisor_version() -> str:
-    """Of the installed package; 'unknown' in a folder that was never installed."""
+    """The version of the installed package; 'unknown' in a folder that was never installed."""
     try:
         return version(_PACKAGE)
     except PackageNotFoundError:

@@ -79,7 +79,7 @@ def _no_number(text: str) -> NoReturn:
 def answered_again(
     document: Mapping[str, Any], context: Context, preparations: Preparations
 ) -> Recommendation | None:
-    """The same question asked again; None where today's catalogue and model give another spec,
+    """The answer to the same question now; None where today's catalogue and model give another spec,
     price or rate, or cannot be asked (a folder of images, a network of the user's own)."""
     if document["performance_model"]["id"] != context.model.id or document["live"]:
         return None

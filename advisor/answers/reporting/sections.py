@@ -67,7 +67,7 @@ def _choice(spec: Spec, median: float, market: Market, price: Price) -> dict[str
 
 
 def regions(spec: Spec, catalog: Catalog) -> list[dict[str, Any]]:
-    """The same spec in each region that sells it on the market that was asked for, cheapest first.
+    """The spec in each region that sells it on the market of the question, cheapest first.
 
     Where the disk has no known price the total is null, and the region stands at the end.
     """
@@ -106,7 +106,7 @@ def _region(spec: Spec, catalog: Catalog, region: str, price: Price) -> dict[str
 
 
 def _disk_in(spec: Spec, catalog: Catalog, region: str) -> Disk | None:
-    """The same order there; None where its price is not known."""
+    """The same disk order in another region; None where its price is unknown."""
     disk, offer = spec.disk, spec.offer
     if region == offer.region or disk.rate.type == LOCAL or disk.price is None:
         return disk
@@ -245,9 +245,9 @@ def _with_places(
 
 
 def bare_section(document: Mapping[str, Any], name: str = "", command: str = "") -> dict[str, Any]:
-    """What a recommendation's document tells by itself: of one that was saved and is answered
-    differently now, or of a question to which not even a nearest spec is known. `command` asks the
-    workload of that `name` alone."""
+    """The section of a recommendation's document by itself: for one that was saved and is answered
+    differently now, or where not even a nearest spec is known. `command` asks about the workload of that
+    `name` alone."""
     ranked = [spec for spec in (document["recommendation"], document["nearest"]) if spec]
     answers = document["recommendation"] is not None
     rows = drawn_rows(

@@ -66,7 +66,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 
 
 def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
-    """What an entry tells of its type that can be held to the catalogue; no GPU is told by a 0."""
+    """The facts of an entry's type that can be checked against the catalogue; 0 stands for no GPU."""
     facts: dict[str, float | str] = {
         key: entry[name] for key, name in _FACTS.items() if is_positive(entry.get(name))
     }

@@ -29,8 +29,8 @@ class BadFieldError(UsageError):
 
 
 class Row(NamedTuple):
-    """Where a row stands ('offers[3]'), its fields by their plain names, and those as the file
-    writes them."""
+    """A row of a JSON list: its position ('offers[3]'), its fields by their plain names, and the names
+    that the file uses."""
 
     place: str
     fields: Mapping[str, Any]

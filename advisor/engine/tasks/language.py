@@ -95,8 +95,8 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         return request.ranks_by_price
 
     def prediction_on(self, request: R, name: str, *, today: date) -> N:
-        """What the instance type `name` does, used as is cheapest, or as keeps what is asked for.
-        `UsageError` says why it cannot."""
+        """The prediction of the instance type `name`, used as is cheapest, or as keeps the limits of the
+        question. `UsageError` says why it cannot run."""
         self.require_possible(request)
         # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
         request = replace(request, allow_extrapolation=True, **self.of_one_instance)
@@ -192,7 +192,7 @@ def language_warnings(
     used_gpus: int,
     further: Iterable[Message] = (),
 ) -> tuple[Message | str, ...]:
-    """What weakens an answer and can be checked."""
+    """The weaknesses of an answer that a reader can check."""
     offer = chosen.spec.offer
     warnings = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
     if joined_gpus > 1 and not gpu_link(offer.instance).source:

@@ -80,7 +80,7 @@ def at_steps(request: NetworkQuestion, preparations: Preparations) -> Table | No
 
 
 class NetworkOptions(Struct, frozen=True):
-    """What is prepared of the workload and listed of its place, and what became of all types."""
+    """The prepared workload, the listed offers of its place, and the verdicts on all types."""
 
     prepared: Prepared
     listing: Listing
@@ -180,7 +180,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         ]
 
     def nearest(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Candidate | None:
-        """What comes closest within the price: the cheapest of those within 5 % of the fastest."""
+        """The nearest option within the price: the cheapest of those within 5 % of the fastest."""
         sure = np.ones(len(table), dtype=bool) if request.allow_extrapolation else table.calibrated
         affordable = _as_many_as_affordable(request, table)
         row = _nearest_row(request, affordable, np.flatnonzero(sure))
@@ -199,7 +199,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         )
 
     def shortfall(self, request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
-        """What a row misses, with the number that decided."""
+        """The limit that a row misses, with the number that decided."""
         return shortfall(request, table, row, reason)
 
     def require_intervals(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> None:
@@ -228,7 +228,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         return chosen_assumptions(request, chosen)
 
     def warnings(self, chosen: Candidate, today: date) -> Sequence[Message | str]:
-        """What weakens the answer and can be checked."""
+        """The weaknesses of the answer that a reader can check."""
         return warnings(chosen, today)
 
     def details(
@@ -387,8 +387,8 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         answers: Callable[[NetworkQuestion], Table | None],
         chosen: Callable[[NetworkQuestion], Candidate | None],
     ) -> Iterator[Relaxation]:
-        """What as many instances give as it takes of the nearest one, where that is a way out, and
-        what a training gives on the fewest nodes that answer."""
+        """The rate of as many instances as it takes of the nearest one, where that is a way out, and of a
+        training on the fewest nodes that answer."""
         request, nearest = answer.request, answer.nearest
         count = count_that_would_do(request, nearest) if nearest else None
         if count is not None and (gives := chosen(replace(request, max_count=count))):

@@ -72,7 +72,7 @@ def _placement(start: Start) -> str:
 
 
 def _user_data(start: Start) -> str:
-    """What runs there, as cloud-init starts it: a heredoc, in which `${` would be Terraform's."""
+    """The script that cloud-init runs: a heredoc, in which `${` would be Terraform's."""
     if not start.run:
         return ""
     lines = "".join(f"{line}\n" for line in start.run).replace("${", "$${")

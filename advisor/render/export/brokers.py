@@ -81,6 +81,7 @@ def dstack_task(start: Start) -> str:
 
 
 def _machine(instance: InstanceType) -> dict[str, str]:
-    """Where nothing is said dstack wants x86, 2 vCPUs and 8 GB, and finds no smaller type."""
+    """The machine in dstack's words; without them it wants x86, 2 vCPUs and 8 GB, and finds no smaller
+    type."""
     arm = "arm:" if instance.cpu.architecture == "arm64" else ""
     return {"cpu": f"{arm}{instance.vcpus}..", "memory": f"{instance.memory_mib / 1024:g}GB.."}

@@ -63,7 +63,7 @@ NO_PLACEMENT_GROUP = "# Put all nodes into one placement group: nothing here ask
 
 
 def placement_group_command(start: Start) -> str:
-    """Of the AWS CLI, to be run once before anything is placed in it."""
+    """The AWS CLI's command that makes a placement group, to be run once before anything is placed in it."""
     return (
         f"aws ec2 create-placement-group --group-name {PLACEMENT_GROUP} --strategy cluster "
         f"--region {start.spec.offer.region}"

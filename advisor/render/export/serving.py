@@ -117,7 +117,8 @@ def engine_words(candidate: GenerationCandidate, request: ServingQuestion) -> li
 
 
 def _longest_tokens(candidate: GenerationCandidate, request: ServingQuestion) -> int:
-    """Of a request: as asked; else as long as the KV cache and the model allow, within reason."""
+    """Tokens of the longest request: as asked; else as long as the KV cache and the model allow, within
+    reason."""
     if request.context_tokens is not None:
         return request.longest_tokens
     room = min(candidate.memory.longest_context, _LONGER * request.longest_tokens)
@@ -154,7 +155,7 @@ def _gpus_of(candidate: GenerationCandidate) -> list[str]:
 
 
 def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Where a container or an image with Python runs already."""
+    """Lines for a container or an image that has Python already."""
     words = shlex.join(serve_words(candidate, request))
     served = [
         f"CUDA_VISIBLE_DEVICES={gpus} vllm serve {words} --port {port} &"
@@ -164,7 +165,7 @@ def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> li
 
 
 def _docker_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
-    """Where nothing but the driver and Docker is installed: the Deep Learning AMI, which mounts an
+    """Lines for a machine with nothing but the driver and Docker: the Deep Learning AMI, which mounts an
     instance's own disk itself."""
     words = shlex.join(serve_words(candidate, request))
     is_own = candidate.spec.disk.price is None

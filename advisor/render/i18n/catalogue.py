@@ -80,7 +80,7 @@ def texts_in(language: str, *files: Path) -> Texts:
 
 
 def report_texts(language: str) -> Texts:
-    """What reports say in one of `LANGUAGES`."""
+    """The texts of reports in one of `LANGUAGES`."""
     return texts_in(language, REPORT_TEXTS, LANGUAGE_TEXTS)
 
 

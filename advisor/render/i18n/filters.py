@@ -12,7 +12,7 @@ def lower_rate(rate: float) -> str:
 
 
 def per_month(usd_per_hour: float) -> str:
-    """Of 730 hours, in whole dollars from ten on."""
+    """Dollars of 730 hours, in whole dollars from ten on."""
     usd = usd_per_hour * HOURS_PER_MONTH
     return f"${usd:,.0f}" if usd >= 10 else format_usd(usd)
 

@@ -131,7 +131,7 @@ def gpu_rows(cells: Sequence[OnGpu], baseline: OnGpu, usd: Mapping[str, float]) 
 
 
 def _usd_per_million(cell: OnGpu, usd: float | None) -> float | None:
-    """What a million samples cost at the median rate; None without a price, or a rate."""
+    """The cost of a million samples at the median rate; None without a price, or a rate."""
     return usd / (cell.prediction.median * 3600) * 1e6 if usd and cell.prediction else None
 
 
@@ -161,8 +161,8 @@ def instances_text(
 
 
 def notes_lines(answers: Sequence[AnyPrediction]) -> list[str]:
-    """Where each instance stands and how its price is known, and what all of them assume and warn
-    of; an instance that several networks are compared on is named once."""
+    """The location of each instance and the source of its price, and the assumptions and warnings of all
+    of them; an instance that several networks are compared on is named once."""
     prices = dict.fromkeys(text for answer in answers if (text := _price_text(answer)))
     assumed = _by_instance(answers, lambda answer: answer.assumptions)
     warned = _by_instance(answers, lambda answer: answer.warnings)

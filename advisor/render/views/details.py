@@ -65,7 +65,7 @@ class Room(NamedTuple):
 
 
 def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
-    """What a network's section alone has: prices, stages, curves, memory."""
+    """The parts that a network's section alone has: prices, stages, curves, memory."""
     answer, confidence = section["recommendation"], section["answer"]["confidence"]
     yield price_part(section, t, room)
     yield Part(t("stages.title"), list(_stages(section["bottleneck"], t)), detail=True)
@@ -77,8 +77,8 @@ def network_parts(section: Record, t: Texts, room: Room) -> Iterator[Part]:
 
 
 def serving_parts(document: Record, t: Texts) -> Iterator[Part]:
-    """What a served model's answer alone has: latency against throughput, and what one thing more
-    would bring."""
+    """The parts that a served model's answer alone has: latency against throughput, and the gain of one
+    step more."""
     front = document.get("serving", {}).get("front", ())
     if len(front) > 1 and document["recommendation"]:
         chart = front_picture(front, document["recommendation"], t)
@@ -106,7 +106,7 @@ def front_table(front: Sequence[Record], request: Record, t: Texts) -> Table:
 
 
 def steps_parts(document: Record, t: Texts) -> list[Part]:
-    """What one thing more would bring."""
+    """The gain of one step more."""
     steps = [step for step in document.get("serving", {}).get("steps", ()) if step["option"]]
     if not steps:
         return []
@@ -136,7 +136,7 @@ def price_part(section: Record, t: Texts, room: Room) -> Part:
 
 
 def notes_parts(answer: Record, t: Texts) -> Iterator[Part]:
-    """What an answer warns of, and what it assumes."""
+    """The warnings and assumptions of an answer."""
     notes = {"warnings": t("warnings.title"), "assumptions": t("assumptions.title")}
     for name, title in notes.items():
         texts = [translated(sentence, t) for sentence in answer[name]]
@@ -196,7 +196,7 @@ def _prices(section: Record, confidence: float, t: Texts, room: Room) -> Iterato
 
 
 def _kind_columns(rows: Sequence[Record], t: Texts) -> list[Column]:
-    """How each price is known, where not all are listed; older documents do not tell it."""
+    """The kind of each price, where not all are listed; older documents lack it."""
     if all(row.get("price_kind", LIST) == LIST for row in rows):
         return []
     return columns_of(t, ("kind", lambda row: t.known(f"kind.{row['price_kind']}", row["price_kind"])))

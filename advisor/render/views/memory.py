@@ -133,7 +133,7 @@ def parts(peak: GpuPeak) -> list[tuple[str, float, str]]:
 
 
 def notes(answer: MemoryAnswer) -> list[str]:
-    """What must be known to read the answer."""
+    """Notes that a reader of the answer needs."""
     notes = [
         "Largest batch: the upper bound fits what the driver leaves of the card. One GPU, PyTorch "
         "eager, nothing else on it."
@@ -166,7 +166,7 @@ def _what_if_lines(answer: MemoryAnswer) -> list[str]:
 
 
 def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
-    """What a served model takes of each GPU, in GiB."""
+    """The memory of a served model on each GPU, in GiB."""
     return {
         "schema": LANGUAGE_SCHEMA,
         "request": {
@@ -192,7 +192,7 @@ def serving_memory_document(answer: ServingMemoryAnswer) -> dict[str, Any]:
 
 
 def serving_memory_text(answer: ServingMemoryAnswer) -> str:
-    """What a served model takes of each GPU, for a terminal."""
+    """The memory of a served model on each GPU, for a terminal."""
     title = (
         f"{answer.model} generation: weights {answer.precision} "
         f"{gib_text(answer.weights_gib)} GiB, KV cache {answer.kv_precision} "
@@ -232,7 +232,7 @@ def _model_memory(
 
 
 def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
-    """What a tuned model takes of each GPU, in GiB."""
+    """The memory of a tuned model on each GPU, in GiB."""
     return {
         "schema": LANGUAGE_SCHEMA,
         "request": {
@@ -254,7 +254,7 @@ def tuning_memory_document(answer: TuningMemoryAnswer) -> dict[str, Any]:
 
 
 def tuning_memory_text(answer: TuningMemoryAnswer) -> str:
-    """What a tuned model takes of each GPU, for a terminal."""
+    """The memory of a tuned model on each GPU, for a terminal."""
     title = f"{answer.model} finetuning ({answer.method}), sequences of {answer.sequence:,} tokens"
     header = ("GPU", "memory", "GPUs", "batch", "weights", "optimizer", "activations", "overhead", "free")
     rows = [

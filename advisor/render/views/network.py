@@ -431,7 +431,7 @@ def _point_cells(point: BatchPoint) -> list[str]:
 def gpu_prediction_document(
     request: NetworkQuestion, answer: OnGpu, sources: Sources, assumptions: Sequence[Message | str]
 ) -> dict[str, Any]:
-    """Of a GPU with the samples on the device; `predicted` is null where no batch fits."""
+    """The prediction of a GPU with the samples on the device; `predicted` is null where no batch fits."""
     return {
         "schema": GPU_SCHEMA,
         "asked": asked_of(request),

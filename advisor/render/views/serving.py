@@ -100,7 +100,7 @@ def generation_text(
 
 
 def serving_prediction_text(prediction: ServingPrediction, request: ServingQuestion, sources: Sources) -> str:
-    """What one instance does, for a terminal."""
+    """The prediction of one instance, for a terminal."""
     candidate = prediction.candidate
     lines = [
         *_chosen_lines(candidate, request, sources),
@@ -114,7 +114,7 @@ def serving_prediction_text(prediction: ServingPrediction, request: ServingQuest
 def serving_prediction_document(
     prediction: ServingPrediction, request: ServingQuestion, sources: Sources
 ) -> dict[str, Any]:
-    """What one instance does; price and cost are null where no price is known."""
+    """The prediction of one instance; price and cost are null where no price is known."""
     return {
         "schema": SCHEMA,
         "request": question_document(request),

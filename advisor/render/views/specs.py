@@ -52,7 +52,7 @@ def _capital(title: str) -> str:
 
 
 def network_facts(spec: Record, request: Record, *, efa: bool = False) -> list[Fact]:
-    """What it has, its rate, latency, run and cost; no record says whether its network is `efa`."""
+    """Its hardware, its rate, latency, run and cost; no record says whether its network is `efa`."""
     confidence, price = spec["predicted"]["confidence"], spec["price"] or {}
     facts: list[Fact] = [(Message("has"), _machine(spec, decodes=True)), *_rate_facts(spec, efa=efa)]
     if spec.get("latency"):
@@ -99,7 +99,7 @@ def _rate_facts(spec: Record, *, efa: bool) -> Iterator[Fact]:
 
 
 def _run_facts(spec: Record, request: Record, confidence: float) -> Iterator[Fact]:
-    """How long the whole run takes and what it costs; without one, how long a first epoch takes."""
+    """Time and cost of the whole run; without one, the time of a first epoch."""
     run = spec["run"]
     if run is None:
         if spec["first_epoch_hours"]:
@@ -200,7 +200,7 @@ def _network_cost(usd: float, price: Record, disk: Record) -> Message:
 
 
 def serving_facts(spec: Record) -> list[Fact]:
-    """How it serves, its rates and times, its memory, what it costs and when it is ready."""
+    """Its placement, its rates and times, its memory, its cost and its time to ready."""
     serving, confidence = spec["serving"], spec["predicted"]["confidence"]
     rates, memory, ready = serving["rates"], serving["memory_per_gpu"], serving["ready_seconds"]
     user, whole = rates["output_tokens_per_second_per_user"], time_message(rates["e2e_seconds"])
@@ -326,8 +326,8 @@ def _serving_cost(cost: Record, confidence: float) -> Message:
 
 
 def tuning_facts(spec: Record, *, sharded: bool | None = None) -> list[Fact]:
-    """How it tunes, its rate, its memory, and what the run takes and costs; no record says whether the
-    model is `sharded`."""
+    """Its placement, its rate, its memory, and time and cost of the run; no record says whether the model
+    is `sharded`."""
     tuning, run, predicted = spec["tuning"], spec["run"], spec["predicted"]
     memory, confidence = tuning["memory_per_gpu"], predicted["confidence"]
     takes = Message(

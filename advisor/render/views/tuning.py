@@ -73,7 +73,7 @@ def finetuning_text(
 
 
 def tuning_text(prediction: TuningPrediction, request: TuningQuestion, sources: Sources) -> str:
-    """What one instance does, for a terminal."""
+    """The prediction of one instance, for a terminal."""
     lines = _chosen_lines(prediction.candidate, request, sources)
     return "\n".join(lines + notes_of(prediction.assumptions, prediction.warnings))
 
@@ -81,7 +81,7 @@ def tuning_text(prediction: TuningPrediction, request: TuningQuestion, sources: 
 def tuning_document(
     prediction: TuningPrediction, request: TuningQuestion, sources: Sources
 ) -> dict[str, Any]:
-    """What one instance does; price and cost are null where no price is known."""
+    """The prediction of one instance; price and cost are null where no price is known."""
     block = finetuning_block(prediction.candidate, request.confidence)
     if prediction.price is None:
         block |= {"price": None, "run": block["run"] | {"usd": None}}

@@ -122,7 +122,7 @@ def _swept(
 
 
 def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -> tuple[str, ...]:
-    """What the job asks as a command, a sweep with the disks as they are mounted here."""
+    """The job as a command, a sweep with the disks as they are mounted here."""
     places = mounts.items() if job.command == SWEEP_RUN else ()
     paths = [f"--disk-path={disk_type}={place}" for disk_type, place in places]
     return (*advisor, *job.command.split(), *job.arguments, *paths)
@@ -154,7 +154,7 @@ def _database_url(job: Job, guest: Guest) -> str:
 
 
 class Sending:
-    """From a file here to the bucket, by `send_all`, whenever the file has changed."""
+    """Sends a file to the bucket, by `send_all`, whenever it has changed."""
 
     def __init__(self, path: Path, send_all: Callable[[], object]) -> None:
         self._path = path
@@ -207,8 +207,8 @@ def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str)
 
 
 def _signature(main: Path) -> tuple[object, ...]:
-    """What changes with every row of a SQLite file (its log grows, or is folded into it); empty
-    where there is no file."""
+    """A value that changes with every row of a SQLite file (its log grows, or is folded into it); empty
+    without a file."""
     states = []
     for path in (main, main.with_name(f"{main.name}-wal")):
         try:

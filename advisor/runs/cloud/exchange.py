@@ -32,7 +32,7 @@ _SAID = 500
 
 
 class Phase(StrEnum):
-    """What an instance does."""
+    """The phases of an instance's work."""
 
     STARTED = "started"
     MOUNTED = "mounted"
@@ -64,7 +64,7 @@ class GuestState(Struct, frozen=True, kw_only=True):
 
 
 class StateLog:
-    """What one instance tells of itself. A bucket that does not answer stops no sweep."""
+    """The reports of one instance about itself. A bucket that does not answer stops no sweep."""
 
     def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
         self._mailbox = result_bucket
@@ -132,7 +132,7 @@ class Sender:
         self._there = set(result_bucket.keys(MEASUREMENTS_FOLDER))
 
     def send(self, rows: Iterable[Measurement]) -> int:
-        """How many were written now. What could not be sent is sent at the next call."""
+        """The number of rows written now. Unsent ones are sent at the next call."""
         written = 0
         for row in rows:
             key, content = object_of(row)
@@ -165,7 +165,7 @@ class Collector:
         self.refused: dict[str, str] = {}
 
     def collect(self, store: MeasurementStore) -> int:
-        """How many rows the store has got by it now."""
+        """The number of rows that the store has got by it now."""
         keys = self._mailbox.keys(MEASUREMENTS_FOLDER)
         fresh = [key for key in keys if key.endswith(ROW) and key not in self._taken]
         rows = [row for key in fresh if (row := self._row(key)) is not None]

@@ -35,8 +35,8 @@ MOST_TYPES = 8
 
 
 class InstanceRun(Struct, frozen=True):
-    """How it went with one type: a run, or the error that ended it, and whether an instance was
-    had before that."""
+    """The result with one type: a run, or the error that ended it, and whether there was an instance
+    before that."""
 
     plan: CloudPlan
     run: CloudRun | None = None
@@ -47,9 +47,9 @@ class InstanceRun(Struct, frozen=True):
 def shared_out(
     options: CloudOptions, instances: Sequence[str], *, names_gpu: bool
 ) -> tuple[CloudOptions, ...]:
-    """The same question for each type, with a share of the budget that pays each as many minutes
-    (by the prices on demand that are known; where one has none, equal parts). With `names_gpu`
-    each one's trials are of its own GPU."""
+    """The question for each type, with a share of the budget that pays each as many minutes (by the known
+    on-demand prices; where one is missing, equal parts). With `names_gpu` each one's trials are of its
+    own GPU."""
     if len(instances) > MOST_TYPES:
         raise UsageError(
             "--instance takes {most_types} types at once, not {instances}",

@@ -116,8 +116,8 @@ def why_not(document: Mapping[str, Any]) -> str:
 
 
 def _arguments(sweep: SweepRun, since: datetime | None) -> tuple[str, ...]:
-    """As words of the guest's command. The time is part of the sweep's id, too: a later occurrence
-    is another sweep."""
+    """Words of the guest's command. The time is part of the sweep's id, too: a later occurrence is
+    another sweep."""
     words: list[str] = []
     fields = SweepRun.fields
     for name in _SENT:

@@ -68,7 +68,7 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
 
 
 def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:
-    """Of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
+    """Consoles of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
     try:
         for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):
             silent = not machine.lives and not any(machine.id in log.key for log in known)

@@ -35,11 +35,11 @@ _NOT_NVIDIA = ("Gaudi", "Radeon")
 
 
 class CloudOptions(Struct, frozen=True, kw_only=True):
-    """What a user asks. `arguments` are those of `command` on the instance; `needs_vcpus` and `needs_mib` the
-    largest trial's. `volumes` are wanted as they are, instead of one for each of `disks`; `only_this_type`
-    takes no other one that serves as well; what was measured before `since` is measured anew; `engine` is the
-    package that serves a language model, `data` the address in S3 that the guest reads. Empty texts are left
-    to the advisor."""
+    """The options of a user. `arguments` are those of `command` on the instance; `needs_vcpus` and
+    `needs_mib` the largest trial's. `volumes` are taken as they are, instead of one for each of `disks`;
+    `only_this_type` takes no other one that serves as well; rows from before `since` are measured anew;
+    `engine` is the package that serves a language model, `data` the address in S3 that the guest reads.
+    Empty texts are left to the advisor."""
 
     instance: str
     budget_usd: float
@@ -79,7 +79,7 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
     @property
     def most_usd_per_hour(self) -> float | None:
-        """What an hour of the dearest offer costs with its volumes; None without an offer."""
+        """The price of the dearest offer with its volumes; None without an offer."""
         hourly = [usd_per_hour(option, self.sweep) for option in self.preflight.options]
         return max(hourly, default=None)
 
@@ -190,7 +190,7 @@ def type_named(catalog: Catalog, name: str) -> InstanceType:
 
 
 def listed_usd_per_hour(catalog: Catalog, instance: InstanceType, region: str) -> float | None:
-    """What an hour of a type costs on demand by the catalogue; None where it has no price."""
+    """The catalogue's on-demand price of a type; None where it has none."""
     price = catalog.price(instance.name, region, Market.ON_DEMAND, _ON_AWS)
     return price.usd_per_hour if price else None
 
@@ -215,7 +215,7 @@ def _refuse_too_small_type(wanted: InstanceType, options: CloudOptions) -> None:
 
 
 def _make(instance: InstanceType) -> tuple[object, ...]:
-    """What measurements depend on beside the size."""
+    """The facts beside the size that measurements depend on."""
     family = instance.name.partition(".")[0]
     return family, instance.cpu.model, instance.gpu_name, instance.gpu_count, instance.gpu_fraction
 
@@ -244,8 +244,8 @@ def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
 
 
 def bounded_price(aws: Aws) -> PriceOf:
-    """What an hour costs on demand: as AWS tells it today, else the list price that is known; an
-    estimate bounds nothing."""
+    """The on-demand price of an hour: AWS's own of today, else the known list price; an estimate bounds
+    nothing."""
     catalog = load_catalog()
     prices: dict[tuple[str, str], float | None] = {}
     deadline = Deadline(30.0, 12.0)

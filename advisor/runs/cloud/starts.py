@@ -39,8 +39,8 @@ class Starts:
             self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
 
     def least_life(self, instance_type: str) -> timedelta:
-        """What an instance of the type must live to measure anything: as its slowest start took,
-        and a trial; `LEAST` where none is known, or none may be read."""
+        """The least life of an instance that measures anything: its type's slowest start, and a trial;
+        `LEAST` where none is known, or none may be read."""
         try:
             keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
             starts = [float(self._objects.get(key) or b"nan") for key in keys]

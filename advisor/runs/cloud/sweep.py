@@ -45,8 +45,8 @@ class SharedRows:
         self._machines[machine.id] = machine
 
     def measured(self) -> int | None:
-        """How many they have measured since this began; None where nothing of theirs is there, so
-        that nobody can tell: then their database may be another one."""
+        """The number of trials measured since this began; None where nothing of theirs is visible: then
+        their database may be another one."""
         theirs = list(self._theirs())
         return sum(map(self._is_new, theirs)) if theirs else None
 
@@ -78,9 +78,9 @@ Say = Callable[[str], None]
 
 
 class CloudRun(Struct, frozen=True, kw_only=True):
-    """How it went. `provisioned` is None where everything was measured before. `collected` counts what came
-    back now, None where that went into a database that cannot be seen from here; `last_line` is the last that
-    the guest's command printed."""
+    """The result of a run. `provisioned` is None where everything was measured before. `collected` counts
+    the rows that came back now, None where they went into a database that cannot be seen from here;
+    `last_line` is the last line of the guest's command."""
 
     sweep_id: str
     why: Why
@@ -90,8 +90,8 @@ class CloudRun(Struct, frozen=True, kw_only=True):
 
 
 class BucketWork:
-    """What the guests of a slot send: rows into the user's store, and where they stand; `aws` is
-    asked for what an instance left that sent nothing, `starts` keeps how long each took."""
+    """The work of a slot's guests through the bucket: rows into the user's store, and their state; `aws`
+    is asked for the logs of an instance that sent nothing, `starts` keeps each one's time."""
 
     def __init__(
         self, aws: Aws, result_bucket: ResultBucket, starts: Starts, say: Say, since: datetime | None = None
@@ -227,7 +227,7 @@ def job_of(plan: CloudPlan) -> Job:
 
 
 def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
-    """Where an instance was had, and brought nothing."""
+    """The error for an instance that ran and brought nothing."""
     return CloudError(
         "nothing was measured on {instance} ({why}): {value}",
         instance=plan.options.instance,
@@ -274,7 +274,7 @@ def _launched(machine: LaunchedMachine) -> str:
 
 
 def _collect_last(work: BucketWork, say: Say) -> None:
-    """What came in the last minute; however it ended, results are kept."""
+    """Collects the results of the last minute; they are kept, however it ended."""
     try:
         work.collect()
     except AdvisorError as error:

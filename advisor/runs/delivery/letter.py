@@ -46,7 +46,7 @@ class Letter(Struct, frozen=True, kw_only=True):
 
     @property
     def id(self) -> str:
-        """The same for the same content: whoever gets it twice can tell."""
+        """The same for equal content, so that a receiver recognises a second copy."""
         seal = hashlib.sha256(json.dumps(self.body(""), sort_keys=True).encode())
         for file in self.files:
             seal.update(file.name.encode() + b"\0" + file.content)
@@ -75,11 +75,11 @@ class TransientDeliveryError(DeliveryError):
 
 
 class Target(Protocol):
-    """Where a message goes. `label` names it to people, without anything secret."""
+    """The target of a delivery. `label` names it to people, without anything secret."""
 
     @property
     def label(self) -> str:
-        """As shown in messages, logs and documents."""
+        """The target's name in messages, logs and documents."""
 
     def check(self) -> None:
         """`UsageError` for what can be known before the message is made."""

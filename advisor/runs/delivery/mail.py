@@ -34,7 +34,7 @@ _ADDRESS = re.compile(r"[^\s@<>,;:\"()\[\]\\]{1,64}@[^\s@<>,;:\"()\[\]\\]{1,255}
 
 
 class MailTarget(Struct, frozen=True, kw_only=True):
-    """Who gets it, from whom (None: ADVISOR_SMTP_FROM, or the user's name), over which server."""
+    """The receivers, the sender (None: ADVISOR_SMTP_FROM, or the user's name), and the server."""
 
     host: str
     port: int

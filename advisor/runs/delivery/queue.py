@@ -30,7 +30,7 @@ LOOK_EVERY_SECONDS = 60.0
 
 
 def queue_folder() -> Path:
-    """Of this machine's schedules; need not exist."""
+    """The queue folder of this machine's schedules; need not exist."""
     return state_folder() / "outbox"
 
 
@@ -86,7 +86,7 @@ class RetryQueue:
         part.replace(path)
 
     def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Of the files that can be read: a crash leaves a half-written one nowhere else."""
+        """The entries of readable files: a crash leaves a half-written one nowhere else."""
         for path in sorted(self._folder.glob("advisor-*.json")):
             with contextlib.suppress(OSError, ValueError):
                 entry = json.loads(path.read_text())

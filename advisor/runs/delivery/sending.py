@@ -20,8 +20,8 @@ Say = Callable[[str], None]
 
 
 class Delivery(Struct, frozen=True, kw_only=True):
-    """What became of a message at one target, as `label` names it; `error` is empty where it
-    arrived, `transient` says whether a later try may help."""
+    """The outcome of a message at one target, as `label` names it; `error` is empty where it arrived,
+    `transient` says whether a later try may help."""
 
     label: str
     attempts: int

@@ -50,7 +50,7 @@ def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def target_label(text: str) -> str:
-    """What is shown of a target's words: nothing that may be a secret."""
+    """The part of a target's words that may be shown: nothing that may be a secret."""
     if text.startswith("env:"):
         return text
     try:

@@ -108,7 +108,7 @@ _RAY = "import json, ray; print(json.dumps({'version': ray.__version__}))"
 
 
 def check_gpu() -> Finding:
-    """What the driver tells; a machine without a GPU is well, too."""
+    """Checks the driver's report; a machine without a GPU is well, too."""
     try:
         known = [{name: gpu[name] for name in _GPU_FACTS} for gpu in gpus()]
     except MeasuringError as error:

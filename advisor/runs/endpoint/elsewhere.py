@@ -71,8 +71,8 @@ def verify_serving_elsewhere(
 
 
 def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
-    """Of `advisor measure` there; the words after `--` are those that the answer's exports start
-    the engine with."""
+    """Arguments of `advisor measure` there; the words after `--` are those that the answer's exports
+    start the engine with."""
     candidate, load, lengths = trial.candidate, trial.load, trial.lengths
     placement = candidate.placement
     given: dict[str, object] = {

@@ -99,7 +99,7 @@ def loads_of(question: ServedModel) -> list[Load]:
 def _served(
     question: ServedModel, model: str, precision: str | None, arguments: Sequence[str], on_progress: Progress
 ) -> Iterator[tuple[list[Address], Document]]:
-    """Where it is served, each replica for itself, and what is known of the engine."""
+    """The addresses of each replica, and the facts of the engine."""
     if question.endpoint:
         yield [address_of(question.endpoint)], {"name": question.engine}
         return

@@ -25,7 +25,7 @@ USUAL_CONCURRENCY = (1, 4, 16)
 
 
 class ServedModel(Question):
-    """How a language model is reached or started, and the load that it gets."""
+    """The way a language model is reached or started, and the load that it gets."""
 
     endpoint: str | None = _served(
         "URL of an OpenAI-compatible server, as http://localhost:8000.", Text("URL"), default=None

@@ -48,7 +48,7 @@ Figures = Mapping[str, Any]
 
 
 def load_of(request: ServingQuestion, candidate: GenerationCandidate) -> Load:
-    """What one of the candidate's instances has to bear."""
+    """The load on one of the candidate's instances."""
     count = candidate.spec.count
     if request.users is not None:
         return Load(concurrency=math.ceil(request.users / count))
@@ -141,12 +141,12 @@ class ServingTrial(NamedTuple):
 
     @property
     def load(self) -> Load:
-        """Of one of the candidate's instances."""
+        """The load on one of the candidate's instances."""
         return load_of(self.request, self.candidate)
 
     @property
     def lengths(self) -> Lengths:
-        """Of prompts and answers, in whole tokens."""
+        """Lengths of prompts and answers, in whole tokens."""
         request = self.request
         return Lengths(max(1, round(request.input_tokens)), max(1, round(request.output_tokens)))
 
@@ -189,7 +189,7 @@ def verify_serving(
 def judged_serving(
     context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
 ) -> ServingVerification:
-    """What the anchor's first load says about the trial, and what to take now."""
+    """The verdict of the anchor's first load, and the spec to take now."""
     settles, caveats = _stands_for(context, trial.candidate, anchor)
     done = ServingVerification(
         request=trial.request,
@@ -213,7 +213,7 @@ def _candidate(
     instance: str,
     today: date,
 ) -> GenerationCandidate:
-    """What the endpoint stands for, with its load."""
+    """The candidate that the endpoint stands for, with its load."""
     if instance != AUTO:
         name = instance_named(instance, question, context.catalog)
         model = language_model_of(question)
@@ -285,7 +285,7 @@ def _stands_for(
 def _informed(
     context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
 ) -> GenerationRecommendation | None:
-    """What is recommended once the trial is known; None where it says nothing to the predictor."""
+    """The recommendation after the trial; None where it says nothing to the predictor."""
     with TemporaryDirectory(prefix="advisor-verify-") as folder:
         path = Path(folder) / "anchor.json"
         path.write_text(json.dumps(anchor))
@@ -299,7 +299,7 @@ def _informed(
 def _answer_now(
     done: ServingVerification, before: GenerationRecommendation, after: GenerationRecommendation | None
 ) -> str:
-    """What to take, by price, once this spec passed or missed."""
+    """The spec to take, by price, once this one passed or missed."""
     spec = done.predicted.spec
     usd = spec.total_usd_per_hour
     ranked = list((after or before).ranked)

@@ -153,7 +153,7 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
 
 
 def _bounds(interval: RateInterval | None) -> dict[str, float | None]:
-    """Where the rate of the next run lies."""
+    """The bounds of the next run's rate."""
     return {"lower": interval.lower if interval else None, "upper": interval.upper if interval else None}
 
 

@@ -28,7 +28,7 @@ class Measurements(Question):
     )
 
     def wanted(self) -> Wanted:
-        """As the store takes it."""
+        """The filter as the store takes it."""
         from advisor.store.measurements import Wanted  # with the store itself, which loads slowly
 
         return Wanted(

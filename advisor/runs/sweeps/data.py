@@ -76,7 +76,7 @@ def data_of_networks(
     samples: int = DEFAULT_SAMPLES,
     with_photographs: bool = False,
 ) -> SweepData:
-    """What networks read: one's own data, else what is made, `samples` photographs and a text."""
+    """The data of the networks: one's own, else made data, `samples` photographs and a text."""
     own_data = _stored_here(own, on_progress) if own else None
     return _data(
         networks,

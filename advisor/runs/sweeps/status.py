@@ -17,7 +17,7 @@ _WAITING = "waiting"
 
 
 class Shown(Struct, frozen=True):
-    """How a trial ended, why, and how fast it was."""
+    """The end of a trial, its cause, and its rate."""
 
     status: Status
     reason: str
@@ -56,7 +56,7 @@ def trial_document(trial: Trial) -> dict[str, Any]:
 
 
 def state_of(trial: Trial, rows: Mapping[str, Measurement | Shown]) -> str:
-    """How it ended; waiting where no row is."""
+    """The state of a trial; waiting where no row is."""
     row = rows.get(trial.trial_id)
     return row.status.value if row else _WAITING
 
@@ -100,7 +100,7 @@ def snapshot_document(snapshot: Snapshot, trouble: str = "") -> dict[str, Any]:
 
 
 def counts_of(snapshot: Snapshot) -> dict[str, int]:
-    """How many trials, by how they ended; those that have not wait."""
+    """The number of trials by state; those without a row wait."""
     waiting = {_WAITING: snapshot.left} if snapshot.left else {}
     return {**snapshot.counts, **waiting}
 

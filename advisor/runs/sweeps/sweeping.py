@@ -70,7 +70,7 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
 
 
 def _with_statistics(request: SweepRequest, grid: SweepGrid) -> SweepRequest:
-    """How well, how often and on which mounts it is measured: for presets too."""
+    """Adds the precision, the repeats and the mounts of the measuring: for presets too."""
     types = {disk.type for disk in request.disks}
     return replace(
         request,
@@ -115,13 +115,13 @@ def execute_sweep(
 
 
 def probed_machine() -> dict[str, Any]:
-    """What is known of this machine beside the trial; joins a row's environment."""
+    """Facts of this machine beside the trial; they join a row's environment."""
     kept = kept_fingerprint()
     return {"fingerprint": kept} if kept else {}
 
 
 def step_seconds(workload: Workload, gpu: str) -> float:
-    """How long a GPU takes for one batch, from published measurements."""
+    """Seconds of a GPU for one batch, from published measurements."""
     seconds: float = published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu
     )
@@ -212,8 +212,9 @@ def _requests(grid: SweepGrid, data: SweepData, elsewhere: bool) -> list[SweepRe
 
 
 def accelerator_named(text: str | None, elsewhere: bool) -> Accelerator:
-    """What `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this machine (unless the
-    trials run `elsewhere`) has no GPU. Which one it has, the worker looks when it has the GPU."""
+    """The accelerator that `cuda`, `cuda:<GPU>`, `cpu` or `emulated:<GPU>` names; `UsageError` where this
+    machine (unless the trials run `elsewhere`) has no GPU. The worker finds out which GPU it is when it
+    has it."""
     if text is None:
         return ON_ANY_GPU if has_cuda() and not elsewhere else Accelerator.parse("emulated:T4")
     kind, colon, gpu = text.partition(":")
@@ -252,8 +253,8 @@ def measuring_here(
 
 
 def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Trial]) -> str:
-    """Where none is named: Ray for a cluster, and where several GPUs measure side by side; else
-    processes, since Ray on one machine would only take CPU time."""
+    """The executor where none is named: Ray for a cluster, and where several GPUs measure side by side;
+    else processes, since Ray on one machine would only take CPU time."""
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
 

@@ -39,7 +39,7 @@ class Watch:
         self._planned_at, self._planned = time.time(), len(trials)
 
     def following(self, shown: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """What `run_sweep` is to tell its progress to; `shown` is told last."""
+        """The progress callback of `run_sweep`; `shown` is called last."""
 
         def follow(progress: Progress) -> None:
             self.tally.follow(progress)

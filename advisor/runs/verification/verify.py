@@ -265,21 +265,21 @@ def _data(
 
 
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:
-    """How many made samples a cold trial needs at its target, beside those prepared ahead."""
+    """The number of made samples that a cold trial needs at its target, beside those prepared ahead."""
     ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
     needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])
 
 
 def _disk(request: NetworkQuestion) -> DiskRate:
-    """Of a machine that is no known instance: a disk of the type that was asked for, or its own."""
+    """The disk of a machine that is no known instance: of the type that was asked for, or its own."""
     return disk_rate(str(request.disk)) if request.disk else UNLIMITED
 
 
 def _of_machine(
     request: NetworkQuestion, machine: VerifiedMachine, trial: Trial, context: Context
 ) -> Prediction | None:
-    """What this machine is predicted to reach; None for a GPU without a data sheet."""
+    """The prediction of this machine; None for a GPU without a data sheet."""
     gpu = None
     if not machine.accelerator.is_cpu:
         name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")

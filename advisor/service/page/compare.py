@@ -128,7 +128,7 @@ def _row(row: Record, full: float, target: float | None, shared: Sequence[Any], 
 
 
 def _has(row: Record, t: Texts) -> str:
-    """What an instance has, or the memory of a GPU alone."""
+    """The hardware of an instance, or the memory of a GPU alone."""
     if "vcpus" not in row:
         return format_mib(row["gpu"]["memory_mib"])
     machine = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")

@@ -100,7 +100,7 @@ def set_cookie(response: Response, request: Request, token: str) -> None:
 
 
 def local_path(text: str) -> str:
-    """Where to go after the login: a path of ours, '/' for anything else."""
+    """The path to go to after the login: one of ours, '/' for anything else."""
     is_ours = text.startswith("/") and not text.startswith(("//", "/login", "/logout"))
     return text if is_ours and "\\" not in text and text.isprintable() else "/"
 

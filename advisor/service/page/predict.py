@@ -121,8 +121,8 @@ def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
 
 
 def what_if_of(context: Context, pick: Record, frame: Frame) -> dict[str, Any] | None:
-    """What other vCPUs, RAM and disks would make of a recommended spec, with the words that its form sends
-    besides the sliders'; None where one instance alone does not answer, or cannot be words about."""
+    """The what-ifs of a recommended spec over vCPUs, RAM and disks, with the words that its form sends
+    besides the sliders'; None where one instance alone does not answer, or words cannot name it."""
     if pick["count"] > 1:
         return None
     words = {name: str(value) for name, value in (workload_fields(frame) | spec_fields(pick)).items()}

@@ -113,7 +113,7 @@ def _machine_text(spec: Record, t: Texts) -> str:
 
 
 def price_text(price: Record, t: Texts) -> str:
-    """Which kind of price, and of when."""
+    """The kind of the price, and its day."""
     kind = t.known("price." + price["kind"], price["kind"])
     return t("answer.price_of", kind=kind, date=price["as_of"])
 

@@ -200,7 +200,7 @@ class OptionFinder:
         return {split: (memory, self._use_of(memory)) for split, memory in memories.items()}
 
     def _use_of(self, memory: ServingMemory) -> GpuMemoryUse | None:
-        """What lies in memory, by the lower bound of the KV cache."""
+        """The parts of the memory, by the lower bound of the KV cache."""
         request = self._request
         longest = int(memory.longest_context.lower[0])
         if longest < request.longest_tokens:

@@ -28,7 +28,7 @@ GRID = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, MOST_S
 
 
 class Level(IntEnum):
-    """Which bound of a rate or of a time counts."""
+    """The bound of a rate or of a time that counts."""
 
     SURE = 0
     MEDIAN = 1

@@ -96,8 +96,9 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
 def _binding(
     request: ServingQuestion, option: ServingOption, rates: Rates, most_output: float
 ) -> ServingBind:
-    """What holds an option back: the load where requests arrive almost as fast as they are answered,
-    memory where it holds no more sequences though the engine would, else what its step is bound by."""
+    """The cause that holds an option back: the load where requests arrive almost as fast as they are
+    answered, memory where it holds no more sequences though the engine would, else the bound of its step.
+    """
     if request.target_requests_per_second is not None and rates.output[Level.MEDIAN] / most_output > _BUSY:
         return ServingBind.LOAD
     held = min(option.memory.largest_concurrency, MOST_SEQUENCES)

@@ -172,7 +172,7 @@ class ServingTask(
     def _given(
         self, request: ServingQuestion, options: Sequence[ServingOption]
     ) -> Iterator[tuple[GenerationCandidate | None, Message | str]]:
-        """What each option does, or why it does not answer; all are predicted at once."""
+        """The prediction of each option, or the reason why it does not answer; all are predicted at once."""
         if not options:
             return
         table = solved_table(request, options, self._replicas(request, options))
@@ -253,8 +253,8 @@ class ServingTask(
 
 
 def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
-    """That a row keeps target and limits of times. Rates and times of one option are wrong together,
-    since all follow its step time: it keeps everything as often as it keeps what it keeps least."""
+    """The probability that a row keeps the target and the limits of times. Rates and times of one option
+    are wrong together, since all follow its step time: the least likely one decides."""
     rates, most = table.rates, table.most
     replicas = float(table.at_once[row])
     reached = [
@@ -272,7 +272,7 @@ def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
 
 
 def _reaching(request: ServingQuestion, values: Floats, target: float) -> float:
-    """Of a rate (3,) by `Level`; none where it is not known."""
+    """The chance of reaching a rate (3,) by `Level`; none where it is unknown."""
     lower, median, upper = values.tolist()
     if not median > 0:
         return 0.0

@@ -26,7 +26,7 @@ _READING_TOKENS_PER_SECOND = 5.0
 
 
 def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
-    """What a row misses, with the number that decided."""
+    """The limit that a row misses, with the number that decided."""
     if reason in _TIMES:
         return _time_shortfall(request, table, row, reason)
     near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
@@ -203,7 +203,7 @@ def _format(model: LanguageModel, chosen: GenerationCandidate) -> Message:
 
 
 def serving_warnings(chosen: GenerationCandidate, today: date) -> tuple[Message | str, ...]:
-    """What weakens the answer and can be checked."""
+    """The weaknesses of the answer that a reader can check."""
     slowest, slow = chosen.rates.output_tokens_per_second_per_user.lower, list[Message]()
     if slowest < _READING_TOKENS_PER_SECOND:
         slow.append(

@@ -148,7 +148,7 @@ def unsupported_message(tuning: FineTuning) -> Message:
 
 
 def misfit_message(tuning: FineTuning) -> Message:
-    """What the smallest option takes of each GPU."""
+    """The memory that the smallest option takes of each GPU."""
     memory = least_memory(tuning)
     if tuning.gpus == 1:
         return Message(

@@ -63,7 +63,7 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
 
 
 def memory_use(settled: Settled) -> TuningMemoryUse:
-    """What lies in each GPU's memory, as documents have it."""
+    """The parts of each GPU's memory, as documents have them."""
     memory = settled.memory
     return TuningMemoryUse(
         weights_gib=memory.weights_gib,

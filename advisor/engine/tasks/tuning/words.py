@@ -17,7 +17,7 @@ from advisor.units import floor_rate
 
 
 def shortfall(request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
-    """What a row misses, with the number that decided."""
+    """The limit that a row misses, with the number that decided."""
     if reason == "too_slow":
         return Message(
             "p{p:.3g} is {lower:,g} tokens/s, below {target:target}",
