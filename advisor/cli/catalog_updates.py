@@ -130,7 +130,7 @@ def _example(entry: Imported, why: str) -> str:
 
 
 class Refreshing(HardwareFilter):
-    """What `advisor catalog refresh` is asked."""
+    """The question of `advisor catalog refresh`."""
 
     asks = ("cloud", "region", "names", *HardwareFilter.asks)
     cloud: str | None = ask(

@@ -33,7 +33,7 @@ _PRECISIONS = tuple(dict.fromkeys([*map(str, MEASURABLE_PRECISIONS), *map(str, L
 
 
 class Measuring(Question):
-    """What `advisor measure` is asked; of a network or script unless a language model is served."""
+    """The question of `advisor measure`; of a network or script unless a language model is served."""
 
     model: str | None = ask(
         "A network of `advisor networks`, or file.py:build; of a language model its name.",

@@ -39,7 +39,7 @@ _COLUMN = Text("COLUMN")
 
 
 class Simulated(Question):
-    """What `advisor sweep simulate` is asked."""
+    """The question of `advisor sweep simulate`."""
 
     table: Path = ask("CSV: columns of the configuration, then cost or duration.", File())
     history: tuple[Path, ...] = ask(

@@ -337,7 +337,7 @@ class ServingQuestion(LanguageQuestion):
 
 
 class RecommendGeneration(ServingQuestion):
-    """What `advisor recommend --task generation` is asked."""
+    """The question of `advisor recommend --task generation`."""
 
     asks = (
         *(*_OF_LOAD, "target_output_tokens_per_second", "max_ttft_ms", "max_tpot_ms", "max_e2e_seconds"),
@@ -348,7 +348,7 @@ class RecommendGeneration(ServingQuestion):
 
 
 class PredictGeneration(ServingQuestion):
-    """What `advisor predict --task generation` is asked: of one instance, under a load or none."""
+    """The question of `advisor predict --task generation`: of one instance, under a load or none."""
 
     asks = (*_OF_LOAD, "instance", *OF_PLACE)
 
@@ -360,7 +360,7 @@ class PredictGeneration(ServingQuestion):
 
 
 class CompareGeneration(ServingQuestion):
-    """What `advisor compare --task generation` is asked."""
+    """The question of `advisor compare --task generation`."""
 
     asks = (*_OF_LOAD, "instance", "baseline", *OF_PLACE)
 
@@ -382,7 +382,7 @@ class CompareGeneration(ServingQuestion):
 
 
 class MemoryGeneration(ServingQuestion):
-    """What `advisor memory --task generation` is asked."""
+    """The question of `advisor memory --task generation`."""
 
     asks = (*_OF_SERVING, "context_tokens", "gpu")
 
@@ -432,7 +432,7 @@ class TuningQuestion(LanguageQuestion):
 
 
 class RecommendFinetuning(TuningQuestion):
-    """What `advisor recommend --task finetuning` is asked."""
+    """The question of `advisor recommend --task finetuning`."""
 
     asks = (
         *(*_OF_TUNING_RUN, "max_hours", "max_run_usd", "target_tokens_per_second"),
@@ -443,7 +443,7 @@ class RecommendFinetuning(TuningQuestion):
 
 
 class PredictFinetuning(TuningQuestion):
-    """What `advisor predict --task finetuning` is asked, of one instance."""
+    """The question of `advisor predict --task finetuning`, of one instance."""
 
     asks = (*_OF_TUNING_RUN, "instance", *OF_PLACE)
 
@@ -456,7 +456,7 @@ class PredictFinetuning(TuningQuestion):
 
 
 class MemoryFinetuning(TuningQuestion):
-    """What `advisor memory --task finetuning` is asked."""
+    """The question of `advisor memory --task finetuning`."""
 
     asks = (*_OF_TUNING, "gpu")
 

@@ -40,7 +40,7 @@ class Sources(Question):
 
 
 class Gpus(Question):
-    """What `advisor gpus` is asked."""
+    """The question of `advisor gpus`."""
 
     gpu: GpuFilter | None = GPU
     cloud: str = CLOUD
@@ -62,7 +62,7 @@ class HardwareFilter(Question):
 
 
 class Offers(Question):
-    """What `/v1/catalog` is asked."""
+    """The question of `/v1/catalog`."""
 
     cloud: str = ask("Only this cloud.", Text("CLOUD"), default="any")
     region: str | None = ask("Only this region.", Text("REGION"), default=None)
@@ -81,7 +81,7 @@ class Offers(Question):
 
 
 class InstanceDetails(Question):
-    """What `/v1/catalog/{instance_type}` is asked."""
+    """The question of `/v1/catalog/{instance_type}`."""
 
     cloud: str | None = ask("The cloud, where several have the name.", Text("CLOUD"), default=None)
     region: str | None = ask("Prices in this region only.", Text("REGION"), default=None)
@@ -89,7 +89,7 @@ class InstanceDetails(Question):
 
 
 class Networks(Question):
-    """What `/v1/networks` is asked."""
+    """The question of `/v1/networks`."""
 
     search: str | None = ask("Part of a name, title or family, or a pattern of it.", Text(), default=None)
     limit: int = ask(

@@ -263,7 +263,7 @@ class NetworkQuestion(SpecQuestion):
 
 
 class Recommend(NetworkQuestion):
-    """What `advisor recommend` is asked."""
+    """The question of `advisor recommend`."""
 
     asks = (
         *(*_OF_RUN, "target_throughput", "max_latency_ms", "max_hours", "max_run_usd"),
@@ -313,7 +313,7 @@ class Recommend(NetworkQuestion):
 
 
 class Verify(NetworkQuestion):
-    """What `advisor verify` is asked of its workload."""
+    """The question of `advisor verify` about its workload."""
 
     asks = _OF_WORKLOAD
 
@@ -363,7 +363,7 @@ class _Named(NetworkQuestion):
 
 
 class Predict(_Named):
-    """What `advisor predict` is asked: of one instance, or of a GPU by itself. `other_vcpus` and
+    """The question of `advisor predict`: about one instance, or a GPU by itself. `other_vcpus` and
     `other_memory_mib` are what the instance does not have."""
 
     asks = _OF_RUN
@@ -407,7 +407,7 @@ class Predict(_Named):
 
 
 class Compare(_Named):
-    """What `advisor compare` is asked; `network` may be several of them, divided by commas."""
+    """The question of `advisor compare`; `network` may be several of them, divided by commas."""
 
     without_gpu = Message("compare instances: {instance}, two or more", instance=FieldName("instance"))
 
@@ -439,7 +439,7 @@ class Compare(_Named):
 
 
 class MemoryQuestion(Question):
-    """What `advisor memory` is asked."""
+    """The question of `advisor memory`."""
 
     network: str = ask(
         "The network: a name from `advisor networks`, or your own file.py:build.", Network(), name="model"

@@ -130,7 +130,7 @@ _verified = partial(ask, section="The endpoint that is verified")
 
 
 class VerifyGeneration(RecommendGeneration):
-    """What `advisor verify --task generation` is asked: a recommendation's question, and the
+    """The question of `advisor verify --task generation`: a recommendation's question, and the
     server on one instance that has to keep its target and limits: at its endpoint, or on a rented
     instance, where the answer's engine is started."""
 
