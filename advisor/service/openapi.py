@@ -1,4 +1,4 @@
-"""Descriptions of routes for OpenAPI (`advisor.service.description` writes it): questions and
+"""Descriptions of routes for OpenAPI (`advisor.infra.build.documents` writes it): questions and
 answers by the names of their schemas, and possible refusals."""
 
 from __future__ import annotations

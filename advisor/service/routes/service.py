@@ -80,7 +80,7 @@ def metrics() -> Response:
 
 @router.get("/openapi.json", include_in_schema=False)
 def openapi(request: Request) -> Response:
-    """OpenAPI 3.1, as `advisor.service.description` wrote it; its examples are real answers."""
+    """OpenAPI 3.1, as `advisor.infra.build.documents` wrote it; its examples are real answers."""
     content, etag = _description()
     return not_modified(request, etag) or packed_answer(request, content, cache_headers(etag))
 

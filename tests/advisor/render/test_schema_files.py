@@ -3,7 +3,7 @@
 import jsonschema
 import pytest
 
-from advisor.render.schema_files import FOLDER, documents, parts, written
+from advisor.infra.build.documents.schemas import FOLDER, documents, parts, written
 from tests.advisor.render.schemas import schema_of
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.answers import ask
 from advisor.cli.main import run
-from advisor.render.schema_files import documents
+from advisor.infra.build.documents.schemas import documents
 from tests.advisor.render.schemas import assert_keeps
 from tests.alike import alike
 

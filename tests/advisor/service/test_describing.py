@@ -5,8 +5,8 @@ import json
 import jsonschema
 import pytest
 
+from advisor.infra.build.documents import openapi
 from advisor.questions.commands import RECOMMEND
-from advisor.service import description
 
 METHODS = {"get", "post", "delete", "put", "patch"}
 
@@ -18,7 +18,7 @@ def described(service):
 
 def test_the_file_is_what_routes_questions_and_answers_give(context, monkeypatch):
     monkeypatch.setenv("ADVISOR_TODAY", context.catalog.as_of.isoformat())
-    assert json.loads(description.FILE.read_text()) == json.loads(description.written(context))
+    assert json.loads(openapi.FILE.read_text()) == json.loads(openapi.written(context))
 
 
 def operations(described):

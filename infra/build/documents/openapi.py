@@ -1,28 +1,25 @@
-"""Writes `openapi.json` beside it, which the service serves: OpenAPI 3.1 of the framework's list of routes,
-with the schemas of questions and of documents, and with examples that are real answers.
-
-`python -m advisor.service.description` writes it anew; a test says when it is stale.
-"""
+"""The service's OpenAPI 3.1 document (advisor/service/openapi.json): the framework's list of routes, the
+schemas of questions and of documents, and examples that are real answers."""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from fastapi.openapi.utils import get_openapi
 
-from advisor.answers.context import Context, load_context
+import advisor.service
+from advisor.answers.context import Context
+from advisor.infra.build.documents.schemas import compact, parts_of
 from advisor.questions.reading import schema_by_task, schema_of
-from advisor.render.schema_files import compact, parts_of
 from advisor.service.answers import document_json
 from advisor.service.app import create_app
 from advisor.service.openapi import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
 from advisor.service.settings import Settings
 
-FILE = Path(__file__).with_name("openapi.json")
+FILE = Path(advisor.service.__path__[0]) / "openapi.json"
 DOCUMENTS = (
     *("Recommendation", "Prediction", "Comparison", "MemoryAnswer", "ServingPrediction", "ServingComparison"),
     *("TuningPrediction", "LanguageMemory", "Catalog", "InstanceType", "Networks", "Gpus", "Measurements"),
@@ -143,9 +140,3 @@ def _short(value: Any) -> Any:
 def written(context: Context) -> str:
     """The text of the file: a line for each path and each schema."""
     return compact(description(context), 3) + "\n"
-
-
-if __name__ == "__main__":
-    shipped = load_context()
-    os.environ["ADVISOR_TODAY"] = shipped.catalog.as_of.isoformat()
-    FILE.write_text(written(shipped), encoding="utf-8")

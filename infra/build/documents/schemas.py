@@ -1,9 +1,8 @@
-"""Writes `schemas/`: the JSON Schema of each document, out of the parts that documents share.
+"""The JSON Schema of each document (advisor/render/schemas), out of the parts that documents share.
 
 `parts/` says what each part holds: its keys with their schemas, those with `?` may be left out, and
 there are no others; what begins with `$` is of the part itself, and one with an `$id` is a document.
-The request of an answer is no part: it is the question. `python -m advisor.render.schema_files`
-writes the schemas anew; a test says when they are stale.
+The request of an answer is no part: it is the question.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any, get_type_hints
 
 from msgspec.json import schema_components
 
+import advisor.render
 from advisor.domain import Market
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.documents import document_names
@@ -27,7 +27,7 @@ from advisor.questions.spec import SpecQuestion
 from advisor.questions.values import RANKED_KINDS
 
 Schema = dict[str, Any]
-FOLDER = Path(__file__).with_name("schemas")
+FOLDER = Path(advisor.render.__path__[0]) / "schemas"
 _PARTS = Path(__file__).with_name("parts")
 _REFERENCE = "#/$defs/"
 _RANGE = {"anyOf": [{"$ref": f"{_REFERENCE}Range"}, {"type": "null"}]}
@@ -141,8 +141,3 @@ def _references(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for member in value:
             yield from _references(member)
-
-
-if __name__ == "__main__":
-    for name, part in documents().items():
-        (FOLDER / f"{name}.schema.json").write_text(written(part), encoding="utf-8")
