@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Lines of Python by room; `infra/build`, which the wheel leaves out, has a ceiling of its own.
-LINES = {"advisor": 61_200, "models": 17_100, "sweeps": 19_950, "infra": 5_760, "infra/build": 14_050}
+LINES = {"advisor": 61_250, "models": 17_100, "sweeps": 19_950, "infra": 5_760, "infra/build": 14_050}
 FILES = 760
 DOCS_KILOBYTES = 200
 FILES_OF_AN_ANSWER, FRAMES_TO_A_PREDICTION = 101, 14
