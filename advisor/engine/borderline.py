@@ -85,7 +85,7 @@ def close_calls(
     if chosen is not None and chosen.settled:
         narrow += _chosen(task, request, options, chosen, by_rank)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
-    worth.sort(key=lambda call: -call.urgency)
+    worth.sort(key=lambda call: _most_first(call.urgency, call.contender))
     return tuple(_record(task, request, table, shown, call) for call in worth[:MOST_CALLS])
 
 
@@ -124,7 +124,13 @@ def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list
         kind = instance.cloud, instance.name
         if kind not in best or _saving(contender, limit) > _saving(best[kind], limit):
             best[kind] = contender
-    return sorted(best.values(), key=lambda contender: -_saving(contender, limit))[: 2 * MOST_CALLS]
+    by_saving = sorted(best.values(), key=lambda each: _most_first(_saving(each, limit), each))
+    return by_saving[: 2 * MOST_CALLS]
+
+
+def _most_first(value: float, contender: Contender[T]) -> tuple[float, str]:
+    """A key that sorts by a falling value, and equal ones by name: their last bits depend on the table."""
+    return -float(f"{value:.12g}"), contender.table.offer(contender.row).instance.name
 
 
 def _saving(contender: Contender[T], limit: float) -> float:
