@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.stdout.write("\n")
 
 
-def _recommend(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
-    return _load(services, "/v1/recommend", recommendations(options.seed), options)
-
-
-def _varied(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
-    return _load(services, "/v1/recommend", recommendations(options.seed, varied=True), options)
-
-
-def _wide(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
-    return _load(services, "/v1/recommend", recommendations(options.seed, wide=True), options)
+def _recommend(services: Sequence[Served], options: argparse.Namespace, **vary: bool) -> list[Any]:
+    return _load(services, "/v1/recommend", recommendations(options.seed, **vary), options)
 
 
 def _predict(services: Sequence[Served], options: argparse.Namespace) -> list[Any]:
@@ -216,8 +209,8 @@ def _say(line: str) -> None:
 _MEASURED = {
     "recommend": _recommend,
     "repeated": _repeated,
-    "varied": _varied,
-    "wide": _wide,
+    "varied": partial(_recommend, varied=True),
+    "wide": partial(_recommend, wide=True),
     "predict": _predict,
     "health": _health,
     "hard": _hard,

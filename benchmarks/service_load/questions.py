@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 NETWORKS = ("alexnet", "googlenet", "inception_v3", "resnet50", "vgg16")
@@ -21,6 +21,17 @@ INSTANCES = (
     "m7i.8xlarge",
     "c7g.2xlarge",
 )
+# The share of questions that say each field, and the values that it is drawn from.
+_VARIED = {
+    "precision": (0.3, ("fp32", "amp")),
+    "batch_size": (0.3, (8, 16, 32, 64, 128)),
+    "region": (0.2, ("us-east-1", "us-west-2", "eu-west-1")),
+}
+_WIDE = {
+    "confidence": (0.3, (0.8, 0.9, 0.95)),
+    "max_price": (0.2, (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)),
+    "gpu": (0.2, ("T4,L4", "A10G", "24GiB..")),
+}
 # Nothing meets them: what to relax is looked for among all clouds and markets.
 _WIDEST = {"task": "training", "model": "vgg16", "cloud": "any", "market": "any", "explain": True}
 HARD: tuple[dict[str, Any], ...] = (
@@ -49,32 +60,14 @@ def recommendations(seed: int, *, varied: bool = False, wide: bool = False) -> I
             "target_throughput": round(10 ** draw.uniform(1.0, 3.5), 6),
         }
         if varied or wide:
-            question |= _workload(draw)
+            question |= _some(draw, _VARIED)
         if wide:
-            question |= _limits(draw)
+            question |= _some(draw, _WIDE)
         yield question
 
 
-def _workload(draw: random.Random) -> dict[str, Any]:
-    more: dict[str, Any] = {}
-    if draw.random() < 0.3:
-        more["precision"] = draw.choice(["fp32", "amp"])
-    if draw.random() < 0.3:
-        more["batch_size"] = draw.choice([8, 16, 32, 64, 128])
-    if draw.random() < 0.2:
-        more["region"] = draw.choice(["us-east-1", "us-west-2", "eu-west-1"])
-    return more
-
-
-def _limits(draw: random.Random) -> dict[str, Any]:
-    more: dict[str, Any] = {}
-    if draw.random() < 0.3:
-        more["confidence"] = draw.choice([0.8, 0.9, 0.95])
-    if draw.random() < 0.2:
-        more["max_price"] = round(10 ** draw.uniform(-0.3, 1.3), 6)
-    if draw.random() < 0.2:
-        more["gpu"] = draw.choice(["T4,L4", "A10G", "24GiB.."])
-    return more
+def _some(draw: random.Random, fields: Mapping[str, tuple[float, Sequence[Any]]]) -> dict[str, Any]:
+    return {name: draw.choice(values) for name, (share, values) in fields.items() if draw.random() < share}
 
 
 def predictions(seed: int) -> Iterator[dict[str, Any]]:
