@@ -127,8 +127,8 @@ def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
 
 
 def fields_of(kinds: Kinds[Any], sources: Sequence[str] = ()) -> dict[str, Field]:
-    """What a function takes: the question's fields of the command line, those that must be given
-    first, and which `sources` answer."""
+    """The fields of a function's arguments: those of the question and of the `sources` that
+    answer it, required ones first."""
     fields = {**kinds.fields, **{name: Sources.fields[name] for name in sources}}
     known = [field for field in fields.values() if field.where != "http"]
     return {field.name: field for field in sorted(known, key=lambda field: not field.required)}
@@ -152,7 +152,7 @@ def shown_default(field: Field) -> Any:
 
 
 def type_of(fields: Sequence[Field]) -> str:
-    """What a field takes, as Python writes a type; of several declarations, any of theirs."""
+    """The Python type of a field's values, as text; a union where `fields` declare it differently."""
     types = dict.fromkeys(part for field in fields for part in _type_of(field).split(" | "))
     optional = any(not field.required and field.default in (None, ()) for field in fields)
     return " | ".join([*types, *(["None"] if optional else [])])
@@ -178,7 +178,7 @@ def arguments_help(fields: Iterable[Field]) -> str:
 
 
 def about(field: Field) -> str:
-    """What a field means in one line, with other fields called as arguments are."""
+    """The help of a field in one line, with options spelled as Python arguments."""
     usual = f" Default: {field.usual}." if field.usual else ""
     return _OPTION.sub(
         lambda match: match[1].replace("-", "_") if match[1] else match[0], f"{field.help}{usual}"

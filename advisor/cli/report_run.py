@@ -225,7 +225,7 @@ def _passing_line(text: str) -> Iterator[None]:
 
 @contextmanager
 def _counting(length: int) -> Iterator[Callable[[int], None]]:
-    """What is yielded is told how many workloads are done: on a terminal, for a bar."""
+    """Yields a callback for the number of finished workloads; on a terminal it moves a progress bar."""
     if length < 2 or not is_terminal(sys.stderr):
         yield lambda _done: None
         return

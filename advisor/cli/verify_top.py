@@ -63,7 +63,7 @@ def leave(choice: TopChoice) -> None:
 
 
 def choice_document(choice: TopChoice) -> dict[str, Any]:
-    """As render/schemas/verified-choice.schema.json describes it."""
+    """The JSON document of a choice: render/schemas/verified-choice.schema.json."""
     return {
         "schema": SCHEMA,
         "request": question_document(choice.request),

@@ -25,7 +25,7 @@ class Distance(Struct, frozen=True, kw_only=True):
 
 
 class Gain(Struct, frozen=True, kw_only=True):
-    """The gain of a little more of one resource in the likely rate, in samples per second.
+    """The gain of a little more of one resource in the median rate, in samples per second.
 
     `bottleneck` is what binds then.
     """

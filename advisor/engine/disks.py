@@ -36,7 +36,7 @@ _RANGE = math.log(1e4)
 _PARTS = 32
 _FINE = 1e-7
 _MOST_ROUNDS = 30
-# How far beside the likely root a round looks, as a share of what is left where that is wide.
+# The distance from the estimated root to the points beside it, as a share of a wide bracket.
 _REACH = 0.05
 _SIDES = np.array([-1.0, 0.0, 1.0])
 _TINY = 1e-300
@@ -69,8 +69,8 @@ def disks_by_price(
 def least_disks(
     catalog: Catalog, offer: Offer, disks: Iterable[Disk], data_gib: float, mib_per_second: float
 ) -> list[Disk]:
-    """Of every network disk that reads so fast with more than that takes, the least order of its
-    type that still does."""
+    """For each network disk that was ordered larger than its rate needs, the least order of its type that
+    reads as fast."""
     sold, least = catalog.disks_of(offer.instance.cloud), []
     for disk in disks:
         kind = disk.choice.type
@@ -164,7 +164,7 @@ class _Start(Struct, frozen=True):
 
     @property
     def has_more(self) -> bool:
-        """Whether its type sells less than it has."""
+        """True where a smaller order of its type is sold."""
         order, included = self.disk.choice, self.rule.included_iops(self.needed_gib) or 0.0
         return (
             (order.iops or 0.0) > max(self.rule.provision_iops_min or 0.0, included)
@@ -218,10 +218,10 @@ def _needs(request: NetworkQuestion, table: Table, starts: list[_Start]) -> list
 
 
 def _least_roots(above: Callable[[Floats], Floats], points: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """Where rising functions reach 0, each between two ends; `above` gives their values at points
-    (n, k), rising in a row, of which the first ones are told.
+    """The roots of rising functions, each between two ends; `above` gives their values at points
+    (n, k) that rise along each row, and `values` are those at the first `points`.
 
-    A round asks for the root that a straight line tells and for a point on either side of it, the
+    A round asks for the root of a straight line and for a point on either side of it, the
     nearer the narrower the ends are: where the function is smooth, that squares what is left.
     """
     row = np.arange(len(points))

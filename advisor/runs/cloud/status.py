@@ -26,7 +26,7 @@ FLEET_SCHEMA = "advisor.cloud-fleet/1"
 
 
 def plan_document(plan: CloudPlan) -> dict[str, Any]:
-    """As render/schemas/cloud-plan.schema.json describes it."""
+    """The JSON document of a plan: render/schemas/cloud-plan.schema.json."""
     missing = [check for check in plan.findings if check.stops and not check.ok]
     return {
         "schema": PLAN_SCHEMA,
@@ -67,7 +67,7 @@ def _offer(plan: CloudPlan, option: LaunchOption) -> dict[str, Any]:
 
 
 def run_document(run: CloudRun) -> dict[str, Any]:
-    """As render/schemas/cloud-run.schema.json describes it."""
+    """The JSON document of a run: render/schemas/cloud-run.schema.json."""
     provisioned = run.provisioned
     removed = provisioned.ended.removed if provisioned else ()
     return {
@@ -83,7 +83,7 @@ def run_document(run: CloudRun) -> dict[str, Any]:
 
 
 def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
-    """As render/schemas/cloud-fleet-plan.schema.json describes it."""
+    """The JSON document of the plans of a fleet: render/schemas/cloud-fleet-plan.schema.json."""
     documents = [plan_document(plan) for plan in plans]
     return {
         "schema": FLEET_PLAN_SCHEMA,
@@ -94,8 +94,8 @@ def fleet_plan_document(plans: Sequence[CloudPlan]) -> dict[str, Any]:
 
 
 def fleet_document(instances: Sequence[InstanceRun]) -> dict[str, Any]:
-    """As render/schemas/cloud-fleet.schema.json describes it. What an instance had cost whose
-    sweep failed is not known here: its whole share of the budget is counted."""
+    """The JSON document of the runs of a fleet: render/schemas/cloud-fleet.schema.json. The cost
+    of an instance whose sweep failed is unknown here: its whole share of the budget is counted."""
     runs = [run_document(each.run) if each.run else None for each in instances]
     lost = sum(each.plan.most_usd for each in instances if each.had_instance)
     counts = [run["measured_now"] for run in runs if run]
@@ -148,7 +148,7 @@ def _refuse_unknown(region: str) -> None:
 
 
 def reaped_document(reaped: Reaped, schema: str) -> dict[str, Any]:
-    """As render/schemas/cloud.schema.json describes it."""
+    """The JSON document of a reaping: render/schemas/cloud.schema.json."""
     return {
         "schema": schema,
         "as_of": reaped.now.isoformat(timespec="seconds"),

@@ -254,7 +254,7 @@ class ServingTask(
 
 def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
     """The probability that a row keeps the target and the limits of times. Rates and times of one option
-    are wrong together, since all follow its step time: the least likely one decides."""
+    are wrong together, since all follow its step time: the one with the lowest probability decides."""
     rates, most = table.rates, table.most
     replicas = float(table.at_once[row])
     reached = [
