@@ -1,14 +1,13 @@
-"""Sizes cloud instances for neural networks: the cheapest instance and disk that really reach a
-throughput.
+"""Sizes cloud instances for neural networks: the cheapest instance and disk that really reach a throughput.
 
     import advisor
 
     answer = advisor.recommend(task="training", model="resnet50", target_throughput=500)
     answer.recommendation.instance_type, answer.to_dict(), answer.to_frame()
 
-The functions take the fields of the command line's questions by the same names, in the same units
-and with the same defaults; `advisor.api` has them, and `docs/how-to/python.md` lists them. A name
-is imported when it is used: importing this package imports nothing else.
+The functions take the fields of the command line's questions by the same names, in the same units and with
+the same defaults; `advisor.api` has them, and `docs/how-to/python.md` lists them. A name is imported when it
+is used: importing this package imports nothing else.
 """
 
 _HOMES = {
@@ -47,9 +46,9 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'advisor' has no attribute '{name}'")
     from importlib import import_module
 
-    found: object = getattr(import_module(_HOME_OF[name]), name)
-    globals()[name] = found
-    return found
+    value: object = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

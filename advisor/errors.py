@@ -135,7 +135,7 @@ def one_line(text: str) -> str:
     Names and reasons out of somebody's file may hold escape sequences.
     """
     line = " ".join(text.split())
-    return "".join(one if one.isprintable() else "?" for one in line)
+    return "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def unknown_name(
@@ -146,9 +146,9 @@ def unknown_name(
     """
     import difflib  # only the mistyped wait for it
 
-    names = {one.casefold(): one for one in sorted(known)}
+    names = {known_name.casefold(): known_name for known_name in sorted(known)}
     close = difflib.get_close_matches(name.casefold(), names, n=3, cutoff=0.6)
-    near = [names[one] for one in close]
+    near = [names[known_name] for known_name in close]
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     some = ", ".join(list(names.values())[:MOST_NAMES]) + more
     others = (

@@ -62,11 +62,11 @@ def _from_origin(brackets: str, extras: Collection[str]) -> list[str]:
 
 def _origin() -> tuple[str, str]:
     """The address that pip installed it from, and 'git+' before that; '' for a package from an index."""
-    told = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
-    vcs = told.get("vcs_info", {}).get("vcs")
-    return told.get("url", ""), f"{vcs}+" if vcs else ""
+    origin = json.loads(metadata.distribution(PACKAGE).read_text("direct_url.json") or "{}")
+    vcs = origin.get("vcs_info", {}).get("vcs")
+    return origin.get("url", ""), f"{vcs}+" if vcs else ""
 
 
 def _extra(requirement: str) -> str | None:
-    found = _EXTRA.search(requirement)
-    return found[1] if found else None
+    match = _EXTRA.search(requirement)
+    return match[1] if match else None

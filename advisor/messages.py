@@ -46,8 +46,7 @@ def option_name(field: str) -> str:
 class Message:
     """A text with its parameters and, where programs tell it from others, its code.
 
-    A parameter may be a number, a name, a `Message` or a sequence of them, which is joined by
-    commas.
+    A parameter may be a number, a name, a `Message` or a sequence of them, which is joined by commas.
     """
 
     __slots__ = ("code", "parameters", "text")

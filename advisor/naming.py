@@ -45,8 +45,8 @@ def asked_of(request: NetworkQuestion, batch: int | None = None, unit: str = "")
 
 def other_names(request: NetworkQuestion) -> list[Message]:
     """The name that the network's was resolved to, and the network it is not; empty where a name says it."""
-    name, asked, namesake = request.network, request.model_asked, request.namesake
-    taken = [Message("{name}: taken as {network}", name=asked, network=name)] if asked else []
+    name, model, namesake = request.network, request.model_asked, request.namesake
+    taken = [Message("{name}: taken as {network}", name=model, network=name)] if model else []
     if not namesake:
         return taken
     return [*taken, Message("{name} is another network than {other}", name=name, other=namesake)]
@@ -112,21 +112,21 @@ def place_texts(shown: Sequence[AnyCandidate], request: SpecQuestion, today: dat
     """
     offers = [candidate.spec.offer for candidate in shown]
     words = [[place_name(offer, request), *_price_words(offer, request, today)] for offer in offers]
-    texts = [", ".join(one) for one in words]
+    texts = [", ".join(parts) for parts in words]
     return texts if len(set(texts)) > 1 else []
 
 
 def price_words(shown: Sequence[AnyCandidate], request: SpecQuestion, today: date) -> list[str]:
     """The kinds of the prices in each total, as 'observed, estimated disk'; '' where they are listed
     today."""
-    found = []
+    texts = []
     for candidate in shown:
         disk = candidate.spec.disk.price
         words = _price_words(candidate.spec.offer, request, today)
         if disk is not None and not is_listed(disk, today):
             words.append("old disk" if disk.kind == LIST else f"{disk.kind} disk")
-        found.append(", ".join(words))
-    return found
+        texts.append(", ".join(words))
+    return texts
 
 
 def _price_words(offer: Offer, request: SpecQuestion, today: date) -> list[str]:

@@ -12,7 +12,7 @@ import re
 
 MOST_DEPTH = 32
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_NO_BRACKETS = bytes(one for one in range(256) if one not in b"[]{}")
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _MOST_DIGITS = 20  # with the sign
 # Nineteen digits may lie beyond 64 bits, three of an exponent beyond a double.

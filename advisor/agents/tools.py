@@ -60,9 +60,8 @@ _OF_EXPLANATIONS = (
 
 
 def trimmed(document: Mapping[str, Any], most_results: int | None = None) -> dict[str, Any]:
-    """The document with at most `most_results` alternatives (3 where nobody said), floats to six
-    digits, and below the first level without what is null or empty. `left_out` counts what lists
-    lost, by their path."""
+    """The document with at most `most_results` alternatives (3 where nobody said), floats to six digits, and
+    below the first level without what is null or empty. `left_out` counts what lists lost, by their path."""
     most = _MOST if most_results is None else _MOST | {"alternatives": most_results}
     left_out: dict[str, int] = {}
     short = {name: _short(value, name, most, left_out) for name, value in document.items()}

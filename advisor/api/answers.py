@@ -178,8 +178,7 @@ class Comparison(Answer):
 
 
 class Listing(Answer):
-    """Records of one kind, in the field that is named after them: `.gpus`, `.networks`,
-    `.offers`."""
+    """Records of one kind, in the field that is named after them: `.gpus`, `.networks`, `.offers`."""
 
     def __init__(self, document: Callable[[], dict[str, Any]], text: Callable[[], str], field: str) -> None:
         super().__init__(document, text)

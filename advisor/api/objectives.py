@@ -66,13 +66,12 @@ _NOTHING = {
 def objective(**fields: Any) -> Objective:
     """A function from a configuration (a dict of further fields) to a dict of floats.
 
-    `fields` are those of `recommend`, or with an `instance`, here or in the configuration, those
-    of `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`,
-    `throughput_median` and `throughput_upper` in samples (tokens of a language model) per second;
-    `usd_per_million` samples or tokens at the median; `answered`, 1 or 0. Where nothing answers,
-    which an instance does not that cannot run this, has no known price, or whose lower bound misses
-    `target_throughput`, prices are infinite and rates 0. A configuration that contradicts itself
-    raises `UsageError`.
+    `fields` are those of `recommend`, or with an `instance`, here or in the configuration, those of
+    `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`, `throughput_median` and
+    `throughput_upper` in samples (tokens of a language model) per second; `usd_per_million` samples or tokens
+    at the median; `answered`, 1 or 0. Where nothing answers, which an instance does not that cannot run this,
+    has no known price, or whose lower bound misses `target_throughput`, prices are infinite and rates 0. A
+    configuration that contradicts itself raises `UsageError`.
 
         f = advisor.objective(task="training", model="resnet50", target_throughput=500)
         f({"precision": "amp", "batch_size": 64})["usd_per_hour"]

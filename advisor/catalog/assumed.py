@@ -39,31 +39,31 @@ Facts = Mapping[str, AssumedFact]
 def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
     """Assumed facts of each cloud by name; later bundles count before earlier
     ones, and all but the first are what the user told."""
-    found: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
-    for at, files in enumerate(bundles):
+    facts: dict[str, dict[str, AssumedFact]] = defaultdict(dict)
+    for number, files in enumerate(bundles):
         for row in table_if_any(files, FILE).records():
             for cloud in row["cloud"].split(" "):
-                found[cloud][row["fact"]] = AssumedFact(
+                facts[cloud][row["fact"]] = AssumedFact(
                     cloud=cloud,
                     name=row["fact"],
                     value=float(row["value"]),
                     low=float(row["low"]),
                     high=float(row["high"]),
                     why=row["why"],
-                    told=at > 0,
+                    told=number > 0,
                 )
-    return dict(found)
+    return dict(facts)
 
 
 def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ...]:
     """The facts that a type's row names, and those that the user told of all types."""
-    named, found = (row.get("assumed") or "").split(" "), dict[str, AssumedFact]()
+    named, typed = (row.get("assumed") or "").split(" "), dict[str, AssumedFact]()
     for name, fact in facts.items():
         if name == LOCAL_READ_IOPS_PER_GB and name in named:
-            found.setdefault(LOCAL_READ_IOPS, _of_disk_size(fact, float(row["instance_store_gb"])))
+            typed.setdefault(LOCAL_READ_IOPS, _of_disk_size(fact, float(row["instance_store_gb"])))
         elif name in named or (fact.told and name in OF_TYPES):
-            found[name] = fact
-    return tuple(found.values())
+            typed[name] = fact
+    return tuple(typed.values())
 
 
 def _of_disk_size(fact: AssumedFact, gb: float) -> AssumedFact:
@@ -73,13 +73,13 @@ def _of_disk_size(fact: AssumedFact, gb: float) -> AssumedFact:
 
 def with_facts_of_type(row: Mapping[str, str], facts: Iterable[AssumedFact]) -> dict[str, str]:
     """A row of the types table with what is assumed of it."""
-    found = dict(row)
+    completed = dict(row)
     for fact in facts:
         if fact.name == THREADS_PER_CORE:
-            found["physical_cores"] = str(max(1, int(float(row["vcpus"]) / fact.value)))
+            completed["physical_cores"] = str(max(1, int(float(row["vcpus"]) / fact.value)))
         elif fact.name in _COLUMNS:
-            found[_COLUMNS[fact.name]] = repr(fact.value)
-    return found
+            completed[_COLUMNS[fact.name]] = repr(fact.value)
+    return completed
 
 
 def facts_of_disk(facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES) -> tuple[AssumedFact, ...]:
@@ -90,12 +90,12 @@ def facts_of_disk(facts: Facts, disk_type: str, kinds: tuple[str, ...] = RATES) 
 
 def with_facts_of_disk(row: Mapping[str, str], facts: Facts) -> dict[str, str]:
     """A row of the disk type table with the rates that are assumed of the type, at any size."""
-    found = dict(row)
+    completed = dict(row)
     for kind, column in ((READ_MIB_S, "mib_s"), (READ_IOPS, "iops")):
         for fact in facts_of_disk(facts, row["type"], (kind,)):
-            found |= {f"{column}_base": repr(fact.value), f"{column}_cap": repr(fact.value)}
-            found |= {f"{column}_per_gib": "0"}
-    return found
+            completed |= {f"{column}_base": repr(fact.value), f"{column}_cap": repr(fact.value)}
+            completed |= {f"{column}_per_gib": "0"}
+    return completed
 
 
 def factors(facts: Iterable[AssumedFact]) -> tuple[float, float]:

@@ -73,14 +73,14 @@ def _nearest(known: Catalog, cloud: str, name: str, region: str) -> Price | None
 
 
 def _same_start(first: str, other: str) -> int:
-    return next((at for at, (x, y) in enumerate(zip(first, other, strict=False)) if x != y), len(first))
+    return next((index for index, (x, y) in enumerate(zip(first, other, strict=False)) if x != y), len(first))
 
 
 def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> str:
     """Why a line is not of the known type that it names ("" where it may be): other GPUs, vCPUs
     or RAM. `facts` are those of `own_offers.FACTS` that the line tells; `sheets` name GPUs."""
-    told = facts.get("gpu_count")
-    if known.gpu_count and told == 0:
+    gpu_count = facts.get("gpu_count")
+    if known.gpu_count and gpu_count == 0:
         return NO_GPUS
     if _has_other_gpus(facts, known, sheets):
         return OTHER_GPUS
@@ -91,9 +91,9 @@ def contradiction(facts: Mapping[str, float | str], known: InstanceType, sheets:
 
 def _has_other_gpus(facts: Mapping[str, float | str], known: InstanceType, sheets: Iterable[str]) -> bool:
     """A share of a GPU is told in many ways, and other accelerators count as GPUs in some lists."""
-    told, name = facts.get("gpu_count"), facts.get("gpu_name")
+    gpu_count, name = facts.get("gpu_count"), facts.get("gpu_name")
     if known.gpu_name is None:
-        return bool(told) and known.accelerator is None
-    if known.gpu_fraction == 1 and told not in (None, known.gpu_count):
+        return bool(gpu_count) and known.accelerator is None
+    if known.gpu_fraction == 1 and gpu_count not in (None, known.gpu_count):
         return True
     return name is not None and not is_gpu(known.gpu_name, str(name)) and bool(gpus_named(str(name), sheets))

@@ -107,7 +107,7 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
             start += count * kind.itemsize
         if start != len(plain):
             raise ValueError("there is more than the head tells")
-        found = StoredPrices(
+        stored = StoredPrices(
             head["market"],
             head["types"],
             head["regions"],
@@ -116,19 +116,19 @@ def unpacked(content: bytes, path: str) -> StoredPrices:
             arrays["position"].reshape(shape),
             arrays["basis"].reshape(shape),
         )
-        _require_whole(found)
+        _require_whole(stored)
     except (ValueError, KeyError, TypeError, zlib.error) as error:
         raise DataError(f"the catalogue's {path} is no table of prices: {error}") from error
-    return found
+    return stored
 
 
-def _require_whole(found: StoredPrices) -> None:
+def _require_whole(stored: StoredPrices) -> None:
     """`ValueError` where a cell points nowhere, or at what is no price."""
-    if found.position.size and (
-        int(found.position.max()) >= len(found.distinct) or int(found.basis.max()) >= len(found.bases)
+    if stored.position.size and (
+        int(stored.position.max()) >= len(stored.distinct) or int(stored.basis.max()) >= len(stored.bases)
     ):
         raise ValueError("a cell points at no price")
-    if not (found.distinct[1:] >= 0).all() or not np.isfinite(found.distinct[1:]).all():
+    if not (stored.distinct[1:] >= 0).all() or not np.isfinite(stored.distinct[1:]).all():
         raise ValueError("what it holds is no price")
 
 

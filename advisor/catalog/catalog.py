@@ -78,11 +78,11 @@ class Catalog:
     @property
     def sources(self) -> tuple[str, ...]:
         """One line a part: what it is, when it was true, where it comes from."""
-        told = dict(overlay.part(cloud) for cloud, overlay in self.overlays.items())
+        parts_of = dict(overlay.part(cloud) for cloud, overlay in self.overlays.items())
         parts = [bundle.manifest["parts"] for bundle in self.bundles]
         return tuple(
             f"{name} {part['as_of']}: {part['source']} ({part['licence']})"
-            for own in (parts[0] | told, *parts[1:])
+            for own in (parts[0] | parts_of, *parts[1:])
             for name, part in sorted(own.items())
         )
 
@@ -151,14 +151,14 @@ class Catalog:
     @cached_property
     def cards(self) -> Mapping[str, Gpu]:
         """Data sheets by name, with the least memory that an instance shows of the whole card."""
-        found = dict(self.gpus)
+        cards = dict(self.gpus)
         for instance in self.instances():
             card = self.gpu_of(instance)
             if card is None or instance.gpu_fraction < 1:
                 continue
-            if card.memory_mib < found[card.name].memory_mib:
-                found[card.name] = card
-        return found
+            if card.memory_mib < cards[card.name].memory_mib:
+                cards[card.name] = card
+        return cards
 
     @cached_property
     def rented_gpus(self) -> frozenset[str]:
@@ -188,11 +188,11 @@ class Catalog:
         """The facts of a type; `UsageError` with near names for an unknown one, and with what is missing for
         one whose facts are not known."""
         table = self._home_of(name, cloud).instances
-        found = table.find(name)
-        if found is None:
+        instance = table.find(name)
+        if instance is None:
             missing = ", ".join(table.partial(name).missing)
             raise UsageError(f"{name} cannot be judged: not known of it: {missing}")
-        return found
+        return instance
 
     def type_names(self, cloud: str) -> tuple[str, ...]:
         """Every type of a cloud, priced or not; of every cloud for "any"."""
@@ -240,8 +240,8 @@ class Catalog:
 
     def instances(self, cloud: str = DEFAULT_CLOUD) -> list[InstanceType]:
         """Every type of a cloud (or "any") with facts, retired ones (`current` False) included."""
-        asked = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
-        built = [home.instances.find(name) for home in asked for name in home.instances.names]
+        clouds = list(self._clouds.values()) if cloud == "any" else [self._cloud(cloud)]
+        built = [home.instances.find(name) for home in clouds for name in home.instances.names]
         return [instance for instance in built if instance is not None]
 
     def closed(
@@ -250,8 +250,8 @@ class Catalog:
         """Why a type cannot be ordered in a region (any that offers it, where none is named); None
         where it can."""
         home = self._cloud(instance.cloud)
-        asked = region or min(home.instances.regions_of(instance.name), default="")
-        return home.closed(instance.name, asked, str(market or Market.ON_DEMAND))
+        region_name = region or min(home.instances.regions_of(instance.name), default="")
+        return home.closed(instance.name, region_name, str(market or Market.ON_DEMAND))
 
     def closures(self, name: str, cloud: str | None = None) -> Sequence[NotOrderable]:
         """All that is known against ordering a type, wherever and on whichever market."""
@@ -272,9 +272,9 @@ class Catalog:
         """The price of a type in a region; None where it is not known."""
         return self._home_of(name, cloud).price(name, region, market)
 
-    def newer(self, cloud: str, told: Overlay) -> Overlay:
+    def newer(self, cloud: str, overlay: Overlay) -> Overlay:
         """Prices of a cloud that are not older than the known ones, and offerings not older than its list."""
-        return self._cloud(cloud).newer(told)
+        return self._cloud(cloud).newer(overlay)
 
     def offers(self, query: OfferQuery) -> list[Offer]:
         """Priced offers that match and whose facts are known, in the bundle's order.
@@ -286,29 +286,29 @@ class Catalog:
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
         """The `count` cheapest of `offers`, and how many there are in all; only those are built."""
-        found = list(self._matching(query))
-        return [cell.offer() for cell in sorted(found, key=by_price)[:count]], len(found)
+        cells = list(self._matching(query))
+        return [cell.offer() for cell in sorted(cells, key=by_price)[:count]], len(cells)
 
     def unconverted(self, query: OfferQuery) -> dict[str, list[str]]:
         """Clouds with prices in a currency of which no rate is known, by that currency."""
-        asked = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
-        found: dict[str, list[str]] = {}
-        for cloud in map(self._cloud, asked):
+        names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
+        clouds: dict[str, list[str]] = {}
+        for cloud in map(self._cloud, names):
             for currency in sorted(cloud.unconverted(query)):
-                found.setdefault(currency, []).append(cloud.name)
-        return found
+                clouds.setdefault(currency, []).append(cloud.name)
+        return clouds
 
     def without_prices(self, query: OfferQuery) -> list[str]:
         """Clouds that are asked about and of which no price on the market is known."""
-        asked = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
-        return [name for name in asked if not self._cloud(name).has_prices(query.market)]
+        names = self._clouds if query.cloud in (None, "any") else (str(query.cloud),)
+        return [name for name in names if not self._cloud(name).has_prices(query.market)]
 
     def unconverted_offers(self, query: OfferQuery) -> dict[str, list[Offer]]:
         """The offers that match, of each currency of which no rate is known: a dollar of their
         price stands for a unit of it. None where the query limits dollars."""
         if query.max_usd_per_hour is not None:
             return {}
-        found = {}
+        offers = {}
         for currency, clouds in self.unconverted(query).items():
             unit = {
                 name: rate._replace(per_usd=1.0 if name == currency else math.nan)
@@ -316,14 +316,14 @@ class Catalog:
             }
             twin = Catalog(self.bundles, unit, self.overlays)
             cells = [cell for name in clouds for cell in twin._clouds[name].matching(query)]
-            found[currency] = [cell.offer() for cell in sorted(cells, key=by_price)]
-        return found
+            offers[currency] = [cell.offer() for cell in sorted(cells, key=by_price)]
+        return offers
 
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """For each type and market the offers of `offers` in regions where it could be cheapest with a disk
         (its cheapest one, where none sells it), cheapest first."""
-        found = (cell for cloud in self._asked(query) for cell in cloud.unbeaten(query))
-        return [cell.offer() for cell in sorted(found, key=by_price)]
+        cells = (cell for cloud in self._asked(query) for cell in cloud.unbeaten(query))
+        return [cell.offer() for cell in sorted(cells, key=by_price)]
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
         """Types that the query may look for where it asks for them, unbuilt, the cheapest first:
@@ -382,15 +382,15 @@ class Catalog:
 
     def _asked(self, query: OfferQuery) -> list[Cloud]:
         """The clouds a query is about, once its names are known to be right."""
-        asked = self._of_query(query)
+        clouds = self._of_query(query)
         for name in query.instances:
-            require_instance(name, asked)
+            require_instance(name, clouds)
         for name in query.gpus:
-            require_gpu(name, self.gpus, asked)
+            require_gpu(name, self.gpus, clouds)
         if query.region is not None:
-            require_region(query.region, asked)
-            asked = [cloud for cloud in asked if query.region in cloud.priced_regions]
-        return asked
+            require_region(query.region, clouds)
+            clouds = [cloud for cloud in clouds if query.region in cloud.priced_regions]
+        return clouds
 
     def _of_query(self, query: OfferQuery) -> list[Cloud]:
         """The named cloud, or all whose prices are known in dollars."""

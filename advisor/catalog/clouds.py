@@ -180,17 +180,17 @@ class Cloud:
         limit = query.max_usd_per_hour or math.inf
         lowest: dict[str, float] = {}
         for table in self._prices_in(query.region, query.market):
-            found = table.lowest(names, query.region, query.counts, limit)
+            cheaper = table.lowest(names, query.region, query.counts, limit)
             if lowest:  # of two tables or markets
-                found |= {name: min(usd, found.get(name, usd)) for name, usd in lowest.items()}
-            lowest = found
+                cheaper |= {name: min(usd, cheaper.get(name, usd)) for name, usd in lowest.items()}
+            lowest = cheaper
         return lowest
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
         """Type -> USD per hour in its cheapest region, of the types with known facts that are what
         the query looks for: all where it asks for no accelerator."""
-        asked = self.candidates(query)
-        names = frozenset(self.instances.names if asked is None else asked).difference(self._lacking)
+        fitting = self.candidates(query)
+        names = frozenset(self.instances.names if fitting is None else fitting).difference(self._lacking)
         if query.asks_for_gpu or query.vcpus.limits or query.memory_mib.limits:
             names = frozenset(name for name in names if self._fits(name, query))
         return self.lowest_prices(query, names)
@@ -240,24 +240,24 @@ class Cloud:
 
     def _by_type(self, query: OfferQuery) -> dict[tuple[str, str], list[_Priced]]:
         names, limit = self.candidates(query), query.max_usd_per_hour or math.inf
-        found: dict[tuple[str, str], list[_Priced]] = {}
+        priced: dict[tuple[str, str], list[_Priced]] = {}
         for table in self._prices_in(query.region, query.market):
             market, types, regions = str(table.market), table.types, table.regions
             last, cells = -1, list[_Priced]()
             for row, column, usd in table.cells(names, query.region, query.counts):
                 if usd <= limit:
                     if row != last:
-                        last, cells = row, found.setdefault((types[row], market), [])
+                        last, cells = row, priced.setdefault((types[row], market), [])
                     cells.append((usd, regions[column], table, row, column))
-        return found
+        return priced
 
     def lacking(self, query: OfferQuery) -> Iterator[tuple[PriceCell, PartialType]]:
         """Those of `price_cells` whose types lack facts and may match the query."""
         partial = {name: self.instances.partial(name) for name in self._lacking}
-        asked = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
-        if asked:
-            for cell in self.price_cells(replace(query, instances=tuple(asked))):
-                yield cell, asked[cell.instance_type]
+        fitting = {name: lacking for name, lacking in partial.items() if self._may_fit(lacking, query)}
+        if fitting:
+            for cell in self.price_cells(replace(query, instances=tuple(fitting))):
+                yield cell, fitting[cell.instance_type]
 
     def incomplete(self, query: OfferQuery) -> dict[str, PartialType]:
         """Priced types that lack facts and may be what the query looks for, by name."""
@@ -279,12 +279,12 @@ class Cloud:
     @cached_property
     def _closed(self) -> dict[str, list[NotOrderable]]:
         """By type what cannot be ordered: as is bundled, and as the cloud told who refreshed."""
-        found = closed_types(self._files, self.name, self.instances.names)
+        closures = closed_types(self._files, self.name, self.instances.names)
         for (name, region), (there, day) in sorted(self._overlay.offerings.items()):
             if not there:
                 gone = NotOrderable(cloud=self.name, status="withdrawn", as_of=day, region=region)
-                found.setdefault(name, []).append(gone)
-        return found
+                closures.setdefault(name, []).append(gone)
+        return closures
 
     def closures(self, name: str) -> Sequence[NotOrderable]:
         """All that is known of a type against ordering it."""
@@ -306,16 +306,16 @@ class Cloud:
     def unpriced_closed(self, query: OfferQuery) -> list[tuple[str, NotOrderable]]:
         """Types that match, cannot be ordered where it is asked, and have no price there."""
         market = str(query.market or Market.ON_DEMAND)
-        found = [
+        closed = [
             (name, closure)
-            for name, told in self._closed.items()
+            for name, closures in self._closed.items()
             if name in self.instances and self._fits(name, query)
-            for closure in told
+            for closure in closures
             if closure.holds(query.region or "", market)
             and (closure.region or self._offers(name, query.region))
         ]
-        priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in found])
-        return [pair for pair in dict(found).items() if pair[0] not in priced]
+        priced = self.lowest_prices(replace(query, max_usd_per_hour=None), [n for n, _ in closed])
+        return [pair for pair in dict(closed).items() if pair[0] not in priced]
 
     def _fits(self, name: str, query: OfferQuery) -> bool:
         instance = self.instances.find(name)
@@ -336,18 +336,18 @@ class Cloud:
         regions = self.instances.regions_of(name)
         return region in regions if region else bool(regions)
 
-    def newer(self, told: Overlay) -> Overlay:
+    def newer(self, overlay: Overlay) -> Overlay:
         """Prices that are not older than the cloud's own, and offerings that are not older than its list."""
         days = {
             key: day
-            for market in {market for _, _, market in told.prices}
+            for market in {market for _, _, market in overlay.prices}
             for table in self._prices_in(None, market)
-            for key in told.prices
+            for key in overlay.prices
             if key[2] is market and (day := table.known_on(*key[:2]))
         }
         return Overlay(
-            {key: price for key, price in told.prices.items() if days.get(key, date.min) <= price.as_of},
-            {key: offered for key, offered in told.offerings.items() if offered[1] >= self.as_of},
+            {key: price for key, price in overlay.prices.items() if days.get(key, date.min) <= price.as_of},
+            {key: offered for key, offered in overlay.offerings.items() if offered[1] >= self.as_of},
         )
 
     @cached_property

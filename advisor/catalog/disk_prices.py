@@ -47,9 +47,9 @@ def disk_prices_with(
     known = read_origins(files)
     for row in files.table(f"catalog/{cloud}_disk_prices.csv").records():
         name, rate, origin = row["currency"], currencies[row["currency"]], known[row["source"]]
-        at = "" if name == "USD" else f"; {name} at {rate}"
+        conversion = "" if name == "USD" else f"; {name} at {rate}"
         key = f"told {len(origins) + 1}"
-        origins[key] = Origin(f"{origin.text}{at}", origin.as_of)
+        origins[key] = Origin(f"{origin.text}{conversion}", origin.as_of)
         usd = {part: f"{float(row[part]) / rate.per_usd!r}" for part in _FLAT}
         (_, per_iops), *_ = _steps(row["usd_per_iops_month"])
         tiers = f"0:{per_iops / rate.per_usd!r}"

@@ -108,21 +108,21 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         iops = self.iops_base + self.iops_per_gib * size_gib
         return min(max(iops, self.iops_floor or 0.0), self.iops_cap or math.inf)
 
-    def provisioned_iops(self, size_gib: float, asked: float | None) -> float | None:
+    def provisioned_iops(self, size_gib: float, iops: float | None) -> float | None:
         """IOPS of a volume with `asked` provisioned; None where they follow the rate (HDD)."""
         included = self.included_iops(size_gib)
         if self.provision_iops_max is None:
-            if asked is not None:
+            if iops is not None:
                 raise UsageError(f"{self.type} IOPS cannot be provisioned: they come with the size")
             return included
         low, high = self._iops_range(size_gib, included)
-        if asked is None:
+        if iops is None:
             return included if included is not None else min(DEFAULT_PROVISIONED_IOPS, high)
-        if not low <= asked <= high:
+        if not low <= iops <= high:
             raise UsageError(
-                f"a {size_gib:g}GiB {self.type} disk can have {low:g} to {high:g} IOPS, not {asked:g}"
+                f"a {size_gib:g}GiB {self.type} disk can have {low:g} to {high:g} IOPS, not {iops:g}"
             )
-        return asked
+        return iops
 
     def rate(
         self, size_gib: float, iops: float | None = None, mib_per_second: float | None = None
@@ -165,9 +165,9 @@ class DiskRule(Struct, frozen=True, kw_only=True):
         high = min((self.provision_iops_per_gib or math.inf) * size_gib, self.provision_iops_max)
         return self.provision_iops_min or 0.0, max(high, included or 0.0)
 
-    def _mib_per_second(self, size_gib: float, iops: float | None, asked: float | None) -> float:
-        if asked is not None:
-            return self._provisioned_rate(size_gib, iops or 0.0, asked)
+    def _mib_per_second(self, size_gib: float, iops: float | None, mib_per_second: float | None) -> float:
+        if mib_per_second is not None:
+            return self._provisioned_rate(size_gib, iops or 0.0, mib_per_second)
         sold = self.sold_as(size_gib) if self.sizes else None
         if sold:
             return sold.mib_s
@@ -178,17 +178,17 @@ class DiskRule(Struct, frozen=True, kw_only=True):
             rate = max(rate, self.mib_s_per_provisioned_iops * iops)
         return min(rate, self.mib_s_cap)
 
-    def _provisioned_rate(self, size_gib: float, iops: float, asked: float) -> float:
+    def _provisioned_rate(self, size_gib: float, iops: float, mib_per_second: float) -> float:
         if self.provision_mib_s_max is None:
             raise UsageError(f"{self.type} throughput cannot be provisioned: it is not sold apart")
         low = self.provision_mib_s_min or 0.0
         high = min((self.provision_mib_s_per_iops or math.inf) * iops, self.provision_mib_s_max)
-        if not low <= asked <= high:
+        if not low <= mib_per_second <= high:
             raise UsageError(
                 f"a {size_gib:g}GiB {self.type} disk with {iops:g} IOPS can have {low:g} to "
-                f"{high:g}MiB/s, not {asked:g}"
+                f"{high:g}MiB/s, not {mib_per_second:g}"
             )
-        return asked
+        return mib_per_second
 
 
 _TEXT_FIELDS = ("type", "media")

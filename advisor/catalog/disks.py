@@ -181,7 +181,7 @@ class DiskCatalog:
 
     @cached_property
     def _by_price(self) -> RegionsByPrice:
-        listed = {at for at, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
+        listed = {key for key, row in self._prices.items() if (row.get("kind") or LIST) == LIST}
         return RegionsByPrice(self._by_region, listed)
 
     def fitting_size(self, disk_type: str, dataset_gib: float, iops: float | None = None) -> float:
@@ -203,8 +203,8 @@ class DiskCatalog:
         those that no cheaper one equals on this instance. Volumes without a price are left out.
         Only of `types`, where any are named.
         """
-        asked = not types or LOCAL in types
-        local = local_if_it_fits(instance, dataset_gib) if asked else None
+        with_local = not types or LOCAL in types
+        local = local_if_it_fits(instance, dataset_gib) if with_local else None
         return [*([local] if local else []), *self._volumes(instance, dataset_gib, region, types)]
 
     def _volumes(
@@ -345,12 +345,12 @@ class DiskCatalog:
     def _limits(self) -> dict[str, dict[str, _Limits]]:
         """Instance type -> disk type -> (MiB/s, IOPS) that it passes on, where clouds list them;
         None: what it passes on to all types."""
-        found: dict[str, dict[str, _Limits]] = {}
+        limits_of: dict[str, dict[str, _Limits]] = {}
         for row in self._limit_table.records():
             rate, iops = row["read_mib_s"], row["read_iops"]
             limits = float(rate) if rate else None, float(iops) if iops else None
-            found.setdefault(row["instance_type"], {})[row["disk_type"]] = limits
-        return found
+            limits_of.setdefault(row["instance_type"], {})[row["disk_type"]] = limits
+        return limits_of
 
     @cached_property
     def _bundled(self) -> Rows:
@@ -367,10 +367,10 @@ class DiskCatalog:
 
     @cached_property
     def _by_region(self) -> dict[str, dict[str, PriceParts]]:
-        found: dict[str, dict[str, PriceParts]] = {}
+        parts: dict[str, dict[str, PriceParts]] = {}
         for (region, kind), row in self._prices.items():
-            found.setdefault(region, {})[kind] = price_parts(row)
-        return found
+            parts.setdefault(region, {})[kind] = price_parts(row)
+        return parts
 
     def _rule(self, disk_type: str) -> DiskRule:
         if disk_type not in self.rules:

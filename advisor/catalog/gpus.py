@@ -17,25 +17,25 @@ from advisor.domain.machines import gpu_of_row, number_of
 from advisor.errors import UsageError, unknown_name
 
 
-def sheet_names(asked: str, known: Iterable[str]) -> list[str]:
+def sheet_names(name: str, known: Iterable[str]) -> list[str]:
     """Every data sheet that is meant, the usual one first: 'A100' is each A100, 'A100-SXM4-80GB' one of them.
     `UsageError` with the near names for others."""
     names = list(known)
     if isinstance(known, Mapping):
-        require_whole(asked, known)
-    found = gpus_named(asked, names)
-    if not found:
-        raise unknown_name("GPU", asked, names, field="gpu")
-    return found
+        require_whole(name, known)
+    meant = gpus_named(name, names)
+    if not meant:
+        raise unknown_name("GPU", name, names, field="gpu")
+    return meant
 
 
-def require_whole(asked: str, sheets: Mapping[str, Gpu]) -> None:
+def require_whole(name: str, sheets: Mapping[str, Gpu]) -> None:
     """`UsageError` for the name of a slice: 'A10-4Q' is another GPU than an A10."""
-    if not is_whole(asked, sheets):
+    if not is_whole(name, sheets):
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a card, and no rate of a slice is known",
-            gpu=asked,
-            profile=slice_profile(asked),
+            gpu=name,
+            profile=slice_profile(name),
             field="gpu",
             code="gpu_slice",
             hint="name a whole card",
@@ -52,20 +52,20 @@ def is_whole(name: str, sheets: Mapping[str, Gpu]) -> bool:
     return any(1024 * int(size[1]) >= WHOLE_SHARE * sheets[card].memory_mib for card in cards)
 
 
-def sheet_name(asked: str, known: Iterable[str]) -> str:
+def sheet_name(text: str, known: Iterable[str]) -> str:
     """The one data sheet that is meant, of several forms the usual one; `UsageError` where they differ in
     memory (an A100 of 40 GB is not one of 80 GB), or none is meant."""
-    names = sheet_names(asked, known)
+    names = sheet_names(text, known)
     if len({tuple(re.findall(r"\d+GB", name)) for name in names}) > 1:
-        raise UsageError(f"'{asked}' is sold as {', '.join(names)}; name one of them")
+        raise UsageError(f"'{text}' is sold as {', '.join(names)}; name one of them")
     return names[0]
 
 
-def usual_sheet_name(asked: str, known: Iterable[str]) -> str:
+def usual_sheet_name(name: str, known: Iterable[str]) -> str:
     """The one data sheet that a name means most likely, as tables of measurements use it: a bare 'A100' is
     the A100-SXM4-40GB, 'V100' the V100-SXM2-16GB, 'P100' the P100-PCIE-16GB, 'H100' the H100-SXM5-80GB
     (`gpus_named` has the rule). `UsageError` with the near names for others."""
-    return sheet_names(asked, known)[0]
+    return sheet_names(name, known)[0]
 
 
 def sheet_of(
@@ -76,18 +76,18 @@ def sheet_of(
 
     Only the very card: a laptop's, a slice of a card or a "Super" is another GPU.
     """
-    found = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
-    if found.is_slice:
+    identity = identified(name, sheets, memory_mib=memory_mib, sm_count=sm_count)
+    if identity.is_slice:
         raise UsageError(
             "'{gpu}' is a slice ({profile}) of a {card}, so nothing follows from it for the card",
             gpu=name,
-            profile=found.slice_profile,
-            card=found.gpu,
+            profile=identity.slice_profile,
+            card=identity.gpu,
             hint="measure on a whole card",
             code="gpu_slice",
         )
-    if found.gpu in sheets:
-        return sheets[found.gpu]
+    if identity.gpu in sheets:
+        return sheets[identity.gpu]
     raise UsageError(
         "there is no data sheet of the GPU '{gpu}', so nothing follows from it for others",
         gpu=name,
@@ -225,8 +225,10 @@ def gpu_link(instance: InstanceType) -> GpuLink:
 def _links() -> dict[str, tuple[tuple[str, GpuLink], ...]]:
     """Cloud -> beginnings of names with their link, the longest first."""
     _, *lines = _TABLE.read_text(encoding="utf-8").splitlines()
-    found: dict[str, list[tuple[str, GpuLink]]] = {}
+    links: dict[str, list[tuple[str, GpuLink]]] = {}
     for line in lines:
         cloud, start, kind, joined, source = line.split(",")
-        found.setdefault(cloud, []).append((start, GpuLink(kind, int(joined), source)))
-    return {cloud: tuple(sorted(links, key=lambda entry: -len(entry[0]))) for cloud, links in found.items()}
+        links.setdefault(cloud, []).append((start, GpuLink(kind, int(joined), source)))
+    return {
+        cloud: tuple(sorted(entries, key=lambda entry: -len(entry[0]))) for cloud, entries in links.items()
+    }

@@ -248,18 +248,18 @@ class InstanceTable:
     @cached_property
     def regions(self) -> frozenset[str]:
         """Every region that offers anything."""
-        told = (self._told[name] for name in self._told if name in self._lines)
-        offered = {region for regions in told for region, there in regions.items() if there}
+        overlaid = (self._told[name] for name in self._told if name in self._lines)
+        offered = {region for regions in overlaid for region, there in regions.items() if there}
         return frozenset().union(offered, *self._regions_of_set.values())
 
     def regions_of(self, name: str) -> frozenset[str]:
         """Regions that offer a type; empty for a retired one."""
         row = self._lines[name].split(",")
         regions = self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
-        told = self._told.get(name)
-        if told is None:
+        overlaid = self._told.get(name)
+        if overlaid is None:
             return regions
-        return regions.union(told) - {region for region, there in told.items() if not there}
+        return regions.union(overlaid) - {region for region, there in overlaid.items() if not there}
 
     def _build(self, row: Mapping[str, str]) -> InstanceType:
         name = row["instance_type"]
@@ -357,16 +357,16 @@ STATUSES = {
 def closed_types(files: Files, cloud: str, names: Iterable[str]) -> dict[str, list[NotOrderable]]:
     """Rows of the table that close types of a cloud, by type; a row whose type ends in `*` is of all types
     that begin so."""
-    found: dict[str, list[NotOrderable]] = {}
+    closures: dict[str, list[NotOrderable]] = {}
     for row in table_if_any(files, ORDERABLE_FILE).records():
         if row["cloud"] != cloud:
             continue
-        told = {name: row[name] for name in ("status", "market", "region", "source")}
-        closed = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **told)
+        facts = {name: row[name] for name in ("status", "market", "region", "source")}
+        closed = NotOrderable(cloud=cloud, as_of=date.fromisoformat(row["as_of"]), **facts)
         start, star, _ = row["types"].partition("*")
         for name in [name for name in names if name.startswith(start)] if star else [start]:
-            found.setdefault(name, []).append(closed)
-    return found
+            closures.setdefault(name, []).append(closed)
+    return closures
 
 
 def why_closed(closed: NotOrderable) -> Message:

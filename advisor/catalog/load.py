@@ -53,11 +53,11 @@ def _overlays(shipped: Catalog, folder: Path | None, live: Mapping[str, Overlay]
     kept = overlay_clouds(folder) if folder else []
     if not (kept or live):
         return {}
-    found = {}
+    overlays = {}
     for cloud in sorted({*kept, *live} & set(shipped.clouds)):
         earlier = shipped.newer(cloud, _kept(folder, cloud)) if folder else NO_OVERLAY
-        found[cloud] = earlier.under(live.get(cloud, NO_OVERLAY))
-    return {cloud: overlay for cloud, overlay in found.items() if overlay}
+        overlays[cloud] = earlier.under(live.get(cloud, NO_OVERLAY))
+    return {cloud: overlay for cloud, overlay in overlays.items() if overlay}
 
 
 def _kept(folder: Path, cloud: str) -> Overlay:

@@ -130,17 +130,17 @@ def is_accelerated(instance: InstanceType) -> bool:
     return instance.gpu_count > 0 or instance.accelerator is not None
 
 
-def is_gpu(gpu_name: str | None, asked: str) -> bool:
+def is_gpu(gpu_name: str | None, text: str) -> bool:
     """'A100' and 'NVIDIA A100 80GB' are both 'A100-SXM4-80GB'; 'T4' is not 'T4G'."""
     if gpu_name is None:
         return False
-    name, wanted = gpu_name.casefold(), asked.casefold()
-    return name == wanted or name.startswith(f"{wanted}-") or _is_another_word(gpu_name, asked)
+    name, wanted = gpu_name.casefold(), text.casefold()
+    return name == wanted or name.startswith(f"{wanted}-") or _is_another_word(gpu_name, text)
 
 
 @lru_cache(maxsize=4096)
-def _is_another_word(gpu_name: str, asked: str) -> bool:
+def _is_another_word(gpu_name: str, text: str) -> bool:
     """Thousands of types have a few cards."""
     from advisor.domain.gpu_names import gpus_named  # few ask for a GPU by name
 
-    return bool(gpus_named(asked, (gpu_name,)))
+    return bool(gpus_named(text, (gpu_name,)))

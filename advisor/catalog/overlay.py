@@ -64,8 +64,8 @@ class Overlay(Struct, frozen=True, dict=True):
     @property
     def oldest(self) -> date:
         """The first day on which anything was told."""
-        told = [day for _, day in self.offerings.values()]
-        return min(told + [price.as_of for price in self.prices.values()])
+        days = [day for _, day in self.offerings.values()]
+        return min(days + [price.as_of for price in self.prices.values()])
 
     @cached_property
     def regions(self) -> frozenset[str]:
@@ -114,8 +114,8 @@ class Overlay(Struct, frozen=True, dict=True):
 
     def part(self, cloud: str) -> tuple[str, dict[str, str]]:
         """Its line among the parts of the catalogue."""
-        told = f"{len(self.prices)} prices asked for with `advisor catalog refresh` or --live"
-        part = {"as_of": self.oldest.isoformat(), "source": told, "licence": _licence(cloud)}
+        source = f"{len(self.prices)} prices asked for with `advisor catalog refresh` or --live"
+        part = {"as_of": self.oldest.isoformat(), "source": source, "licence": _licence(cloud)}
         return f"refreshed prices of {cloud_title(cloud)}", part
 
     def _bases(self, cloud: str) -> dict[_BasisKey, str]:

@@ -113,8 +113,8 @@ class PriceTable:
         or in all; of those that count."""
         rows, columns = self._rows(names), self._columns(region)
         usd = self._counted(rows, columns, counts)
-        at, column = np.nonzero(~np.isnan(usd))
-        return zip(rows[at].tolist(), columns[column].tolist(), usd[at, column].tolist(), strict=True)
+        row, column = np.nonzero(~np.isnan(usd))
+        return zip(rows[row].tolist(), columns[column].tolist(), usd[row, column].tolist(), strict=True)
 
     def lowest(
         self,
@@ -128,15 +128,15 @@ class PriceTable:
         lowest = np.fmin.reduce(self._counted(rows, columns, counts), axis=1, initial=np.nan)
         within = lowest <= limit  # nan is not
         types = self.types
-        return dict(zip((types[at] for at in rows[within].tolist()), lowest[within].tolist(), strict=True))
+        return dict(zip((types[row] for row in rows[within].tolist()), lowest[within].tolist(), strict=True))
 
     def price(self, row: int, column: int) -> Price:
         """The price of a cell with its date and source; equal ones are one record."""
-        at = int(self._stored.basis[row, column])
+        basis = int(self._stored.basis[row, column])
         (usd,) = self._usd(np.array([row]), np.array([column])).ravel().tolist()
-        if (usd, at) not in self._prices:
-            self._prices[usd, at] = self._bases[at].price(usd)
-        return self._prices[usd, at]
+        if (usd, basis) not in self._prices:
+            self._prices[usd, basis] = self._bases[basis].price(usd)
+        return self._prices[usd, basis]
 
     def known_on(self, name: str, region: str) -> date | None:
         """The day of a type's price in a region; None where it has none."""
@@ -154,16 +154,16 @@ class PriceTable:
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], counts: Counts | None
     ) -> NDArray[np.float64]:
         """Prices of some cells, nan where one does not count."""
-        found = self._usd(rows, columns)
+        usd = self._usd(rows, columns)
         if counts is None:
-            return found
+            return usd
         kept = [counts(basis.price(0.0 if basis.kind == FREE else 1.0)) for basis in self._bases]
-        return np.where(np.array(kept)[self._stored.basis[rows[:, None], columns]], found, np.nan)
+        return np.where(np.array(kept)[self._stored.basis[rows[:, None], columns]], usd, np.nan)
 
     def _usd(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.float64]:
         cells = rows[:, None], columns
-        found: NDArray[np.float64] = self._stored.distinct[self._stored.position[cells]]
-        return found if self._in_dollars else found / self._per_usd[self._stored.basis[cells]]
+        amounts: NDArray[np.float64] = self._stored.distinct[self._stored.position[cells]]
+        return amounts if self._in_dollars else amounts / self._per_usd[self._stored.basis[cells]]
 
     def _rows(self, names: Collection[str] | None) -> NDArray[np.intp]:
         if names is None:

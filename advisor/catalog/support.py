@@ -198,16 +198,16 @@ def _limit(offer: Offer, allowed: VcpuQuota) -> tuple[str | None, float]:
 
 def parse_quota(text: str, market: Market) -> VcpuQuota:
     """'G=8,P=0' or 'L-DB2E81BA=8' -> pairs; families mean the quota of the market asked for."""
-    found: dict[str, float] = {}
+    vcpus_by_code: dict[str, float] = {}
     for part in text.split(","):
         name, equals, vcpus = (piece.strip() for piece in part.partition("="))
         if not equals:
             raise UsageError(f"--quota takes vCPUs by family or code, as G=8,P=0; not '{text}'")
         code = _named(name, market)
-        if code in found:
+        if code in vcpus_by_code:
             raise UsageError(f"--quota tells {code} ({quota_name(code)}) twice")
-        found[code] = _vcpus(vcpus)
-    return tuple(found.items())
+        vcpus_by_code[code] = _vcpus(vcpus)
+    return tuple(vcpus_by_code.items())
 
 
 def _named(name: str, market: Market) -> str:

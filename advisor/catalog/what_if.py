@@ -34,9 +34,9 @@ class WhatIfCatalog(Catalog):
 
     def instance(self, name: str, cloud: str | None = None) -> InstanceType:
         """The facts of a type; those of the changed one are as they were changed."""
-        found = super().instance(name, cloud)
-        here = (found.cloud, found.name) == (self._changed.cloud, self._changed.name)
-        return self._changed if here else found
+        instance = super().instance(name, cloud)
+        here = (instance.cloud, instance.name) == (self._changed.cloud, self._changed.name)
+        return self._changed if here else instance
 
     def cheapest(self, query: OfferQuery, count: int) -> tuple[list[Offer], int]:
         """The cheapest offers; none where the changed type alone is asked for."""

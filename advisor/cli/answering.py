@@ -125,13 +125,13 @@ def networks(search: str | None, every: bool, output: str) -> None:
     advisor networks --all -o json
     """
     model = _model()
-    found = listed_networks(model, search)
-    if search is not None and not found:
-        known = {one.name for one in listed_networks(model)}
+    listed = listed_networks(model, search)
+    if search is not None and not listed:
+        known = {network.name for network in listed_networks(model)}
         error = unknown_name("network", search, known, listed_by="advisor networks --all")
         error.hint = language_hint(search) or error.hint
         raise error
-    document = networks_document(model, found)
+    document = networks_document(model, listed)
     text = families_text if search is None and not every else networks_text
     print_answer(output, document, lambda: text(document["networks"]), indent=2)
 

@@ -230,9 +230,9 @@ def _type_lines(document: dict[str, Any]) -> list[str]:
     ]
     width = WIDTH - len(MARGIN)
     lines = [
-        f"{label if not at else '':{len(MARGIN)}}{part}"
+        f"{label if not index else '':{len(MARGIN)}}{part}"
         for label, value in rows
-        for at, part in enumerate(textwrap.wrap(value, width, break_on_hyphens=False) or ["-"])
+        for index, part in enumerate(textwrap.wrap(value, width, break_on_hyphens=False) or ["-"])
     ]
     return [*lines, "", *_price_lines(document["prices"], document["market"])]
 

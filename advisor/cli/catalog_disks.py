@@ -71,9 +71,9 @@ def _clouds(catalogue: Catalog, cloud: str | None, disk: str | None) -> list[str
         return [cloud]
     if disk is None:
         return list(catalogue.disk_clouds)
-    home = [at for at in catalogue.disk_clouds if name in catalogue.disks_of(at).rules][:1]
+    home = [seller for seller in catalogue.disk_clouds if name in catalogue.disks_of(seller).rules][:1]
     if not home:
-        sold = {kind for at in catalogue.disk_clouds for kind in catalogue.disks_of(at).rules}
+        sold = {kind for seller in catalogue.disk_clouds for kind in catalogue.disks_of(seller).rules}
         raise unknown_disk(name, sold)
     return home
 

@@ -203,25 +203,25 @@ def refresh(question: Refreshing, output: str) -> None:
         _refresh(question, question.cloud or DEFAULT_CLOUD, output)
 
 
-def _refresh(asked: Refreshing, cloud: str, output: str) -> None:
+def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     from advisor.answers.live.refreshing import refresh, types_to_ask
 
     known = load_catalog()
-    access = Access(url=asked.url, key_variable=asked.key_variable, whole=True)
+    access = Access(url=question.url, key_variable=question.key_variable, whole=True)
     prices = price_list(cloud, known, access, tell)
-    wanted = MARKETS[asked.market]
+    wanted = MARKETS[question.market]
     markets = tuple(market for market in wanted if market in prices.sources)
     if not markets:
         raise LiveError(
             "{cloud} tells {market} prices to those with credentials alone",
             cloud=cloud_title(cloud),
-            market=asked.market,
+            market=question.market,
             code=NO_CREDENTIALS,
             hint="run `aws configure`, ask for --market on-demand, or set ADVISOR_AWS_SPOT_URL",
         )
     if len(markets) < len(wanted):
         tell(f"no AWS credentials: its public list has {', '.join(markets)} prices alone")
-    region = asked.region or DEFAULT_REGION.get(cloud)
+    region = question.region or DEFAULT_REGION.get(cloud)
     if region is None:
         raise UsageError(
             "{cloud} needs a region",
@@ -231,22 +231,22 @@ def _refresh(asked: Refreshing, cloud: str, output: str) -> None:
         )
     query = OfferQuery(
         cloud=cloud,
-        instances=asked.names,
-        accelerated=None if asked.names else True,
-        vcpus=asked.vcpus,
-        memory_mib=asked.memory_mib,
-        **(asked.gpu or GpuFilter()).attributes(),
+        instances=question.names,
+        accelerated=None if question.names else True,
+        vcpus=question.vcpus,
+        memory_mib=question.memory_mib,
+        **(question.gpu or GpuFilter()).attributes(),
     )
-    question = PriceQuestion(
+    price_question = PriceQuestion(
         prices=prices,
         # Of the snapshot alone: a type that was withdrawn by an earlier answer is asked for again.
         names=types_to_ask(known.shipped, region, query),
         region=region,
         known=known,
         today=today(),
-        accept_implausible=asked.accept_implausible,
+        accept_implausible=question.accept_implausible,
     )
-    refreshed = refresh(question, markets, own_imports(), tell)
+    refreshed = refresh(price_question, markets, own_imports(), tell)
     print_answer(output, refresh_document(refreshed), lambda: refresh_text(refreshed), indent=2)
     if refreshed.answers and not any(answer.told for answer in refreshed.answers):
         raise LiveError(

@@ -174,10 +174,10 @@ def _explained(error: BaseException) -> tuple[str, int]:
 
 
 def _about_files(error: OSError) -> str:
-    place = f" ({error.filename})" if error.filename else ""
+    filename = f" ({error.filename})" if error.filename else ""
     if error.errno == errno.ENOSPC:
-        return f"no space left on the device{place}; free some, or choose another place"
-    return f"{error.strerror or error}{place}"
+        return f"no space left on the device{filename}; free some, or choose another place"
+    return f"{error.strerror or error}{filename}"
 
 
 def _fail(error: BaseException) -> int:

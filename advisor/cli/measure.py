@@ -243,15 +243,15 @@ def _screen(document: dict[str, Any]) -> list[str]:
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
     """The spread of the processes that measured one batch."""
-    rates: dict[tuple[Any, ...], list[float]] = {}
+    by_batch: dict[tuple[Any, ...], list[float]] = {}
     for run in runs:
         if run["samples_per_second"] is not None:
             key = (run["task"], run["input"], run["batch_size"])
-            rates.setdefault(key, []).append(run["samples_per_second"])
+            by_batch.setdefault(key, []).append(run["samples_per_second"])
     return [
-        f"{task} batch {size}: {len(found)} processes, {max(found) / min(found) - 1:.1%} apart"
-        for (task, _, size), found in rates.items()
-        if len(found) > 1
+        f"{task} batch {size}: {len(rates)} processes, {max(rates) / min(rates) - 1:.1%} apart"
+        for (task, _, size), rates in by_batch.items()
+        if len(rates) > 1
     ]
 
 

@@ -76,15 +76,14 @@ class TaskFieldType(FieldType):
 
 
 class FieldOption(click.Option):
-    """An option that `--help` lists under a heading; under several where its meaning depends on
-    the task."""
+    """An option that `--help` lists under a heading; under several where its meaning depends on the task."""
 
     section = "Options"
     by_task: Sequence[FieldOption] = ()
 
     def help_records(self, ctx: click.Context) -> list[tuple[str, tuple[str, str] | None]]:
         """Headings, each with what stands under it."""
-        return [(one.section, one.get_help_record(ctx)) for one in self.by_task or [self]]
+        return [(option.section, option.get_help_record(ctx)) for option in self.by_task or [self]]
 
 
 def _known(field: str) -> Iterable[str]:
@@ -201,7 +200,7 @@ def options_of_kind(
 
 
 def _fields(kind: Kinds[Any]) -> dict[str, Field]:
-    return {name: one for name, one in kind.fields.items() if one.where != "http"}
+    return {name: field for name, field in kind.fields.items() if field.where != "http"}
 
 
 def _option_by_task(kinds: ByTask[Any], name: str, *, required: bool) -> FieldOption:

@@ -164,7 +164,7 @@ def report(
     out: str | None,
     language: str,
     send: tuple[str, ...],
-    **asked: Any,
+    **options: Any,
 ) -> None:
     """Write a report that stands alone, about one workload or a plan of several.
 
@@ -178,8 +178,8 @@ def report(
         return
     from advisor.cli.report_run import Ask, make_report
 
-    sources = question_from(Sources, asked)
-    given = {name: value for name, value in asked.items() if _is_given(ctx, name)}
+    sources = question_from(Sources, options)
+    given = {name: value for name, value in options.items() if _is_given(ctx, name)}
     ask = Ask(given, sources, plan_file, saved, title, as_of)
     make_report(ask, Destination.of(out, send), format_name, language, send)
 

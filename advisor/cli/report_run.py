@@ -128,7 +128,7 @@ def _of_plan(ask: Ask, file: str) -> dict[str, Any]:
 
 def planned(entry: Entry, file: str) -> ReportedWorkload:
     """A workload of a plan as a question; `UsageError` has its place."""
-    place = f"{file}, line {entry.line}"
+    line = f"{file}, line {entry.line}"
     try:
         for field in entry.fields:
             if field in (*_SHARED, *Sources.fields):
@@ -144,11 +144,11 @@ def planned(entry: Entry, file: str) -> ReportedWorkload:
         question = from_texts(RECOMMEND, entry.fields, "word of a workload")
     except UsageError as error:
         raise UsageError(
-            Message("{place}: workload '{name}': {what}", place=place, name=entry.name, what=error.message),
+            Message("{place}: workload '{name}': {what}", place=line, name=entry.name, what=error.message),
             hint=error.hint,
             field=error.field,
         ) from error
-    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), place)
+    return ReportedWorkload(entry.name, question, command_line("recommend", options_of(question)), line)
 
 
 def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
@@ -166,9 +166,9 @@ def _reported(
     ask: Ask, questions: Sequence[ReportedWorkload], inputs: Sequence[Input], usual: str
 ) -> dict[str, Any]:
     read = (*inputs, *inputs_of(*(question.question for question in questions)))
-    context, asked = load_context(ask.sources), _report(ask, read, usual)
+    context, wanted = load_context(ask.sources), _report(ask, read, usual)
     with _counting(len(questions)) as step:
-        return report(context, questions, asked, step=step)
+        return report(context, questions, wanted, step=step)
 
 
 def _of_saved(ask: Ask) -> dict[str, Any]:
@@ -178,9 +178,9 @@ def _of_saved(ask: Ask) -> dict[str, Any]:
     if not reports:
         names = [f"{file['request']['model']} {file['request']['task']}" for file in documents]
         usual = names[0] if len(names) == 1 else "workloads"
-        context, asked = load_context(ask.sources), _report(ask, sources, usual)
+        context, wanted = load_context(ask.sources), _report(ask, sources, usual)
         with _counting(len(sources)) as step:
-            return report_of_saved(context, sources, asked, step=step)
+            return report_of_saved(context, sources, wanted, step=step)
     if len(documents) > 1:
         raise UsageError("a saved report stands alone", hint="`advisor report diff` compares two of them")
     if ask.title or ask.as_of:

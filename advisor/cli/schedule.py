@@ -37,25 +37,25 @@ from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
 
 
-def checked_reporting(asked: ScheduleRequest) -> Reporting | None:
+def checked_reporting(question: ScheduleRequest) -> Reporting | None:
     """None where no report is asked for; `UsageError` for a plan that `report` would refuse, and
     targets that cannot be. Files are named from the folder in which the schedule is added."""
-    if asked.report is None:
-        if asked.send:
+    if question.report is None:
+        if question.send:
             raise UsageError("--send needs --report PLAN: what is to be reported on", field="send")
         return None
-    if not asked.send:
+    if not question.send:
         raise UsageError("--report needs --send TARGET: where the report goes", field="report")
     from advisor.runs.delivery.targets import checked_words
 
-    report_format(asked.report_format).require_packages()
-    plan = str(asked.report)
+    report_format(question.report_format).require_packages()
+    plan = str(question.report)
     _check_plan(plan)
     return Reporting(
         plan=plan,
-        send=tuple(map(_whole_path, checked_words(asked.send))),
-        format=asked.report_format,
-        only_changes=asked.send_when == "changed",
+        send=tuple(map(_whole_path, checked_words(question.send))),
+        format=question.report_format,
+        only_changes=question.send_when == "changed",
     )
 
 
@@ -111,7 +111,7 @@ def checked_command(words: Sequence[str]) -> Checked:
         words = words[1:]
     kind = kind_of(words)
     if kind is None:
-        known = ", ".join(f"`{' '.join(one)}`" for one in ALLOWED)
+        known = ", ".join(f"`{' '.join(allowed)}`" for allowed in ALLOWED)
         given = f"`{' '.join(words[:2])}` cannot be scheduled" if words else "no command is given"
         raise UsageError("{given}", given=given, hint=Message("write one of {names} behind --", names=known))
     command, rest = _click_command(kind), list(words[len(kind) :])
@@ -144,17 +144,17 @@ def schedule() -> None:
 
 
 @schedule.command()
-@question_options(ScheduleRequest, "asked")
+@question_options(ScheduleRequest, "question")
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-def add(asked: ScheduleRequest, command: tuple[str, ...]) -> None:
+def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     """Add a schedule. Its command follows `--`, without `advisor`.
 
     Allowed are `sweep run`, `fit` and `catalog refresh`. The command is checked now.
     """
     from advisor.store.schedules import ScheduleBook
 
-    now, reporting = time.time(), checked_reporting(asked)
-    new, due = new_schedule(asked, checked_command(command), str(Path.cwd()), now, reporting)
+    now, reporting = time.time(), checked_reporting(question)
+    new, due = new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(ScheduleBook()) as book:
         kept, leader = book.add(new, now=now), book.daemon.current()
     click.echo(added_text(kept, due, leader))

@@ -186,8 +186,8 @@ def stop() -> None:
 
     with closing(open_store(reading=True)) as store:
         held = store.running().values()
-        here = drivers_here(store.identity) | {one.pid for one in held if one.here}
-    elsewhere = sorted({one.driver for one in held if not one.here})
+        here = drivers_here(store.identity) | {lease.pid for lease in held if lease.here}
+    elsewhere = sorted({lease.driver for lease in held if not lease.here})
     refused = not_ended(here)
     for pid in sorted(here - refused.keys()):
         click.echo(f"stopping: {this_node()} (process {pid})")

@@ -46,7 +46,7 @@ def verified_choice(
     if how.dry_run:
         click.get_current_context().exit(show_plans(plans, output))
     most = sum(plan.most_usd for plan in plans)
-    names = ", ".join(one.name for one in candidates)
+    names = ", ".join(candidate.name for candidate in candidates)
     tell(f"verifying {names}; costs {format_usd(most)} at most")
     with ended_on_aws(f"each of {len(plans)} verifications"):
         choice = verify_top(request, candidates, plans, aws, tell, context, day)
@@ -72,13 +72,13 @@ def choice_document(choice: TopChoice) -> dict[str, Any]:
         "spent_usd": round(choice.spent_usd, 4),
         "candidates": [
             {
-                "instance_type": one.name,
-                "usd_per_hour": one.usd_per_hour,
-                "verdict": str(one.verdict),
-                "error": str(one.error) if one.error else None,
-                "verification": verification_document(one.verification) if one.verification else None,
+                "instance_type": tried.name,
+                "usd_per_hour": tried.usd_per_hour,
+                "verdict": str(tried.verdict),
+                "error": str(tried.error) if tried.error else None,
+                "verification": verification_document(tried.verification) if tried.verification else None,
             }
-            for one in choice.tried
+            for tried in choice.tried
         ],
     }
 
@@ -89,8 +89,8 @@ def choice_lines(choice: TopChoice) -> str:
         [
             _first_line(choice),
             "",
-            *table(_COLUMNS, [_cells(one) for one in choice.tried], right=(1, 2, 3)),
-            *(f"{one.name}: {one_line(_why(one))}" for one in choice.tried),
+            *table(_COLUMNS, [_cells(candidate) for candidate in choice.tried], right=(1, 2, 3)),
+            *(f"{candidate.name}: {one_line(_why(candidate))}" for candidate in choice.tried),
             f"{format_usd(choice.spent_usd)} at most for all of them; what came back is stored.",
         ]
     )
@@ -105,22 +105,22 @@ def _first_line(choice: TopChoice) -> str:
     return f"{taken}, which reaches the target; whether a cheaper one does is undecided."
 
 
-def _cells(one: TriedCandidate) -> tuple[str, ...]:
-    found = one.verification
-    rate = found.rate if found is not None else None
+def _cells(candidate: TriedCandidate) -> tuple[str, ...]:
+    verification = candidate.verification
+    rate = verification.rate if verification is not None else None
     return (
-        one.name,
-        format_usd(one.usd_per_hour),
-        format_rate(one.planned.named.prediction.median),
+        candidate.name,
+        format_usd(candidate.usd_per_hour),
+        format_rate(candidate.planned.named.prediction.median),
         "-" if rate is None else format_rate(rate),
-        str(one.verdict),
+        str(candidate.verdict),
     )
 
 
-def _why(one: TriedCandidate) -> str:
-    if one.verification is None:
-        return str(one.error)
-    found = one.verification
-    if found.verdict is not Verdict.UNDECIDED and not found.settles:
-        return f"{found.reason}, but not on that type itself: {'; '.join(found.caveats)}"
-    return found.reason
+def _why(candidate: TriedCandidate) -> str:
+    if candidate.verification is None:
+        return str(candidate.error)
+    verification = candidate.verification
+    if verification.verdict is not Verdict.UNDECIDED and not verification.settles:
+        return f"{verification.reason}, but not on that type itself: {'; '.join(verification.caveats)}"
+    return verification.reason

@@ -81,10 +81,10 @@ def convert_dataset(
     return convert(path, target, folder, change=change, processes=count, progress=progress)
 
 
-def show_dataset(place: str, progress: Progress) -> ShownDataset:
+def show_dataset(source: str, progress: Progress) -> ShownDataset:
     """Its profile, and what decoding a sample costs by each decoder at hand (a second or two); of
     an address, what is brought here first."""
-    with data_here(place, progress) as (path, cached):
+    with data_here(source, progress) as (path, cached):
         profile = profile_folder(path)
         is_text = recognise(path) == TEXT
         words = read_corpus(path, vocabulary=profile.samples).words if is_text else None

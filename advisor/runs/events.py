@@ -47,8 +47,8 @@ class EventLog:
 
     def __init__(self, path: Path, last_id: str | None = None, *, says: bool = False) -> None:
         self._path, self._event_of = path, _said if says else _event_of
-        found = _PLACE.fullmatch(last_id or "")
-        self._inode, self._offset = (int(found[1], 16), int(found[2], 16)) if found else (0, 0)
+        position = _PLACE.fullmatch(last_id or "")
+        self._inode, self._offset = (int(position[1], 16), int(position[2], 16)) if position else (0, 0)
 
     def look(self) -> list[SweepEvent]:
         """Events since the last look, up to a mebibyte of the log."""
@@ -108,7 +108,7 @@ def _event_of(line: bytes, position: str) -> SweepEvent | None:
     name = _name_of(event, facts)
     if name is None:
         return None
-    return SweepEvent(position, name, {key: one for key, one in facts.items() if key not in _INNER})
+    return SweepEvent(position, name, {key: value for key, value in facts.items() if key not in _INNER})
 
 
 def _said(line: bytes, position: str) -> SweepEvent | None:

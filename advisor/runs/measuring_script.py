@@ -79,11 +79,11 @@ def _watch(
 
 def _wait(process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf) -> bool:
     """Until it is there, or the process has ended; `MeasuringError` after `until`."""
-    while not (found := is_there()) and process.poll() is None:
+    while not (ready := is_there()) and process.poll() is None:
         if time.monotonic() > until:
             raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)
         time.sleep(_LOOK_EVERY_SECONDS)
-    return found
+    return ready
 
 
 def _recorded(path: Path, code: int | None) -> RecordedSteps:

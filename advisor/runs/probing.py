@@ -80,14 +80,14 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
     where it cannot be written."""
     if set(parts) != set(PARTS):
         return False
-    place = own_fingerprint_path()
+    path = own_fingerprint_path()
     try:
-        place.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            "cannot make the folder '{folder}': {reason}", folder=place.parent, reason=error.strerror
+            "cannot make the folder '{folder}': {reason}", folder=path.parent, reason=error.strerror
         ) from error
-    write_whole(place, json.dumps(fingerprint(document)) + "\n")
+    write_whole(path, json.dumps(fingerprint(document)) + "\n")
     return True
 
 

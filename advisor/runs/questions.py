@@ -182,5 +182,5 @@ def words_of(question: Question, without: Iterable[str] = ()) -> tuple[str, ...]
             words.append(each.option)
         else:
             values = value if kind.repeats else (value,)
-            words += [f"{option_name(each.name)}={kind.text_of(one)}" for one in values]
+            words += [f"{option_name(each.name)}={kind.text_of(item)}" for item in values]
     return tuple(words)

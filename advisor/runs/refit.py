@@ -288,7 +288,7 @@ def drift_document(drift: Drift, outside: dict[str, Any] | None) -> dict[str, An
         "beyond_interval": len(drift.beyond),
         "median_change_percent": None if median is None else round(100 * median, 2),
         "changed": list(drift.changed),
-        "trials": [_shift_document(one) for one in drift.beyond[:_MOST_SHIFTS]],
+        "trials": [_shift_document(shift) for shift in drift.beyond[:_MOST_SHIFTS]],
         "last_model": outside,
     }
 

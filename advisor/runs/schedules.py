@@ -32,7 +32,7 @@ _ELSEWHERE = ("--ray-address", "--on")
 
 def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
     """The allowed command that these words begin with; None where they begin with none."""
-    return next((one for one in ALLOWED if tuple(command[: len(one)]) == one), None)
+    return next((words for words in ALLOWED if tuple(command[: len(words)]) == words), None)
 
 
 def is_sweep(command: Sequence[str]) -> bool:

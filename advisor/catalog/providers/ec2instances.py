@@ -58,8 +58,8 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
             contents.leave_out(why, name)
             continue
         for region, linux in _linux(entry, f"[{position}]"):
-            place = f"[{position}].pricing.{region}.linux"
-            overlay.prices.update(_prices(Row(place, linux), name, region, as_of))
+            path = f"[{position}].pricing.{region}.linux"
+            overlay.prices.update(_prices(Row(path, linux), name, region, as_of))
     if not overlay:
         raise UsageError("the file has no Linux price of a type that is known", field="file")
     return replace(contents, overlays={CLOUD: overlay})
@@ -74,10 +74,10 @@ def _facts(entry: Mapping[str, Any]) -> dict[str, float | str]:
     return facts | ({"gpu_name": model} if isinstance(model, str) and model else {})
 
 
-def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _linux(entry: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     pricing = entry.get("pricing", {})
     if not isinstance(pricing, dict):
-        raise Row(place, {}).bad("has a pricing that is no object")
+        raise Row(path, {}).bad("has a pricing that is no object")
     for region, systems in pricing.items():
         linux = systems.get("linux") if isinstance(systems, dict) else None
         if isinstance(linux, dict):
@@ -87,7 +87,7 @@ def _linux(entry: Mapping[str, Any], place: str) -> Iterator[tuple[str, Mapping[
 
 def _prices(row: Row, name: str, region: str, as_of: date) -> dict[PriceKey, Price]:
     reserved = row.fields.get("reserved")
-    terms = Row(f"{row.place}.reserved", reserved if isinstance(reserved, dict) else {})
+    terms = Row(f"{row.path}.reserved", reserved if isinstance(reserved, dict) else {})
     rates = {Market.ON_DEMAND: row.number(_ON_DEMAND), Market.SPOT: row.number(_SPOT)}
     rates |= {Market(on): terms.number((term,)) for term, on in _RESERVED.items() if on in _MARKETS}
     return {

@@ -38,7 +38,7 @@ class GpuHour(Struct, frozen=True, kw_only=True):
     vCPUs and memory are those of the whole size.
     """
 
-    place: str
+    path: str
     cloud: str
     card: str
     memory_gib: float | None
@@ -61,18 +61,18 @@ def overlays_of_hours(
     for hour in hours:
         by_cloud[hour.cloud].append(hour)
     overlays, left_out = {}, Counter[str]()
-    for cloud, told in by_cloud.items():
+    for cloud, cloud_hours in by_cloud.items():
         if not catalog.is_in_dollars(cloud):
-            left_out["the cloud's list is in another currency"] += len(told)
+            left_out["the cloud's list is in another currency"] += len(cloud_hours)
             continue
         offers = _sold_by_gpu(catalog, cloud)
         overlay, used = Overlay(), set()
         for offer in offers:
-            best = _hour_of(offer, told)
+            best = _hour_of(offer, cloud_hours)
             if best is not None and _is_plausible(offer, best, factor):
-                used.add(best.place)
+                used.add(best.path)
                 overlay.prices[offer.instance.name, offer.region, best.market] = _price(offer, best, source)
-        left_out.update(_why_unused(hour, offers, factor) for hour in told if hour.place not in used)
+        left_out.update(_why_unused(hour, offers, factor) for hour in cloud_hours if hour.path not in used)
         if overlay:
             overlays[cloud] = overlay
     return overlays, left_out
@@ -112,22 +112,22 @@ def _sold_by_gpu(catalog: Catalog, cloud: str) -> list[Offer]:
     ]
 
 
-def _hour_of(offer: Offer, told: Sequence[GpuHour]) -> GpuHour | None:
+def _hour_of(offer: Offer, hours: Sequence[GpuHour]) -> GpuHour | None:
     """The row that names the card most exactly, then the size; of those the latest, then the cheapest."""
     tier = _tier(offer)
     fitting = [
         hour
-        for hour in told
+        for hour in hours
         if hour.market is Market.ON_DEMAND
         and hour.tier == tier
         and _is_size(offer, hour)
         and _is_card(offer, hour)
     ]
     exact = {
-        hour.place: (-len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd)
+        hour.path: (-len(_words(hour.card)), hour.gpu_count is None, -hour.as_of.toordinal(), hour.usd)
         for hour in fitting
     }
-    return min(fitting, key=lambda hour: exact[hour.place], default=None)
+    return min(fitting, key=lambda hour: exact[hour.path], default=None)
 
 
 def _is_size(offer: Offer, hour: GpuHour) -> bool:

@@ -118,17 +118,17 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
 def hours_in(file: PriceFile) -> tuple[list[GpuHour], Counter[str]]:
     """Every row that is an instance's, and how many are left out by reason; rows without a day were true
     when the file was fetched. `UsageError` with the place of a row for what is no price."""
-    found: list[GpuHour] = []
+    hours: list[GpuHour] = []
     left_out = Counter[str]()
     for row in rows_with(file.document, (*PRICES, *_ELSEWHERE)):
         hour = _gpu_hour(row, file.as_of)
         if isinstance(hour, str):
             left_out[hour] += 1
         else:
-            found.append(hour)
-    if not found:
+            hours.append(hour)
+    if not hours:
         raise UsageError("the file has no price of a GPU hour in US dollars", field="file")
-    return found, left_out
+    return hours, left_out
 
 
 def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
@@ -151,13 +151,13 @@ def _gpu_hour(row: Row, as_of: date | None) -> GpuHour | str:
     if day is None:
         raise UsageError(
             "{place} has no date",
-            place=row.place,
+            place=row.path,
             field="as_of",
             hint=Message("say when it was fetched: --as-of 2026-11-20"),
         )
     market, kind = _TIERS[tier]
     return GpuHour(
-        place=row.place,
+        path=row.path,
         cloud=_CLOUDS.get(provider, provider),
         card=card,
         memory_gib=row.number(_MEMORY),
@@ -215,7 +215,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
     """GPU hours of clouds that are not known: a type by card, tier and count, of one GPU where none
     is told. Of two rows for one the latest counts, then the cheapest; the others are left out."""
     best: dict[tuple[str, str, Market], GpuHour] = {}
-    for hour in sorted(hours, key=lambda told: (told.as_of, -told.usd)):
+    for hour in sorted(hours, key=lambda listed: (listed.as_of, -listed.usd)):
         best[hour.cloud, _type_name(hour), hour.market] = hour
     left_out = Counter({SECOND_PRICE: len(hours) - len(best)})
     facts: dict[tuple[str, str], dict[str, float | str]] = {}
@@ -223,7 +223,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
         facts.setdefault((cloud, name), _facts(hour))
     rows = [
         PriceRow(
-            line=at,
+            line=number,
             cloud=cloud,
             instance_type=name,
             region=GLOBAL,
@@ -236,7 +236,7 @@ def _rows_of_new_clouds(hours: Collection[GpuHour], source: str) -> tuple[list[P
             terms="",
             facts=facts[cloud, name],
         )
-        for at, ((cloud, name, market), hour) in enumerate(best.items(), 1)
+        for number, ((cloud, name, market), hour) in enumerate(best.items(), 1)
     ]
     return rows, left_out
 

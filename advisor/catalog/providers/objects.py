@@ -32,7 +32,7 @@ class Row(NamedTuple):
     """A row of a JSON list: its position ('offers[3]'), its fields by their plain names, and the names
     that the file uses."""
 
-    place: str
+    path: str
     fields: Mapping[str, Any]
     written: Mapping[str, str] = MappingProxyType({})
 
@@ -69,7 +69,7 @@ class Row(NamedTuple):
     def bad(self, reason: str) -> BadFieldError:
         """The error that refuses the file."""
         return BadFieldError(
-            "{place} {reason}; nothing was imported", place=self.place, reason=reason, field="file"
+            "{place} {reason}; nothing was imported", place=self.path, reason=reason, field="file"
         )
 
     def _positive(self, name: str, value: Any) -> float:
@@ -79,9 +79,9 @@ class Row(NamedTuple):
             except ValueError:
                 value = math.nan
         if not is_positive(value) or not _LEAST <= value <= _MOST:
-            field, found = self.written.get(name, name), json.dumps(self.fields.get(name))
+            field, text = self.written.get(name, name), json.dumps(self.fields.get(name))
             raise self.bad(
-                f"has {field} {found[:_MOST_SHOWN]}; it must be a number above 0, at most 1,000,000"
+                f"has {field} {text[:_MOST_SHOWN]}; it must be a number above 0, at most 1,000,000"
             )
         return float(value)
 
@@ -100,19 +100,19 @@ def _rows(value: Any, outer: Row, wanted: frozenset[str], depth: int) -> Iterato
     if depth > _DEEPEST:
         raise UsageError("the file is nested deeper than any price list", field="file")
     if isinstance(value, list):
-        for at, entry in enumerate(value):
-            inside = outer._replace(place=f"{outer.place}[{at}]")
+        for index, entry in enumerate(value):
+            inside = outer._replace(path=f"{outer.path}[{index}]")
             yield from _rows(entry, inside, wanted, depth + 1)
     elif isinstance(value, dict):
         named = {plain(name): entry for name, entry in value.items()}
         own = {n: v for n, v in named.items() if not isinstance(v, (list, dict))}
         written = {**outer.written, **{plain(name): one_line(name) for name in value}}
-        row = Row(outer.place or "the file", {**outer.fields, **own}, written)
+        row = Row(outer.path or "the file", {**outer.fields, **own}, written)
         if wanted & named.keys():
             yield row
             return
         for name, entry in value.items():
             if isinstance(entry, (list, dict)):
-                inner = f"{outer.place}.{name}" if outer.place else name
-                inside = row._replace(place=inner[-_MOST_SHOWN:])
+                inner = f"{outer.path}.{name}" if outer.path else name
+                inside = row._replace(path=inner[-_MOST_SHOWN:])
                 yield from _rows(entry, inside, wanted, depth + 1)

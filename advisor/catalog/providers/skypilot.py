@@ -239,8 +239,8 @@ def _facts(line: int, cells: Mapping[str, str], read_as: Counter[str]) -> dict[s
 
 def _gpu_gib(line: int, mib: str) -> float:
     """No GPU has less than 1 GiB: so little is a number of GiB in a field called MiB."""
-    told = number(line, "SizeInMiB", mib, float)
-    return told if told < 1024 else told / 1024
+    memory = number(line, "SizeInMiB", mib, float)
+    return memory if memory < 1024 else memory / 1024
 
 
 def _one_a_region(rows: Iterable[PriceRow], contents: Contents) -> list[PriceRow]:

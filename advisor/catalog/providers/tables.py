@@ -63,8 +63,8 @@ def card_name(name: str, memory_gib: float | None, sheets: Sheets) -> str:
 
 def why_no_card(facts: Mapping[str, float | str], sheets: Sheets) -> str:
     """Why no whole card is what a row tells by its name and memory; "" where one may be."""
-    told, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
-    named, gib = _named(name, float(told) if told else None, sheets)
+    memory_gib, name = facts.get("gpu_memory_gib"), str(facts.get("gpu_name", ""))
+    named, gib = _named(name, float(memory_gib) if memory_gib else None, sheets)
     if not named or any(_same_size(gib, sheet.memory_mib / 1024) for sheet in named):
         return ""
     sizes = ", ".join(f"{gib:g}" for gib in sorted({sheet.memory_mib / 1024 for sheet in named}))
@@ -90,8 +90,8 @@ def _lacks_facts(row: PriceRow) -> bool:
     )
 
 
-def _same_size(told: float | None, nominal: float) -> bool:
-    return told is None or WHOLE_SHARE * nominal <= told <= nominal / ECC_SHARE
+def _same_size(gib: float | None, nominal: float) -> bool:
+    return gib is None or WHOLE_SHARE * nominal <= gib <= nominal / ECC_SHARE
 
 
 def _origin_ids(rows: Iterable[PriceRow]) -> dict[tuple[str, str, str], str]:
@@ -113,7 +113,7 @@ def _type_tables(cloud: str, rows: Sequence[PriceRow], sheets: Sheets, ids: Ids)
         if seen.facts != row.facts:
             raise bad(row.line, f"has other facts of {row.instance_type} than line {seen.line}")
         regions.setdefault(row.instance_type, set()).add(row.region)
-    sets = {name: f"r{place}" for place, name in enumerate(first)}
+    sets = {name: f"r{number}" for number, name in enumerate(first)}
     types = [_type_cells(row, sheets, sets[name], ids) for name, row in first.items()]
     places = [(sets[name], " ".join(sorted(where))) for name, where in regions.items()]
     return {
@@ -147,10 +147,10 @@ def _type_cells(row: PriceRow, sheets: Sheets, region_set: str, ids: Ids) -> tup
 def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, str]:
     if "gpu_name" not in facts:
         return {"gpu_count": _text(facts.get("gpu_count")) or "0"}
-    told = facts.get("gpu_memory_gib")
-    name = card_name(str(facts["gpu_name"]), float(told) if told else None, sheets)
+    memory_gib = facts.get("gpu_memory_gib")
+    name = card_name(str(facts["gpu_name"]), float(memory_gib) if memory_gib else None, sheets)
     sheet = sheets.get(name)
-    memory = float(told) * 1024 if told else (sheet.memory_mib if sheet else None)
+    memory = float(memory_gib) * 1024 if memory_gib else (sheet.memory_mib if sheet else None)
     return {
         "gpu_name": name,
         "gpu_vendor": sheet.vendor if sheet else "NVIDIA",

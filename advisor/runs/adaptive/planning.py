@@ -106,23 +106,23 @@ class AdaptiveSweep(Struct):
         # A repeat in vain changes no rate, and counts all the same.
         key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
         if key not in self._choices:
-            at = [row for row, _, _ in good]
-            surface = self._with_gpu_steps(surface, at, measured)
+            good_rows = [row for row, _, _ in good]
+            surface = self._with_gpu_steps(surface, good_rows, measured)
             logs = np.log([rate for _, rate, _ in good])
-            belief = Belief.after(surface, at, logs, np.array([noise for *_, noise in good]))
+            belief = Belief.after(surface, good_rows, logs, np.array([noise for *_, noise in good]))
             candidates = [*self._left(done, measured)]
             again = {row: noise for row, _, noise in good if done.count(row) < _MOST_RUNS}
             self._choices[key] = next_trials(belief, self._question(), candidates, repeats=again, count=BATCH)
         return self._choices[key]
 
     def _with_gpu_steps(
-        self, surface: Surface, at: Sequence[int], measured: Mapping[str, Measurement]
+        self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]
     ) -> Surface:
         """Of the batches before alone, so that a sweep that was killed goes on as it would have."""
         if self.gpu is None:
             return surface
         rows = [*self.rows, *(self.specs.rows if self.specs else ())]
-        return with_gpu_steps(surface, rows, (measured[self.trials[row].trial_id] for row in at), self.gpu)
+        return with_gpu_steps(surface, rows, (measured[self.trials[row].trial_id] for row in done), self.gpu)
 
     def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
@@ -182,7 +182,7 @@ class AdaptiveSweep(Struct):
     def _status(
         self, done: list[int], waiting: tuple[Item, ...], choice: Choice, seconds: list[float]
     ) -> SweepStatus:
-        runs = [done[: place + 1].count(row) for place, row in enumerate(done)]
+        runs = [done[: index + 1].count(row) for index, row in enumerate(done)]
         items = (Item(self.trials[row], run) for row, run in zip(done, runs, strict=True))
         return SweepStatus(
             done=tuple(items),

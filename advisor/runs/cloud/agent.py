@@ -124,7 +124,7 @@ def _swept(
 def command_of(advisor: tuple[str, ...], job: Job, mounts: Mapping[str, Path]) -> tuple[str, ...]:
     """The job as a command, a sweep with the disks as they are mounted here."""
     places = mounts.items() if job.command == SWEEP_RUN else ()
-    paths = [f"--disk-path={disk_type}={place}" for disk_type, place in places]
+    paths = [f"--disk-path={disk_type}={path}" for disk_type, path in places]
     return (*advisor, *job.command.split(), *job.arguments, *paths)
 
 

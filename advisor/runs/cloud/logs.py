@@ -40,12 +40,12 @@ def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBuck
     Raises `AdvisorError` where EC2 or the bucket refuses.
     """
     boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG}")
-    found = [boot] if boot else []
+    logs = [boot] if boot else []
     if text := console_output(aws, machine):
         key = f"{STATES_FOLDER}{machine.id}{CONSOLE}{_LOG}"
         result_bucket.put(key, text.encode())
-        found.append(InstanceLog(key=key, text=text))
-    return found
+        logs.append(InstanceLog(key=key, text=text))
+    return logs
 
 
 def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
@@ -55,16 +55,16 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:
         raise DataError("{reason}", reason=finding.text, hint=finding.mend)
-    found = list(_logs(ResultBucket(aws, home, bucket, prefix)))
-    found += _consoles(aws, home, sweep_id, found)
-    if not found:
+    logs = list(_logs(ResultBucket(aws, home, bucket, prefix)))
+    logs += _consoles(aws, home, sweep_id, logs)
+    if not logs:
         raise DataError(
             "no instance of {sweep_id} has left a log in {bucket}",
             sweep_id=sweep_id,
             bucket=bucket,
             hint="an instance writes one when it ends; `advisor cloud status` lists those that run",
         )
-    return found
+    return logs
 
 
 def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:

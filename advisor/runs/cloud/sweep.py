@@ -113,7 +113,7 @@ class BucketWork:
         except AdvisorError as error:
             self._say(f"the bucket is not read now ({error})")
             return None
-        state = next((one for one in states if one.instance_id == machine.id), None)
+        state = next((guest for guest in states if guest.instance_id == machine.id), None)
         return self._why(machine, state) if state else None
 
     def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:

@@ -139,8 +139,8 @@ def _picked(workload: Mapping[str, Any]) -> str:
         return "nothing meets the target"
     count = "" if spec["count"] == 1 else f"{spec['count']} x "
     cost = f"{format_usd(spec['usd_per_hour'])} an hour"
-    place = place_name(spec, clouds=covers_clouds(workload["recommendation"]))
-    return f"{count}{spec['instance_type']} + {spec['disk']} in {place}, {cost}"
+    region = place_name(spec, clouds=covers_clouds(workload["recommendation"]))
+    return f"{count}{spec['instance_type']} + {spec['disk']} in {region}, {cost}"
 
 
 def _total(totals: Mapping[str, Any]) -> list[str]:

@@ -82,11 +82,11 @@ def _commands(stuck: list[Orphan]) -> str:
     return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
 
 
-def _facts(found: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
+def _facts(leftovers: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
     def listed(some: Any) -> list[dict[str, str]]:
         return [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some]
 
-    return {"found": listed(found), "removed": listed(removed), "stuck": listed(stuck)}
+    return {"found": listed(leftovers), "removed": listed(removed), "stuck": listed(stuck)}
 
 
 _PATIENCE_SECONDS = 60.0

@@ -171,7 +171,7 @@ def _what_is_held(hold: ResourceLimits) -> tuple[State, str, str]:
 def check_disk() -> Finding:
     """Room where rows, data sets and scratch files go."""
     folders = {"rows": user_folder(), "data sets": datasets_folder(), "scratch": Path("/tmp")}
-    free = {name: _free(place) for name, place in folders.items()}
+    free = {name: _free(path) for name, path in folders.items()}
     facts = {"free_bytes": {str(folders[name]): size for name, size in free.items()}}
     name = min(free, key=lambda name: free[name])
     text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"

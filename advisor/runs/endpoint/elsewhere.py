@@ -98,7 +98,7 @@ def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
     """The latest one that says something about the load."""
     job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
-    told = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
-    if not told:
+    loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
+    if not loaded:
         raise nothing_measured(plan, run)
-    return told[-1]
+    return loaded[-1]

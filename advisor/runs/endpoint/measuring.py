@@ -107,15 +107,15 @@ def _served(
     starts = _starts(engine, question, model, precision, arguments)
     with running_engines(starts, patience_seconds=_SECONDS_TO_BE_READY, report=on_progress) as running:
         yield (
-            [address_of(one.url) for one in running],
+            [address_of(server.url) for server in running],
             {
                 "name": engine.value,
                 "version": engine_version(engine),
                 "model": question.served_model or model,
                 "command": list(running[0].command),
-                "listening_seconds": max(one.listening_seconds for one in running),
-                "ready_seconds": max(one.ready_seconds for one in running),
-                "last_words": lambda: " | ".join(one.last_words() for one in running),
+                "listening_seconds": max(server.listening_seconds for server in running),
+                "ready_seconds": max(server.ready_seconds for server in running),
+                "last_words": lambda: " | ".join(server.last_words() for server in running),
             },
         )
 
@@ -140,7 +140,7 @@ def _starts(
             tensor_parallel=parts,
             arguments=arguments,
         )
-        own = ",".join(str(replica * parts + one) for one in range(parts))
+        own = ",".join(str(replica * parts + part) for part in range(parts))
         command = engine_command(engine, settings)
         starts.append(EngineStart(command, port, own if replicas > 1 else ""))
     return starts

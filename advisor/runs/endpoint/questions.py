@@ -123,7 +123,7 @@ class ServedModel(Question):
     @property
     def given(self) -> list[str]:
         """Fields that differ from their defaults."""
-        return [name for name, one in self.fields.items() if self.differs(one)]
+        return [name for name, field in self.fields.items() if self.differs(field)]
 
 
 _verified = partial(ask, section="The endpoint that is verified")

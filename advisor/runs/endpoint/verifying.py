@@ -61,21 +61,21 @@ def criteria_of(
     request: ServingQuestion, candidate: GenerationCandidate, figures: Figures
 ) -> tuple[Criterion, ...]:
     """The target first, then each limit, then that requests are answered at all."""
-    found = []
+    criteria = []
     count = candidate.spec.count
     if (tokens := request.target_output_tokens_per_second) is not None:
         name = "output_tokens_per_second"
-        found.append(_criterion(name, tokens / count, figures[name], RUN_SIGMA, is_least=True))
+        criteria.append(_criterion(name, tokens / count, figures[name], RUN_SIGMA, is_least=True))
     if request.target_requests_per_second is not None:
-        found.append(_keeps_up(figures))
+        criteria.append(_keeps_up(figures))
     for name, limit, sigma in (
         ("ttft_seconds", _seconds(request.max_ttft_ms), TTFT_RUN_SIGMA),
         ("tpot_seconds", _seconds(request.max_tpot_ms), RUN_SIGMA),
         ("e2e_seconds", request.max_e2e_seconds, RUN_SIGMA),
     ):
         if limit is not None:
-            found.append(_criterion(name, limit, figures[name], sigma, is_least=False))
-    return (*found, _answered(figures))
+            criteria.append(_criterion(name, limit, figures[name], sigma, is_least=False))
+    return (*criteria, _answered(figures))
 
 
 def _seconds(milliseconds: float | None) -> float | None:
@@ -260,17 +260,17 @@ def _stands_for(
 ) -> tuple[bool, tuple[str, ...]]:
     """Whether the trial was on the spec's GPU, and what else it stands for."""
     wanted = candidate.spec.offer.instance.gpu_name
-    found = anchor["deployment"]["gpu_facts"]
+    gpus = anchor["deployment"]["gpu_facts"]
     caveats = []
     settles = False
-    if not found:
+    if not gpus:
         who = "no driver there" if anchor["engine"]["command"] else "nobody but you"
         caveats.append(f"{who} says that the endpoint runs on {wanted}")
     else:
         try:
-            here = sheet_of(found[0]["name"], sheets=context.catalog.gpus).name
+            here = sheet_of(gpus[0]["name"], sheets=context.catalog.gpus).name
         except UsageError:
-            here = str(found[0]["name"])
+            here = str(gpus[0]["name"])
         settles = here == wanted
         if not settles:
             caveats.append(f"it was measured on {here}, and {wanted} is what the spec has")
@@ -307,7 +307,7 @@ def _answer_now(
         return f"take {spec.name} at {format_usd(usd)}/h"
     if done.verdict is Verdict.MISSED:
         name = spec.offer.instance.name
-        ranked = [one for one in ranked if one.spec.offer.instance.name != name]
+        ranked = [candidate for candidate in ranked if candidate.spec.offer.instance.name != name]
     if not ranked:
         return "no offer meets the target; `advisor recommend` tells what to relax"
     now = ranked[0].spec

@@ -168,8 +168,8 @@ def _percentiles(row: Measurement, steps: Sequence[float]) -> dict[str, float]:
     import numpy as np
 
     # Of the times, since a step may be too short for its rate to be a number.
-    found = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
-    return {f"p{n}": _rate(row, value) for n, value in zip(_PERCENTILES, found, strict=True)}
+    seconds = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
+    return {f"p{n}": _rate(row, value) for n, value in zip(_PERCENTILES, seconds, strict=True)}
 
 
 def _rate(row: Measurement, step_seconds: float) -> float:

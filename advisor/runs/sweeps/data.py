@@ -52,19 +52,19 @@ def prepared_data(grid: SweepGrid, on_progress: Progress) -> SweepData:
     for stored in data.stored:
         for _, mount in grid.disk_path:
             with data_here(stored.path, on_progress) as (path, _):
-                place = dataset_on_mount(mount, stored.path)
-                copy_to_mount(path, place, stored.profile.samples)
+                target = dataset_on_mount(mount, stored.path)
+                copy_to_mount(path, target, stored.profile.samples)
     return data
 
 
 @contextmanager
-def data_here(place: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
+def data_here(source: str, on_progress: Progress = _silent) -> Iterator[tuple[Path, CachedData | None]]:
     """A data set as a path of this machine, and what its cache says where `place` is an address:
     then it is brought first, and stays as long as the block."""
-    if not is_address(place):
-        yield Path(place), None
+    if not is_address(source):
+        yield Path(source), None
         return
-    with cached_data(place, on_progress) as cached:
+    with cached_data(source, on_progress) as cached:
         yield cached.path, cached
 
 
@@ -103,19 +103,19 @@ def _data(
     return SweepData(images=images, text=_stored(*text()) if reads_text else None)
 
 
-def _planned_own(place: str, on_fetching: Progress) -> StoredData:
+def _planned_own(source: str, on_fetching: Progress) -> StoredData:
     """What lies at an address is not brought here to be planned with where it tells its profile."""
-    if is_address(place) and not is_cached(place):
-        profile = remote_profile(place)
+    if is_address(source) and not is_cached(source):
+        profile = remote_profile(source)
         if profile:
-            return StoredData(profile, place)
-    return _stored_here(place, on_fetching)
+            return StoredData(profile, source)
+    return _stored_here(source, on_fetching)
 
 
-def _stored_here(place: str, on_progress: Progress) -> StoredData:
-    with data_here(place, on_progress) as (path, cached):
+def _stored_here(source: str, on_progress: Progress) -> StoredData:
+    with data_here(source, on_progress) as (path, cached):
         profile = profile_folder(path)
-        return StoredData(profile, place) if cached else _stored(path.resolve(), profile)
+        return StoredData(profile, source) if cached else _stored(path.resolve(), profile)
 
 
 def _stored(path: Path, profile: DatasetProfile) -> StoredData:

@@ -84,12 +84,12 @@ def place_for(
     )
 
 
-def require_gpus(place: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
+def require_gpus(machine: VerifiedMachine, wanted: int, gpus_here: Sequence[str]) -> None:
     """`UsageError` where the trial takes more real GPUs than are here."""
-    if place.accelerator.is_gpu and wanted > len(gpus_here):
+    if machine.accelerator.is_gpu and wanted > len(gpus_here):
         raise UsageError(
             "{name} is verified on {wanted} GPUs, and this machine has {gpus}",
-            name=place.instance.name if place.instance else "it",
+            name=machine.instance.name if machine.instance else "it",
             wanted=wanted,
             gpus=len(gpus_here),
             hint="run this on that instance, or say how many of its GPUs work with --max-gpus",
@@ -101,17 +101,17 @@ def gpus_of_this_machine() -> tuple[str, ...]:
     if not has_cuda():
         return ()
     try:
-        found = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
+        slices = [gpu["mig_slices"] or [gpu] for gpu in gpus()]
     except MeasuringError:
         return ()
-    return tuple(one["name"] for parts in found for one in parts if one["name"])
+    return tuple(part["name"] for parts in slices for part in parts if part["name"])
 
 
 def sheet_named(catalog: Catalog, name: str) -> Gpu | None:
     """The data sheet of a GPU as its driver or the catalogue names it; None where it has none, and
     for a slice of a card."""
-    found = identified(name, catalog.gpus)
-    return None if found.is_slice else catalog.gpus.get(found.gpu)
+    identity = identified(name, catalog.gpus)
+    return None if identity.is_slice else catalog.gpus.get(identity.gpu)
 
 
 def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
@@ -126,7 +126,7 @@ def _own(catalog: Catalog, here: str | None, task: Task) -> InstanceType | None:
 
 def _accelerator(
     task: Task,
-    asked: str | None,
+    text: str | None,
     instance: InstanceType | None,
     gpus_here: Sequence[str],
     sheets: Mapping[str, Gpu],
@@ -135,7 +135,7 @@ def _accelerator(
         return ON_CPU
     if instance is None:
         usual = ON_ANY_GPU if gpus_here else ON_CPU
-        return accelerator_named(asked, False) if asked else usual
+        return accelerator_named(text, False) if text else usual
     gpu = instance.gpu_name
     if gpu is None:
         raise UsageError(
@@ -144,7 +144,7 @@ def _accelerator(
             task=task,
             hint="leave --instance out to measure this machine as it is",
         )
-    chosen = _of_instance(instance, gpu, asked, gpus_here, sheets)
+    chosen = _of_instance(instance, gpu, text, gpus_here, sheets)
     if chosen.is_emulated and not _has_card(instance, chosen.gpu, sheets):
         raise UsageError(
             "{name} has a {gpu}",
@@ -156,18 +156,18 @@ def _accelerator(
 
 
 def _of_instance(
-    instance: InstanceType, gpu: str, asked: str | None, gpus_here: Sequence[str], sheets: Mapping[str, Gpu]
+    instance: InstanceType, gpu: str, text: str | None, gpus_here: Sequence[str], sheets: Mapping[str, Gpu]
 ) -> Accelerator:
     by_emulation = f"--accelerator {_emulated(gpu)} measures its host and disk side alone"
-    if asked == "cpu":
+    if text == "cpu":
         raise UsageError(
             "on the CPU nothing is learnt of {name}'s {gpu}",
             name=instance.name,
             gpu=gpu,
             hint=Message("{by_emulation}", by_emulation=by_emulation),
         )
-    if asked is not None and asked.lower().startswith("emulated"):
-        return _emulated(gpu) if ":" not in asked else accelerator_named(asked, False)
+    if text is not None and text.lower().startswith("emulated"):
+        return _emulated(gpu) if ":" not in text else accelerator_named(text, False)
     if not gpus_here:
         raise UsageError(
             "no NVIDIA GPU here, and {name} has a {gpu}",
@@ -185,7 +185,7 @@ def _of_instance(
                 "run this on a {name}, or: {by_emulation}", name=instance.name, by_emulation=by_emulation
             ),
         )
-    return accelerator_named(asked, False) if asked else ON_ANY_GPU
+    return accelerator_named(text, False) if text else ON_ANY_GPU
 
 
 def _emulated(gpu: str) -> Accelerator:

@@ -44,8 +44,8 @@ class TriedCandidate(Struct, frozen=True, kw_only=True):
     @property
     def verdict(self) -> Verdict:
         """Undecided also where nothing was measured, or on something that only stands for it."""
-        found = self.verification
-        return found.verdict if found is not None and found.settles else Verdict.UNDECIDED
+        result = self.verification
+        return result.verdict if result is not None and result.settles else Verdict.UNDECIDED
 
 
 class TopChoice(Struct, frozen=True, kw_only=True):
@@ -59,13 +59,13 @@ class TopChoice(Struct, frozen=True, kw_only=True):
     @property
     def chosen(self) -> TriedCandidate | None:
         """The cheapest that reaches the target, measured."""
-        return next((one for one in self.tried if one.verdict is Verdict.PASS), None)
+        return next((candidate for candidate in self.tried if candidate.verdict is Verdict.PASS), None)
 
     @property
     def settled(self) -> bool:
         """Whether no measurement of these could change the choice."""
         before = self.tried[: self.tried.index(self.chosen)] if self.chosen else self.tried
-        return all(one.verdict is Verdict.MISSED for one in before)
+        return all(candidate.verdict is Verdict.MISSED for candidate in before)
 
 
 def best_candidates(
@@ -80,24 +80,24 @@ def best_candidates(
     answer = recommend(wide, Preparations(context.catalog, context.model), today=today)
     if answer.chosen is None:
         raise NoOfferError(no_offer(answer))
-    found: dict[str, TriedCandidate] = {}
+    candidates: dict[str, TriedCandidate] = {}
     for candidate in answer.ranked:
         spec, name = candidate.spec, candidate.spec.offer.instance.name
-        if name in found or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
+        if name in candidates or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
             continue
         exact = replace(
             request, region=spec.offer.region, disk=spec.disk.choice, batch_size=candidate.workload.batch_size
         )
-        found[name] = TriedCandidate(
+        candidates[name] = TriedCandidate(
             planned=plan_elsewhere(exact, name, context, today), usd_per_hour=spec.total_usd_per_hour
         )
-        if len(found) == top:
+        if len(candidates) == top:
             break
-    if not found:
+    if not candidates:
         raise UsageError(
             "no spec of the answer is one instance with whole GPUs, and only those are verified", field="top"
         )
-    return tuple(found.values())
+    return tuple(candidates.values())
 
 
 def _is_verifiable(spec: Spec, catalog: Catalog, own_image: bool) -> bool:
@@ -118,17 +118,17 @@ def plan_top(
     aws: Aws,
 ) -> tuple[CloudPlan, ...]:
     """A launch of each, with the share of the budget that pays it as many minutes."""
-    whole = sum(one.usd_per_hour for one in candidates)
+    whole = sum(candidate.usd_per_hour for candidate in candidates)
     shares = []
-    for one in candidates:
-        own_id = launch.sweep_id and f"{launch.sweep_id}-{one.name.replace('.', '-')}"
+    for candidate in candidates:
+        own_id = launch.sweep_id and f"{launch.sweep_id}-{candidate.name.replace('.', '-')}"
         share = replace(
             launch,
-            budget_usd=launch.budget_usd * one.usd_per_hour / whole,
+            budget_usd=launch.budget_usd * candidate.usd_per_hour / whole,
             sweep_id=own_id,
-            region=one.planned.request.region or launch.region,
+            region=candidate.planned.request.region or launch.region,
         )
-        shares.append(launch_options(one.planned, share, minutes, samples, today))
+        shares.append(launch_options(candidate.planned, share, minutes, samples, today))
     return plan_fleet(shares, aws)
 
 
@@ -157,10 +157,10 @@ def _judged(
     if each.run is None:
         return replace(candidate, error=each.error)
     try:
-        found = verdict_on(candidate.planned, each.plan, each.run, aws, context, today)
+        verification = verdict_on(candidate.planned, each.plan, each.run, aws, context, today)
     except AdvisorError as error:
         return replace(candidate, error=error)
-    return replace(candidate, verification=found)
+    return replace(candidate, verification=verification)
 
 
 def _spent_usd(each: InstanceRun) -> float:

@@ -79,7 +79,7 @@ Making = Callable[[int, int], None]
 class VerificationTrial(Struct, frozen=True):
     """A trial that is ready to run, and what is predicted for it."""
 
-    place: VerifiedMachine
+    machine: VerifiedMachine
     trial: Trial
     named: InstancePrediction | None
     predicted: Prediction | None
@@ -140,7 +140,7 @@ def verify(
     longest = trying.trial.plan["max_seconds"]
     fresh = _measured_runs(trying.trial, store, _RUNS, longest)
     answers = answers_around(request, context, fresh, today)
-    return judged(request, trying.place, fresh, trying.named, trying.predicted, answers)
+    return judged(request, trying.machine, fresh, trying.named, trying.predicted, answers)
 
 
 def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:

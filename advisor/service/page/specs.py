@@ -51,8 +51,8 @@ NOTHING = "\u2013"
 
 def spec_view(spec: Record, target: float | None, t: Texts) -> dict[str, Any]:
     """The texts and bars of a recommended spec of any task."""
-    place = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
-    return {**machine_view(spec, target, t), "place": place, "price_told": price_text(spec["price"], t)}
+    location = f"{spec['cloud']} {spec['region']}, {t.known('market.' + spec['market'], spec['market'])}"
+    return {**machine_view(spec, target, t), "place": location, "price_told": price_text(spec["price"], t)}
 
 
 def machine_view(spec: Record, target: float | None, t: Texts, full: float | None = None) -> dict[str, Any]:

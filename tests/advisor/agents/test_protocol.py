@@ -63,17 +63,17 @@ TOOLS = {"recommend", "predict", "compare", "memory", "networks", "offers", "exp
 
 
 def test_an_agent_lists_the_tools_and_asks_ten_questions_over_standard_input():
-    async def asked():
+    async def question():
         async with Client(stdio_client(advisor_mcp())) as client:
             return await tried(client)
 
-    assert asyncio.run(asked()) == TOOLS
+    assert asyncio.run(question()) == TOOLS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_an_agent_asks_the_service_with_a_key(mode, tmp_path):
-    async def asked(url, key):
+    async def question(url, key):
         headers = {"Authorization": f"Bearer {key}"}
         async with (
             httpx2.AsyncClient(headers=headers, timeout=60) as http,
@@ -87,7 +87,7 @@ def test_an_agent_asks_the_service_with_a_key(mode, tmp_path):
     with Served("--mcp", "--workers", "2", database_url=database) as service:
         url = f"http://127.0.0.1:{service.port}/mcp"
         assert httpx2.post(url, json={}).status_code == 401
-        assert asyncio.run(asked(url, key)) == TOOLS
+        assert asyncio.run(question(url, key)) == TOOLS
         metrics = httpx2.get(f"http://127.0.0.1:{service.port}/metrics").text
         assert 'advisor_tool_calls_total{tool="recommend"} 5.0' in metrics
 

@@ -42,14 +42,14 @@ def test_a_field_that_some_tasks_have_names_them():
 
 
 def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
-    asked = "recommend --task inference --model googlenet --target-throughput 500 -o json"
-    assert run(asked.split()) == 0
+    question = "recommend --task inference --model googlenet --target-throughput 500 -o json"
+    assert run(question.split()) == 0
     printed = json.loads(capsys.readouterr().out)
     assert TOOLS["recommend"].answer(context, ASKED | {"full": True}) == printed
 
 
 @pytest.mark.parametrize(
-    ("name", "asked"),
+    ("name", "question"),
     [
         ("recommend", ASKED),
         ("recommend", {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 40}),
@@ -60,15 +60,15 @@ def test_the_whole_answer_is_the_document_of_the_command_line(context, capsys):
         ("explain", {"task": "training", "model": "resnet50", "instance": "g5.xlarge"}),
     ],
 )
-def test_an_answer_is_short_and_counts_what_it_lost(context, name, asked):
-    short = TOOLS[name].answer(context, asked)
+def test_an_answer_is_short_and_counts_what_it_lost(context, name, question):
+    short = TOOLS[name].answer(context, question)
     assert len(json.dumps(short)) < MOST_BYTES
-    whole = TOOLS[name].answer(context, asked | {"full": True})
+    whole = TOOLS[name].answer(context, question | {"full": True})
     assert set(whole) == set(short) - {"left_out"}
     for path, lost in short.get("left_out", {}).items():
         lists = [whole, short]
         for part in path.split("."):
-            lists = [one.get(part, []) for one in lists]
+            lists = [element.get(part, []) for element in lists]
         assert len(lists[0]) - len(lists[1]) == lost
 
 
@@ -78,8 +78,8 @@ def test_numbers_keep_six_digits_and_nothing_empty_stays_below_the_first_level()
 
 
 def test_a_list_says_how_many_there_are(context):
-    found = TOOLS["networks"].answer(context, {"search": "resnet"})
-    assert len(found["networks"]) == 20 < found["total"]
+    result = TOOLS["networks"].answer(context, {"search": "resnet"})
+    assert len(result["networks"]) == 20 < result["total"]
 
 
 def test_a_hidden_field_is_refused_with_those_that_there_are(context):
@@ -96,7 +96,7 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
 
 
 @pytest.mark.parametrize(
-    ("tool", "asked", "field", "hint"),
+    ("tool", "question", "field", "hint"),
     [
         ("recommend", {}, "task", "preprocessing, generation, finetuning"),
         (
@@ -120,9 +120,9 @@ def test_the_command_line_and_the_service_load_no_protocol_unless_it_is_asked_fo
         ("memory", {"model": "unknownnet"}, "model", "lists those that are known"),
     ],
 )
-def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, asked, field, hint):
+def test_what_is_wrong_names_its_field_and_a_way_that_an_agent_has(context, tool, question, field, hint):
     with pytest.raises(UsageError) as error:
-        TOOLS[tool].answer(context, asked)
+        TOOLS[tool].answer(context, question)
     document = error_document(error.value)
     assert document["field"] == field
     assert hint in document["hint"]

@@ -126,8 +126,8 @@ def test_an_answers_fields_are_attributes_of_it():
     document = answer.to_dict()["recommendation"]
     assert answer.recommendation.instance_type == document["instance_type"]
     assert answer.recommendation.price.usd_per_hour == document["price"]["usd_per_hour"]
-    assert [one.instance_type for one in answer.alternatives] == [
-        one["instance_type"] for one in answer.to_dict()["alternatives"]
+    assert [alternative.instance_type for alternative in answer.alternatives] == [
+        alternative["instance_type"] for alternative in answer.to_dict()["alternatives"]
     ]
     assert {"recommendation", "to_frame", "report"} <= set(dir(answer))
     with pytest.raises(AttributeError, match="no field 'instance'"):
@@ -168,8 +168,8 @@ def test_signature_and_help_are_made_of_the_question():
     for name in ("recommend", "predict", "compare", "memory", "gpus", "offers"):
         function = getattr(functions, name)
         parameters = inspect.signature(function).parameters
-        assert all(one.kind is inspect.Parameter.KEYWORD_ONLY for one in parameters.values())
-        assert all(f"    {one}: " in function.__doc__ for one in parameters)
+        assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values())
+        assert all(f"    {parameter}: " in function.__doc__ for parameter in parameters)
     parameters = inspect.signature(advisor.recommend).parameters
     assert parameters["confidence"].default == 0.9
     assert parameters["max_price"].annotation == "float | None"

@@ -123,8 +123,8 @@ def test_too_few_steps_are_no_anchor():
 
 
 def test_a_loop_that_tells_of_no_step_is_told_how():
-    told = pytest.raises(advisor.MeasuringError, match=r"m\.steps\(loader\)")
-    with told, advisor.measure("my_net"):
+    text = pytest.raises(advisor.MeasuringError, match=r"m\.steps\(loader\)")
+    with text, advisor.measure("my_net"):
         pass
 
 
@@ -224,10 +224,10 @@ def test_own_networks_are_compared_with_each_other_and_with_known_ones():
     )
     assert len(answer.to_dict()["rows"]) == 4
     assert "was never measured" in str(answer)
-    one = advisor.compare(
+    item = advisor.compare(
         task="inference", model=Small(), instance=["g4dn.xlarge", "g5.xlarge"], batch_size=8
     )
     predicted = advisor.predict(task="inference", model=Small(), instance="g5.xlarge", batch_size=8).to_dict()
-    assert one.to_dict()["rows"][1]["predicted"]["throughput"]["median"] == pytest.approx(
+    assert item.to_dict()["rows"][1]["predicted"]["throughput"]["median"] == pytest.approx(
         predicted["predicted"]["throughput"]["median"]
     )

@@ -32,9 +32,9 @@ def test_an_objective_is_a_plain_function_from_settings_to_figures():
 
 
 def test_an_objective_answers_for_named_instances():
-    one = advisor.predict(**ASKED, instance="g5.xlarge")
+    prediction = advisor.predict(**ASKED, instance="g5.xlarge")
     of_one = advisor.objective(**ASKED)({"instance": "g5.xlarge"})
-    assert of_one["throughput_median"] == one.predicted.throughput.median
+    assert of_one["throughput_median"] == prediction.predicted.throughput.median
 
 
 def test_a_named_instance_answers_where_its_lower_bound_meets_the_target():
@@ -98,7 +98,7 @@ def _best():
     f = advisor.objective(**ASKED, target_throughput=400)
     every = [dict(zip(GRID, values, strict=True)) for values in product(*GRID.values())]
     priced = [(f(config)["usd_per_hour"], config) for config in every]
-    return min(priced, key=lambda one: one[0])
+    return min(priced, key=lambda item: item[0])
 
 
 @pytest.fixture

@@ -56,8 +56,8 @@ def test_what_is_provisioned_is_what_one_gets_and_pays_for(kind, gib, iops, rate
     got = DISKS.rate(order(kind, gib, iops=iops, mib_per_second=rate))
     assert (got.read_iops, got.read_mib_per_second) == (iops, rate)
     plain = DISKS.price(order(kind, gib, iops=3000, mib_per_second=119), HERE).usd_per_hour
-    asked = DISKS.price(order(kind, gib, iops=iops, mib_per_second=rate), HERE).usd_per_hour
-    assert asked >= plain
+    usd_per_hour = DISKS.price(order(kind, gib, iops=iops, mib_per_second=rate), HERE).usd_per_hour
+    assert usd_per_hour >= plain
 
 
 @given(
@@ -79,7 +79,7 @@ def test_the_least_order_gives_what_is_needed_and_is_sold(kind, rate, iops, gib)
     assert got.read_mib_per_second >= needs[0]
     assert got.read_iops >= needs[1]
     assert order.size_gib == rule.size_for(order.size_gib) >= needed
-    cost = [DISKS.regional_prices(one)[HERE].usd_per_hour for one in (order, large)]
+    cost = [DISKS.regional_prices(item)[HERE].usd_per_hour for item in (order, large)]
     assert cost[0] <= cost[1]
 
 

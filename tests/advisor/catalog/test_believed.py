@@ -66,8 +66,8 @@ def test_sums_of_machines_and_gpus_are_held_to_the_known_prices(tmp_path):
         "g2-standard-4": 0.70698,
         "n2-standard-8": 0.38848,
     }
-    told = {name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour for name in sums}
-    assert told == pytest.approx(sums)
+    output = {name: catalog.price(name, "us-central1", cloud="gcp").usd_per_hour for name in sums}
+    assert output == pytest.approx(sums)
     spot = catalog.price("a3-highgpu-1g", "us-central1", Market.SPOT, "gcp")
     assert spot.usd_per_hour == pytest.approx(3.35334)
     assert result.left_out == {NO_GPUS: 2, "no instance type, vCPUs or memory": 9}
@@ -88,9 +88,9 @@ def test_machines_without_their_gpus_are_no_offers_of_a_cloud_of_ones_own(tmp_pa
     assert result.left_out == {NO_GPUS: 9}
     assert catalog.type_names(name) == ("n2-standard-8",)
     _, catalog = take(tmp_path, "".join(lines), name)
-    found = catalog.instance("a3-highgpu-8g", name)
-    assert (found.gpu_count, found.gpu_memory_mib) == (8, 81920)
-    assert catalog.price(found.name, "us-central1", cloud=name).usd_per_hour == 87.83246
+    results = catalog.instance("a3-highgpu-8g", name)
+    assert (results.gpu_count, results.gpu_memory_mib) == (8, 81920)
+    assert catalog.price(results.name, "us-central1", cloud=name).usd_per_hour == 87.83246
 
 
 def entry(name="g4dn.xlarge", ondemand="0.55", linux=None, **facts):
@@ -191,8 +191,8 @@ def test_the_command_counts_shows_an_example_and_takes_them_when_asked(tmp_path,
     assert "$0.688/h is 0.1 times the known $6.880/h" in out
     assert "--accept-implausible takes it" in out
     assert run([*command, "--accept-implausible", "-o", "json"]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["imports"]
-    assert (told["refreshed"], told["left_out_by_reason"]) == ({"aws": 2}, {})
+    (document,) = json.loads(capsys.readouterr().out)["imports"]
+    assert (document["refreshed"], document["left_out_by_reason"]) == ({"aws": 2}, {})
 
 
 GIB_AS_MIB = "\"{'Gpus': [{'Name': '%s', 'MemoryInfo': {'SizeInMiB': %s}}]}\""

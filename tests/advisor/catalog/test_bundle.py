@@ -59,9 +59,9 @@ def refused_with(folder, path, content):
     return message
 
 
-def flipped(content, place, bit=1):
+def flipped(content, location, bit=1):
     changed = bytearray(content)
-    changed[place % len(content)] ^= bit
+    changed[location % len(content)] ^= bit
     return bytes(changed)
 
 
@@ -119,8 +119,8 @@ def test_reading_the_catalogue_needs_numpy_alone():
 def test_no_byte_of_the_manifest_changes_unnoticed(folder):
     """It guards the other files, and itself."""
     content = (folder / MANIFEST).read_bytes()
-    for place in range(0, 9000, 397):
-        refused_with(folder, MANIFEST, flipped(content, place, 2))
+    for location in range(0, 9000, 397):
+        refused_with(folder, MANIFEST, flipped(content, location, 2))
 
 
 def test_one_cloud_is_answered_with_another_one_damaged(folder):
@@ -201,9 +201,9 @@ def cells_of(stored):
     """Type -> region -> price and basis, as they went in."""
     return {
         name: {
-            region: (stored.distinct[stored.position[row, at]], stored.bases[stored.basis[row, at]])
-            for at, region in enumerate(stored.regions)
-            if stored.position[row, at]
+            region: (stored.distinct[stored.position[row, index]], stored.bases[stored.basis[row, index]])
+            for index, region in enumerate(stored.regions)
+            if stored.position[row, index]
         }
         for row, name in enumerate(stored.types)
     }
@@ -230,6 +230,6 @@ def test_positions_take_two_bytes_until_there_are_more_prices_than_that_numbers(
     """One byte, two, four: the smallest that will do."""
     kinds = []
     for count in (255, 256, 65_535, 65_536):
-        row = {str(at): (float(at + 1), "b") for at in range(count)}
+        row = {str(index): (float(index + 1), "b") for index in range(count)}
         kinds.append(stored_prices("spot", {"a": row}).position.dtype)
     assert kinds == [np.uint8, np.uint16, np.uint16, np.uint32]

@@ -51,18 +51,18 @@ def test_a_gpu_that_no_type_has_finds_nothing(catalog):
 
 def test_offers_have_a_price_and_retired_types_are_among_them(catalog):
     """So that p2.xlarge can be rejected by name, however cheap it is listed."""
-    found = catalog.offers(OfferQuery(cloud="aws", region=EAST, gpus=("K80",)))
-    assert {offer.instance.name for offer in found} == {"p2.xlarge", "p2.8xlarge", "p2.16xlarge"}
-    assert all(offer.price.usd_per_hour > 0 and not offer.instance.current for offer in found)
+    result = catalog.offers(OfferQuery(cloud="aws", region=EAST, gpus=("K80",)))
+    assert {offer.instance.name for offer in result} == {"p2.xlarge", "p2.8xlarge", "p2.16xlarge"}
+    assert all(offer.price.usd_per_hour > 0 and not offer.instance.current for offer in result)
 
 
 def test_types_without_a_price_are_listed_apart(catalog):
     """Offered in us-east-1, and in no list: the Macs, and bare metal that is like no other."""
     missing = catalog.unpriced(OfferQuery(cloud="aws", region=EAST))
-    assert {one.reason for one in missing} == {"no_price"}
-    macs = [one for one in missing if one.instance_type.startswith("mac")]
+    assert {item.reason for item in missing} == {"no_price"}
+    macs = [item for item in missing if item.instance_type.startswith("mac")]
     assert len(macs) == 9
-    assert [one.instance_type for one in missing if one not in macs] == ["m8gb.metal-24xl"]
+    assert [item.instance_type for item in missing if item not in macs] == ["m8gb.metal-24xl"]
     assert (
         catalog.unpriced(OfferQuery(cloud="aws", region=EAST, accelerated=True, max_usd_per_hour=0.1)) == []
     )
@@ -128,17 +128,17 @@ def test_cores_go_with_the_vcpus_and_are_whole(instance, vcpus):
 
 
 def test_what_it_has_is_what_it_is():
-    for one in TYPES:
-        assert with_host(one, one.vcpus, one.memory_mib) == one == with_host(one)
+    for instance in TYPES:
+        assert with_host(instance, instance.vcpus, instance.memory_mib) == instance == with_host(instance)
 
 
 def test_only_the_changed_type_is_another_and_only_it_has_no_price():
     changed = with_host(TYPES[0], vcpus=16)
-    asked = WhatIfCatalog(CATALOG, changed)
-    assert asked.instance("g4dn.xlarge") == changed
-    assert asked.instance("g4dn.2xlarge") == CATALOG.instance("g4dn.2xlarge")
+    catalog = WhatIfCatalog(CATALOG, changed)
+    assert catalog.instance("g4dn.xlarge") == changed
+    assert catalog.instance("g4dn.2xlarge") == CATALOG.instance("g4dn.2xlarge")
     query = OfferQuery(cloud="aws", region="us-east-1", instances=("g4dn.xlarge",))
-    assert asked.cheapest(query, 1) == ([], 0)
+    assert catalog.cheapest(query, 1) == ([], 0)
     other = OfferQuery(cloud="aws", region="us-east-1", instances=("g4dn.2xlarge",))
-    assert asked.cheapest(other, 1) == CATALOG.cheapest(other, 1)
+    assert catalog.cheapest(other, 1) == CATALOG.cheapest(other, 1)
     assert CATALOG.instance("g4dn.xlarge").vcpus == 4, "the real one is left alone"

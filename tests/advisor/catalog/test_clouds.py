@@ -17,8 +17,8 @@ def all_of(catalog, **query):
 
 def test_aws_prices_are_listed_wherever_a_list_has_them(catalog):
     """T4 and L4 in all regions; an estimate has the date of the oldest list it stands on."""
-    for one in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
-        assert one.price.kind == "list"
+    for offer in all_of(catalog, cloud="aws", gpus=("T4", "L4"), market=Market.ON_DEMAND):
+        assert offer.price.kind == "list"
     estimated = catalog.price("c8i.large", "eu-west-1", Market.ON_DEMAND)
     assert (estimated.kind, estimated.as_of.year) == ("estimated", 2025)
 
@@ -53,12 +53,12 @@ def test_an_estimate_that_is_another_types_price_is_as_old_as_its_list(catalog):
 def test_spot_prices_of_aws_are_observed_else_estimated(catalog):
     """An estimate tells how often instances were taken back."""
     spot = all_of(catalog, cloud="aws", market=Market.SPOT)
-    assert Counter(one.price.kind for one in spot).keys() == {"observed", "estimated"}
-    for one in spot:
-        if one.price.kind == "estimated":
-            assert one.price.terms.endswith("interrupted within a month")
+    assert Counter(offer.price.kind for offer in spot).keys() == {"observed", "estimated"}
+    for offer in spot:
+        if offer.price.kind == "estimated":
+            assert offer.price.terms.endswith("interrupted within a month")
     gcp = all_of(catalog, cloud="gcp", market=Market.SPOT)
-    assert {one.price.kind for one in gcp} == {"observed"}
+    assert {offer.price.kind for offer in gcp} == {"observed"}
 
 
 def test_a_longer_commitment_costs_less_and_a_convertible_one_more(catalog):
@@ -89,10 +89,10 @@ def test_prices_of_gcp_are_the_lists(catalog, market, usd):
 def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
     """238 of its rows have 0 on demand."""
     assert catalog.is_offered("ecs.gn5-c4g1.xlarge", "us-east-1")
-    found = all_of(catalog, cloud="alibaba")
-    assert min(one.price.usd_per_hour for one in found) > 0
+    result = all_of(catalog, cloud="alibaba")
+    assert min(offer.price.usd_per_hour for offer in result) > 0
     missing = catalog.unpriced(OfferQuery(cloud="alibaba", market=Market.ON_DEMAND))
-    assert {one.reason for one in missing} == {"no_price"}
+    assert {offer.reason for offer in missing} == {"no_price"}
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,14 @@ def test_a_price_of_zero_in_alibabas_list_is_missing(catalog):
 )
 def test_facts_of_types(catalog, name, facts):
     """vCPUs, cores, RAM and GPUs."""
-    one = catalog.instance(name)
-    has = (one.vcpus, one.physical_cores, one.memory_mib, one.gpu_name, one.gpu_count)
+    instance = catalog.instance(name)
+    has = (
+        instance.vcpus,
+        instance.physical_cores,
+        instance.memory_mib,
+        instance.gpu_name,
+        instance.gpu_count,
+    )
     assert has == facts
 
 
@@ -119,9 +125,9 @@ def test_types_without_facts_are_never_offers(catalog):
     query = OfferQuery(cloud="azure", region="eastus", gpus=("K80",))
     assert catalog.offers(query) == []
     partial = catalog.partial_offers(query)
-    assert {one.type.name for one in partial} >= {"Standard_NC6_Promo"}
+    assert {rejection.type.name for rejection in partial} >= {"Standard_NC6_Promo"}
     rejected = catalog.unpriced(query)
-    assert {one.reason for one in rejected} == {"facts_missing"}
+    assert {rejection.reason for rejection in rejected} == {"facts_missing"}
     assert "RAM" in str(rejected[0].detail)
 
 
@@ -136,7 +142,8 @@ def test_the_manifest_tells_exactly_the_types_that_lack_facts(catalog):
 def test_shares_of_a_gpu_are_never_taken_for_a_whole_one(catalog):
     """vgn6i sells a share of a T4 that its price list counts as one GPU."""
     shares = {
-        one.instance.name: one.instance.gpu_fraction for one in all_of(catalog, cloud="alibaba", gpus=("T4",))
+        offer.instance.name: offer.instance.gpu_fraction
+        for offer in all_of(catalog, cloud="alibaba", gpus=("T4",))
     }
     assert shares["ecs.vgn6i-m4-vws.xlarge"] == 0.25
     whole = {name for name, share in shares.items() if share == 1}

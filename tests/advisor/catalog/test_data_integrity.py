@@ -48,9 +48,9 @@ def priced(manifest, files):
 
 def test_every_aws_type_is_there_once(instances):
     """All 1,395 types, the 22 retired ones marked."""
-    names = [one.name for one in instances if one.cloud == "aws"]
+    names = [instance.name for instance in instances if instance.cloud == "aws"]
     assert len(names) == len(set(names)) == 1395
-    assert sum(not one.current for one in instances) == 22
+    assert sum(not instance.current for instance in instances) == 22
 
 
 def test_a_hundred_thousand_offers_of_a_dozen_providers(priced):
@@ -103,7 +103,7 @@ def test_spot_prices_that_nobody_lists_are_old_after_90_days(priced, bases):
 def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instances):
     """Nothing is undated, and nothing is newer than the snapshot says it is."""
     snapshot = date.fromisoformat(manifest["snapshot"])
-    assert all(one.source and date(2020, 1, 1) < one.as_of <= snapshot for one in instances)
+    assert all(instance.source and date(2020, 1, 1) < instance.as_of <= snapshot for instance in instances)
     parts = manifest["parts"].values()
     assert all(part["source"] and part["licence"] for part in parts)
     assert all(date.fromisoformat(part["as_of"]) <= snapshot for part in parts)
@@ -112,31 +112,33 @@ def test_every_fact_has_a_source_and_a_date_within_the_snapshot(manifest, instan
 def test_hardware_is_plausible(instances):
     """vCPUs are one or two threads of a core (one core has a single one where they are odd);
     bursts are not below baselines."""
-    for one in instances:
-        assert one.vcpus // one.physical_cores in (1, 2), one.name
-        burst = one.ebs_burst_mib_per_second
-        assert burst is None or burst >= one.ebs_baseline_mib_per_second
-        assert one.cpu.architecture in ("x86_64", "arm64", "arm64_mac", "x86_64_mac")
+    for instance in instances:
+        assert instance.vcpus // instance.physical_cores in (1, 2), instance.name
+        burst = instance.ebs_burst_mib_per_second
+        assert burst is None or burst >= instance.ebs_baseline_mib_per_second
+        assert instance.cpu.architecture in ("x86_64", "arm64", "arm64_mac", "x86_64_mac")
 
 
 def test_gpu_facts_agree_between_type_and_sheet(catalog, instances):
     """Vendor is the same, and usable memory is within 10 % of the data sheet's share."""
-    with_sheet = [one for one in instances if catalog.gpu_of(one)]
+    with_sheet = [instance for instance in instances if catalog.gpu_of(instance)]
     assert len(with_sheet) > 60
-    for one in with_sheet:
-        sheet = catalog.gpus[one.gpu_name]
-        assert sheet.vendor == one.gpu_vendor, one.name
-        share = sheet.memory_mib * one.gpu_fraction
-        assert one.gpu_memory_mib == pytest.approx(share, rel=0.1), one.name
+    for instance in with_sheet:
+        sheet = catalog.gpus[instance.gpu_name]
+        assert sheet.vendor == instance.gpu_vendor, instance.name
+        share = sheet.memory_mib * instance.gpu_fraction
+        assert instance.gpu_memory_mib == pytest.approx(share, rel=0.1), instance.name
 
 
 def test_providers_of_one_card_sell_the_same_card(catalog, instances):
     """Count times memory is within 7 % of the data sheet's, whoever rents it out."""
     of_card = {}
-    for one in instances:
-        if catalog.gpu_of(one) and one.gpu_memory_mib and one.current:
-            sheet = catalog.gpus[one.gpu_name].memory_mib * one.gpu_fraction
-            of_card.setdefault(one.gpu_name, {})[one.cloud, one.name] = one.gpu_memory_mib / sheet
+    for instance in instances:
+        if catalog.gpu_of(instance) and instance.gpu_memory_mib and instance.current:
+            sheet = catalog.gpus[instance.gpu_name].memory_mib * instance.gpu_fraction
+            of_card.setdefault(instance.gpu_name, {})[instance.cloud, instance.name] = (
+                instance.gpu_memory_mib / sheet
+            )
     assert sum(len({cloud for cloud, _ in rows}) > 1 for rows in of_card.values()) >= 10
     off = {
         (card, *who): round(share, 3)
@@ -151,9 +153,9 @@ def test_only_gpus_without_facts_lack_a_sheet(catalog, instances):
     """A new GPU name must be mapped, or listed here as known to be without a data sheet; Alibaba's
     interface has names of its own for cards that it does not tell."""
     names = {
-        one.gpu_name
-        for one in instances
-        if one.gpu_name and not catalog.gpu_of(one) and one.cloud != "alibaba"
+        instance.gpu_name
+        for instance in instances
+        if instance.gpu_name and not catalog.gpu_of(instance) and instance.cloud != "alibaba"
     }
     assert names == {"Gaudi HL-205", "K520", "MI25", "MI300X"}
 
@@ -167,9 +169,9 @@ def test_ebs_bandwidth_is_decimal_megabits_in_mebibytes(catalog):
 
 def test_second_threads_yield_nothing_where_a_vcpu_is_a_core(instances):
     """Graviton and the like: cores equal vCPUs, so there is no second thread."""
-    whole = [one for one in instances if one.vcpus == one.physical_cores]
+    whole = [instance for instance in instances if instance.vcpus == instance.physical_cores]
     assert whole
-    assert all(one.cpu.second_thread_yield == 0 for one in whole)
+    assert all(instance.cpu.second_thread_yield == 0 for instance in whole)
 
 
 def test_known_second_thread_yields(catalog):

@@ -17,17 +17,17 @@ CATALOGS = [load_catalog().disks_of(cloud) for cloud in ("aws", "gcp", "alibaba"
 
 def disks_with(disk_type):
     """The cloud's disks that have the type."""
-    return next(one for one in CATALOGS if disk_type in one.rules)
+    return next(catalog for catalog in CATALOGS if disk_type in catalog.rules)
 
 
 def test_sustained_rate():
     """What a volume keeps for ever, burst credits never counted."""
 
-    def check(disk_type, size, iops, asked, rate, sustained, source):
+    def check(disk_type, size, iops, question, rate, sustained, source):
         assert TABLES["sources"][source]
         if isinstance(rate, str):
             rate = float(rate.removesuffix(" MB/s")) * 1e6 / 2**20
-        got = disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=asked))
+        got = disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=question))
         assert (got.read_mib_per_second, got.read_iops) == (pytest.approx(rate), pytest.approx(sustained))
 
     assert_each(check, TABLES["sustained"])
@@ -46,9 +46,9 @@ def test_sizes_that_are_not_sold_are_refused():
 def test_provisioning_that_is_not_sold_is_refused():
     """The message names what the volume could have."""
 
-    def check(disk_type, size, iops, asked, words):
+    def check(disk_type, size, iops, question, words):
         with pytest.raises(UsageError, match=words):
-            disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=asked))
+            disks_with(disk_type).rate(order(disk_type, size, iops=iops, mib_per_second=question))
 
     assert_each(check, TABLES["not_provisioned"])
 

@@ -15,10 +15,10 @@ DISKS = load_catalog().disks
 EAST = "us-east-1"
 
 
-@pytest.mark.parametrize(("disk_type", "size", "asked", "month"), table("disks")["volume_prices"])
-def test_price_of_a_volume(disk_type, size, asked, month):
+@pytest.mark.parametrize(("disk_type", "size", "question", "month"), table("disks")["volume_prices"])
+def test_price_of_a_volume(disk_type, size, question, month):
     """Monthly list price over 730 hours, dated as the price list is."""
-    price = DISKS.price(order(disk_type, size, **asked), EAST)
+    price = DISKS.price(order(disk_type, size, **question), EAST)
     assert price.usd_per_hour == pytest.approx(month / 730)
     assert price.as_of.isoformat() == "2024-07-18"
 
@@ -128,12 +128,12 @@ def test_any_text_is_a_disk_or_a_usage_error(text):
 def test_candidates_hold_the_data_set_and_are_worth_their_price(name, dataset):
     """Room for the data and 20 % more, cheapest first, none that a cheaper network disk equals (but
     of a type that is bought by size: before what is equalled may lie what is cheaper)."""
-    found = DISKS.candidate_disks(load_catalog().instance(name), dataset, EAST)
-    assert found
-    assert all(disk.size_gib >= dataset * 1.2 for disk in found)
-    prices = [disk.usd_per_hour for disk in found]
+    result = DISKS.candidate_disks(load_catalog().instance(name), dataset, EAST)
+    assert result
+    assert all(disk.size_gib >= dataset * 1.2 for disk in result)
+    prices = [disk.usd_per_hour for disk in result]
     assert prices == sorted(prices)
-    network = [disk for disk in found if disk.rate.type in ("gp3", "io1", "io2")]
+    network = [disk for disk in result if disk.rate.type in ("gp3", "io1", "io2")]
     for cheap, dear in itertools.pairwise(network):
         better_rate = dear.rate.read_mib_per_second > cheap.rate.read_mib_per_second
         assert better_rate or dear.rate.read_iops > cheap.rate.read_iops

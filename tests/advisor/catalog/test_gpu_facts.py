@@ -32,40 +32,40 @@ def test_gpu_facts_are_those_of_the_source(catalog):
     """Count (a fraction is one GPU and its share), vendor, vCPUs, cores, RAM."""
 
     def check(row):
-        one = catalog.instance(row["instance_type"], "aws")
+        instance = catalog.instance(row["instance_type"], "aws")
         share = float(row["gpu_partition_size"] or 1)
-        assert one.gpu_count == (int(row["gpu_count"]) if share == 1 else 1)
-        assert one.gpu_fraction == share
-        assert one.gpu_vendor == row["gpu_manufacturer"]
-        assert (one.vcpus, one.physical_cores) == (int(row["vcpus"]), int(row["cores"]))
-        assert one.memory_mib == round(float(row["memory_gib"]) * 1024)
+        assert instance.gpu_count == (int(row["gpu_count"]) if share == 1 else 1)
+        assert instance.gpu_fraction == share
+        assert instance.gpu_vendor == row["gpu_manufacturer"]
+        assert (instance.vcpus, instance.physical_cores) == (int(row["vcpus"]), int(row["cores"]))
+        assert instance.memory_mib == round(float(row["memory_gib"]) * 1024)
 
     assert_each(check, TYPES)
 
 
 def test_gpu_facts_equal_motos_answers(catalog, answers):
     """For every GPU type that moto knows; measured memory may differ from EC2's by 8 %."""
-    described = {name: one for name, one in answers.items() if "GpuInfo" in one}
+    described = {name: instance for name, instance in answers.items() if "GpuInfo" in instance}
     assert len(described) >= 60
     for name, answer in described.items():
-        (told,) = answer["GpuInfo"]["Gpus"]
-        one = catalog.instance(name, "aws")
-        share = told.get("GpuPartitionSize", 1.0)
-        assert (one.gpu_fraction, one.gpu_vendor) == (share, told["Manufacturer"]), name
-        assert one.gpu_count == max(1, told["Count"]), name
-        assert one.vcpus == answer["VCpuInfo"]["DefaultVCpus"], name
-        assert one.memory_mib == answer["MemoryInfo"]["SizeInMiB"], name
-        memory = told["MemoryInfo"]["SizeInMiB"]
-        assert one.gpu_memory_mib == pytest.approx(memory, rel=0.08), name
+        (document,) = answer["GpuInfo"]["Gpus"]
+        instance = catalog.instance(name, "aws")
+        share = document.get("GpuPartitionSize", 1.0)
+        assert (instance.gpu_fraction, instance.gpu_vendor) == (share, document["Manufacturer"]), name
+        assert instance.gpu_count == max(1, document["Count"]), name
+        assert instance.vcpus == answer["VCpuInfo"]["DefaultVCpus"], name
+        assert instance.memory_mib == answer["MemoryInfo"]["SizeInMiB"], name
+        memory = document["MemoryInfo"]["SizeInMiB"]
+        assert instance.gpu_memory_mib == pytest.approx(memory, rel=0.08), name
 
 
 def test_usable_memory_is_within_7_per_cent_of_nvidia_smi(catalog):
     """On every AWS server that was measured; one GPU's memory, whatever their number."""
 
     def check(row):
-        one = catalog.instance(row["server"], "aws")
-        assert one.gpu_memory_mib == pytest.approx(float(row["vram_mib_each"]), rel=0.07)
-        assert one.gpu_count == int(row["gpu_count"])
+        item = catalog.instance(row["server"], "aws")
+        assert item.gpu_memory_mib == pytest.approx(float(row["vram_mib_each"]), rel=0.07)
+        assert item.gpu_count == int(row["gpu_count"])
 
     assert_each(check, MEASURED)
 
@@ -81,17 +81,17 @@ def test_a_k80_board_is_two_gpus(catalog):
 @pytest.mark.parametrize("gib", [8, 12, 16, 24, 48, 80, 141])
 def test_a_least_memory_keeps_every_card_that_is_sold_with_it(catalog, gib):
     """'24GiB..' keeps an A10G, which shows 22.5 GiB; and drops a 16 GiB card."""
-    found = catalog.offers(OfferQuery(cloud="any", min_gpu_memory_mib=gib * 1024))
-    kept = {one.instance.name for one in found}
-    for one in catalog.instances("any"):
-        sheet = catalog.gpu_of(one)
-        if sheet is None or one.gpu_fraction < 1:
+    result = catalog.offers(OfferQuery(cloud="any", min_gpu_memory_mib=gib * 1024))
+    kept = {instance.instance.name for instance in result}
+    for instance in catalog.instances("any"):
+        sheet = catalog.gpu_of(instance)
+        if sheet is None or instance.gpu_fraction < 1:
             continue
-        nominal = catalog.gpus[one.gpu_name].memory_mib
-        if nominal >= gib * 1024 and any(catalog.regions_of(one.name, one.cloud)):
-            assert one.name in kept or not _priced(catalog, one), one.name
+        nominal = catalog.gpus[instance.gpu_name].memory_mib
+        if nominal >= gib * 1024 and any(catalog.regions_of(instance.name, instance.cloud)):
+            assert instance.name in kept or not _priced(catalog, instance), instance.name
         if nominal < ECC_SHARE * gib * 1024:
-            assert one.name not in kept, one.name
+            assert instance.name not in kept, instance.name
 
 
 def _priced(catalog, instance):

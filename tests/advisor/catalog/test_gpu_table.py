@@ -77,9 +77,9 @@ def test_fp16_is_what_the_architecture_does_a_clock_with_fp32_sums() -> None:
             rate /= 4  # no tensor cores: two halves a core
         elif is_geforce(card) and card.capability is not None and card.capability >= 7.5:
             rate /= 2
-        told = card.name.startswith(("H", "GH", "B300"))
-        assert card.fp16_tflops == pytest.approx(rate, rel=0.14 if told else 0.06)
-        assert not told or card.name in NOTED
+        text = card.name.startswith(("H", "GH", "B300"))
+        assert card.fp16_tflops == pytest.approx(rate, rel=0.14 if text else 0.06)
+        assert not text or card.name in NOTED
 
     assert_each(check, COUNTED)
 
@@ -100,8 +100,8 @@ def test_formats_are_told_only_where_there_are_units() -> None:
 
 def test_half_rates_are_those_that_nvidia_tells() -> None:
     """Its white papers: fp16 with fp32 sums on GeForce cards, and whole rates on others."""
-    told = RATES["told"]
-    assert {name: SHEETS[name].gpu.fp16_tflops for name in told} == pytest.approx(told, rel=0.012)
+    text = RATES["told"]
+    assert {name: SHEETS[name].gpu.fp16_tflops for name in text} == pytest.approx(text, rel=0.012)
 
 
 def test_sheets_say_where_they_are_from() -> None:

@@ -28,11 +28,11 @@ NAMES = table("gpu_names")
 def test_names_of_drivers_people_and_public_tables_mean_one_sheet() -> None:
     """Brands, blanks, hyphens and case do not matter; form and memory do where they are told."""
 
-    def check(told: str, sheet: str) -> None:
-        assert usual_sheet_name(told, KNOWN) == sheet
+    def check(name: str, sheet: str) -> None:
+        assert usual_sheet_name(name, KNOWN) == sheet
 
     assert_each(check, [*NAMES["drivers"].items(), *NAMES["people"].items()])
-    assert_each(check, [(told, sheet) for sheet, names in NAMES["public"].items() for told in names])
+    assert_each(check, [(name, sheet) for sheet, names in NAMES["public"].items() for name in names])
 
 
 @given(
@@ -62,14 +62,14 @@ SPELLINGS = (
 )
 def test_every_sheet_is_found_however_its_name_is_run_together(name, spellings, around) -> None:
     """Catalogues, drivers and people write blanks, hyphens, underscores, or nothing."""
-    told = around.format(name)
+    text = around.format(name)
     for spell in spellings:
-        told = spell(told)
-    assert sheet_names(told, KNOWN) == [name]
+        text = spell(text)
+    assert sheet_names(text, KNOWN) == [name]
 
 
 @pytest.mark.parametrize(
-    ("told", "sheets"),
+    ("text", "sheets"),
     [
         ("RTXPRO6000", ["", " Max-Q", " Server"]),
         ("RTX PRO 6000", ["", " Max-Q", " Server"]),
@@ -82,16 +82,16 @@ def test_every_sheet_is_found_however_its_name_is_run_together(name, spellings, 
         ("RTX PRO 6000 S", [" Server"]),
     ],
 )
-def test_a_bare_name_of_a_pro_card_means_every_form_of_it(told, sheets) -> None:
+def test_a_bare_name_of_a_pro_card_means_every_form_of_it(text, sheets) -> None:
     """As A100 does; who says workstation or server means that."""
-    assert sheet_names(told, KNOWN) == [f"RTX PRO 6000 Blackwell{form}" for form in sheets]
+    assert sheet_names(text, KNOWN) == [f"RTX PRO 6000 Blackwell{form}" for form in sheets]
 
 
 def test_names_without_a_blank_mean_one_sheet() -> None:
     """As SkyPilot, dstack and gpuhunt write them."""
 
-    def check(told: str, sheet: str) -> None:
-        assert sheet_names(told, KNOWN) == [sheet]
+    def check(text: str, sheet: str) -> None:
+        assert sheet_names(text, KNOWN) == [sheet]
 
     assert_each(check, NAMES["without_a_blank"].items())
 
@@ -104,7 +104,7 @@ def test_cards_that_differ_by_a_word_stay_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "text",
     [
         "NVIDIA A10-4Q",
         "L40S-24Q",
@@ -115,13 +115,13 @@ def test_cards_that_differ_by_a_word_stay_apart() -> None:
         "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
     ],
 )
-def test_a_slice_of_a_card_is_refused_by_name(told) -> None:
+def test_a_slice_of_a_card_is_refused_by_name(text) -> None:
     """A virtual GPU has a part of the card; one that has all of it is the card."""
     sheets = load_catalog().gpus
     with pytest.raises(UsageError, match=r"is a slice \(.*\) of a card.*name a whole card"):
-        sheet_names(told, sheets)
+        sheet_names(text, sheets)
     with pytest.raises(UsageError, match="is a slice"):
-        load_catalog().require_gpu(told, "aws")
+        load_catalog().require_gpu(text, "aws")
     assert sheet_names("GRID T4-16Q", sheets) == ["T4"]
     assert sheet_names("NVIDIA A10-24Q", sheets) == ["A10"]
 
@@ -144,14 +144,14 @@ def test_a_card_of_several_kinds_is_each_of_them_and_first_the_usual_one() -> No
 def test_what_is_no_whole_card_of_the_table_means_none() -> None:
     """A slice of a card is another GPU."""
 
-    def check(told: str) -> None:
-        assert gpus_named(told, KNOWN) == []
+    def check(text: str) -> None:
+        assert gpus_named(text, KNOWN) == []
 
     assert_each(check, NAMES["others"])
 
 
 @pytest.mark.parametrize(
-    ("asked", "near"),
+    ("question", "near"),
     [
         ("", "known"),
         ("nvidia", "known"),
@@ -162,10 +162,10 @@ def test_what_is_no_whole_card_of_the_table_means_none() -> None:
         ("GTX 2070", "RTX 2070"),
     ],
 )
-def test_what_no_card_is_called_is_refused(asked: str, near: str) -> None:
+def test_what_no_card_is_called_is_refused(question: str, near: str) -> None:
     """With names that are near, or known."""
     with pytest.raises(UsageError, match=f"unknown GPU.*{near}"):
-        sheet_name(asked, KNOWN)
+        sheet_name(question, KNOWN)
 
 
 RETIRED = NotOrderable(cloud="aws", status="retired")
@@ -173,9 +173,9 @@ RETIRED = NotOrderable(cloud="aws", status="retired")
 
 def test_an_instance_of_many_gpus_is_divided_by_them() -> None:
     """Eight cheap ones together are dearer than one, and each costs less."""
-    one = make_offer(make_instance(name="g9.one"), 1.0)
+    item = make_offer(make_instance(name="g9.one"), 1.0)
     eight = make_offer(make_instance(name="g9.eight", gpu_count=8), 6.4)
-    assert cheapest_by_gpu([one, eight])["T4"] is eight
+    assert cheapest_by_gpu([item, eight])["T4"] is eight
 
 
 def test_shares_retired_types_and_cpus_are_no_price_of_a_gpu() -> None:
@@ -242,9 +242,12 @@ def test_every_type_with_several_nvidia_gpus_is_in_the_table() -> None:
     """A new family of a cloud that the table names is noticed here, not by a wrong answer."""
     catalog = load_catalog()
     several = [
-        one
+        instance
         for cloud in ("aws", "gcp", "azure", "alibaba")
-        for one in catalog.instances(cloud)
-        if one.gpu_vendor == "NVIDIA" and one.gpu_count > 1 and one.current and catalog.gpu_of(one)
+        for instance in catalog.instances(cloud)
+        if instance.gpu_vendor == "NVIDIA"
+        and instance.gpu_count > 1
+        and instance.current
+        and catalog.gpu_of(instance)
     ]
-    assert [one.name for one in several if not gpu_link(one).source] == []
+    assert [instance.name for instance in several if not gpu_link(instance).source] == []

@@ -39,7 +39,7 @@ GOOD = {
 
 def text_of(*changes):
     """A file with one good line for each of the changes made to it."""
-    rows = [GOOD | one for one in changes]
+    rows = [GOOD | change for change in changes]
     out = io.StringIO()
     writer = csv.DictWriter(out, list(dict.fromkeys(key for row in rows for key in row)))
     writer.writeheader()
@@ -57,12 +57,12 @@ def take(folder, text, name="mine", **more):
 
 def test_a_good_file_becomes_offers_of_its_own_cloud(tmp_path):
     known = take(tmp_path, text_of({}, {"region": "office", "price_per_hour": "0.75"}))
-    found = known.offers(OfferQuery(cloud="mine"))
-    assert [(o.region, o.price.usd_per_hour) for o in found] == [("home", 0.5), ("office", 0.75)]
-    assert found[0].instance.gpu_name == "T4"
-    assert found[0].instance.physical_cores == 4
-    assert found[0].price.as_of == date(2026, 7, 20)
-    assert found[0] in known.offers(OfferQuery(cloud="any", gpus=("T4",)))
+    result = known.offers(OfferQuery(cloud="mine"))
+    assert [(o.region, o.price.usd_per_hour) for o in result] == [("home", 0.5), ("office", 0.75)]
+    assert result[0].instance.gpu_name == "T4"
+    assert result[0].instance.physical_cores == 4
+    assert result[0].price.as_of == date(2026, 7, 20)
+    assert result[0] in known.offers(OfferQuery(cloud="any", gpus=("T4",)))
 
 
 @pytest.mark.parametrize(("changes", "reason"), CASES["own_offers"])
@@ -161,8 +161,8 @@ def test_whatever_a_file_says_prices_are_right_or_the_file_is_refused(changes):
 
 @given(st.text())
 def test_any_text_is_read_or_refused_in_one_line(text):
-    told = rows_or_refusal(text)
-    assert not isinstance(told, str) or len(told.splitlines()) == 1
+    output = rows_or_refusal(text)
+    assert not isinstance(output, str) or len(output.splitlines()) == 1
 
 
 @given(usd=st.floats(1e-6, 1e4), vcpus=st.integers(1, 512), memory=st.floats(0.5, 4096))
@@ -189,13 +189,13 @@ f9.large,L4,0.125,2.0,8.0,,0.2,,east,east-a,x86_64
 def test_skypilots_catalogue_is_read_zone_by_zone(tmp_path):
     """The cheapest zone's spot price; shares of a GPU lack facts; attachable GPUs are left out."""
     known = take(tmp_path, SKYPILOT, "sky", as_of=date(2026, 7, 1))
-    found = {(o.instance.name, o.market): o for o in known.offers(OfferQuery(cloud="sky"))}
-    assert found["g9.xlarge", Market.ON_DEMAND].price.usd_per_hour == 0.5
-    spot = found["g9.xlarge", Market.SPOT].price
+    result = {(o.instance.name, o.market): o for o in known.offers(OfferQuery(cloud="sky"))}
+    assert result["g9.xlarge", Market.ON_DEMAND].price.usd_per_hour == 0.5
+    spot = result["g9.xlarge", Market.SPOT].price
     assert (spot.usd_per_hour, spot.kind) == (0.15, "observed")
-    arm = found["c9.large", Market.ON_DEMAND].instance
+    arm = result["c9.large", Market.ON_DEMAND].instance
     assert (arm.cpu.architecture, arm.physical_cores, arm.gpu_name) == ("arm64", 2, None)
-    assert ("c9.large", Market.SPOT) not in found
+    assert ("c9.large", Market.SPOT) not in result
     (partial,) = known.partial_offers(OfferQuery(cloud="sky"))
     assert partial.type.missing == ("how much GPU it has",)
     assert told_by_skypilot(SKYPILOT).left_out.total() == 1

@@ -75,7 +75,7 @@ def test_other_accelerators_count_as_accelerated():
 
 
 @pytest.mark.parametrize(
-    ("gpu", "asked", "same"),
+    ("gpu", "question", "same"),
     [
         ("A100-SXM4-80GB", "A100", True),
         ("A100-SXM4-80GB", "a100-sxm4-80gb", True),
@@ -86,9 +86,9 @@ def test_other_accelerators_count_as_accelerated():
         (None, "T4", False),
     ],
 )
-def test_gpu_names_match_whole_words(gpu, asked, same):
+def test_gpu_names_match_whole_words(gpu, question, same):
     """A shorter name means all its variants, and never a different card."""
-    assert is_gpu(gpu, asked) is same
+    assert is_gpu(gpu, question) is same
 
 
 def ranges(least, most):
@@ -129,11 +129,11 @@ def test_the_catalogue_offers_exactly_what_matches(query):
         with pytest.raises(UsageError):
             CATALOG.offers(query)
         return
-    found = CATALOG.offers(query)
-    assert found == [offer for offer in EVERYTHING if is_asked(offer, query)]
+    result = CATALOG.offers(query)
+    assert result == [offer for offer in EVERYTHING if is_asked(offer, query)]
     cheapest, count = CATALOG.cheapest(query, 7)
-    assert count == len(found)
-    assert cheapest == sorted(found, key=place)[:7]
+    assert count == len(result)
+    assert cheapest == sorted(result, key=location)[:7]
 
 
 def is_asked(offer, query):
@@ -141,7 +141,7 @@ def is_asked(offer, query):
     return matches(offer, query, CATALOG.capability_of(offer.instance.gpu_name))
 
 
-def place(offer):
+def location(offer):
     """The order in which offers are told."""
     name = offer.instance
     return offer.price.usd_per_hour, name.cloud, offer.region, name.name, offer.market
@@ -152,12 +152,12 @@ def test_the_cheapest_region_of_each_type_is_found(query):
     """Of each type and market, before those whose disks cost less."""
     query = replace(query, region=None, cloud="alibaba", instances=())
     best = {}
-    for offer in sorted(CATALOG.offers(query), key=place):
+    for offer in sorted(CATALOG.offers(query), key=location):
         best.setdefault((offer.instance.name, offer.market), offer)
-    found = {}
+    result = {}
     for offer in CATALOG.best_places(query):
-        found.setdefault((offer.instance.name, offer.market), offer)
-    assert found == best
+        result.setdefault((offer.instance.name, offer.market), offer)
+    assert result == best
 
 
 @given(queries, st.floats(0.01, 100), st.floats(1, 200000), st.integers(1, 100))

@@ -30,8 +30,8 @@ def test_machine_types_pass_on_what_is_documented():
 def test_a_machine_type_refuses_disks_it_does_not_take():
     with pytest.raises(UsageError, match=r"g2-standard-4 takes no pd-standard disk; it takes"):
         GCP.attach(on_gcp("g2-standard-4"), order("pd-standard", 100), IOWA)
-    found = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
-    assert {disk.rate.type for disk in found} == {"pd-balanced", "pd-ssd"}
+    result = GCP.candidate_disks(on_gcp("g2-standard-4"), 131, IOWA)
+    assert {disk.rate.type for disk in result} == {"pd-balanced", "pd-ssd"}
 
 
 def test_the_volume_alone_counts_where_no_limit_is_known():
@@ -48,18 +48,18 @@ def test_persistent_disks_cost_their_size():
 
 def test_larger_disks_are_candidates_where_size_buys_rate():
     """Up to the size with which the machine type binds, cheapest first, none equalled by less."""
-    found = GCP.candidate_disks(on_gcp("g2-standard-8"), 131, IOWA)
-    prices = [disk.usd_per_hour for disk in found]
+    result = GCP.candidate_disks(on_gcp("g2-standard-8"), 131, IOWA)
+    prices = [disk.usd_per_hour for disk in result]
     assert prices == sorted(prices)
-    assert found[-1].rate.read_iops == 15000
-    assert found[0].size_gib == 158
+    assert result[-1].rate.read_iops == 15000
+    assert result[0].size_gib == 158
 
 
 def test_disks_without_a_known_price_are_never_candidates():
     """Rates of Alibaba's older disks are documented and no price is at hand: never guessed."""
-    found = ALIBABA.candidate_disks(on_gcp("ecs.gn6i"), 131, "cn-beijing")
-    assert {disk.rate.type for disk in found} == {f"cloud_essd_pl{level}" for level in (0, 1, 2)}
-    assert {disk.price.kind for disk in found} == {"estimated"}
+    result = ALIBABA.candidate_disks(on_gcp("ecs.gn6i"), 131, "cn-beijing")
+    assert {disk.rate.type for disk in result} == {f"cloud_essd_pl{level}" for level in (0, 1, 2)}
+    assert {disk.price.kind for disk in result} == {"estimated"}
     with pytest.raises(NoOfferError, match=r"no price of cloud_ssd in cn-beijing is known"):
         ALIBABA.price(order("cloud_ssd", 500), "cn-beijing")
     assert ALIBABA.rate(order("cloud_ssd", 500)).read_iops == 16800

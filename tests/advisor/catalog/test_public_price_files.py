@@ -54,27 +54,27 @@ def test_a_tracker_prices_known_types_anew_and_brings_new_clouds(tmp_path):
 def test_a_gpu_hour_is_no_price_of_a_size_that_costs_more_a_gpu(tmp_path):
     """Lambda's one-GPU H100 costs more than an eighth of eight: it keeps its own price."""
     _, catalog = take(tmp_path, FILES / "latest.json")
-    one, eight = ("gpu_1x_h100_sxm5", "gpu_8x_h100_sxm5")
+    item, eight = ("gpu_1x_h100_sxm5", "gpu_8x_h100_sxm5")
     assert catalog.price(eight, "us-east-1", cloud="lambda").usd_per_hour == pytest.approx(30.32)
-    assert catalog.price(one, "us-east-1") == BUNDLED.price(one, "us-east-1")
+    assert catalog.price(item, "us-east-1") == BUNDLED.price(item, "us-east-1")
 
 
 @pytest.mark.parametrize("field", ["usd_per_hour", "usd_per_gpu_hour"])
 def test_a_row_of_a_size_prices_types_of_that_size_alone(tmp_path, field):
     """Eight of a card for less a GPU never price a single one: of known clouds and of new ones."""
 
-    def told(provider, gpu, count, usd_per_gpu):
+    def text(provider, gpu, count, usd_per_gpu):
         usd = usd_per_gpu * (count if field == "usd_per_hour" else 1)
         each = {"vcpusPerGpu": 20, "ramGbPerGpu": 100}
         return {"provider": provider, "gpu": gpu, "gpu_count": count, field: usd, **each}
 
     rows = [
-        told("Lambda", "A100 SXM", 8, 1.625),
-        told("Lambda", "A100 SXM", 1, 2.0),
-        told("Lambda", "H100", 8, 2.9),
-        told("new", "H100", 8, 2.5),
-        told("new", "H100", 1, 3.0),
-        told("new", "H100", 0.5, 3.0),
+        text("Lambda", "A100 SXM", 8, 1.625),
+        text("Lambda", "A100 SXM", 1, 2.0),
+        text("Lambda", "H100", 8, 2.9),
+        text("new", "H100", 8, 2.5),
+        text("new", "H100", 1, 3.0),
+        text("new", "H100", 0.5, 3.0),
     ]
     document = {"generated_at": "2026-11-20", "rows": rows}
     result, catalog = take(tmp_path, written(tmp_path, document))
@@ -114,8 +114,8 @@ def test_next_week_s_file_counts_before_this_week_s(tmp_path):
     document["generated_at"] = "2026-11-21"
     document["offers"][0]["usd_per_gpu_hour"] = 2.9
     _, catalog = take(tmp_path, written(tmp_path, document, "latest.json"))
-    found = catalog.price("1H100.80S.30V", "FIN-01")
-    assert (found.usd_per_hour, found.as_of) == (2.9, DAY)
+    result = catalog.price("1H100.80S.30V", "FIN-01")
+    assert (result.usd_per_hour, result.as_of) == (2.9, DAY)
 
 
 def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
@@ -130,13 +130,13 @@ def test_offerings_with_vcpus_and_ram_become_types_that_can_be_judged(tmp_path):
 def test_ec2instances_prices_known_types_on_every_market_it_tells(tmp_path):
     """Linux alone; what it says is not available has no price."""
     result, catalog = take(tmp_path, FILES / "instances.json", as_of=DAY)
-    told = {
+    prices = {
         market: catalog.price("g5.xlarge", "us-east-1", market)
         for market in (Market.ON_DEMAND, Market.SPOT, Market.COMMITMENT_1Y)
     }
-    usd = {str(market): price.usd_per_hour for market, price in told.items()}
+    usd = {str(market): price.usd_per_hour for market, price in prices.items()}
     assert usd == {"on-demand": 1.006, "spot": 0.45, "commitment-1y": 0.6338}
-    assert {price.as_of for price in told.values()} == {DAY}
+    assert {price.as_of for price in prices.values()} == {DAY}
     assert (result.refreshed, result.left_out.total()) == ({"aws": 4}, 1)
 
 
@@ -231,9 +231,9 @@ def test_any_json_is_an_error_or_prices_above_0_in_dollars(document):
     except UsageError:
         return
     assert all(0 < hour.usd < float("inf") for hour in hours)
-    told = {row.place: row.fields for row in rows_with(document, PRICES)}
+    text = {row.path: row.fields for row in rows_with(document, PRICES)}
     for hour in hours:
-        currency = told[hour.place].get("currency")
+        currency = text[hour.path].get("currency")
         assert currency in (None, "USD") or not isinstance(currency, str) or not currency.strip()
 
 

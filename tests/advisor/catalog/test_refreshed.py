@@ -28,12 +28,12 @@ def price(market: Market, usd: float, days: int, terms: str) -> Price:
     return Price(usd_per_hour=usd, kind=kind, as_of=day, source="AWS", terms=terms)
 
 
-def plain(one: Price | None) -> Price | None:
+def plain(item: Price | None) -> Price | None:
     """As tables hold it."""
-    return one and replace(one, terms=plain_cell(one.terms))
+    return item and replace(item, terms=plain_cell(item.terms))
 
 
-told = st.builds(
+prices = st.builds(
     lambda prices, offers: Overlay(
         {key: price(key[2], *rest) for key, rest in prices.items()},
         {key: (there, DAY) for key, there in offers.items()},
@@ -43,7 +43,7 @@ told = st.builds(
 )
 
 
-@given(told)
+@given(prices)
 def test_each_price_is_the_newest_that_is_known(refreshed: Overlay) -> None:
     catalog = load_catalog(live={"aws": refreshed})
     gone = {key for key, (there, _) in refreshed.offerings.items() if not there}
@@ -61,19 +61,19 @@ def test_each_price_is_the_newest_that_is_known(refreshed: Overlay) -> None:
 
 
 @settings(max_examples=10)
-@given(told)
+@given(prices)
 def test_no_offer_is_told_twice_or_lost(refreshed: Overlay) -> None:
     query = OfferQuery(cloud="aws", instances=tuple(NAMES))
-    found = load_catalog(live={"aws": refreshed}).offers(query)
-    places = {(one.instance.name, one.region, one.market): one.price for one in found}
-    assert len(places) == len(found)
+    result = load_catalog(live={"aws": refreshed}).offers(query)
+    places = {(offer.instance.name, offer.region, offer.market): offer.price for offer in result}
+    assert len(places) == len(result)
     gone = {key for key, (there, _) in refreshed.offerings.items() if not there}
     before = {(o.instance.name, o.region, o.market): o.price for o in BUNDLED.offers(query)}
     merged = before | refreshed.prices
-    assert places == {key: plain(one) for key, one in merged.items() if key[:2] not in gone}
+    assert places == {key: plain(offer) for key, offer in merged.items() if key[:2] not in gone}
 
 
-@given(told, told)
+@given(prices, prices)
 def test_what_is_kept_is_read_back_and_newer_answers_count(first: Overlay, second: Overlay) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -83,16 +83,16 @@ def test_what_is_kept_is_read_back_and_newer_answers_count(first: Overlay, secon
         kept = read_overlay(folder, "aws")
         assert kept.offerings == both.offerings
         assert kept.prices.keys() == both.prices.keys()
-        for key, one in kept.prices.items():
-            assert one == plain(both.prices[key])
+        for key, item in kept.prices.items():
+            assert item == plain(both.prices[key])
         assert forget_overlay(folder, "aws")
         assert not forget_overlay(folder, "aws")
         assert not read_overlay(folder, "aws")
 
 
 def test_other_clouds_and_disks_stay_as_they_are() -> None:
-    told = Overlay({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
-    catalog = load_catalog(live={"aws": told})
+    overlay = Overlay({("g5.xlarge", "us-east-1", Market.ON_DEMAND): price(MARKETS[0], 1, 0, "")})
+    catalog = load_catalog(live={"aws": overlay})
     query = OfferQuery(cloud="gcp", gpus=("T4", "L4"))
     assert catalog.offers(query) == BUNDLED.offers(query)
     assert catalog.disks.types == BUNDLED.disks.types

@@ -145,8 +145,8 @@ def test_a_quota_that_is_none_is_refused_with_the_way_out(text, hint) -> None:
 
 
 def test_only_what_the_quota_of_its_market_holds_may_be_started() -> None:
-    told = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
-    assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == told
+    text = "needs 48 vCPUs of quota L-DB2E81BA (Running On-Demand G and VT), which allows 8"
+    assert quota_shortfall(OFFER, parse_quota("G=8", Market.ON_DEMAND)) == text
     assert quota_shortfall(OFFER, parse_quota("G=48", Market.ON_DEMAND)) is None
     assert most_startable(OFFER, parse_quota("G=95", Market.ON_DEMAND)) == 1
     assert most_startable(OFFER, parse_quota("G=96", Market.ON_DEMAND)) == 2

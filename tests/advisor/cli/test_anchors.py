@@ -21,7 +21,7 @@ ANCHOR_SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.sc
 
 def captured(network):
     """As `advisor measure` writes it: sums by class of operation."""
-    found = {}
+    result = {}
     columns = {
         "count": (None, 1.0),
         "flops_per_sample": ("flops", 1.0),
@@ -29,10 +29,10 @@ def captured(network):
         "fixed_bytes": ("fixed_elements", 4.0),
     }
     for kernel in MODEL.table[network].kernels[Task.TRAINING]:
-        row = found.setdefault(KINDS[kernel["kind"]], dict.fromkeys(columns, 0.0))
+        row = result.setdefault(KINDS[kernel["kind"]], dict.fromkeys(columns, 0.0))
         for name, (column, by) in columns.items():
             row[name] += by * float(kernel[column] if column else 1) * float(kernel["count"])
-    return {"training": found}
+    return {"training": result}
 
 
 def anchor(name="my_net", gpu="T4", cuda="Tesla T4", factor=1.0, like="resnet50", **changes):
@@ -81,8 +81,8 @@ def accelerator(answer):
     """The GPU's likely rate and the interval of the whole, at batch 32."""
 
     def predicted(instance, *files):
-        asked = ("my_net", "--instance", instance, "--batch-size", "32", *anchored(files))
-        document = answer(*PREDICT, *asked)
+        question = ("my_net", "--instance", instance, "--batch-size", "32", *anchored(files))
+        document = answer(*PREDICT, *question)
         bounds = document["predicted"]["throughput"]
         return document["stage_rates"]["accelerator"], bounds["upper"] / bounds["lower"], document
 
@@ -105,14 +105,14 @@ def warned(said):
 def refused(ask, put):
     """What is said of a document that can be no anchor: one line."""
 
-    def told(document, model="my_net"):
+    def text(document, model="my_net"):
         code, out, err = ask(*RECOMMEND, model, "--anchor", put(document))
         assert (code, out, err.count("\n")) == (2, "", 1)
         assert len(err) < 500
         assert "\x1b" not in err
         return err
 
-    return told
+    return text
 
 
 def with_each_run(**changes):
@@ -156,7 +156,7 @@ def test_without_operations_the_answer_is_wider_and_says_so(accelerator, recomme
     rate, wide, _ = accelerator("g5.8xlarge", unknown)
     assert rate > 0
     assert wide > narrow
-    assert any("computes is not known" in one for one in recommended(unknown)["warnings"])
+    assert any("computes is not known" in warning for warning in recommended(unknown)["warnings"])
 
 
 def test_what_nobody_told_the_operations_of_is_as_its_anchor_on_its_card(accelerator, put):
@@ -180,15 +180,15 @@ def test_a_card_with_too_little_memory_is_rejected_by_the_anchors_peak(recommend
     document = anchor()
     for each in document["runs"]:
         each["gpu_peak_reserved_mib"] = 1000.0 * each["batch_size"]
-    told = recommended(put(document), more=("--batch-size", "64", "--explain-rejected"))
-    rejected = {one["instance_type"]: one["reason"] for one in told["rejected"]}
+    answer = recommended(put(document), more=("--batch-size", "64", "--explain-rejected"))
+    rejected = {row["instance_type"]: row["reason"] for row in answer["rejected"]}
     assert rejected["g4dn.xlarge"] == "gpu_memory"
     assert "p5.4xlarge" not in rejected
 
 
 def test_unknown_memory_is_said(recommended, put):
     document = recommended(put(with_each_run(gpu_peak_reserved_mib=None)))
-    assert any("memory of my_net is not known" in one for one in document["warnings"])
+    assert any("memory of my_net is not known" in warning for warning in document["warnings"])
 
 
 HUGE = 10**400  # JSON has it, no float does
@@ -252,7 +252,7 @@ def test_an_own_network_without_any_measurement_is_answered_from_what_torch_tell
     (tmp_path / "net.py").write_text(OWN)
     document = answer(*RECOMMEND, f"{tmp_path}/net.py:build", quiet=True)
     assert document["recommendation"]["predicted"]["provenance"] == "modelled"
-    assert any("was never measured" in one for one in document["warnings"])
+    assert any("was never measured" in warning for warning in document["warnings"])
 
 
 @pytest.mark.slow
@@ -276,4 +276,4 @@ def test_a_network_that_torch_cannot_follow_is_refused_and_answered_with_an_anch
     reference = f"{tmp_path}/net.py:build"
     assert "cannot follow" in said(*RECOMMEND, reference)
     document = answer(*RECOMMEND, reference, "--anchor", put(anchor(captured={})))
-    assert any("its anchor alone answers" in one for one in document["warnings"])
+    assert any("its anchor alone answers" in warning for warning in document["warnings"])

@@ -69,7 +69,7 @@ INSTANCES = ("compare", *RESNET, "--instance", "g4dn.xlarge", "--instance", "g5.
 
 
 @pytest.fixture
-def told(shown):
+def answer_text(shown):
     """The text of a command on one line."""
     return lambda *words: " ".join(shown(*words).split())
 
@@ -84,27 +84,27 @@ def test_the_first_instance_counts_as_one_and_has_the_figures_that_predict_tells
     assert first["predicted"] == answer("predict", *RESNET, "--instance", "g4dn.xlarge")["predicted"]
 
 
-def test_how_each_price_is_known_is_told_with_what_is_assumed(told, monkeypatch):
+def test_how_each_price_is_known_is_told_with_what_is_assumed(answer_text, monkeypatch):
     monkeypatch.setenv("ADVISOR_TODAY", "2026-11-23")
     words = ("compare", "--task", "inference", "--model", "resnet50", "--cloud", "any")
-    text = told(*words, "--instance", "1x-l4.secure", "--instance", "g5.xlarge")
+    text = answer_text(*words, "--instance", "1x-l4.secure", "--instance", "g5.xlarge")
     assert "1x-l4.secure of runpod in global, list of" in text
     assert "g5.xlarge of aws in us-east-1, list of" in text
     assert "Assumed: 1x-l4.secure: runpod's volume disk has" in text
     assert "1x-l4.secure: the instance price is" in text
 
 
-def test_an_old_price_has_the_interval_that_recommend_tells(answer, shown, told, monkeypatch):
+def test_an_old_price_has_the_interval_that_recommend_tells(answer, shown, answer_text, monkeypatch):
     """In JSON and in text: months after its day a price lies in a wider interval than on it."""
     monkeypatch.setenv("ADVISOR_TODAY", "2026-11-27")
-    asked = (*RESNET, "--cloud", "runpod")
-    pick = answer("recommend", *asked, "--gpu", "RTX 3090")["recommendation"]
-    words = ("compare", *asked, "--instance", pick["instance_type"], "--instance", "1x-l4.secure")
+    question = (*RESNET, "--cloud", "runpod")
+    pick = answer("recommend", *question, "--gpu", "RTX 3090")["recommendation"]
+    words = ("compare", *question, "--instance", pick["instance_type"], "--instance", "1x-l4.secure")
     first = answer(*words)["rows"][0]["price"]
     ends = "low_usd_per_hour", "high_usd_per_hour"
     assert [first[end] for end in ends] == [pick["price"][end] for end in ends]
     assert first["low_usd_per_hour"] < first["usd_per_hour"] < first["high_usd_per_hour"]
-    assert "observed of 2026-08-22 ($0.169 to $0.407/h), estimated disk" in told(*words)
+    assert "observed of 2026-08-22 ($0.169 to $0.407/h), estimated disk" in answer_text(*words)
     head, row, *_ = shown(*words, "-o", "csv").splitlines()
     assert head.endswith("price_kind,price_as_of,price_source,disk_price_kind")
     assert row.endswith(",estimated")
@@ -125,7 +125,7 @@ def test_what_does_not_fit_is_a_dash_and_no_number(answer, shown):
     rows = {(row["gpu"]["name"], row["network"]): row for row in answer(*words)["rows"]}
     assert not rows["T4", "vgg16"]["fits"]
     assert rows["T4", "vgg16"]["relative"] is None
-    line = next(one for one in shown(*words).splitlines() if one.startswith("T4"))
+    line = next(row_text for row_text in shown(*words).splitlines() if row_text.startswith("T4"))
     assert line.split()[2:4] == ["-", "-"]
 
 
@@ -180,11 +180,13 @@ def test_a_baseline_that_no_batch_fits_leaves_its_place_to_the_next(answer, show
         ("azure", "Standard_NC4as_T4_v3", "Standard_NC6s_v3", "Azure retired it on 2025-09-30"),
     ],
 )
-def test_what_nobody_can_order_is_named_before_its_price_is_compared(answer, told, cloud, other, name, why):
+def test_what_nobody_can_order_is_named_before_its_price_is_compared(
+    answer, answer_text, cloud, other, name, why
+):
     """As `predict` says it; a comparison warned of nothing."""
     words = ("compare", "--task", "inference", "--model", "resnet50", "--cloud", cloud)
     words += ("--instance", other, "--instance", name)
-    assert f"{name}: {why}" in told(*words)
+    assert f"{name}: {why}" in answer_text(*words)
     rows = {row["instance_type"]: str(row["warnings"]) for row in answer(*words)["rows"]}
     assert (why in rows[name], why in rows[other]) == (True, False)
 
@@ -298,7 +300,7 @@ def test_without_a_search_families_are_told_in_a_screen_or_two(shown):
 
 
 @pytest.mark.parametrize(
-    ("search", "found"),
+    ("search", "result"),
     [
         ("shufflenet_v2_x0", ["shufflenet_v2_x0_5"]),
         ("ShuffleNet_V2_X?_0", ["shufflenet_v2_x1_0", "shufflenet_v2_x2_0"]),
@@ -306,8 +308,8 @@ def test_without_a_search_families_are_told_in_a_screen_or_two(shown):
         ("yolov5[sm]", ["yolov5m", "yolov5s"]),
     ],
 )
-def test_a_search_is_a_part_or_a_pattern_of_a_name(answer, search, found):
-    assert [row["name"] for row in answer("networks", search)["networks"]] == found
+def test_a_search_is_a_part_or_a_pattern_of_a_name(answer, search, result):
+    assert [row["name"] for row in answer("networks", search)["networks"]] == result
 
 
 def test_without_a_performance_model_the_list_still_comes(ask, monkeypatch):

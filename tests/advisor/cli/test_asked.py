@@ -12,7 +12,7 @@ ON_TWO = ("compare", "--instance", "g5.xlarge", "--instance", "g6.xlarge")
 
 
 @pytest.fixture
-def told(answer, shown):
+def answer_text(answer, shown):
     """The text of an answer on one line, and its document."""
     return lambda *words: (" ".join(shown(*words).split()), answer(*words))
 
@@ -30,24 +30,24 @@ def told(answer, shown):
         ("timesformer-base-finetuned-k400", "inputs of 8x3x224x224", "8x3x224x224"),
     ],
 )
-def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(told, command, model, size, raw):
-    text, document = told(*command, "--task", "inference", "--model", model)
+def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(answer_text, command, model, size, raw):
+    text, document = answer_text(*command, "--task", "inference", "--model", model)
     assert f" fp32, {size}" in text.partition("throughput")[0]
     assert f" fp32, {size}" in document["asked"]
     assert any(f"on {size}" in sentence for sentence in document["assumptions"])
     assert document["request"]["sample_input"] == raw
 
 
-def test_the_size_that_was_asked_for_is_the_one_that_is_told(told):
+def test_the_size_that_was_asked_for_is_the_one_that_is_told(answer_text):
     words = ("--task", "training", "--model", "bert-base-uncased", "--precision", "amp")
-    text, document = told("recommend", *words, "--input", "384")
+    text, document = answer_text("recommend", *words, "--input", "384")
     assert "amp, sequences of 384 tokens" in text
     assert document["request"]["sample_input"] == "seq:384"
 
 
-def test_a_comparison_and_markdown_say_it_of_each_network(shown, told):
+def test_a_comparison_and_markdown_say_it_of_each_network(shown, answer_text):
     words = ("--task", "inference", "--model", "bert,yolov8", "--precision", "amp")
-    text, document = told(*ON_TWO, *words)
+    text, document = answer_text(*ON_TWO, *words)
     first, second = document["asked"]
     assert first.startswith("bert-base-uncased inference, amp, sequences of 128 tokens")
     assert second.startswith("yolov8s inference, amp, images of 640 x 640 pixels")
@@ -69,20 +69,20 @@ def test_a_comparison_and_markdown_say_it_of_each_network(shown, told):
         ("whisper", "whisper-small"),
     ],
 )
-def test_an_answer_says_which_network_a_name_was_taken_as(told, command, name, network):
-    text, document = told(*command, "--task", "inference", "--model", name)
+def test_an_answer_says_which_network_a_name_was_taken_as(answer_text, command, name, network):
+    text, document = answer_text(*command, "--task", "inference", "--model", name)
     assert f"{name}: taken as {network}" in text
     assert document["request"]["model"] == network
     assert document["request"]["model_asked"] == name
 
 
 @pytest.mark.parametrize("command", PLACES)
-def test_two_networks_of_almost_one_name_are_told_apart(told, command):
+def test_two_networks_of_almost_one_name_are_told_apart(answer_text, command):
     """`resnet-50` is transformers' and `resnet50` torchvision's, with other rates."""
-    text, document = told(*command, "--task", "inference", "--model", "resnet-50")
+    text, document = answer_text(*command, "--task", "inference", "--model", "resnet-50")
     assert "resnet-50 is another network than resnet50" in text
     assert "resnet-50 is another network than resnet50" in document["assumptions"]
-    text, document = told(*command, "--task", "inference", "--model", "resnet50")
+    text, document = answer_text(*command, "--task", "inference", "--model", "resnet50")
     assert "another network" not in text
     assert document["request"]["namesake"] is None
 

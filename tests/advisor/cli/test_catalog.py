@@ -28,26 +28,26 @@ def offers(answer):
 
 def test_a_table_tells_how_each_price_is_known_and_show_how_often_spot_is_taken_back(shown):
     lines = shown(*LIST, "--cloud", "aws", "--region", "us-east-1", "--gpu", "T4").splitlines()
-    assert "observed" in next(one for one in lines if "g4dn.xlarge" in one and "spot" in one)
+    assert "observed" in next(line for line in lines if "g4dn.xlarge" in line and "spot" in line)
     assert "interrupted within a month" in shown(*SHOW, "g4dn.xlarge", "--market", "spot")
 
 
 def test_types_without_facts_are_listed_and_say_what_is_missing(offers, shown):
-    found = offers("--cloud", "azure", "--gpu", "K80")
-    assert found
-    assert all("RAM" in one["missing"] and one["memory_mib"] is None for one in found)
+    result = offers("--cloud", "azure", "--gpu", "K80")
+    assert result
+    assert all("RAM" in item["missing"] and item["memory_mib"] is None for item in result)
     assert "RAM" in shown(*SHOW, "standard_nc6_promo")
 
 
 def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, offers, monkeypatch):
-    one = ("--cloud", "alibaba", "--instance", "ecs.gn6i-c4g1.xlarge", "--market", "on-demand")
-    (first, *_) = offers(*one)
+    item = ("--cloud", "alibaba", "--instance", "ecs.gn6i-c4g1.xlarge", "--market", "on-demand")
+    (first, *_) = offers(*item)
     assert "CNY at 7.07 a US dollar of 2024-10-09" in first["price"]["source"]
-    (told, *_) = offers(*one, "--cny-per-usd", "14.14")
-    assert told["price"]["usd_per_hour"] == pytest.approx(first["price"]["usd_per_hour"] / 2)
-    assert "as told" in told["price"]["source"]
+    (listed_sources, *_) = offers(*item, "--cny-per-usd", "14.14")
+    assert listed_sources["price"]["usd_per_hour"] == pytest.approx(first["price"]["usd_per_hour"] / 2)
+    assert "as told" in listed_sources["price"]["source"]
     monkeypatch.setenv("ADVISOR_CNY_PER_USD", "14.14")
-    assert offers(*one)[0] == told
+    assert offers(*item)[0] == listed_sources
     monkeypatch.setenv("ADVISOR_CNY_PER_USD", "0")
     code, _, err = ask(*LIST)
     assert (code, "ADVISOR_CNY_PER_USD" in err) == (2, True)
@@ -55,10 +55,10 @@ def test_yuan_are_taken_at_a_rate_that_is_told_and_can_be_set(ask, offers, monke
 
 def test_free_services_are_imported_told_as_free_and_removed(offers, shown):
     assert "colab" in shown(*IMPORT, EXAMPLES / "free_services.csv")
-    (found, *_) = offers("--cloud", "aistudio")
-    assert (found["price"]["usd_per_hour"], found["price"]["kind"]) == (0, "free")
-    assert "12 GPU hours a day" in found["price"]["terms"]
-    assert "RAM" in found["missing"]
+    (result, *_) = offers("--cloud", "aistudio")
+    assert (result["price"]["usd_per_hour"], result["price"]["kind"]) == (0, "free")
+    assert "12 GPU hours a day" in result["price"]["terms"]
+    assert "RAM" in result["missing"]
     assert "free" in shown(*LIST, "--cloud", "colab")
     shown(*IMPORT, "--remove", "free_services")
     shown(*LIST, "--cloud", "colab", code=2)
@@ -166,10 +166,10 @@ def test_a_type_of_several_clouds_is_asked_for_with_its_cloud(answer, ask, shown
         shown(*IMPORT, file)
     code, _, err = ask(*SHOW, "server")
     assert (code, "server is a type of acme, zeta" in err) == (2, True)
-    asked = ("predict", "--task", "inference", "--model", "resnet50", "--instance", "server")
-    code, _, err = ask(*asked, "--cloud", "any")
+    question = ("predict", "--task", "inference", "--model", "resnet50", "--instance", "server")
+    code, _, err = ask(*question, "--cloud", "any")
     assert (code, "give --cloud one of them" in err) == (2, True)
-    assert answer(*asked, "--cloud", "zeta")["price"]["usd_per_hour"] == 0.25
+    assert answer(*question, "--cloud", "zeta")["price"]["usd_per_hour"] == 0.25
 
 
 @pytest.mark.parametrize(
@@ -217,9 +217,9 @@ def test_what_is_assumed_or_estimated_of_a_disk_is_marked(answer, shown):
     assert line.split()[2:4] == ["200*", "7,000*"]
     assert line.endswith("~$50.00")
     assert max(map(len, lines)) <= 100
-    one = shown(*DISKS, "volume", "--cloud", "runpod")
-    assert "assumed    read_mib_s 200 (120 to 480): not published" in one
-    assert "estimated  $35.00 to $100.00" in one
+    item = shown(*DISKS, "volume", "--cloud", "runpod")
+    assert "assumed    read_mib_s 200 (120 to 480): not published" in item
+    assert "estimated  $35.00 to $100.00" in item
     assert "assumed" not in shown(*DISKS, "gp3", "--cloud", "aws", "--region", "us-east-1")
     (disk,) = answer(*DISKS, "volume", "--cloud", "runpod")["disks"]
     assert disk["assumed"]["volume.read_iops"]["low"] == 2300
@@ -231,12 +231,12 @@ EXAMPLE = Path(__file__).parents[3] / "docs/examples/free_services.csv"
 
 
 @pytest.fixture
-def told(answer):
+def listed_sources(answer):
     return lambda: {row["source"]: row for row in answer("catalog", "sources")["sources"]}
 
 
 @pytest.mark.slow
-def test_every_price_rests_on_a_source_that_is_shown(told, monkeypatch):
+def test_every_price_rests_on_a_source_that_is_shown(listed_sources, monkeypatch):
     """Prices of instances and of disks, in euros too, counted one by one."""
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.9")
     catalog = load_catalog()
@@ -245,37 +245,37 @@ def test_every_price_rests_on_a_source_that_is_shown(told, monkeypatch):
     for cloud in catalog.disk_clouds:
         disks = catalog.disks_of(cloud)
         counted += sum(len(disks._by_region[region]) for region in disks._by_region)
-    assert sum(row["prices"] for row in told().values()) == counted
+    assert sum(row["prices"] for row in listed_sources().values()) == counted
 
 
-def test_age_counts_against_the_limit_of_prices_and_facts_have_none(told, monkeypatch):
+def test_age_counts_against_the_limit_of_prices_and_facts_have_none(listed_sources, monkeypatch):
     """The same source is fresh on one day and too old a year later."""
     monkeypatch.setenv("ADVISOR_TODAY", "2026-08-10")
-    now = told()["gcp-fd66b26f"]
+    now = listed_sources()["gcp-fd66b26f"]
     assert (now["age_days"], now["too_old"], now["licence"]) == (11, False, "Apache-2.0")
     monkeypatch.setenv("ADVISOR_TODAY", "2027-09-01")
-    later = told()
+    later = listed_sources()
     assert later["gcp-fd66b26f"]["too_old"] is True
     assert (later["gpu-sheets"]["max_age_days"], later["gpu-sheets"]["too_old"]) == (None, False)
 
 
-def test_what_the_user_imported_is_among_them(told, ask):
+def test_what_the_user_imported_is_among_them(listed_sources, ask):
     """With the count of its own prices."""
-    before = told()
+    before = listed_sources()
     assert ask("catalog", "import", str(EXAMPLE))[0] == 0
-    (own,) = [row for name, row in told().items() if name not in before][:1]
+    (own,) = [row for name, row in listed_sources().items() if name not in before][:1]
     assert own["licence"] == "the user's"
     assert own["prices"] >= 1
 
 
-def test_the_table_has_a_line_for_each_name_and_fits_a_terminal(shown, told):
+def test_the_table_has_a_line_for_each_name_and_fits_a_terminal(shown, listed_sources):
     """Of sources with one name the oldest counts; the licence stands beside what rests on it."""
     out = shown("catalog", "sources")
     lines = out.splitlines()
     assert max(map(len, lines)) <= 100
     names = [line.partition("  ")[0] for line in lines[1 : lines.index("")]]
     assert len(set(names)) == len(names)
-    retired = [row for row in told().values() if row["part"] == "AWS retired types"]
+    retired = [row for row in listed_sources().values() if row["part"] == "AWS retired types"]
     (line,) = (line for line in lines if line.startswith("AWS retired types"))
     assert len(retired) > 5
     assert min(row["as_of"] for row in retired) in line
@@ -290,9 +290,9 @@ def test_origins_are_named_where_they_are_asked_for(shown):
     assert max(map(len, out.splitlines())) <= 100
 
 
-def test_notes_can_stand_among_the_warnings_of_an_answer(told):
+def test_notes_can_stand_among_the_warnings_of_an_answer(listed_sources):
     """Semicolons part those: no note begins as a sentence does, or has a semicolon of its own."""
-    notes = {row["note"] for row in told().values()} - {""}
+    notes = {row["note"] for row in listed_sources().values()} - {""}
     assert notes
     for note in notes:
         first = note.split()[0]

@@ -27,22 +27,22 @@ def refreshed(folder, name, usd):
 
 
 @pytest.fixture
-def told(answer):
+def difference(answer):
     return lambda *words: answer("catalog", "diff", *words)
 
 
-def test_a_catalogue_does_not_differ_from_itself(told):
-    document = told("bundle", "bundle", "--region", "us-east-1")
+def test_a_catalogue_does_not_differ_from_itself(difference):
+    document = difference("bundle", "bundle", "--region", "us-east-1")
     assert document["prices"] == document["answers"] == []
     assert {row["changed"] for row in document["totals"]} == {0}
 
 
-def test_one_refreshed_price_is_the_one_change(told, tmp_path):
+def test_one_refreshed_price_is_the_one_change(difference, tmp_path):
     """By the file itself and by its folder alike."""
     file = refreshed(tmp_path / "own", "g5.xlarge", 0.5)
-    for place in (file, str(file.parent)):
+    for location in (file, str(file.parent)):
         where = ("--region", "us-east-1", "--market", "on-demand")
-        (row,) = told("bundle", place, *where)["prices"]
+        (row,) = difference("bundle", location, *where)["prices"]
         assert (row["instance_type"], row["region"]) == ("g5.xlarge", "us-east-1")
         assert (row["old"]["usd_per_hour"], row["new"]["usd_per_hour"]) == (1.006, 0.5)
         assert row["percent"] == pytest.approx(100 * (0.5 / 1.006 - 1))
@@ -56,37 +56,37 @@ def test_one_refreshed_price_is_the_one_change(told, tmp_path):
         ("--task", "finetuning", "--tokens", "50000000", "--cloud", "any"),
     ],
 )
-def test_saved_answers_about_language_models_are_priced_anew(told, shown, tmp_path, question):
+def test_saved_answers_about_language_models_are_priced_anew(difference, shown, tmp_path, question):
     """What no price has changed stays as it was chosen, though others cost less by their median."""
     path = tmp_path / "answer.json"
     path.write_text(shown("recommend", *question, "--model", "Llama-3.1-8B", "-o", "json"))
     same = ("bundle", "bundle", "--region", "us-east-1", "--answers", path)
-    (one,) = told(*same)["answers"]
-    assert one["cheapest"]["new"] == one["cheapest"]["old"] == one["recommended"]
-    assert all(spec["new"] == spec["old"] for spec in one["specs"])
+    (row,) = difference(*same)["answers"]
+    assert row["cheapest"]["new"] == row["cheapest"]["old"] == row["recommended"]
+    assert all(spec["new"] == spec["old"] for spec in row["specs"])
     assert "stays the choice" in shown("catalog", "diff", *same)
 
 
-def test_what_becomes_cheaper_overtakes_in_a_saved_answer(told, shown, saved, tmp_path):
+def test_what_becomes_cheaper_overtakes_in_a_saved_answer(difference, shown, saved, tmp_path):
     """An alternative at a tenth of its price is the cheapest, and the answer's own price stays."""
     document = json.loads(saved.read_text())
     pick, other = document["recommendation"], document["alternatives"][-1]
     tenth = other["price"]["usd_per_hour"] / 10
     file = refreshed(tmp_path / "own", other["instance_type"], tenth)
-    (one,) = told("bundle", file, "--region", "us-east-1", "--answers", saved)["answers"]
-    assert one["cheapest"]["changed"] is True
-    assert one["cheapest"]["old"]["instance_type"] == pick["instance_type"]
-    assert one["cheapest"]["new"]["instance_type"] == other["instance_type"]
-    first = one["specs"][0]
+    (row,) = difference("bundle", file, "--region", "us-east-1", "--answers", saved)["answers"]
+    assert row["cheapest"]["changed"] is True
+    assert row["cheapest"]["old"]["instance_type"] == pick["instance_type"]
+    assert row["cheapest"]["new"]["instance_type"] == other["instance_type"]
+    first = row["specs"][0]
     assert first["old"] == first["new"] == pytest.approx(first["saved_usd_per_hour"])
     out = shown("catalog", "diff", "bundle", file, "--region", "us-east-1", "--answers", saved)
     assert f"{other['instance_type']} becomes the choice, before {pick['instance_type']}" in out
 
 
-def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(told, saved):
+def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(difference, saved):
     """Instance and disk, priced anew from nothing but the saved order."""
-    (one,) = told("bundle", "bundle", "--region", "us-east-1", "--answers", saved)["answers"]
-    assert len(one["specs"]) > 5
-    for spec in one["specs"]:
+    (row,) = difference("bundle", "bundle", "--region", "us-east-1", "--answers", saved)["answers"]
+    assert len(row["specs"]) > 5
+    for spec in row["specs"]:
         assert spec["old"] == pytest.approx(spec["saved_usd_per_hour"])
-    assert one["cheapest"]["changed"] is False
+    assert row["cheapest"]["changed"] is False

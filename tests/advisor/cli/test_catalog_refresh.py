@@ -28,7 +28,7 @@ def test_what_changed_is_told_and_used_until_it_is_forgotten(answer, shown, ask,
     assert "on-demand prices: 3 of 3" in err
     assert len(shown("catalog", "refresh", "--show").splitlines()) == 7
     listed = answer("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1")
-    prices = {one["market"]: one["price"] for one in listed["offers"]}
+    prices = {offer["market"]: offer["price"] for offer in listed["offers"]}
     assert prices["on-demand"]["usd_per_hour"] == 0.4
     assert prices["spot"]["kind"] == "observed"
     assert "refreshed prices of AWS 2026-11-21" in " ".join(listed["sources"])
@@ -42,7 +42,7 @@ def test_the_document_keeps_its_schema(answer, aws):
     del aws.types["g4dn.4xlarge"]
     document = answer(*REFRESH)
     assert document["withdrawn"] == ["g4dn.4xlarge"]
-    refused = {one["instance_type"]: one for one in document["prices"] if not one["told"]}
+    refused = {price["instance_type"]: price for price in document["prices"] if not price["told"]}
     assert refused["g4dn.xlarge"]["refused_usd_per_hour"] == 0.001
     assert refused["g4dn.2xlarge"]["why"] == "no spot price in us-east-1"
     assert answer("catalog", "refresh", "--show")["schema"] == "advisor.catalog-refreshed/1"
@@ -67,7 +67,7 @@ def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, 
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         (["--region", "mars"], "unknown region 'mars'"),
         (["--instance", "g5.xlrge"], "did you mean g5.xlarge"),
@@ -78,10 +78,10 @@ def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, 
         (["--region", ""], "--region is empty"),
     ],
 )
-def test_bad_questions_ask_nobody(ask, aws, arguments, told):
+def test_bad_questions_ask_nobody(ask, aws, arguments, text):
     code, out, err = ask("catalog", "refresh", *arguments)
     assert (code, out) == (2, "")
-    assert told in err
+    assert text in err
     assert aws.operations == []
 
 

@@ -41,8 +41,8 @@ def test_nothing_is_told_in_one_line(cloud):
 
 def test_what_is_there_is_told_with_its_time_and_how_to_remove_it(cloud):
     old, new = a_volume("us-east-1", worn(LONG_AGO)), an_instance("eu-west-1", worn(LATER))
-    told = cloud("status", *HERE)
-    first, _, head, expired, kept, *rest = told.splitlines()
+    text = cloud("status", *HERE)
+    first, _, head, expired, kept, *rest = text.splitlines()
     assert first == "2 things of sweeps, 1 expired; asked 2 regions."
     assert head.split() == ["Kind", "id", "region", "sweep", "owner", "state", "time"]
     assert expired.startswith(f"volume    {old}")
@@ -59,9 +59,9 @@ def test_a_dry_run_then_the_removal_then_nothing(document):
     would = document("reap", "--dry-run", *HERE)
     assert would["schema"] == "advisor.cloud-reap/1"
     assert would["dry_run"]
-    assert [one["id"] for one in would["expired"]] == [name]
+    assert [row["id"] for row in would["expired"]] == [name]
     done = document("reap", *HERE)
-    assert [one["id"] for one in done["removed"]] == [name]
+    assert [row["id"] for row in done["removed"]] == [name]
     assert document("reap", *HERE)["removed"] == []
     assert len(document("status", *HERE)["kept"]) == 1
 
@@ -81,8 +81,8 @@ def test_what_could_not_be_removed_is_an_error_that_a_schedule_sees(cloud, docum
     a_volume("us-east-1", worn(LONG_AGO))
     refused = Refused("DeleteVolume", "UnauthorizedOperation", "not you")
     monkeypatch.setattr(managed, "_refusal", lambda *_: refused)
-    told = document("reap", *HERE, code=1)
-    assert "advisor cloud policy reaper" in told["remaining"][0]["reason"]
+    answer = document("reap", *HERE, code=1)
+    assert "advisor cloud policy reaper" in answer["remaining"][0]["reason"]
     assert "still there: volume" in cloud("reap", *HERE, code=1)
 
 
@@ -107,8 +107,8 @@ def test_times_are_words(ahead, words):
 
 
 def test_a_policy_is_printed_for_a_bucket(cloud):
-    told = cloud("policy", "guest", "--bucket", "my-bucket", "--account", "1" * 12)
-    assert "arn:aws:s3:::my-bucket" in told
+    text = cloud("policy", "guest", "--bucket", "my-bucket", "--account", "1" * 12)
+    assert "arn:aws:s3:::my-bucket" in text
 
 
 def test_templates_are_printed(cloud):

@@ -32,10 +32,10 @@ def test_a_converted_set_is_shown_with_its_size_and_decode_cost(photos, tmp_path
 def test_the_table_tells_the_rate_of_the_conversion(photos, tmp_path, capsys):
     arguments = ["convert", str(photos), "--to", "tar", "--out", str(tmp_path / "out")]
     assert run(["dataset", *arguments]) == 0
-    told = capsys.readouterr()
-    assert "converting the data set: 6 of 6" in told.err
-    assert "tar, 6 images" in told.out
-    assert "samples/s" in told.out
+    printed = capsys.readouterr()
+    assert "converting the data set: 6 of 6" in printed.err
+    assert "tar, 6 images" in printed.out
+    assert "samples/s" in printed.out
 
 
 def test_a_made_text_is_shown_with_its_words(tmp_path, dataset):

@@ -48,7 +48,7 @@ def test_an_image_takes_as_long_as_its_passes(answer, words, model, passes):
     dataset = image["request"]["dataset"]
     assert dataset["sample"] == "image"
     assert dataset["steps"] * (1 + dataset["guidance"]) == passes
-    assert any(f"({passes} passes)" in one for one in image["assumptions"])
+    assert any(f"({passes} passes)" in assumption for assumption in image["assumptions"])
 
 
 def test_training_counts_steps_as_before(answer):
@@ -91,7 +91,9 @@ def test_a_service_needs_no_disk_for_what_it_is_sent(answer, model):
     served = answer(*words)
     assert served["request"]["dataset"]["name"] == "requests"
     assert "requests of" in served["assumptions"][0]
-    assert not any("disk sized" in one or "from the disk" in one for one in served["assumptions"])
+    assert not any(
+        "disk sized" in assumption or "from the disk" in assumption for assumption in served["assumptions"]
+    )
     for spec in (served["recommendation"], *served["alternatives"]):
         assert spec["bottleneck"] != "storage"
         assert spec["disk"]["type"] == "instance_store" or spec["disk"]["size_gib"] <= 10

@@ -104,7 +104,7 @@ def rate_on(model, network, gpu, batch=32):
 def test_steps_of_a_real_gpu_move_it_its_networks_and_what_is_alike(answer, exported, tmp_path):
     """Measured on a T4: that cell is measured, other networks there and other GPUs follow."""
     steps = [gpu_trial(name, factor=1.15) for name in ("resnet50", "vgg16", "alexnet")]
-    repeats = [gpu_trial("resnet50", factor=one, seed=1 + n) for n, one in enumerate((1.1, 1.2))]
+    repeats = [gpu_trial("resnet50", factor=item, seed=1 + n) for n, item in enumerate((1.1, 1.2))]
     source = written(tmp_path / "rows.jsonl", [*measure(trials(), true_parameters()), *steps, *repeats])
     out = tmp_path / "model.json"
     document = answer("fit", "--from", source, "--out", out)
@@ -159,7 +159,7 @@ def test_of_many_batch_sizes_of_a_cell_four_that_are_spread_are_kept(answer, tmp
     out = tmp_path / "model.json"
     document = answer("fit", "--from", written(tmp_path / "r", rows), "--out", out)
     assert (document["gpu_steps"]["taken"], document["gpu_steps"]["trials"]) == (4, 7)
-    kept = [one.workload.batch_size for one in load_model(out).gpu_observations.steps]
+    kept = [step.workload.batch_size for step in load_model(out).gpu_observations.steps]
     assert kept == [1, 4, 16, 64]
 
 
@@ -172,7 +172,7 @@ def test_a_probe_of_the_gpu_is_taken_once_with_its_trials(fit, tmp_path):
     source = written(tmp_path / "rows.jsonl", rows)
     assert "layers that `advisor probe` timed on T4" in fit("--from", source, "--out", out)
     layers = load_model(out).gpu_observations.layers
-    assert len({(one.name, one.precision, one.backward) for one in layers}) == len(layers) > 30
+    assert len({(layer.name, layer.precision, layer.backward) for layer in layers}) == len(layers) > 30
 
 
 def test_emulated_and_replayed_gpus_tell_nothing_of_gpus(answer, exported, tmp_path):

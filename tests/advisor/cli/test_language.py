@@ -43,10 +43,10 @@ def test_a_checkpoint_with_fp8_keys_and_values_is_served_with_them(answer, shown
     config = tmp_path / "mine.json"
     config.write_text(FP8.read_text())
     words = ["recommend", "--task", "generation", "--config", str(config), "--users", "8"]
-    found = answer(*words)
-    serving = found["recommendation"]["serving"]
+    result = answer(*words)
+    serving = result["recommendation"]["serving"]
     assert (serving["model"], serving["precision"], serving["kv_precision"]) == ("mine", "fp8", "fp8")
-    assert "a KV cache in fp8" in found["assumptions"]
+    assert "a KV cache in fp8" in result["assumptions"]
     text = shown(*words, "--export", "compose")
     (service, *_) = yaml.safe_load(text)["services"].values()
     command = service["command"]
@@ -97,9 +97,15 @@ def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
     report = json.loads(mixed.read_text())
     validator().validate(report)
     sections = report["workloads"]
-    assert [one["answer"]["spec"]["unit"] for one in sections] == ["images/s", "output tokens/s", "tokens/s"]
-    assert all(one["complete"] and one["costs"]["choices"] and one["regions"] for one in sections)
-    answered = [one["answer"]["spec"]["usd_per_hour"] for one in sections]
+    assert [section["answer"]["spec"]["unit"] for section in sections] == [
+        "images/s",
+        "output tokens/s",
+        "tokens/s",
+    ]
+    assert all(
+        section["complete"] and section["costs"]["choices"] and section["regions"] for section in sections
+    )
+    answered = [section["answer"]["spec"]["usd_per_hour"] for section in sections]
     assert report["totals"]["usd_per_hour"] == pytest.approx(sum(answered))
     served = sections[1]["answer"]["spec"]
     cost = sections[1]["recommendation"]["recommendation"]["cost"]["usd_per_million_output_tokens"]
@@ -109,7 +115,7 @@ def test_a_plan_takes_networks_and_language_models_side_by_side(mixed):
 
 def test_a_mixed_report_names_each_spec_in_every_format_and_is_sent(shown, mixed, tmp_path):
     (tmp_path / "sent").mkdir()
-    specs = [one["answer"]["spec"] for one in json.loads(mixed.read_text())["workloads"]]
+    specs = [workload["answer"]["spec"] for workload in json.loads(mixed.read_text())["workloads"]]
     for end in ("html", "md", "csv", "xlsx"):
         out = tmp_path / f"report.{end}"
         shown("report", "--from", str(mixed), "--out", str(out), "--send", f"file:{tmp_path}/sent/")

@@ -89,7 +89,7 @@ def making(pid, home):
 
 
 def running(pid, home):
-    return {"process", "folder"} <= {one.kind for one in of(pid)}
+    return {"process", "folder"} <= {item.kind for item in of(pid)}
 
 
 @pytest.mark.kills

@@ -51,11 +51,11 @@ def found_of(script, *options):
 
 
 def test_a_script_is_measured_and_ended_in_time(tmp_path):
-    found, printed = found_of(LOOP.format(count=100_000), "--minutes", "0.01", "-o", "json")
-    validate(found)
-    assert json.loads(printed) == found
-    assert found["runs"][0]["batch_size"] == 16
-    assert min(found["runs"][0]["step_seconds"]) >= 0.005
+    result, printed = found_of(LOOP.format(count=100_000), "--minutes", "0.01", "-o", "json")
+    validate(result)
+    assert json.loads(printed) == result
+    assert result["runs"][0]["batch_size"] == 16
+    assert min(result["runs"][0]["step_seconds"]) >= 0.005
     assert sorted(path.name for path in tmp_path.iterdir()) == ["anchor-script.json", "train.py"]
 
 
@@ -88,17 +88,17 @@ def test_a_script_that_cannot_be_measured_is_one_line_and_no_file(script, said, 
     ],
 )
 def test_a_script_that_ends_badly_after_its_loop_is_measured(ending, how):
-    found, _ = found_of(LOOP.format(count=50) + "\n" + ending)
-    assert found["runs"][0]["steps"] >= 20
-    assert any(how in one for one in found["warnings"]) if how else len(found["warnings"]) == 1
+    result, _ = found_of(LOOP.format(count=50) + "\n" + ending)
+    assert result["runs"][0]["steps"] >= 20
+    assert any(how in warning for warning in result["warnings"]) if how else len(result["warnings"]) == 1
 
 
 def test_a_script_that_is_killed_in_its_loop_keeps_what_was_measured_until_then():
     killer = "    if os.times().elapsed - begun > 2.5: os.kill(os.getpid(), 9)\n"
     script = "import os\nbegun = os.times().elapsed\n" + LOOP.format(count=10_000) + killer
-    found, _ = found_of(script)
-    assert found["runs"][0]["steps"] >= 10
-    assert any("signal 9" in warning for warning in found["warnings"])
+    result, _ = found_of(script)
+    assert result["runs"][0]["steps"] >= 10
+    assert any("signal 9" in warning for warning in result["warnings"])
 
 
 def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
@@ -108,11 +108,11 @@ def test_a_script_that_is_interrupted_in_its_loop_keeps_every_step_it_made():
         + LOOP.format(count=10_000)
         + "    made += 1\n    if made == 70: os.kill(os.getpid(), signal.SIGINT)\n"
     )
-    found, _ = found_of(script)
-    (run,) = found["runs"]
+    result, _ = found_of(script)
+    (run,) = result["runs"]
     # The 70th was interrupted: it never ended.
     assert len(run["warmup_step_seconds"]) + run["steps"] == 69
-    assert any("signal 2" in warning for warning in found["warnings"])
+    assert any("signal 2" in warning for warning in result["warnings"])
 
 
 TRAINING = """
@@ -146,7 +146,9 @@ def test_both_kinds_of_anchors_agree_about_the_same_network(tmp_path):
         profile=False,
         batches={Task.TRAINING: 32},
     )
-    of_script, of_network = (statistics.median(found["runs"][0]["step_seconds"]) for found in (script, alone))
+    of_script, of_network = (
+        statistics.median(result["runs"][0]["step_seconds"]) for result in (script, alone)
+    )
     assert 0.5 < of_script / of_network < 2
 
 
@@ -155,9 +157,9 @@ def test_evaluation_after_the_loop_is_no_part_of_the_rate():
     """The script itself notes what it reached; with its evaluation that would be a quarter."""
     around = "\nopen('own', 'w').write(str(16 * 60 / (time.monotonic() - begun)))\ntime.sleep(3)"
     script = "import time\nbegun = time.monotonic()" + LOOP.format(count=60) + around
-    found, _ = found_of(script, "--runs", "2")
+    result, _ = found_of(script, "--runs", "2")
     reached = float(Path("own").read_text())
-    assert [run["samples_per_second"] for run in found["runs"]] == pytest.approx([reached] * 2, rel=0.4)
+    assert [run["samples_per_second"] for run in result["runs"]] == pytest.approx([reached] * 2, rel=0.4)
 
 
 def test_a_script_that_does_not_reach_its_loop_is_ended():
@@ -223,9 +225,9 @@ def test_a_child_that_cannot_measure_is_one_clear_error(script, error, said):
 def test_a_child_that_dies_leaves_what_it_had_measured():
     measured = anchor_of_script(["x"], [recorded([(0.0, 0.5, 16.0)] * 30)], 3.0)
     script = f"import os; print({json.dumps({'so_far': measured})!r}, flush=True); os.abort()"
-    found = child(script)
-    assert found["runs"] == measured["runs"]
-    assert any("signal 6" in warning for warning in found["warnings"])
+    result = child(script)
+    assert result["runs"] == measured["runs"]
+    assert any("signal 6" in warning for warning in result["warnings"])
 
 
 def test_without_torch_the_extra_is_named():
@@ -246,9 +248,9 @@ def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
         "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(768, 4))\n"
     )
     assert main.run(["measure", "--model", "net.py:build", "--minutes", "0.05"]) == 0
-    found = json.loads((tmp_path / "anchor-net.json").read_text())
-    validate(found)
-    assert found["what"]["fingerprint"]
+    result = json.loads((tmp_path / "anchor-net.json").read_text())
+    validate(result)
+    assert result["what"]["fingerprint"]
     shown = capsys.readouterr().out
     assert "Warning: measured on this CPU" in shown
     assert max(map(len, shown.splitlines())) <= 100
@@ -256,13 +258,13 @@ def test_an_own_network_is_measured_and_shown(tmp_path, capsys):
 
 @pytest.mark.slow
 def test_the_best_batch_is_measured_again_in_fresh_processes(capsys, tmp_path):
-    asked = ("--model", "cifar10_cnn", "--task", "inference", "--minutes", "0.15", "--runs", "3")
-    assert main.run(["measure", *asked]) == 0
-    found = json.loads((tmp_path / "anchor-cifar10_cnn.json").read_text())
-    validate(found)
-    again = [run["batch_size"] for run in found["runs"] if run["process"] > 0]
+    question = ("--model", "cifar10_cnn", "--task", "inference", "--minutes", "0.15", "--runs", "3")
+    assert main.run(["measure", *question]) == 0
+    result = json.loads((tmp_path / "anchor-cifar10_cnn.json").read_text())
+    validate(result)
+    again = [run["batch_size"] for run in result["runs"] if run["process"] > 0]
     best = max(
-        (run for run in found["runs"] if run["process"] == 0), key=lambda run: run["samples_per_second"]
+        (run for run in result["runs"] if run["process"] == 0), key=lambda run: run["samples_per_second"]
     )
     assert again == [best["batch_size"]] * 2
     assert "3 processes" in capsys.readouterr().out

@@ -87,7 +87,7 @@ def test_a_killed_measurement_leaves_nothing(tmp_path):
         running = {pid: start_ticks(pid) for pid in pids.values()}
         process.kill()
         ends_at = time.monotonic() + 60
-        while any(is_running(*one) for one in running.items()) and time.monotonic() < ends_at:
+        while any(is_running(*item) for item in running.items()) and time.monotonic() < ends_at:
             time.sleep(0.1)
         left = [pid for pid, begun in running.items() if is_running(pid, begun)]
         for pid in left:
@@ -114,7 +114,7 @@ def test_what_any_rank_fails_with_reaches_the_user(ask, tmp_path):
 def test_more_ranks_than_gpus_are_refused_before_they_meet():
     """Each rank has a GPU of its own; here torch sees one, and the rank is one of two."""
     job = {"reference": "googlenet", "batch_size": 2, "precision": "fp32", "minutes": 0.05}
-    place = {
+    location = {
         "RANK": "0",
         "LOCAL_RANK": "0",
         "WORLD_SIZE": "2",
@@ -125,7 +125,7 @@ def test_more_ranks_than_gpus_are_refused_before_they_meet():
     }
     done = subprocess.run(
         [*STAND_IN, "advisor.sweeps.ranks", json.dumps(job)],
-        env={**os.environ, **place},
+        env={**os.environ, **location},
         capture_output=True,
         text=True,
         check=False,

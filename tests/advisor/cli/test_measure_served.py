@@ -26,7 +26,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
     """Three loads on the screen, all of it in the file, every request in the file beside it."""
     with fake_endpoint() as endpoint:
-        code, shown, told = ask(
+        code, shown, output = ask(
             "measure",
             "--endpoint",
             endpoint.url,
@@ -34,7 +34,7 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
             *shlex.split("--rate 20"),
             *SHORT,
         )
-    assert code == 0, told
+    assert code == 0, output
     document = json.loads((tmp_path / "anchor-Model-8B.json").read_text())
     jsonschema.validate(document, SCHEMA)
     assert [load["concurrency"] for load in document["loads"]] == [1, 4, None]
@@ -51,7 +51,7 @@ def test_an_endpoint_is_measured_into_an_anchor(ask, tmp_path):
 def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
     """Exit code 1 with the fault and its way out; the file has the loads until then."""
     with fake_endpoint(behaviours=[*[WELL] * 60, "429"]) as endpoint:
-        code, _, told = ask(
+        code, _, text = ask(
             "measure", "--endpoint", endpoint.url, "--model", "m", "--concurrency", "2,3", *SHORT
         )
     document = json.loads((tmp_path / "anchor-m.json").read_text())
@@ -59,16 +59,16 @@ def test_a_server_that_fails_later_leaves_what_was_measured(ask, tmp_path):
     assert code == 1
     assert document["loads"][-1]["status"] == "rate_limited"
     assert any("limits how often" in warning for warning in document["warnings"])
-    assert "lift the limit" in told
+    assert "lift the limit" in text
 
 
 def test_a_server_that_answers_nothing_leaves_no_anchor(ask, tmp_path):
     """One line; no file that says nothing."""
     with fake_endpoint(behaviours=["page"]) as endpoint:
-        code, _, told = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
+        code, _, text = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
     assert code == 1
-    assert "text/html" in told
-    assert "\x1b" not in told
+    assert "text/html" in text
+    assert "\x1b" not in text
     assert list(tmp_path.glob("anchor-m.*")) == []
 
 
@@ -76,10 +76,10 @@ def test_the_key_stands_in_no_file_and_on_no_screen(ask, tmp_path, monkeypatch):
     """By the environment and by a file."""
     monkeypatch.setenv("ADVISOR_ENDPOINT_API_KEY", KEY)
     with fake_endpoint(key=KEY) as endpoint:
-        code, shown, told = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
-    assert code == 0, told
+        code, shown, text = ask("measure", "--endpoint", endpoint.url, "--model", "m", *SHORT)
+    assert code == 0, text
     files = "".join(path.read_text() for path in tmp_path.iterdir())
-    assert KEY not in files + shown + told
+    assert KEY not in files + shown + text
 
 
 def test_ctrl_c_keeps_what_was_measured(tmp_path):
@@ -107,9 +107,9 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
             while not requests.exists() or requests.read_text().count("\n") < 30:
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
-            told = process.stderr.read()
-            assert process.wait(30) == 130, told
+            text = process.stderr.read()
+            assert process.wait(30) == 130, text
     document = json.loads((tmp_path / "anchor-m.json").read_text())
     assert document["loads"][0]["tpot_seconds"]["count"] > 0
     assert any("interrupted" in warning for warning in document["warnings"])
-    assert "Traceback" not in told
+    assert "Traceback" not in text

@@ -41,7 +41,7 @@ def test_the_list_has_failed_trials_too(answer, measurements, rows):
 def test_the_check_names_what_is_weak_and_what_to_do(answer, measurements, rows):
     document = answer("measurements", "check")
     assert (document["measurements"], document["weak"]) == (2, 1)
-    assert [one["kind"] for one in document["checked"][0]["weak"]] == ["few steps"]
+    assert [row["kind"] for row in document["checked"][0]["weak"]] == ["few steps"]
     assert "--iterations" in measurements("check")
 
 

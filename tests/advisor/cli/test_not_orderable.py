@@ -24,12 +24,12 @@ NC_V3 = ("Standard_NC6s_v3", "Standard_NC12s_v3", "Standard_NC24s_v3", "Standard
 def test_what_nobody_can_order_is_turned_down_by_name_with_the_day(answer, question, code, status, closed):
     """The price lists name them all."""
     cloud, gpu, *region = question.split()
-    asked = (*TRAINING, "--cloud", cloud, "--gpu", gpu, "--explain-rejected")
-    asked += ("--region", *region) if region else ()
-    told = answer(*asked, code=code)
-    chosen = told["recommendation"] or {}
+    wanted = (*TRAINING, "--cloud", cloud, "--gpu", gpu, "--explain-rejected")
+    wanted += ("--region", *region) if region else ()
+    document = answer(*wanted, code=code)
+    chosen = document["recommendation"] or {}
     assert chosen.get("instance_type") not in closed
-    rows = {row["instance_type"]: row for row in told["rejected"]}
+    rows = {row["instance_type"]: row for row in document["rejected"]}
     for name in closed:
         assert rows[name]["reason"] == "not_offered"
         assert rows[name]["not_orderable"]["status"] == status
@@ -38,15 +38,15 @@ def test_what_nobody_can_order_is_turned_down_by_name_with_the_day(answer, quest
 
 def test_a_type_says_on_which_market_it_is_closed_and_who_says_so(shown, answer):
     """`catalog show`, `catalog list` and `predict` tell the same fact."""
-    told = answer("catalog", "show", "a3-highgpu-1g")
-    fact = told["not_orderable"]["on-demand"]
+    document = answer("catalog", "show", "a3-highgpu-1g")
+    fact = document["not_orderable"]["on-demand"]
     assert (fact["status"], fact["as_of"]) == ("spot_only", "2025-09-13")
     assert "gpuhunt" in fact["source"]
     offers = answer("catalog", "list", "--cloud", "gcp", "--gpu", "H100")["offers"]
-    why = {(one["instance_type"], one["market"]): one["not_orderable"] for one in offers}
+    why = {(offer["instance_type"], offer["market"]): offer["not_orderable"] for offer in offers}
     assert why["a3-highgpu-1g", "on-demand"] == fact["why"]
     assert why["a3-highgpu-8g", "on-demand"] is None
-    asked = ("predict", "--instance", "a3-highgpu-1g", "--task", "inference", "--model", "resnet50")
-    out = shown(*asked)
+    question = ("predict", "--instance", "a3-highgpu-1g", "--task", "inference", "--model", "resnet50")
+    out = shown(*question)
     assert "not sold on demand (seen on 2025-09-13)" in " ".join(out.split())
     assert "--market spot" in out

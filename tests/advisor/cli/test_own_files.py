@@ -60,8 +60,8 @@ def test_a_file_named_like_a_known_network_is_the_one_that_is_predicted(ask, tmp
 @pytest.mark.slow
 def test_every_command_takes_the_file(ask):
     """`recommend`, `compare`, `memory`, `report` and a sweep's plan, and the Python API."""
-    asked = {"task": "training", "target_throughput": 100}
-    of_tiny, own = (advisor.recommend(model=model, **asked) for model in ("tiny.py", "resnet50.py"))
+    question = {"task": "training", "target_throughput": 100}
+    of_tiny, own = (advisor.recommend(model=model, **question) for model in ("tiny.py", "resnet50.py"))
     assert own.request.model == "resnet50.py"
     assert own.recommendation.instance_type == of_tiny.recommendation.instance_type
     _, out, _ = ask(

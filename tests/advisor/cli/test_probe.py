@@ -30,8 +30,8 @@ LIGHT_CORE = (
 def answered(monkeypatch):
     """`advisor probe` gets the test's document, without any process."""
 
-    def install(found):
-        monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: found)
+    def install(result):
+        monkeypatch.setattr("advisor.cli.probe.probe_machine", lambda *_, **__: result)
 
     return install
 
@@ -44,9 +44,9 @@ def test_parts_are_asked_in_the_order_of_measuring():
 
 
 def test_the_table_fits_100_columns_and_tells_what_is_missing(answered, shown):
-    found = document(gpu=gpu_part(), operations=operations_part(), disk=skipped("full " * 60))
-    found["warnings"] = ["ram: other processes used 1.4 cores meanwhile"]
-    answered(found)
+    result = document(gpu=gpu_part(), operations=operations_part(), disk=skipped("full " * 60))
+    result["warnings"] = ["ram: other processes used 1.4 cores meanwhile"]
+    answered(result)
     lines = shown("probe").splitlines()
     assert max(map(len, lines)) <= 100
     assert "GPU Tesla T4" in lines
@@ -62,15 +62,15 @@ def test_json_goes_to_stdout_and_to_a_file_whole(answer, answered, tmp_path):
 
 
 def test_only_a_whole_probe_of_this_machine_is_kept_for_its_trials(shown, answered, monkeypatch):
-    found = document(gpu=gpu_part())
-    answered(found)
+    result = document(gpu=gpu_part())
+    answered(result)
     shown("probe", "--only", "gpu")
     assert probing.kept_fingerprint() is None
     shown("probe")
     assert probing.kept_fingerprint() is None, "the sample is of another CPU"
-    monkeypatch.setattr(probing, "cpu_model", lambda: found["machine"]["cpu_model"])
+    monkeypatch.setattr(probing, "cpu_model", lambda: result["machine"]["cpu_model"])
     kept = probing.kept_fingerprint()
-    assert kept["probed_at"] == found["started_at"]
+    assert kept["probed_at"] == result["started_at"]
     assert kept["figures"]
 
 
@@ -82,16 +82,18 @@ def test_nothing_measured_is_an_error_with_its_reason(ask, answered):
 
 
 def _probe(tmp_path, command, parts=("cpu",), **more):
-    told = []
-    found = probe_machine(parts, quick=True, disk=tmp_path, on_progress=told.append, command=command, **more)
-    return found, told
+    lines = []
+    result = probe_machine(
+        parts, quick=True, disk=tmp_path, on_progress=lines.append, command=command, **more
+    )
+    return result, lines
 
 
 def test_a_real_process_answers_and_tells_its_progress(tmp_path):
-    found, told = _probe(tmp_path, probing.COMMAND)
-    validate(found)
-    assert found["parts"]["cpu"]["usable_cpus"] == len(os.sched_getaffinity(0))
-    assert told == [f"[1/1] cpu: {PARTS['cpu']}"]
+    result, text = _probe(tmp_path, probing.COMMAND)
+    validate(result)
+    assert result["parts"]["cpu"]["usable_cpus"] == len(os.sched_getaffinity(0))
+    assert text == [f"[1/1] cpu: {PARTS['cpu']}"]
 
 
 def test_a_users_own_files_are_not_taken_for_ours(tmp_path, monkeypatch):
@@ -144,11 +146,11 @@ def test_the_process_and_its_children_are_gone_however_it_is_left(tmp_path):
 
 @pytest.mark.slow
 def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp_path):
-    found, _ = _probe(tmp_path, LIGHT_CORE, parts=("cpu", "decode", "ram", "gemm", "operations"))
-    validate(found)
+    result, _ = _probe(tmp_path, LIGHT_CORE, parts=("cpu", "decode", "ram", "gemm", "operations"))
+    validate(result)
     for part in ("decode", "gemm", "operations"):
-        assert install_command("sweep") in found["parts"][part]["skipped"]
-    assert found["parts"]["ram"]["one_thread"]["read"]["value"] > 0
+        assert install_command("sweep") in result["parts"][part]["skipped"]
+    assert result["parts"]["ram"]["one_thread"]["read"]["value"] > 0
 
 
 @pytest.mark.machine
@@ -156,9 +158,9 @@ def test_without_torch_and_pillow_the_light_core_answers_and_names_the_extra(tmp
 def test_a_whole_quick_probe_is_valid_and_shown(ask, tmp_path):
     code, out, err = ask("probe", "--quick", "--disk", tmp_path, "-o", "json")
     assert code == 0
-    found = json.loads(out)
-    validate(found)
-    assert set(found["parts"]) == set(PARTS)
+    result = json.loads(out)
+    validate(result)
+    assert set(result["parts"]) == set(PARTS)
     assert list(tmp_path.iterdir()) == []
     assert err.count("/7]") == 7
 
@@ -185,9 +187,9 @@ def test_ctrl_c_leaves_no_process_and_no_file(tmp_path):
 
 
 def _command_lines():
-    for place in Path("/proc").glob("[0-9]*/cmdline"):
+    for location in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            yield place.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            yield location.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
 

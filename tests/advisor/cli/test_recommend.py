@@ -45,8 +45,8 @@ def test_a_bigger_sibling_is_never_less_sure(network, task, family):
         instance = CATALOG.instance(f"{family}.{size}")
         disk = CATALOG.disks.attach(instance, order("gp3", 500, iops=8000, mib_per_second=1000), "us-east-1")
         workload = Workload(network=network, task=task, batch_size=32)
-        (one,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
-        lowers.append(one.lower)
+        (item,) = MODEL.predict([(workload, resources_of(CATALOG, instance, disk))])
+        lowers.append(item.lower)
     assert all(larger >= 0.995 * smaller for smaller, larger in pairwise(lowers))
 
 
@@ -122,13 +122,15 @@ def test_a_spec_has_one_price_in_one_answer(answer, more):
     document = answer(*words, "--explain-rejected")
     specs = [document["recommendation"], *document["alternatives"]]
     prices = [
-        (one["instance_type"], one["disk"]["order"], one["price"]["total_usd_per_hour"]) for one in specs
+        (spec["instance_type"], spec["disk"]["order"], spec["price"]["total_usd_per_hour"]) for spec in specs
     ]
-    prices += [(one["instance_type"], one["disk"], one["total_usd_per_hour"]) for one in document["pareto"]]
     prices += [
-        (one["instance_type"], one["disk"], one["usd_per_hour"])
-        for one in (*document["rejected"], *document["close_calls"])
-        if one["disk"]
+        (spec["instance_type"], spec["disk"], spec["total_usd_per_hour"]) for spec in document["pareto"]
+    ]
+    prices += [
+        (spec["instance_type"], spec["disk"], spec["usd_per_hour"])
+        for spec in (*document["rejected"], *document["close_calls"])
+        if spec["disk"]
     ]
     by_spec = {}
     for name, disk, usd in prices:
@@ -139,8 +141,8 @@ def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(answer):
     for target in ("300", "1000", "2000"):
         words = ("--task", "inference", "--model", "resnet50", "--precision", "amp")
         pick = answer("recommend", *words, "--target-throughput", target)["recommendation"]
-        place = ("--instance", pick["instance_type"], "--disk", pick["disk"]["order"])
-        alone = answer("predict", *words, *place)
+        location = ("--instance", pick["instance_type"], "--disk", pick["disk"]["order"])
+        alone = answer("predict", *words, *location)
         assert alone["batch_size"] == alone["good_batch_size"]
         lower = alone["predicted"]["throughput"]["lower"]
         if lower < float(target):  # only a larger batch reaches it

@@ -31,15 +31,15 @@ FILES = {
 @pytest.fixture
 def folder(refusal, tmp_path, monkeypatch):
     """The files and photographs that some of the commands name."""
-    place = tmp_path / "here"
-    place.mkdir()
+    location = tmp_path / "here"
+    location.mkdir()
     if "photos" in refusal["words"]:
-        (place / "photos").mkdir()
-        write_samples(place / "photos", range(6), seed=0)
+        (location / "photos").mkdir()
+        write_samples(location / "photos", range(6), seed=0)
     for name, text in (FILES | refusal.get("files", {})).items():
-        (place / name).write_text(text)
-    monkeypatch.chdir(place)
-    return place
+        (location / name).write_text(text)
+    monkeypatch.chdir(location)
+    return location
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=range(1, len(REFUSALS) + 1))

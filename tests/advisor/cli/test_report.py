@@ -52,9 +52,9 @@ def document(ask):
     def made(*words):
         code, out, err = ask("report", *words, *DAY, "--format", "json")
         assert (code, err) == (0, "")
-        found = json.loads(out)
-        validator().validate(found)
-        return found
+        result = json.loads(out)
+        validator().validate(result)
+        return result
 
     return made
 
@@ -81,11 +81,11 @@ def test_the_command_in_a_report_gives_the_same_report(document, ask):
 
 
 def test_the_command_of_a_workload_asks_it_alone(document, answer, plan):
-    found = document("--plan", plan)
-    for one in found["workloads"]:
-        alone = answer(*shlex.split(one["command"])[1:])
-        assert alone["request"] == one["recommendation"]["request"]
-        assert alone["recommendation"] == one["recommendation"]["recommendation"]
+    result = document("--plan", plan)
+    for workload in result["workloads"]:
+        alone = answer(*shlex.split(workload["command"])[1:])
+        assert alone["request"] == workload["recommendation"]["request"]
+        assert alone["recommendation"] == workload["recommendation"]["recommendation"]
 
 
 def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatch):
@@ -99,7 +99,7 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(said, monkeypatc
 def test_a_missing_package_is_told_before_the_work(said, monkeypatch, tmp_path, name, package):
     monkeypatch.setattr(report_run, "_document", lambda *_: pytest.fail("worked"))
     there = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda one: None if one == package else there(one))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda item: None if item == package else there(item))
     assert f"need {package}; install it: {install_command('report')}" in said(
         "report", *QUESTION, "--out", str(tmp_path / f"a.{name}")
     )
@@ -121,9 +121,9 @@ def test_a_hostile_title_comes_back_whole(document, name):
 def test_a_file_whose_name_is_no_text_can_be_read_and_written(document, ask, tmp_path):
     odd = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.yaml")
     Path(odd).write_text(PLAN.replace("title: Vision team", ""))
-    found = document("--plan", odd)
-    assert found["title"] == "\ufffd"
-    assert found["reproducibility"]["inputs"][0]["name"].endswith("\ufffd.yaml")
+    result = document("--plan", odd)
+    assert result["title"] == "\ufffd"
+    assert result["reproducibility"]["inputs"][0]["name"].endswith("\ufffd.yaml")
     assert ask("report", "--plan", odd, "--out", odd.replace("yaml", "csv"))[0] == 0
 
 
@@ -149,7 +149,7 @@ def test_an_interrupted_report_leaves_no_file(tmp_path, sent, code):
     out.write_text("old")
     command = [sys.executable, "-m", "advisor.cli.main", "report", "--plan", "team.yaml", "--out", "team.md"]
     # NumPy's threads may hear a signal that the first one blocks.
-    environment = {key: one for key, one in os.environ.items() if key not in THREAD_COUNTS}
+    environment = {key: item for key, item in os.environ.items() if key not in THREAD_COUNTS}
     child = subprocess.Popen(
         command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=as_in_a_terminal
     )
@@ -164,13 +164,13 @@ def test_an_interrupted_report_leaves_no_file(tmp_path, sent, code):
 
 
 def _names(folder):
-    return sorted(one.name for one in folder.iterdir())
+    return sorted(file.name for file in folder.iterdir())
 
 
 def test_the_plan_in_the_documentation_can_be_asked():
     file = Path(__file__).parents[3] / "docs" / "examples" / "workloads.yaml"
     plan = read_plan(file.read_bytes(), file.name)
-    questions = [report_run.planned(one, file.name) for one in plan.entries]
+    questions = [report_run.planned(entry, file.name) for entry in plan.entries]
     assert len(questions) == 4
     check_workloads(load_context(), questions)
 
@@ -189,7 +189,7 @@ LANGUAGE = ("finetuning", "--model", "meta-llama/Llama-3.1-8B", "--tokens", "1e8
 ON_SPOT = ("--market", "spot", "--date", "2026-11-22")
 
 
-def told(ask, question, form, language="en", where=ON_SPOT):
+def report_text(ask, question, form, language="en", where=ON_SPOT):
     options = ("--format", form, "--language", language, "--task", *question, *where)
     code, out, err = ask("report", *options)
     assert code == 0, err
@@ -205,9 +205,9 @@ def ends(document):
 @pytest.mark.parametrize("question", [NETWORK, LANGUAGE])
 def test_a_run_on_spot_says_between_what_it_lies_by_its_price(ask, question) -> None:
     """The numbers of the JSON, in text for people, in both languages."""
-    low, high = ends(json.loads(told(ask, question, "json")))
+    low, high = ends(json.loads(report_text(ask, question, "json")))
     for form in ("md", "html"):
-        english, chinese = (told(ask, question, form, language) for language in ("en", "zh-CN"))
+        english, chinese = (report_text(ask, question, form, language) for language in ("en", "zh-CN"))
         assert f"by its price {low} to {high}" in english.replace("\\$", "$")
         assert f"因价格不确定为 {low} 至 {high}" in chinese.replace("\\$", "$")
 
@@ -215,6 +215,6 @@ def test_a_run_on_spot_says_between_what_it_lies_by_its_price(ask, question) -> 
 def test_a_run_at_a_recent_list_price_has_no_such_sentence(ask) -> None:
     """Its disk is free, and its price is what will be paid."""
     where = ("--market", "on-demand", "--disk", "instance_store", "--date", "2026-07-21")
-    text = told(ask, NETWORK, "md", where=where)
+    text = report_text(ask, NETWORK, "md", where=where)
     assert "Run costs: median" in text
     assert "by its price" not in text

@@ -30,8 +30,8 @@ def saved(tmp_path):
     new = copy.deepcopy(old)
     new["workloads"][0]["recommendation"]["recommendation"]["price"]["total_usd_per_hour"] *= 0.5
     new["as_of"] = "2026-12-22"
-    for name, one in (("old", old), ("new", new)):
-        (tmp_path / f"{name}.json").write_text(json.dumps(one))
+    for name, item in (("old", old), ("new", new)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(item))
     return str(tmp_path / "old.json"), str(tmp_path / "new.json")
 
 
@@ -101,10 +101,10 @@ def test_a_report_is_sent_in_its_format_and_never_tells_the_target(shown, saved,
 
 
 def test_a_question_that_is_sent_tells_no_target_either(shown, tmp_path, monkeypatch):
-    place = tmp_path / "secret-place.json"
-    asked = ["--task", "inference", "--model", "googlenet", "--target-throughput", "500"]
-    shown("report", *asked, "--format", "json", f"--send=file:{place}")
-    document = json.loads(place.read_text())
+    location = tmp_path / "secret-place.json"
+    question = ["--task", "inference", "--model", "googlenet", "--target-throughput", "500"]
+    shown("report", *question, "--format", "json", f"--send=file:{location}")
+    document = json.loads(location.read_text())
     assert "secret-place" not in json.dumps(document)
 
 

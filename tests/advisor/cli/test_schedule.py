@@ -114,11 +114,11 @@ def test_the_documents_keep_their_schemas(answer, ended):
         listed = answer("schedule", "list")
         lock.release()
     assert listed["leader"]["pid"] == os.getpid()
-    (one,) = listed["schedules"]
-    assert one["last_run"]["drift"] == REPORT["drift"]
-    assert one["left_usd"] == 19.75
+    (row,) = listed["schedules"]
+    assert row["last_run"]["drift"] == REPORT["drift"]
+    assert row["left_usd"] == 19.75
     shown = answer("schedule", "show", "sweep-run")
-    assert shown["runs"] == [one["last_run"]]
+    assert shown["runs"] == [row["last_run"]]
 
 
 def test_unknown_names_get_the_nearest(add, said):

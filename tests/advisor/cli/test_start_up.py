@@ -77,13 +77,13 @@ def test_what_asks_aws_is_loaded_only_to_ask():
     live = ("live", "refresh", "import", "provider", "believed")
     rooms = ("advisor.answers", "advisor.catalog", "infra")  # others hold records alone
     seen -= {"advisor.catalog.live"}  # names the clouds that can be asked, and asks none
-    assert not [one for one in seen if one.startswith(rooms) and any(word in one for word in live)]
+    assert not [item for item in seen if item.startswith(rooms) and any(word in item for word in live)]
     assert not {"logging", "numpy.ma"} & seen  # np.isin brings the last, 10 ms
 
 
 @pytest.mark.parametrize("lines", [False, True])
 def test_an_anchor_needs_nothing_heavy_either(tmp_path, lines):
-    place = tmp_path / "anchor"
-    place.write_text(json.dumps(measurement_to_dict(a_measurement()) if lines else anchor()))
-    question = ("--task", "training", "--model", "my_net", "--anchor", str(place))
+    location = tmp_path / "anchor"
+    location.write_text(json.dumps(measurement_to_dict(a_measurement()) if lines else anchor()))
+    question = ("--task", "training", "--model", "my_net", "--anchor", str(location))
     assert not HEAVY & modules_of("recommend", *question)

@@ -46,10 +46,10 @@ def measured(monkeypatch):
             pass
 
         def execute(self, trials):
-            for one in trials:
-                self.given.append(one)
+            for trial in trials:
+                self.given.append(trial)
                 yield measurement(
-                    trial=one, status=self.status, reason="no such device", started_at=self.began
+                    trial=trial, status=self.status, reason="no such device", started_at=self.began
                 )
 
         def close(self):
@@ -87,30 +87,30 @@ def test_a_plan_tells_of_data_that_it_brings_and_of_those_that_the_sweep_will_br
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "said"),
     [
         ((), "2 trials, about 1 min, $0.01"),
         (("--repeats", "20"), "2 trials in 40 runs, about 10 min, $0.100"),
         (("--iterations", "9000"), "2 trials; --iterations has each take as long as its steps do"),
     ],
 )
-def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(sweep, asked, said):
-    assert said in sweep("plan", *GRID, "--usd-per-hour", "0.6", *asked)
+def test_a_plan_tells_the_time_of_all_runs_or_that_nobody_knows_it(sweep, question, said):
+    assert said in sweep("plan", *GRID, "--usd-per-hour", "0.6", *question)
 
 
 def test_the_small_preset_covers_what_a_model_needs(answer):
     document = answer("sweep", "plan", "--preset", "small")
-    trials = [one["trial"] for one in document["trials"]]
-    held = [one["resources"] for one in trials]
+    trials = [trial["trial"] for trial in document["trials"]]
+    held = [trial["resources"] for trial in trials]
     assert len(trials) >= 24
-    assert {one["vcpus"] for one in held} == {0.5, 1.0, 2.0}
-    assert len({one["disk"]["type"] for one in held}) == 2
-    assert {one["accelerator"] for one in trials} == {"cpu", "emulated:T4"}
+    assert {trial["vcpus"] for trial in held} == {0.5, 1.0, 2.0}
+    assert len({trial["disk"]["type"] for trial in held}) == 2
+    assert {trial["accelerator"] for trial in trials} == {"cpu", "emulated:T4"}
     dataset_mib = trials[0]["workload"]["dataset"]["samples"] * 104_000 / 2**20
-    sizes = {one["memory_mib"] for one in held}
+    sizes = {trial["memory_mib"] for trial in held}
     assert any(200 < size < dataset_mib for size in sizes)
     assert any(size > dataset_mib for size in sizes)
-    assert {one["workload"]["task"] for one in trials} == {"training", "inference", "preprocessing"}
+    assert {trial["workload"]["task"] for trial in trials} == {"training", "inference", "preprocessing"}
 
 
 def test_a_disk_path_where_nothing_is_mounted_is_refused(said, monkeypatch, tmp_path):
@@ -123,8 +123,8 @@ def test_a_disk_path_where_nothing_is_mounted_is_refused(said, monkeypatch, tmp_
 
 def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(answer, monkeypatch, tmp_path):
     monkeypatch.setattr("advisor.runs.fields._is_on_root_disk", lambda _folder: False)
-    asked = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
-    special = answer("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}", *asked)["trials"]
+    question = ("--rel-error", "1%", "--repeats", "3", "--iterations", "1000")
+    special = answer("sweep", "plan", *GRID, "--disk-path", f"unlimited={tmp_path}", *question)["trials"]
     plain = answer("sweep", "plan", *GRID)["trials"]
     plan = special[0]["trial"]["plan"]
     assert (plan["rel_error"], plan["repeats"], plan["iterations"]) == (0.01, 3, 1000)
@@ -132,7 +132,7 @@ def test_how_well_and_how_often_it_is_measured_is_part_of_the_trial(answer, monk
     assert special[0]["trial"]["dataset_path"].startswith(str(tmp_path))
     assert plain[0]["trial"]["plan"]["rel_error"] == 0.02
     assert "repeats" not in plain[0]["trial"]["plan"]
-    assert {one["trial_id"] for one in plain}.isdisjoint(one["trial_id"] for one in special)
+    assert {row["trial_id"] for row in plain}.isdisjoint(row["trial_id"] for row in special)
 
 
 def test_a_run_measures_once_and_the_same_command_measures_nothing_twice(answer, images, measured):
@@ -158,8 +158,8 @@ def test_status_and_list_tell_what_is_left(sweep, answer, images, measured):
     sweep("run", *GRID, "--data", images, "--executor", "process")
     assert "2  ok" in sweep("status")
     listed = answer("sweep", "list")["trials"]
-    assert [one["state"] for one in listed] == ["ok", "ok"]
-    assert all(one["throughput_samples_per_second"] > 0 for one in listed)
+    assert [row["state"] for row in listed] == ["ok", "ok"]
+    assert all(row["throughput_samples_per_second"] > 0 for row in listed)
 
 
 def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, said, images, measured):
@@ -176,8 +176,8 @@ def test_failed_trials_are_stored_told_and_measured_again_when_asked(sweep, said
 
 def test_the_gpus_of_a_cluster_are_planned_side_by_side(answer):
     words = ("--tasks", "inference", "--accelerator", "cuda:t4, cuda:L4", "--ray-address", "cluster:6379")
-    trials = [one["trial"] for one in answer("sweep", "plan", *GRID, *words)["trials"]]
-    assert {one["accelerator"] for one in trials} == {"cuda:T4", "cuda:L4"}
+    trials = [trial["trial"] for trial in answer("sweep", "plan", *GRID, *words)["trials"]]
+    assert {trial["accelerator"] for trial in trials} == {"cuda:T4", "cuda:L4"}
 
 
 def test_a_second_sweep_on_the_machine_is_refused(said, images, measured, monkeypatch):

@@ -45,7 +45,7 @@ def test_a_simulation_tells_trials_regret_and_why_it_stopped(answer, table):
     assert len(document["trials"]) <= 8
     assert document["trials"][-1]["regret"] < 0.05
     assert document["stopped"]
-    regrets = [one["regret"] for one in document["trials"]]
+    regrets = [trial["regret"] for trial in document["trials"]]
     assert regrets == sorted(regrets, reverse=True)
 
 
@@ -80,11 +80,11 @@ class Executor:
         pass
 
     def execute(self, trials):
-        for number, one in enumerate(trials):
+        for number, item in enumerate(trials):
             if number == 1:
-                yield measurement(trial=one, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
+                yield measurement(trial=item, status=Status.OUT_OF_MEMORY, step_seconds=(), reason="killed")
             else:
-                yield measurement(trial=one)
+                yield measurement(trial=item)
 
     def close(self):
         pass
@@ -106,36 +106,36 @@ def grid(monkeypatch, tmp_path):
 
 
 def test_an_adaptive_sweep_before_it_begins_after_it_and_with_a_target(answer, grid):
-    asked = (*grid, "--budget", "7trials")
-    begun = answer("sweep", "plan", *asked)
+    question = (*grid, "--budget", "7trials")
+    begun = answer("sweep", "plan", *question)
     assert begun["doubt"] is None
     assert len(begun["next"]) >= 6
-    ended = answer("sweep", "run", *asked, "--executor", "process", "--usd-per-hour", "0.5")
+    ended = answer("sweep", "run", *question, "--executor", "process", "--usd-per-hour", "0.5")
     assert ended["done"] == 7
-    assert {one["state"] for one in ended["trials"]} == {"ok", "out_of_memory"}
-    after = answer("sweep", "plan", *asked)
+    assert {trial["state"] for trial in ended["trials"]} == {"ok", "out_of_memory"}
+    after = answer("sweep", "plan", *question)
     assert (after["next"], after["done"]) == ([], 7)
     assert after["doubt"] == ended["doubt"] > 0
-    target = answer("sweep", "plan", *asked, "--target-throughput", "150")
+    target = answer("sweep", "plan", *question, "--target-throughput", "150")
     assert target["doubt_is"] == "expected_price_regret"
 
 
-@pytest.mark.parametrize("asked", [(), ("--target-throughput", "90", "--no-stop")])
-def test_a_simulation_with_failures_and_words(answer, tmp_path, asked):
+@pytest.mark.parametrize("question", [(), ("--target-throughput", "90", "--no-stop")])
+def test_a_simulation_with_failures_and_words(answer, tmp_path, question):
     table = tmp_path / "runs.csv"
     table.write_text("nodes,kind,usd_per_hour,throughput\n1,c,0.1,50\n2,c,0.2,95\n1,,0.12,\n2,m,0.24,101\n")
-    answer("sweep", "simulate", "--table", table, *asked)
+    answer("sweep", "simulate", "--table", table, *question)
 
 
 def test_the_way_out_of_a_failed_trial_is_one_that_an_adaptive_sweep_has(said, grid, monkeypatch):
     failed = Executor()
     failed.execute = lambda trials: (
-        measurement(trial=one, status=Status.FAILED, step_seconds=(), reason="no such device")
-        for one in trials
+        measurement(trial=trial, status=Status.FAILED, step_seconds=(), reason="no such device")
+        for trial in trials
     )
     monkeypatch.setattr("advisor.runs.sweeps.sweeping.ProcessExecutor", lambda: failed)
-    asked = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
-    err = said("sweep", *asked, code=1)
+    question = ("run", *map(str, grid), "--budget", "2trials", "--executor", "process")
+    err = said("sweep", *question, code=1)
     assert "no such device" in err
     assert "without --adaptive, with --retry-failed" in err
 

@@ -100,7 +100,7 @@ def test_a_dry_run_as_json_keeps_its_schema(account, answer) -> None:
     document = answer(*ON_AWS, "--dry-run")
     assert document["can_launch"]
     assert document["most_usd"] <= 5.0 + document["offers"][-1]["usd_per_hour_at_most"] / 60 + 1e-4
-    assert [one["type"] for one in document["volumes"]] == ["gp3", "st1"]
+    assert [volume["type"] for volume in document["volumes"]] == ["gp3", "st1"]
     assert "--accelerator" in document["command"]
 
 
@@ -108,9 +108,9 @@ def test_what_is_missing_is_told_and_the_exit_code_says_so(said, shown, account)
     account.ways.quotas = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
     account.ways.denied = {"TerminateInstances"}
     assert "request-service-quota-increase" in shown(*ON_AWS, "--dry-run", code=1)
-    told = said(*ON_AWS, code=1)
-    assert "nothing was launched" in told
-    assert "request-service-quota-increase" in told
+    text = said(*ON_AWS, code=1)
+    assert "nothing was launched" in text
+    assert "request-service-quota-increase" in text
     assert account.left() == []
 
 
@@ -126,10 +126,10 @@ def test_what_is_missing_is_told_and_the_exit_code_says_so(said, shown, account)
 )
 def test_what_is_denied_is_told_with_its_statement_before_a_launch(said, account, denied, action) -> None:
     account.ways.denied = {denied}
-    account.faulty.plan = lambda one: "AccessDenied" if one.operation.startswith(denied) else ""
-    told = said(*ON_AWS, code=1)
-    assert "nothing was launched" in told
-    assert f'"{action}"' in told
+    account.faulty.plan = lambda item: "AccessDenied" if item.operation.startswith(denied) else ""
+    text = said(*ON_AWS, code=1)
+    assert "nothing was launched" in text
+    assert f'"{action}"' in text
     assert account.left() == []
 
 
@@ -161,7 +161,7 @@ def test_what_is_measured_anew_takes_the_place_of_what_was_before(account, answe
     document = answer(*ON_AWS, "--fresh-since", "2026-11-21T12:00:00Z")
     assert (document["sweep_id"], document["measured_now"]) == ("nightly-20261121T1200", 1)
     with closing(open_store()) as store:
-        assert [one.started_at for one in store.all()] == [fresh["started_at"]]
+        assert [row.started_at for row in store.all()] == [fresh["started_at"]]
         assert store.earlier() == [old]
 
 
@@ -182,8 +182,8 @@ def test_the_same_command_after_it_launches_nothing(shown, account) -> None:
     text = shown(*ON_AWS)
     assert "measured before" in text
     assert "0 measurements came back" in text.split("measured before")[0].rpartition("All is")[2]
-    launched = [one for one in account.faulty.asked if one.operation == "RunInstances"]
-    assert all(one.values.get("DryRun") == "true" for one in launched)
+    launched = [call for call in account.faulty.asked if call.operation == "RunInstances"]
+    assert all(call.values.get("DryRun") == "true" for call in launched)
 
 
 def test_a_lost_reply_over_the_wire_makes_no_second_instance(account) -> None:
@@ -233,7 +233,7 @@ def test_data_in_s3_are_read_by_the_instance_which_needs_the_right(account, answ
     s3.put_object(Bucket="photos", Key="train/profile.json", Body=body)
     document = answer(*ON_AWS, "--data", "s3://photos/train", "--dry-run", code=1)
     assert "--data s3://photos/train" in " ".join(document["command"])
-    (check,) = [one for one in document["checks"] if one["check"] == "data"]
+    (check,) = [item for item in document["checks"] if item["check"] == "data"]
     assert "--instance-profile" in check["mend"]
 
 
@@ -244,8 +244,8 @@ def test_a_large_disk_of_an_own_image_is_paid_by_the_budget(account, shown, monk
         return json.loads(shown(*ON_AWS, "--dry-run", "-o", "json"))["offers"][0]["usd_per_hour_at_most"]
 
     before = hourly()
-    told = regions._image
-    monkeypatch.setattr(regions, "_image", lambda row: replace(told(row), root_gib=1024))
+    image = regions._image
+    monkeypatch.setattr(regions, "_image", lambda row: replace(image(row), root_gib=1024))
     assert hourly() - before == pytest.approx((1024 - 120) * 0.08 / 730, rel=0.01)
 
 

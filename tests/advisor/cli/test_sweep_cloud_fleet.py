@@ -40,24 +40,29 @@ def test_each_type_measures_its_own_gpu_within_one_budget(account, answer) -> No
     guests_that_measure(account, {"g4dn.xlarge": End.DONE, "g6.xlarge": End.DONE})
     document = answer(*BOTH)
     assert document["measured_now"] == 2
-    assert [one["run"]["ended"] for one in document["sweeps"]] == ["done", "done"]
-    assert document["spent_usd"] == pytest.approx(sum(one["run"]["spent_usd"] for one in document["sweeps"]))
-    budgets = {worn(one)["advisor:sweep-id"]: worn(one)["advisor:budget-usd"] for one in account.instances()}
+    assert [instance["run"]["ended"] for instance in document["sweeps"]] == ["done", "done"]
+    assert document["spent_usd"] == pytest.approx(
+        sum(instance["run"]["spent_usd"] for instance in document["sweeps"])
+    )
+    budgets = {
+        worn(instance)["advisor:sweep-id"]: worn(instance)["advisor:budget-usd"]
+        for instance in account.instances()
+    }
     assert budgets.keys() == {"nightly-g4dn-xlarge", "nightly-g6-xlarge"}
     assert sum(map(float, budgets.values())) <= 5.0
     assert account.left() == []
     with closing(open_store()) as store:
         rows = store.read().measurements
-    assert {str(one.trial.accelerator) for one in rows} == {"cuda:T4", "cuda:L4"}
+    assert {str(instance.trial.accelerator) for instance in rows} == {"cuda:T4", "cuda:L4"}
 
 
 @pytest.mark.slow
 def test_one_that_fails_takes_no_other_along(account, capsys) -> None:
     guests_that_measure(account, {"g4dn.xlarge": End.DONE, "g6.xlarge": End.FAILED})
     assert run(list(BOTH)) == 1
-    told = capsys.readouterr()
-    assert "g4dn.xlarge: All is measured: 1 measurement came back." in told.out
-    assert "out of disk" in told.err
+    printed = capsys.readouterr()
+    assert "g4dn.xlarge: All is measured: 1 measurement came back." in printed.out
+    assert "out of disk" in printed.err
     assert account.left() == []
 
 
@@ -71,6 +76,6 @@ def test_what_one_of_them_lacks_is_told_before_any_is_launched(said, account) ->
 
 def test_a_dry_run_shows_both_plans_and_what_they_cost_together(account, answer, shown) -> None:
     document = answer(*BOTH, "--dry-run")
-    assert [one["budget_usd"] > 2 for one in document["plans"]] == [False, True]
-    assert sum(one["budget_usd"] for one in document["plans"]) == pytest.approx(5.0)
+    assert [plan["budget_usd"] > 2 for plan in document["plans"]] == [False, True]
+    assert sum(plan["budget_usd"] for plan in document["plans"]) == pytest.approx(5.0)
     assert "cuda:T4" in shown(*BOTH, "--dry-run")

@@ -55,7 +55,7 @@ def test_watching_ends_when_nothing_runs_any_more_and_tells_a_line_each_time(swe
         seen = statuses(sweep("status", *FAST))
     assert seen[0]["running"][0]["trial"] == "the second"
     assert seen[1]["counts"] == {"ok": 1, "waiting": 1}
-    assert [(one["running"], one["counts"]) for one in seen[2:]] == [([], {"ok": 2})] * 2
+    assert [(event["running"], event["counts"]) for event in seen[2:]] == [([], {"ok": 2})] * 2
 
 
 def _fresh(_row, fresh):
@@ -147,7 +147,7 @@ def test_a_database_that_goes_away_meanwhile_is_told_and_waited_for(sweep, monke
         store.leases.begin(TRIALS[0].trial_id, owner, "")
         monkeypatch.setattr(SqlStore, "summaries", failing)
         seen = statuses(sweep("status", *FAST))
-    assert [bool(one["trouble"]) for one in seen] == [False, False, True, True, False, False]
+    assert [bool(event["trouble"]) for event in seen] == [False, False, True, True, False, False]
     assert "gone" in seen[2]["trouble"]
     assert "secret" not in json.dumps(seen)
     assert seen[2]["running"]
@@ -220,13 +220,13 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
     assert "\x1b" not in rest.stderr
     seen = statuses(watch.communicate()[0])
     assert watch.returncode == 0
-    assert any(one["running"] for one in seen)
+    assert any(state["running"] for state in seen)
     assert (seen[-1]["left"], seen[-1]["trials"]) == (0, 2)
     assert "advisor_sweep_trials_skipped 1.0\n" in metrics.read_text()
     assert "advisor_sweep_trials_left 0.0\n" in metrics.read_text()
 
     lines = statuses(sweep("log", first[0].trial.trial_id, "-o", "json"))
-    told = [line["event"] for line in lines]
+    text = [line["event"] for line in lines]
     for event in (
         "planned",
         "began",
@@ -238,9 +238,11 @@ def test_a_real_sweep_is_seen_from_inside_and_from_another_terminal(sweep, tmp_p
         "attempt_ended",
         "stored",
     ):
-        assert event in told
-    assert told.index("limits_on") < told.index("attempt_ended") < told.index("stored")
-    assert {"sweep_began", "sweep_ended"} <= {one["event"] for one in statuses(sweep("log", "-o", "json"))}
+        assert event in text
+    assert text.index("limits_on") < text.index("attempt_ended") < text.index("stored")
+    assert {"sweep_began", "sweep_ended"} <= {
+        state["event"] for state in statuses(sweep("log", "-o", "json"))
+    }
 
 
 def _read_all(terminal, seen):

@@ -32,7 +32,7 @@ with live_block(lambda: ["sweep  1 failed"], stderr=False):
 
 
 def snapshot(**changes):
-    begun = [(NOON - timedelta(seconds=one)).isoformat() for one in (60, 40, 20)]
+    begun = [(NOON - timedelta(seconds=item)).isoformat() for item in (60, 40, 20)]
     values = {
         "at": NOON,
         "database": "db.example:5432/sweeps",

@@ -39,10 +39,10 @@ class Fake:
         self.seconds, self.status, self.given = 0.1, Status.OK, []
 
     def execute(self, trials):
-        for one in trials:
-            self.given.append(one)
+        for trial in trials:
+            self.given.append(trial)
             steps = (self.seconds,) * 60
-            yield measurement(trial=one, status=self.status, step_seconds=steps, reason="no such device")
+            yield measurement(trial=trial, status=self.status, step_seconds=steps, reason="no such device")
 
     def close(self):
         pass

@@ -86,17 +86,17 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
 
 
 def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(ask, account, shown) -> None:
-    asked = (
+    question = (
         *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
         *shlex.split("--budget 1USD --instance-profile none"),
     )
-    chosen = json.loads(shown("recommend", *asked[1:7], "-o", "json"))["recommendation"]
-    document = json.loads(ask(*asked, "--dry-run", "-o", "json")[1])
+    chosen = json.loads(shown("recommend", *question[1:7], "-o", "json"))["recommendation"]
+    document = json.loads(ask(*question, "--dry-run", "-o", "json")[1])
     assert first_fault(document, "advisor.cloud-plan/1") is None
     command = document["command"]
     assert command[:2] == ["advisor", "verify"]
     assert command[command.index("--instance") + 1] == chosen["instance_type"]
-    assert {one["instance_type"] for one in document["offers"]} <= {chosen["instance_type"]}
+    assert {offer["instance_type"] for offer in document["offers"]} <= {chosen["instance_type"]}
     assert account.instances() == []
 
 
@@ -120,8 +120,8 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
 
     def install(package: str, folder: Path) -> Path:
         asked_for.append(package)
-        found = shutil.which("vllm")
-        return Path(found).parent if found else program(folder, "vllm").parent
+        result = shutil.which("vllm")
+        return Path(result).parent if result else program(folder, "vllm").parent
 
     jobs = guest_that_works(account, tmp_path / "guest", install=install)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
@@ -140,9 +140,9 @@ def test_a_language_model_is_served_on_the_instance_and_its_load_comes_back(
     own = jobs[0][jobs[0].index("--") :]
     assert {"--max-model-len", "--gpu-memory-utilization", "--load-format"} <= set(own)
     # What came back is an anchor that answers, as one that was measured by hand.
-    asked = ("recommend", *SERVED[1:11], "--cloud", "aws")
-    found = answer(*asked, "--anchor", "anchor-Meta-Llama-3.1-8B.json")
-    assert found["recommendation"]["predicted"]["provenance"] == "anchored"
+    question = ("recommend", *SERVED[1:11], "--cloud", "aws")
+    result = answer(*question, "--anchor", "anchor-Meta-Llama-3.1-8B.json")
+    assert result["recommendation"]["predicted"]["provenance"] == "anchored"
 
 
 def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(ask, account) -> None:
@@ -151,5 +151,5 @@ def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(ask, acc
     command = document["command"]
     assert command[:4] == ["advisor", "measure", "--engine", "vllm"]
     assert command[command.index("--concurrency") + 1] == "2"
-    assert [one["type"] for one in document["volumes"]] == ["gp3"]
+    assert [volume["type"] for volume in document["volumes"]] == ["gp3"]
     assert account.instances() == []

@@ -29,11 +29,11 @@ def verified(ask, endpoint, *more):
 def test_a_server_that_keeps_its_limit_passes(ask, tmp_path):
     """At the users asked for, with an anchor for later questions, and what to take now."""
     with fake_endpoint(tpot_seconds=0.01) as endpoint:
-        code, shown, told = verified(
+        code, shown, text = verified(
             ask, endpoint, *shlex.split("--users 3 --max-tpot-ms 200 --instance g6.xlarge --out anchor.json")
         )
         assert endpoint.most_in_flight == 3
-    assert code == 0, told
+    assert code == 0, text
     assert shown.startswith("Keeps target and limits")
     assert "take g6.xlarge" in shown
     assert "nobody but you says that the endpoint runs on L4" in shown
@@ -56,14 +56,14 @@ def test_a_server_that_breaks_its_limit_misses_with_exit_code_3(ask):
     jsonschema.validate(document, json.loads(schema.read_text()))
     assert code == 3
     assert document["verdict"] == "missed"
-    verdicts = {one["name"]: one["verdict"] for one in document["criteria"]}
+    verdicts = {row["name"]: row["verdict"] for row in document["criteria"]}
     assert verdicts == {"ttft_seconds": "pass", "tpot_seconds": "missed", "failed_share": "pass"}
 
 
 def test_a_server_that_fails_is_an_error_and_no_verdict(ask):
     """A fault is no missed target: exit code 1, and the fault."""
     with fake_endpoint(behaviours=[*[WELL] * 6, "500"]) as endpoint:
-        code, shown, told = verified(ask, endpoint, "--users", "2", "--instance", "g6.xlarge")
+        code, shown, text = verified(ask, endpoint, "--users", "2", "--instance", "g6.xlarge")
     assert code == 1
     assert shown == ""
-    assert "said 500" in told
+    assert "said 500" in text

@@ -63,7 +63,7 @@ def test_the_cheapest_that_reaches_it_is_taken_once_the_cheaper_one_has_missed(a
     launched = guests(account, {first: 300.0, second: 900.0, third: 1200.0})
     document = answer(*ASK)
     assert (document["chosen"], document["settled"]) == (second, True)
-    assert [one["verdict"] for one in document["candidates"]] == ["missed", "pass", "pass"]
+    assert [candidate["verdict"] for candidate in document["candidates"]] == ["missed", "pass", "pass"]
     assert document["spent_usd"] < 3.0
     assert set(launched) == {first, second, third}
     assert account.left() == []

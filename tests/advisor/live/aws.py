@@ -44,10 +44,10 @@ def refreshed(
     question = PriceQuestion(
         prices=price_list("aws", known), names=tuple(names), region=REGION, known=known, today=today, **more
     )
-    told = refresh(question, markets or (Market.ON_DEMAND,), folder, say)
-    return told, load_catalog(imports=folder)
+    text = refresh(question, markets or (Market.ON_DEMAND,), folder, say)
+    return text, load_catalog(imports=folder)
 
 
 def _facts(name: str) -> tuple[int, int, int]:
-    one = BUNDLED.instance(name, "aws")
-    return one.vcpus, one.memory_mib, one.gpu_count
+    instance = BUNDLED.instance(name, "aws")
+    return instance.vcpus, instance.memory_mib, instance.gpu_count

@@ -20,7 +20,7 @@ def fill_gcp(listed: Listed, factor: float = 1.0) -> None:
     listed.skus = []
     for market, usage in ((Market.ON_DEMAND, "OnDemand"), (Market.SPOT, "Preemptible")):
         query = OfferQuery(cloud="gcp", region=GCP_REGION, market=market, accelerated=True)
-        machines = {one.instance: one.price.usd_per_hour for one in BUNDLED.offers(query)}
+        machines = {offer.instance: offer.price.usd_per_hour for offer in BUNDLED.offers(query)}
         made_of = [parts(machine) for machine in machines]
         names = sorted({_sku(part) for of in made_of for part in of})
         amounts = np.array([[_amount(of, name) for name in names] for of in made_of])
@@ -39,14 +39,14 @@ def fill_azure(listed: Listed, factor: float = 1.0) -> tuple[str, ...]:
     """Meters with the snapshot's prices of GPU sizes on demand and spot, where it has no such price
     a fifth."""
     query = OfferQuery(cloud="azure", region=AZURE_REGION, market=Market.ON_DEMAND, accelerated=True)
-    prices = {one.type.name: one.price for one in BUNDLED.partial_offers(query)}
-    prices |= {one.instance.name: one.price for one in BUNDLED.offers(query)}
+    prices = {offer.type.name: offer.price for offer in BUNDLED.partial_offers(query)}
+    prices |= {offer.instance.name: offer.price for offer in BUNDLED.offers(query)}
     usd = {name: round(factor * price.usd_per_hour, 6) for name, price in prices.items()}
-    listed.meters = [meter(name, one) for name, one in usd.items()]
-    for name, one in usd.items():
+    listed.meters = [meter(name, offer) for name, offer in usd.items()]
+    for name, offer in usd.items():
         spot = BUNDLED.price(name, AZURE_REGION, Market.SPOT, "azure")
-        told = factor * spot.usd_per_hour if spot else one / 5
-        listed.meters.append(spot_meter(name, round(told, 6)))
+        text = factor * spot.usd_per_hour if spot else offer / 5
+        listed.meters.append(spot_meter(name, round(text, 6)))
     return tuple(usd)
 
 

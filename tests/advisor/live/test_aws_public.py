@@ -27,10 +27,10 @@ def bulk(monkeypatch):
     monkeypatch.setattr(web, "FIRST_PAUSE_SECONDS", 0.001)
     query = OfferQuery(cloud="aws", region="us-east-1", market=Market.ON_DEMAND, accelerated=True)
     offers = load_catalog(DATA_FOLDER).offers(query)
-    prices = {one.instance.name: 0.9 * one.price.usd_per_hour for one in offers if one.closed is None}
-    with serving(Bulk(prices)) as one:
-        monkeypatch.setenv("ADVISOR_AWS_URL", one.url)
-        yield one
+    prices = {offer.instance.name: 0.9 * offer.price.usd_per_hour for offer in offers if offer.closed is None}
+    with serving(Bulk(prices)) as offer:
+        monkeypatch.setenv("ADVISOR_AWS_URL", offer.url)
+        yield offer
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def test_who_has_no_credentials_gets_the_prices_of_the_public_list(bulk, ask) ->
     """Of a type's many rows the one that is Linux, shared, used, on demand, in the region."""
     code, out, err = ask(*COMMAND)
     assert code == 0, err
-    told = {one["instance_type"]: one for one in json.loads(out)["prices"]}
-    assert {one["market"] for one in told.values()} == {"on-demand"}
-    assert told["g4dn.xlarge"]["told"]["usd_per_hour"] == pytest.approx(0.9 * 0.526)
+    prices = {row["instance_type"]: row for row in json.loads(out)["prices"]}
+    assert {row["market"] for row in prices.values()} == {"on-demand"}
+    assert prices["g4dn.xlarge"]["told"]["usd_per_hour"] == pytest.approx(0.9 * 0.526)
     assert bulk.asked == [INDEX, f"{FILE}.csv"]
     assert "no AWS credentials" in err
     price = shown(ask, "g4dn.xlarge")
@@ -66,9 +66,9 @@ def test_a_type_that_the_list_no_longer_has_is_not_offered_from_that_day(bulk, a
     code, out, err = ask(*COMMAND)
     assert code == 0, err
     assert json.loads(out)["withdrawn"] == ["g5.4xlarge"]
-    asked = ("recommend", "--task", "training", "--model", "resnet50", "--region", "us-east-1")
-    _, out, _ = ask(*asked, "--explain-rejected", "-o", "json")
-    (why,) = (one for one in json.loads(out)["rejected"] if one["instance_type"] == "g5.4xlarge")
+    question = ("recommend", "--task", "training", "--model", "resnet50", "--region", "us-east-1")
+    _, out, _ = ask(*question, "--explain-rejected", "-o", "json")
+    (why,) = (row for row in json.loads(out)["rejected"] if row["instance_type"] == "g5.4xlarge")
     assert why["reason"] == "not_offered"
     assert why["not_orderable"] == {"status": "withdrawn", "as_of": "2026-11-21"}
 
@@ -118,15 +118,15 @@ def test_spot_is_the_price_of_today_less_the_saving_that_the_advisor_tells(advis
     assert price["low_usd_per_hour"] == pytest.approx(0.31 * expected)
     assert price["high_usd_per_hour"] == pytest.approx(2.07 * expected)
     assert price["terms"] == "10 to 15 % interrupted within a month"
-    told = {(one["instance_type"], one["market"]): one for one in json.loads(out)["prices"]}
-    assert "no saving in us-east-1" in told["g5.xlarge", "spot"]["why"]
-    assert told["g5.xlarge", "on-demand"]["told"]
+    text = {(row["instance_type"], row["market"]): row for row in json.loads(out)["prices"]}
+    assert "no saving in us-east-1" in text["g5.xlarge", "spot"]["why"]
+    assert text["g5.xlarge", "on-demand"]["told"]
 
 
 def test_an_answer_on_spot_rests_on_the_estimate_and_says_how_sure_it_is(advised, ask) -> None:
     assert ask(*COMMAND)[0] == 0
-    asked = ("predict", "--task", "inference", "--model", "resnet50", "--batch-size", "32")
-    code, out, err = ask(*asked, "--instance", "g4dn.xlarge", "--market", "spot")
+    question = ("predict", "--task", "inference", "--model", "resnet50", "--batch-size", "32")
+    code, out, err = ask(*question, "--instance", "g4dn.xlarge", "--market", "spot")
     assert code == 0, err
     assert "estimated spot price of 2026-11-21" in out
     (line,) = (line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
@@ -172,8 +172,8 @@ def test_without_sound_advice_on_demand_is_still_refreshed(advised, ask, broken)
     assert shown(ask, "g4dn.xlarge")["as_of"] == "2026-11-21"
     assert shown(ask, "g4dn.xlarge", "--market", "spot") == before
     assert "AWS's public spot advisor" in err
-    spot = [one for one in json.loads(out)["prices"] if one["market"] == "spot"]
-    assert {one["told"] for one in spot} == {None}
+    spot = [price for price in json.loads(out)["prices"] if price["market"] == "spot"]
+    assert {price["told"] for price in spot} == {None}
     assert ask(*COMMAND, "--market", "spot")[0] == 1
 
 

@@ -41,7 +41,7 @@ def test_prices_of_both_clouds_are_kept_apart_and_used_together(lists, ask) -> N
     document = json.loads(out)
     jsonschema.validate(document, SCHEMA)
     assert document["cloud"] == "gcp"
-    assert all(one["changed"] for one in document["prices"])
+    assert all(price["changed"] for price in document["prices"])
     assert "Google's price list: page" not in err
     sizes = fill_azure(lists, 0.9)
     code, out, err = ask(*AZURE_COMMAND)
@@ -52,8 +52,8 @@ def test_prices_of_both_clouds_are_kept_apart_and_used_together(lists, ask) -> N
         listing = ("catalog", "list", "--cloud", cloud, "--region", region, "--gpu", "A100")
         _, listed, _ = ask(*listing, "--market", "on-demand", "-o", "json")
         offers = json.loads(listed)["offers"]
-        assert {one["price"]["as_of"] for one in offers} == {"2026-11-21"}
-        assert {one["price"]["kind"] for one in offers} == {"list"}
+        assert {price["price"]["as_of"] for price in offers} == {"2026-11-21"}
+        assert {price["price"]["kind"] for price in offers} == {"list"}
     _, shown, _ = ask("catalog", "refresh", "--show")
     assert {line.split()[0] for line in shown.splitlines()[1:]} == {"azure", "gcp"}
     assert ask("catalog", "refresh", "--forget", "--cloud", "gcp")[0] == 0
@@ -98,7 +98,7 @@ def test_the_key_is_neither_printed_nor_stored(lists, ask, monkeypatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "text"),
     [
         (["--cloud", "azure"], "azure needs a region"),
         (["--cloud", "azure", "--region", "us-east-1"], "unknown region"),
@@ -110,10 +110,10 @@ def test_the_key_is_neither_printed_nor_stored(lists, ask, monkeypatch) -> None:
         (["--url", "http://prices.example.org/"], "can be changed on the way"),
     ],
 )
-def test_bad_questions_ask_nobody(lists, ask, arguments, told) -> None:
+def test_bad_questions_ask_nobody(lists, ask, arguments, text) -> None:
     code, out, err = ask("catalog", "refresh", *arguments)
     assert (code, out) == (2, "")
-    assert told in err
+    assert text in err
     assert lists.asked == []
 
 
@@ -130,24 +130,24 @@ def test_another_address_is_asked_in_the_place_of_the_clouds_own(lists, ask, mon
 def test_live_prices_of_google_decide(lists, ask) -> None:
     fill_gcp(lists, 1.1)
     code, out, err = ask(*LIVE)
-    told = json.loads(out)
+    document = json.loads(out)
     assert code == 0
     assert "asking Google Cloud about" in err
-    leading = [told["recommendation"], *told["alternatives"]][:3]
-    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    leading = [document["recommendation"], *document["alternatives"]][:3]
+    checked = {row["instance_type"]: row for row in document["live"]["checked"]}
     for spec in leading:
         assert spec["price"]["as_of"] == "2026-11-21"
         assert checked[spec["instance_type"]]["told"]["usd_per_hour"] == pytest.approx(
             1.1 * checked[spec["instance_type"]]["before"]["usd_per_hour"], rel=1e-5
         )
-    assert told["live"]["warnings"] == []
+    assert document["live"]["warnings"] == []
 
 
 def test_without_a_key_the_snapshot_answers_with_one_warning(lists, ask, monkeypatch) -> None:
     monkeypatch.delenv("ADVISOR_GCP_KEY")
     code, out, _ = ask(*LIVE)
-    told = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    (warning,) = told["live"]["warnings"]
+    (warning,) = document["live"]["warnings"]
     assert "no API key of Google Cloud" in warning
-    assert all(one["told"] is None for one in told["live"]["checked"])
+    assert all(row["told"] is None for row in document["live"]["checked"])

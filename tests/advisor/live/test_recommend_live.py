@@ -16,7 +16,7 @@ SCHEMA = json.loads((files("advisor.render") / "schemas/recommendation.schema.js
 QUESTION = ["recommend", "--task", "inference", "--model", "googlenet"]
 FAST = [*QUESTION, "--target-throughput", "500"]
 GPU_TYPES = [
-    one.instance.name for one in BUNDLED.offers(OfferQuery(cloud="aws", region=REGION, accelerated=True))
+    offer.instance.name for offer in BUNDLED.offers(OfferQuery(cloud="aws", region=REGION, accelerated=True))
 ]
 
 
@@ -46,27 +46,27 @@ def ask(capsys):
 
 def leading(document: dict) -> list[str]:
     specs = [document["recommendation"], *document["alternatives"]]
-    return [one["instance_type"] for one in specs[:3]]
+    return [spec["instance_type"] for spec in specs[:3]]
 
 
 def test_the_chosen_one_and_two_runners_up_are_verified(aws, ask) -> None:
     _, before, _ = ask(*FAST)
-    code, told, err = ask(*FAST, "--live")
-    assert (code, leading(told)) == (0, leading(before))
+    code, document, err = ask(*FAST, "--live")
+    assert (code, leading(document)) == (0, leading(before))
     assert "asking AWS about" in err
-    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
-    assert list(checked) == leading(told)
-    assert all(one["verified"] and not one["changed"] for one in checked.values())
-    assert all(one["vcpu_quota"] == 1000.0 for one in checked.values())
-    price = told["recommendation"]["price"]
+    checked = {warning["instance_type"]: warning for warning in document["live"]["checked"]}
+    assert list(checked) == leading(document)
+    assert all(warning["verified"] and not warning["changed"] for warning in checked.values())
+    assert all(warning["vcpu_quota"] == 1000.0 for warning in checked.values())
+    price = document["recommendation"]["price"]
     assert (price["kind"], price["as_of"]) == ("list", "2026-11-21")
-    assert told["live"]["warnings"] == []
-    assert not any("days old" in one and "instance price" in one for one in told["warnings"])
+    assert document["live"]["warnings"] == []
+    assert not any("days old" in warning and "instance price" in warning for warning in document["warnings"])
 
 
 def test_without_live_nobody_is_asked(aws, ask) -> None:
-    _, told, _ = ask(*FAST)
-    assert told["live"] is None
+    _, document, _ = ask(*FAST)
+    assert document["live"] is None
     assert aws.operations == []
 
 
@@ -75,22 +75,22 @@ def test_a_dearer_chosen_one_is_replaced_and_its_heirs_are_verified_too(aws, ask
     first = before["recommendation"]["instance_type"]
     usd = before["recommendation"]["price"]["usd_per_hour"]
     aws.products[first] = [product(first, f"{2 * usd:.6f}")]
-    _, told, _ = ask(*FAST, "--live")
-    assert told["recommendation"]["instance_type"] != first
-    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    _, document, _ = ask(*FAST, "--live")
+    assert document["recommendation"]["instance_type"] != first
+    checked = {row["instance_type"]: row for row in document["live"]["checked"]}
     assert checked[first]["changed"]
-    assert set(leading(told)) <= set(checked)
+    assert set(leading(document)) <= set(checked)
 
 
 def test_each_round_is_decided_on_what_was_told_until_the_leading_three_are_verified(aws, ask) -> None:
     """Where everything is dearer than the snapshot says, one after another comes to lead."""
     prices = known_prices(GPU_TYPES)
     fill(aws, {name: 1.5 * usd for name, usd in prices.items()})
-    _, told, _ = ask(*FAST, "--live")
-    checked = {one["instance_type"]: one for one in told["live"]["checked"]}
+    _, document, _ = ask(*FAST, "--live")
+    checked = {row["instance_type"]: row for row in document["live"]["checked"]}
     assert len(checked) > 3
-    assert set(leading(told)) <= set(checked)
-    chosen = told["recommendation"]
+    assert set(leading(document)) <= set(checked)
+    chosen = document["recommendation"]
     assert chosen["price"]["usd_per_hour"] == pytest.approx(1.5 * prices[chosen["instance_type"]])
 
 
@@ -98,39 +98,39 @@ def test_a_type_the_region_offers_no_longer_is_not_chosen(aws, ask) -> None:
     _, before, _ = ask(*FAST)
     first = before["recommendation"]["instance_type"]
     del aws.types[first]
-    _, told, _ = ask(*FAST, "--live", "--explain-rejected")
-    assert first not in leading(told)
-    (why,) = [one for one in told["rejected"] if one["instance_type"] == first]
+    _, document, _ = ask(*FAST, "--live", "--explain-rejected")
+    assert first not in leading(document)
+    (why,) = [row for row in document["rejected"] if row["instance_type"] == first]
     assert why["reason"] == "not_offered"
 
 
 def test_what_the_account_may_not_start_is_not_chosen(aws, ask) -> None:
     aws.quotas["L-DB2E81BA"] = 4.0
-    _, told, _ = ask(*FAST, "--live")
-    assert told["request"]["vcpu_quota"]["L-DB2E81BA"] == 4.0
-    assert told["rejected_counts"]["quota"] > 0
-    chosen = told["recommendation"]
+    _, document, _ = ask(*FAST, "--live")
+    assert document["request"]["vcpu_quota"]["L-DB2E81BA"] == 4.0
+    assert document["rejected_counts"]["quota"] > 0
+    chosen = document["recommendation"]
     assert chosen["vcpus"] <= 4 or not chosen["instance_type"].startswith("g")
 
 
 def test_the_quota_that_was_told_by_hand_counts_where_it_is_less(aws, ask) -> None:
-    _, told, _ = ask(*FAST, "--live", "--quota", "G=16")
-    assert told["request"]["vcpu_quota"]["L-DB2E81BA"] == 16.0
+    _, document, _ = ask(*FAST, "--live", "--quota", "G=16")
+    assert document["request"]["vcpu_quota"]["L-DB2E81BA"] == 16.0
 
 
 def test_an_observed_spot_price_takes_the_place_of_the_estimate(aws, ask) -> None:
-    _, told, _ = ask(*FAST, "--market", "spot", "--live")
-    assert told["recommendation"]["price"]["kind"] == "observed"
-    assert told["recommendation"]["price"]["terms"].startswith("zone us-east-1a")
+    _, document, _ = ask(*FAST, "--market", "spot", "--live")
+    assert document["recommendation"]["price"]["kind"] == "observed"
+    assert document["recommendation"]["price"]["terms"].startswith("zone us-east-1a")
 
 
 def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -> None:
     _, before, _ = ask(*FAST)
     first = before["recommendation"]["instance_type"]
     aws.products[first] = [product(first, "0.001")]
-    _, told, _ = ask(*FAST, "--live")
-    assert told["recommendation"]["price"] == before["recommendation"]["price"]
-    (line,) = told["live"]["warnings"]
+    _, document, _ = ask(*FAST, "--live")
+    assert document["recommendation"]["price"] == before["recommendation"]["price"]
+    (line,) = document["live"]["warnings"]
     assert line.startswith(f"the price of {first} is not verified: $0.0010/h is 0.00133")
 
 
@@ -140,7 +140,7 @@ def test_an_implausible_price_is_not_believed_and_the_answer_says_so(aws, ask) -
         "throttle",
         "denied",
         "garbage",
-        *(pytest.param(one, marks=pytest.mark.slow) for one in ("expired", "cut", "broken", "hang")),
+        *(pytest.param(warning, marks=pytest.mark.slow) for warning in ("expired", "cut", "broken", "hang")),
     ],
 )
 def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
@@ -150,47 +150,47 @@ def test_a_service_that_fails_costs_a_warning_and_not_the_answer(
     _, before, _ = ask(*FAST)
     for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
         aws.faulty[operation] = fault
-    code, told, _ = ask(*FAST, "--live")
+    code, document, _ = ask(*FAST, "--live")
     assert code == 0
-    assert told["recommendation"] == before["recommendation"]
-    assert told["live"]["warnings"]
-    assert told["warnings"][0].startswith("not verified live (offerings): ")
-    assert not any("\n" in one for one in told["warnings"])
+    assert document["recommendation"] == before["recommendation"]
+    assert document["live"]["warnings"]
+    assert document["warnings"][0].startswith("not verified live (offerings): ")
+    assert not any("\n" in warning for warning in document["warnings"])
 
 
 @pytest.mark.parametrize("operation", ["DescribeInstanceTypeOfferings", "GetServiceQuota"])
 def test_prices_are_verified_where_another_service_refuses(aws, ask, operation) -> None:
     aws.faulty[operation] = "denied"
-    _, told, _ = ask(*FAST, "--live")
-    assert told["recommendation"]["price"]["as_of"] == "2026-11-21"
-    assert len(told["live"]["warnings"]) == 1
+    _, document, _ = ask(*FAST, "--live")
+    assert document["recommendation"]["price"]["as_of"] == "2026-11-21"
+    assert len(document["live"]["warnings"]) == 1
 
 
 def test_without_credentials_it_is_told_once(ask, monkeypatch) -> None:
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    code, told, _ = ask(*FAST, "--live")
-    (line,) = told["live"]["warnings"]
+    code, document, _ = ask(*FAST, "--live")
+    (line,) = document["live"]["warnings"]
     assert code == 0
     assert "aws configure" in line
 
 
 def test_strict_refuses_what_could_not_be_verified_and_takes_what_could(aws, ask, monkeypatch) -> None:
     spot = (*FAST, "--market", "spot", "--live", "--strict")
-    code, told, _ = ask(*spot)
+    code, document, _ = ask(*spot)
     assert code == 0
-    assert told["recommendation"]
+    assert document["recommendation"]
     aws.faulty["DescribeSpotPriceHistory"] = "denied"
-    code, told, err = ask(*spot)
-    assert (code, told) == (5, {})
+    code, document, err = ask(*spot)
+    assert (code, document) == (5, {})
     assert "days old" in err
 
 
 def test_commitments_have_no_live_prices(aws, ask) -> None:
-    code, told, _ = ask(*FAST, "--cloud", "gcp", "--market", "commitment-1y", "--live")
+    code, document, _ = ask(*FAST, "--cloud", "gcp", "--market", "commitment-1y", "--live")
     assert code == 0
-    assert told["live"]["checked"] == []
-    assert "live prices exist for aws, azure, gcp only" in told["warnings"][0]
+    assert document["live"]["checked"] == []
+    assert "live prices exist for aws, azure, gcp only" in document["warnings"][0]
     assert aws.operations == []
 
 
@@ -200,15 +200,15 @@ def test_nothing_that_answers_is_verified_by_what_comes_nearest(aws, ask) -> Non
     code, before, _ = ask(*limited)
     assert (code, before["recommendation"]) == (3, None)
     aws.products["g4dn.2xlarge"] = [product("g4dn.2xlarge", "0.45")]
-    code, told, _ = ask(*limited, "--live")
+    code, document, _ = ask(*limited, "--live")
     assert code == 0
-    assert told["recommendation"]["instance_type"] == "g4dn.2xlarge"
+    assert document["recommendation"]["instance_type"] == "g4dn.2xlarge"
 
 
 def test_one_result_is_still_held_to_its_runners_up(aws, ask) -> None:
-    _, told, _ = ask(*FAST, "--live", "--max-results", "1")
-    assert told["alternatives"] == []
-    assert len(told["live"]["checked"]) == 3
+    _, document, _ = ask(*FAST, "--live", "--max-results", "1")
+    assert document["alternatives"] == []
+    assert len(document["live"]["checked"]) == 3
 
 
 def test_the_table_says_what_was_verified(aws, capsys) -> None:
@@ -216,8 +216,8 @@ def test_the_table_says_what_was_verified(aws, capsys) -> None:
     assert run([*FAST, "--live"]) == 0
     out, _ = capsys.readouterr()
     assert "on-demand price of 2026-11-21" in out.splitlines()[0]
-    told = " ".join(out.split())
-    assert "Live: g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs; g6" in told
+    text = " ".join(out.split())
+    assert "Live: g4dn.2xlarge $0.700/h (was $0.752), offered, quota 1000 vCPUs; g6" in text
 
 
 def test_a_hang_everywhere_is_over_in_time(aws, impatient, ask, monkeypatch) -> None:
@@ -225,7 +225,7 @@ def test_a_hang_everywhere_is_over_in_time(aws, impatient, ask, monkeypatch) -> 
     monkeypatch.setattr("advisor.answers.live.checking.TOTAL_SECONDS", 0.5)
     for operation in ("GetProducts", "DescribeInstanceTypeOfferings", "GetServiceQuota"):
         aws.faulty[operation] = "hang"
-    code, told, _ = ask(*FAST, "--live")
+    code, document, _ = ask(*FAST, "--live")
     assert code == 0
-    assert told["warnings"][0].startswith("not verified live")
-    assert all(one.daemon for one in threading.enumerate() if one is not threading.main_thread())
+    assert document["warnings"][0].startswith("not verified live")
+    assert all(thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())

@@ -29,8 +29,8 @@ def aws(recorded) -> Recorded:
 
 def test_a_new_price_answers_from_then_on_with_its_day_and_source(aws, tmp_path) -> None:
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
-    told, catalog = refreshed(tmp_path, T4)
-    (changed,) = [one for one in told.answers if one.changed]
+    outcome, catalog = refreshed(tmp_path, T4)
+    (changed,) = [answer for answer in outcome.answers if answer.changed]
     assert (changed.before.usd_per_hour, changed.told.usd_per_hour) == (0.526, 0.4)
     price = catalog.price("g4dn.xlarge", REGION)
     assert (price.usd_per_hour, price.kind, price.as_of) == (0.4, "list", TODAY)
@@ -63,12 +63,12 @@ def test_an_observed_spot_price_replaces_the_estimate_and_keeps_its_band(aws, tm
 )
 def test_a_price_far_from_the_known_one_is_refused_with_both(aws, tmp_path, usd, believed) -> None:
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", f"{usd:.8f}")]
-    told, catalog = refreshed(tmp_path, ["g4dn.xlarge"])
-    (one,) = told.answers
-    assert (one.told is not None) == believed
+    outcome, catalog = refreshed(tmp_path, ["g4dn.xlarge"])
+    (answer,) = outcome.answers
+    assert (answer.told is not None) == believed
     if not believed:
-        assert one.not_believed == pytest.approx(usd)
-        assert "the known $0.526/h (list, 2026-07-20), more than a factor of 3" in one.why
+        assert answer.not_believed == pytest.approx(usd)
+        assert "the known $0.526/h (list, 2026-07-20), more than a factor of 3" in answer.why
         assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
         _, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
     assert catalog.price("g4dn.xlarge", REGION).usd_per_hour == pytest.approx(usd)
@@ -77,49 +77,49 @@ def test_a_price_far_from_the_known_one_is_refused_with_both(aws, tmp_path, usd,
 def test_no_cloud_gives_instances_away_even_if_implausible_is_accepted(aws, tmp_path) -> None:
     for lie in ("0", "-1", "nan", "inf", "free"):
         aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", lie)]
-        told, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
-        assert told.answers[0].told is None
+        outcome, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
+        assert outcome.answers[0].told is None
         assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
 
 
 def test_a_withdrawn_type_is_not_ranked_and_says_so(aws, tmp_path) -> None:
     del aws.types["g4dn.xlarge"]
-    told, catalog = refreshed(tmp_path, T4)
-    assert told.withdrawn == ("g4dn.xlarge",)
+    outcome, catalog = refreshed(tmp_path, T4)
+    assert outcome.withdrawn == ("g4dn.xlarge",)
     assert not catalog.is_offered("g4dn.xlarge", REGION)
     assert catalog.is_offered("g4dn.xlarge", "us-west-2")
     query = OfferQuery(cloud="aws", region=REGION, gpus=("T4",), market=Market.ON_DEMAND)
-    assert "g4dn.xlarge" not in {one.instance.name for one in catalog.offers(query)}
-    (why,) = [one for one in catalog.unpriced(query) if one.instance_type == "g4dn.xlarge"]
+    assert "g4dn.xlarge" not in {offer.instance.name for offer in catalog.offers(query)}
+    (why,) = [offer for offer in catalog.unpriced(query) if offer.instance_type == "g4dn.xlarge"]
     assert why.reason == "not_offered"
     assert "us-east-1 no longer offers it" in str(why.detail)
     fill(aws, known_prices(T4))
-    told, catalog = refreshed(tmp_path, T4)
-    assert told.returned == ("g4dn.xlarge",)
+    outcome, catalog = refreshed(tmp_path, T4)
+    assert outcome.returned == ("g4dn.xlarge",)
     assert catalog.price("g4dn.xlarge", REGION).usd_per_hour == 0.526
 
 
 def test_an_empty_answer_does_not_take_all_types_away(aws, tmp_path) -> None:
     """A list that was cut short looks like types that are gone."""
-    names = [one.name for one in BUNDLED.instances("aws") if one.gpu_name == "A10G"]
+    names = [instance.name for instance in BUNDLED.instances("aws") if instance.gpu_name == "A10G"]
     aws.types = {}
-    told, catalog = refreshed(tmp_path, names)
-    assert told.withdrawn == ()
-    assert any("not believed" in line for line in told.warnings)
+    outcome, catalog = refreshed(tmp_path, names)
+    assert outcome.withdrawn == ()
+    assert any("not believed" in line for line in outcome.warnings)
     assert all(catalog.is_offered(name, REGION) for name in names)
 
 
 def test_two_services_must_agree_that_a_type_is_gone(aws, tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("advisor.answers.live.asking.offered", lambda names, _: frozenset(names[1:]))
-    told, _ = refreshed(tmp_path, T4)
-    assert told.withdrawn == ()
-    assert any("does not list g4dn.xlarge" in line for line in told.warnings)
+    outcome, _ = refreshed(tmp_path, T4)
+    assert outcome.withdrawn == ()
+    assert any("does not list g4dn.xlarge" in line for line in outcome.warnings)
 
 
 def test_facts_that_differ_are_told_and_not_taken(aws, tmp_path) -> None:
     aws.types["g4dn.xlarge"] = (8, 16384, 1)
-    told, catalog = refreshed(tmp_path, T4)
-    assert told.warnings == ("AWS says that g4dn.xlarge has 8 vCPUs, the catalogue 4",)
+    outcome, catalog = refreshed(tmp_path, T4)
+    assert outcome.warnings == ("AWS says that g4dn.xlarge has 8 vCPUs, the catalogue 4",)
     assert catalog.instance("g4dn.xlarge").vcpus == 4
 
 
@@ -138,9 +138,9 @@ def test_a_price_service_that_fails_leaves_all_as_it_was(aws, tmp_path, fault, o
 @pytest.mark.parametrize("fault", ["throttle", "denied", "garbage", "broken"])
 def test_prices_are_taken_where_offerings_cannot_be_asked(aws, tmp_path, fault) -> None:
     aws.faulty["DescribeInstanceTypeOfferings"] = fault
-    told, catalog = refreshed(tmp_path, T4)
-    assert len([one for one in told.answers if one.told]) == len(T4)
-    assert "whether the types are still offered is not known" in told.warnings[0]
+    outcome, catalog = refreshed(tmp_path, T4)
+    assert len([answer for answer in outcome.answers if answer.told]) == len(T4)
+    assert "whether the types are still offered is not known" in outcome.warnings[0]
     assert catalog.is_offered("g4dn.xlarge", REGION)
 
 
@@ -168,7 +168,7 @@ def test_ctrl_c_half_way_leaves_all_as_it_was(aws, tmp_path) -> None:
 
 
 def test_two_refreshes_at_once_lose_nothing(aws, tmp_path) -> None:
-    names = [one.name for one in BUNDLED.instances("aws") if one.gpu_name == "T4"]
+    names = [instance.name for instance in BUNDLED.instances("aws") if instance.gpu_name == "T4"]
     names = list(known_prices(names))
     fill(aws, known_prices(names))
     with ThreadPoolExecutor(4) as pool:

@@ -67,14 +67,14 @@ def sold(request: NetworkQuestion, prices: dict[str, float]) -> Iterator[tuple[f
             usd = prices[instance.name] + disk.usd_per_hour
             resources = resources_of(BUNDLED, offer, disk)
             for workload in workloads_of(request)[3:]:  # of 8 and more: smaller ones are no faster
-                (one,) = MODEL.predict([(workload, resources)], confidence=request.confidence)
+                (rate,) = MODEL.predict([(workload, resources)], confidence=request.confidence)
                 fits = MODEL.gpu_memory_mib(workload) <= gpu.memory_mib
-                cold = _first_epoch(workload, resources, request) or one
-                fits &= 2 * cold.lower >= (request.target_throughput or one.lower)
+                cold = _first_epoch(workload, resources, request) or rate
+                fits &= 2 * cold.lower >= (request.target_throughput or rate.lower)
                 if fits and usd <= (request.max_usd_per_hour or 1e9):
                     if request.target_throughput is None:
-                        yield usd / one.median, instance.name
-                    elif one.lower >= request.target_throughput:
+                        yield usd / rate.median, instance.name
+                    elif rate.lower >= request.target_throughput:
                         yield usd, instance.name
 
 
@@ -107,18 +107,20 @@ def replayed(tmp_path_factory) -> tuple[Catalog, Catalog, Refresh]:
         fill(aws, prices_on(BEFORE))
         _, before = refreshed(folder, NAMES)
         fill(aws, prices_on(AFTER))
-        told, after = refreshed(folder, NAMES)
+        text, after = refreshed(folder, NAMES)
         again, _ = refreshed(folder, NAMES)
-    assert not any(one.changed for one in again.answers)
-    return before, after, told
+    assert not any(asked_price.changed for asked_price in again.answers)
+    return before, after, text
 
 
 def test_a_refresh_tells_the_four_price_cuts_and_nothing_else(replayed) -> None:
-    _, _, told = replayed
-    assert {one.instance_type for one in told.answers if one.changed} == CUT
-    assert not any(one.not_believed for one in told.answers)
-    assert not told.withdrawn
-    deepest = next(one for one in told.answers if one.instance_type == "p5.48xlarge")
+    _, _, outcome = replayed
+    assert {asked_price.instance_type for asked_price in outcome.answers if asked_price.changed} == CUT
+    assert not any(asked_price.not_believed for asked_price in outcome.answers)
+    assert not outcome.withdrawn
+    deepest = next(
+        asked_price for asked_price in outcome.answers if asked_price.instance_type == "p5.48xlarge"
+    )
     assert deepest.told.usd_per_hour / deepest.before.usd_per_hour == pytest.approx(0.56, abs=0.01)
 
 

@@ -73,10 +73,10 @@ class Daemons:
 
     def close(self) -> None:
         """End those that are left, by force."""
-        for one in self.started:
-            if one.poll() is None:
-                one.kill()
-                one.wait()
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
 
 
 class Jobs:
@@ -103,7 +103,7 @@ class Jobs:
     @property
     def runs(self) -> list[Run]:
         """One a job, as far as they have come."""
-        return [run for one in self._book.all() for run in self._book.runs.of(one.number)]
+        return [run for job in self._book.all() for run in self._book.runs.of(job.number)]
 
     @property
     def have_ended(self) -> bool:
@@ -113,20 +113,20 @@ class Jobs:
 
     def faults(self, traced: list[str], lost: Counter[int]) -> list[str]:
         """What does not hold; `lost` has how often the process of a run was killed, by number."""
-        asked = Counter(line.split("region-")[1].split()[0] for line in traced if "region-" in line)
-        found = []
-        for one in self._book.all():
-            runs, name = self._book.runs.of(one.number), one.name.removeprefix("job-")
+        counter = Counter(line.split("region-")[1].split()[0] for line in traced if "region-" in line)
+        result = []
+        for job in self._book.all():
+            runs, name = self._book.runs.of(job.number), job.name.removeprefix("job-")
             if len(runs) != 1:
-                found.append(f"{one.name}: {len(runs)} rows")
+                result.append(f"{job.name}: {len(runs)} rows")
                 continue
             (run,) = runs
             if run.state is not RunState.DONE:
-                found.append(f"{one.name}: {run.state.value} {run.note}")
+                result.append(f"{job.name}: {run.state.value} {run.note}")
             most = 1 + lost[run.number]
-            if not 1 <= asked[name] <= most or run.attempts > most:
-                found.append(f"{one.name}: ran {asked[name]} times in {run.attempts} attempts")
-        return found
+            if not 1 <= counter[name] <= most or run.attempts > most:
+                result.append(f"{job.name}: ran {counter[name]} times in {run.attempts} attempts")
+        return result
 
 
 class Series:
@@ -149,7 +149,7 @@ class Series:
                 time.sleep(self._random.uniform(0.0, self._gap_seconds))
                 self._kill(both)
             self._wait(both)
-            codes = [self._ended(one) for one in both]
+            codes = [self._ended(item) for item in both]
             return self._document(codes)
         finally:
             self.daemons.close()
@@ -159,16 +159,16 @@ class Series:
         if self._random.random() < 0.2 and self._kill_run():
             return
         leader = self.book.daemon.current()
-        place = self._random.randrange(2)
+        location = self._random.randrange(2)
         if leader and self._random.random() < 0.5:
-            place = next((n for n, one in enumerate(both) if one.pid == leader.pid), place)
-        leads = leader is not None and both[place].pid == leader.pid
-        both[place].kill()
-        both[place].wait()
+            location = next((n for n, process in enumerate(both) if process.pid == leader.pid), location)
+        leads = leader is not None and both[location].pid == leader.pid
+        both[location].kill()
+        both[location].wait()
         self.killed["leader" if leads else "other daemon"] += 1
         if leads:
             self._wait_for_leader()
-        both[place] = self.daemons.start()
+        both[location] = self.daemons.start()
 
     def _wait_for_leader(self) -> None:
         begun = time.monotonic()
@@ -195,14 +195,14 @@ class Series:
     def _wait(self, both: list[subprocess.Popen[bytes]]) -> None:
         deadline = time.monotonic() + _LONGEST_END_SECONDS
         while not self.jobs.have_ended and time.monotonic() < deadline:
-            if any(one.poll() is not None for one in both):
+            if any(process.poll() is not None for process in both):
                 return  # told by its exit code
             time.sleep(0.2)
 
     @staticmethod
-    def _ended(one: subprocess.Popen[bytes]) -> int:
-        one.send_signal(signal.SIGTERM)
-        return one.wait(_LONGEST_END_SECONDS)
+    def _ended(process: subprocess.Popen[bytes]) -> int:
+        process.send_signal(signal.SIGTERM)
+        return process.wait(_LONGEST_END_SECONDS)
 
     def _document(self, codes: list[int]) -> dict[str, Any]:
         faults = self.jobs.faults(self.daemons.traced, self._lost)

@@ -56,8 +56,8 @@ def trials(count):
 
 @pytest.fixture
 def service():
-    with serving() as one:
-        yield one
+    with serving() as item:
+        yield item
 
 
 @pytest.fixture
@@ -105,12 +105,12 @@ def collected(tmp_path):
     """What the controller has in its store after collecting, by trial id."""
     with closing(open_store(f"sqlite:///{tmp_path / 'controller.sqlite'}")) as store:
         Collector(result_bucket()).collect(store)
-        return {one.trial.trial_id: one for one in store.all()}
+        return {row.trial.trial_id: row for row in store.all()}
 
 
 def test_a_sweep_comes_to_its_end_and_every_row_arrives(bucket, service, tmp_path):
     assert run(guest(tmp_path / "one", service)) is End.DONE
-    assert set(collected(tmp_path)) == {one.trial_id for one in trials(3)}
+    assert set(collected(tmp_path)) == {item.trial_id for item in trials(3)}
     (state,) = guest_states(bucket)
     assert (state.phase, state.end, state.exit_code) == (Phase.ENDED, End.DONE, 0)
     assert state.instance_id == "i-0123456789abcdef0"
@@ -157,7 +157,7 @@ def test_a_notice_gives_up_the_trial_in_hand_and_another_instance_goes_on(bucket
     assert run(guest(tmp_path / "two", service), few) is End.DONE
     rows = collected(tmp_path)
     assert len(rows) == len(first) + 2
-    by = [one.environment["measured_by"] for one in rows.values()]
+    by = [row.environment["measured_by"] for row in rows.values()]
     assert (by.count("one"), by.count("two")) == (len(first), 2)
 
 
@@ -170,8 +170,8 @@ def test_before_the_expiry_what_was_measured_is_sent(bucket, service, tmp_path):
             return super().now() + (LATER if has_rows(database) else timedelta())
 
     job = a_job(arguments=("4000",))
-    one = guest(tmp_path / "one", service, aws=aws(None, FastOnceMeasured()))
-    assert run(one, job) is End.EXPIRY
+    item = guest(tmp_path / "one", service, aws=aws(None, FastOnceMeasured()))
+    assert run(item, job) is End.EXPIRY
     assert collected(tmp_path)
 
 
@@ -247,13 +247,13 @@ def test_a_bucket_that_takes_nothing_is_an_error_and_not_silence(bucket, service
 
 
 def test_sending_and_collecting_twice_changes_nothing(bucket, store):
-    rows = [measurement(trial=one) for one in trials(5)]
+    rows = [measurement(trial=row) for row in trials(5)]
     assert Sender(bucket).send(rows) == 5
     assert Sender(bucket).send(rows) == 0
     collector = Collector(bucket)
     assert [collector.collect(store), collector.collect(store)] == [5, 0]
     assert Collector(bucket).collect(store) == 0
-    assert {one.trial.trial_id: one for one in store.all()} == {one.trial.trial_id: one for one in rows}
+    assert {row.trial.trial_id: row for row in store.all()} == {row.trial.trial_id: row for row in rows}
 
 
 def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket, store):
@@ -262,7 +262,7 @@ def test_a_row_with_another_run_is_another_object_and_the_store_keeps_it(bucket,
     more = measurement(repeats=(run_of,))
     assert Sender(bucket).send([row]) == Sender(bucket).send([more]) == 1
     Collector(bucket).collect(store)
-    assert [len(one.repeats) for one in store.all()] == [1]
+    assert [len(item.repeats) for item in store.all()] == [1]
 
 
 def test_an_object_that_is_no_measurement_is_named_and_keeps_no_other_one_back(bucket, store):

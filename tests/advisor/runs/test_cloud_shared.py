@@ -45,9 +45,9 @@ def machine(**changes) -> LaunchedMachine:
     return LaunchedMachine(**{**values, **changes})
 
 
-def row(memory_mib: float, host: str, at: str = "2026-11-21T12:30:00Z"):
-    one = trial(resources=resources(memory_mib=memory_mib))
-    return measurement(trial=one, started_at=at, environment={"host": host})
+def row(memory_mib: float, host: str, started_at: str = "2026-11-21T12:30:00Z"):
+    item = trial(resources=resources(memory_mib=memory_mib))
+    return measurement(trial=item, started_at=started_at, environment={"host": host})
 
 
 @pytest.fixture(autouse=True)
@@ -68,7 +68,7 @@ def test_rows_of_its_instances_are_counted_and_those_of_others_are_not() -> None
         row(2.0, "ip-172-31-4-5.ec2.internal"),
         row(3.0, "i-0abc"),
         row(4.0, "ip-172-31-9-9"),
-        row(5.0, "ip-172-31-4-5", at="2026-11-20T12:30:00Z"),
+        row(5.0, "ip-172-31-4-5", started_at="2026-11-20T12:30:00Z"),
     )
     assert shared.measured() == 2
 
@@ -119,7 +119,7 @@ def test_ctrl_c_says_what_could_not_be_ended(monkeypatch, fails: bool) -> None:
 def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> None:
     """Else every trial of a paid sweep would be refused there."""
     catalog = load_catalog()
-    asked = 0
+    question = 0
     for instance in catalog.instances("aws"):
         sheet = catalog.gpus.get(instance.gpu_name or "")
         if sheet is None or sheet.vendor != "NVIDIA":
@@ -131,5 +131,5 @@ def test_what_a_guest_is_asked_to_measure_on_is_the_card_of_its_instance() -> No
         accelerator = accelerator_of(instance, catalog)
         present = identified(sheet.name, catalog.gpus, memory_mib=0.93 * sheet.memory_mib, sm_count=sheet.sms)
         assert is_card(accelerator.gpu, present, catalog.gpus), instance.name
-        asked += 1
-    assert asked > 20
+        question += 1
+    assert question > 20

@@ -13,7 +13,7 @@ from advisor.runs.cron import CronLine
 def local(line, first, days):
     zone = ZoneInfo(line.timezone)
     due = line.between(first, first + timedelta(days=days))
-    return [one.astimezone(zone).strftime("%d %H:%M%z") for one in due]
+    return [moment.astimezone(zone).strftime("%d %H:%M%z") for moment in due]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_each_due_time_is_later_than_the_moment_asked_about(text, zone):
         assert due == sorted(set(due))
         for minutes in range(0, 2 * 24 * 60, 10):
             now = start + timedelta(minutes=minutes)
-            later = [one for one in due if one > now]
+            later = [item for item in due if item > now]
             assert line.after(now) == later[0] if later else line.after(now) > now
 
 
@@ -59,7 +59,7 @@ def test_sunday_is_0_and_7_and_monday_1_as_in_cron():
 
 def test_a_day_of_month_and_a_day_of_week_are_alternatives():
     due = local(CronLine("0 0 13 * 5"), datetime(2026, 11, 1, tzinfo=UTC), 30)
-    assert [one[:2] for one in due] == ["06", "13", "20", "27"]
+    assert [item[:2] for item in due] == ["06", "13", "20", "27"]
 
 
 def test_a_leap_day_is_found_years_away():

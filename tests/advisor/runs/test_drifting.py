@@ -12,7 +12,7 @@ STEADY = tuple(0.1 + 0.001 * (n % 7) for n in range(60))
 def row(factor=1.0, memory_mib=2048.0, steps=STEADY, **changes):
     return measurement(
         trial=trial(resources=resources(memory_mib=memory_mib)),
-        step_seconds=tuple(factor * one for one in steps),
+        step_seconds=tuple(factor * step for step in steps),
         **changes,
     )
 

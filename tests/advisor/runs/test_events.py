@@ -17,10 +17,10 @@ def numbers(events):
 
 
 def all_of(log):
-    found = []
+    result = []
     while events := log.look():
-        found += events
-    return found
+        result += events
+    return result
 
 
 def test_events_are_named_by_what_happened(tmp_path):
@@ -60,12 +60,12 @@ def test_an_id_that_is_none_begins_anew(tmp_path):
 def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory, steps):
     path = tmp_path_factory.mktemp("log") / "events.jsonl"
     path.touch()
-    log, told, seen, last, turned = EventLog(path), 0, [], None, 0
+    log, text, seen, last, turned = EventLog(path), 0, [], None, 0
     for step in steps:
         if step == "tell":
             with path.open("a") as file:
-                file.write(line("began", number=told))
-            told += 1
+                file.write(line("began", number=text))
+            text += 1
         elif step == "turn" and turned < 4:
             turned += 1
             for number in range(3, 0, -1):
@@ -77,11 +77,11 @@ def test_nothing_is_lost_or_told_twice_while_the_log_is_turned(tmp_path_factory,
         elif step == "resume" and last:
             log = EventLog(path, last)
         else:
-            found = log.look()
-            seen += numbers(found)
-            last = found[-1].id if found else last
+            result = log.look()
+            seen += numbers(result)
+            last = result[-1].id if result else last
     seen += numbers(all_of(log))
-    assert seen == list(range(told))
+    assert seen == list(range(text))
 
 
 def test_what_somebody_said_is_an_event_a_line(tmp_path):

@@ -108,8 +108,8 @@ def test_a_fit_that_fails_does_not_make_the_sweep_fail(book, due):
 def test_where_a_command_does_not_know_how_many_it_measured_the_store_is_asked(book, due, measured, follows):
     """An instance wrote into a shared database by itself."""
     number, followed = due(), []
-    told = f"print('{{\"measured_now\": {measured}}}')"
-    executed(book, number, follow=lambda run: followed.append(run) or {}, started=running(told))
+    text = f"print('{{\"measured_now\": {measured}}}')"
+    executed(book, number, follow=lambda run: followed.append(run) or {}, started=running(text))
     assert len(followed) == follows
 
 
@@ -191,11 +191,11 @@ def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book
         time.sleep(0.05)
     process.send_signal(number)
     process.wait(60)
-    found = book.runs.numbered(run)
+    result = book.runs.numbered(run)
     if number is signal.SIGTERM:
-        assert (found.state, found.attempts) == (RunState.DUE, 0)
+        assert (result.state, result.attempts) == (RunState.DUE, 0)
     else:
-        assert (found.state, found.alive) == (RunState.RUNNING, False)
+        assert (result.state, result.alive) == (RunState.RUNNING, False)
     for child in children:
         assert gone(child)
 
@@ -203,6 +203,6 @@ def test_a_process_that_is_ended_takes_its_command_along_and_leaves_the_run(book
 def children_of(pid):
     try:
         names = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        return [int(one) for one in names]
+        return [int(name) for name in names]
     except OSError:
         return []

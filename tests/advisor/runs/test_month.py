@@ -64,9 +64,9 @@ class World:
 
     def work(self):
         """What the processes do by themselves meanwhile."""
-        for one in self.processes:
-            one.live()
-        self.processes = [one for one in self.processes if one.poll() is None]
+        for process in self.processes:
+            process.live()
+        self.processes = [process for process in self.processes if process.poll() is None]
 
     def tick(self, daemon, transactions=None):
         """One round of a daemon; False when it was killed in it, after so many transactions."""
@@ -157,15 +157,15 @@ def world(monkeypatch, random):
 
 
 def due_times(name):
-    return [one.timestamp() for one in CronLine(*SCHEDULES[name]).between(FIRST, LAST)]
+    return [moment.timestamp() for moment in CronLine(*SCHEDULES[name]).between(FIRST, LAST)]
 
 
 def moments(random, due):
     """A look soon after each due time, and some in between."""
-    soon = [one + random.uniform(0, 2 * MINUTE) for one in due]
-    later = [one + random.uniform(8 * MINUTE, 20 * MINUTE) for one in due]
+    soon = [item + random.uniform(0, 2 * MINUTE) for item in due]
+    later = [item + random.uniform(8 * MINUTE, 20 * MINUTE) for item in due]
     over = LAST.timestamp() + 10 * MINUTE
-    return [one for one in sorted([*soon, *later]) if one < over] + [over, over + 5 * MINUTE]
+    return [item for item in sorted([*soon, *later]) if item < over] + [over, over + 5 * MINUTE]
 
 
 def live_through(world, random, kill):
@@ -174,14 +174,14 @@ def live_through(world, random, kill):
         command = ("sweep", "run", "--ray-address", "far")  # side by side
         world.add(name, cron, timezone, command=command)
     daemons = [world.daemon(), world.daemon()]
-    due = sorted({one for name in SCHEDULES for one in due_times(name)})
+    due = sorted({item for name in SCHEDULES for item in due_times(name)})
     for moment in moments(random, due):
         world.now = moment
         world.work()  # runs went on while nobody looked
-        for place in (0, 1, 0):
+        for location in (0, 1, 0):
             life = random.uniform(0, 12) if kill and random.random() < 0.3 else None
-            if not world.tick(daemons[place], life):
-                daemons[place] = world.daemon()
+            if not world.tick(daemons[location], life):
+                daemons[location] = world.daemon()
             world.work()
 
 
@@ -190,9 +190,9 @@ def live_through(world, random, kill):
 def test_a_month_with_both_clock_changes_loses_nothing_and_repeats_nothing(world, random, kill):
     live_through(world, random, kill)
     assert max(Counter(world.executed).values()) == 1
-    for one in world.book.all():
-        runs = world.book.runs.of(one.number, 10_000)
-        assert sorted(run.due_at for run in runs) == due_times(one.name)
+    for job in world.book.all():
+        runs = world.book.runs.of(job.number, 10_000)
+        assert sorted(run.due_at for run in runs) == due_times(job.name)
         assert {run.state for run in runs} == {RunState.DONE}
         assert {run.attempts for run in runs} == {1}
 
@@ -237,8 +237,8 @@ def test_what_was_missed_runs_once_or_is_skipped_and_both_is_told(world, misfire
     world.add("daily", "0 3 * * *", misfire=misfire)
     world.now += 3 * DAY
     world.tick(world.daemon())
-    ((found, note),) = only_runs(world)
-    assert found is state
+    ((result, note),) = only_runs(world)
+    assert result is state
     assert re.search(words, note)
     assert world.book.runs.of(1)[0].due_at == world.now - 21 * HOUR
     assert any("daily: the run of" in line for line in world.said)

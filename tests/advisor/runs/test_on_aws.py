@@ -100,9 +100,9 @@ def test_an_occurrence_launches_once_however_often_it_is_tried(account, capsys, 
         due = DUE + weeks * WEEK
         guest_of(account, due)
         assert advisor(occurrence(due)) == 0
-        told = capsys.readouterr().out
+        out = capsys.readouterr().out
         assert len(account.instances()) == launched
-    document = json.loads(told)
+    document = json.loads(out)
     assert document["measured_now"] == 1
     assert 0 < document["spent_usd"] < 0.2
     with closing(open_store()) as store:
@@ -155,9 +155,9 @@ def test_the_instance_gets_the_settings_of_a_step_and_no_others_that_are_usual()
         (launch,) = launches(question_from(SweepRun, context.params))
         return launch.arguments
 
-    plain, asked = arguments(), ("--stack", "compile", "--measure-seconds", "30")
+    plain, question = arguments(), ("--stack", "compile", "--measure-seconds", "30")
     assert {"--stack", "--memory-format", "--cudnn-benchmark"}.isdisjoint(plain)
-    told = arguments(*asked, "--cudnn-benchmark")
+    text = arguments(*question, "--cudnn-benchmark")
     # A flag is a word of its own: the guest's command takes them as this one did.
-    assert question_from(SweepRun, sweep_run.make_context("run", list(told)).params).cudnn_benchmark
-    assert [word for word in told if word not in plain] == [*asked, "--cudnn-benchmark"]
+    assert question_from(SweepRun, sweep_run.make_context("run", list(text)).params).cudnn_benchmark
+    assert [word for word in text if word not in plain] == [*question, "--cudnn-benchmark"]

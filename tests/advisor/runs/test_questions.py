@@ -23,12 +23,12 @@ GRID = {
 AWS = {**GRID, "accelerator": None, "on": "aws", "instance": "g4dn.xlarge", "budget": "1USD"}
 
 
-def asked(allowed=Allowed(), **changes):  # noqa: B008
+def question_of(allowed=Allowed(), **changes):  # noqa: B008
     return requested_sweep(from_values(NewSweep, {**GRID, **changes}), allowed)
 
 
 def test_fields_become_the_words_of_the_command():
-    assert asked().words == (
+    assert question_of().words == (
         "sweep",
         "run",
         "--networks=googlenet,alexnet",
@@ -38,11 +38,11 @@ def test_fields_become_the_words_of_the_command():
         "--disks=gp3,slow=20MiB/s,500iops",
         "--accelerator=emulated:T4",
     )
-    assert len(asked().trials) == 2 * 2 * 2
+    assert len(question_of().trials) == 2 * 2 * 2
 
 
 def test_the_command_takes_the_words_as_the_same_answers():
-    words = asked(repeats=3, retry_failed=True, rel_error=0.05).words
+    words = question_of(repeats=3, retry_failed=True, rel_error=0.05).words
     context = sweep_run.make_context("run", list(words[2:]))
     question = question_from(SweepRun, context.params)
     assert question.networks == ("googlenet", "alexnet")
@@ -53,14 +53,14 @@ def test_the_command_takes_the_words_as_the_same_answers():
 @pytest.mark.parametrize("network", ["net.py:build", "/etc/x.py", "../x", "X.PY:b", "a/b"])
 def test_code_of_this_machine_is_never_named_by_a_client(network):
     with pytest.raises(UsageError, match="allow-code"):
-        asked(networks=["googlenet", network])
+        question_of(networks=["googlenet", network])
 
 
 def test_data_go_by_their_allowed_names(tmp_path):
     with pytest.raises(UsageError, match="allow-data"):
-        asked(data=str(tmp_path))
+        question_of(data=str(tmp_path))
     with pytest.raises(UsageError, match="did you mean photos"):
-        asked(Allowed(data={"photos": str(tmp_path)}), data="photo")
+        question_of(Allowed(data={"photos": str(tmp_path)}), data="photo")
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def test_data_go_by_their_allowed_names(tmp_path):
 )
 def test_what_the_command_refuses_is_refused(changes, said):
     with pytest.raises(UsageError, match=said):
-        asked(**changes)
+        question_of(**changes)
 
 
 def test_a_sweep_on_aws_needs_a_budget_and_has_an_owner():
-    sweep = asked(**AWS)
+    sweep = question_of(**AWS)
     assert sweep.question.on_aws
     assert sweep.question.budget.usd == 1.0
     assert sweep.words[-1].startswith("--owner=")
     with pytest.raises(UsageError, match="budget"):
-        asked(**{**AWS, "budget": None})
+        question_of(**{**AWS, "budget": None})
 
 
 def test_a_schedule_may_ask_for_more_than_this_machine_has():
@@ -116,8 +116,8 @@ def test_a_schedule_may_ask_for_more_than_this_machine_has():
 )
 def test_whatever_is_asked_is_planned_or_refused_in_words(fields):
     try:
-        found = asked(**fields)
+        result = question_of(**fields)
     except AdvisorError:
         return
-    assert 0 < len(found.trials) <= MOST_TRIALS
-    assert all(word.startswith("--") and "=" in word for word in found.words[2:])
+    assert 0 < len(result.trials) <= MOST_TRIALS
+    assert all(word.startswith("--") and "=" in word for word in result.words[2:])

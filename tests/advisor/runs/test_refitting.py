@@ -22,7 +22,7 @@ DUE = datetime(2026, 11, 19, tzinfo=UTC).timestamp()
 
 
 def slower(row, factor, **changes):
-    return replace(row, step_seconds=tuple(factor * one for one in row.step_seconds), **changes)
+    return replace(row, step_seconds=tuple(factor * second for second in row.step_seconds), **changes)
 
 
 def rows_of(sizes, started_at):
@@ -122,6 +122,6 @@ def test_steps_of_a_real_gpu_are_taken_where_trials_are_too_few_for_a_pipeline()
     assert report["fit"]["kept"] == "last"
     assert "too few" in report["fit"]["why"]
     own = load_model(own_model_path())
-    assert [one.seconds for one in own.gpu_observations.steps] == [pytest.approx(0.32)]
+    assert [step.seconds for step in own.gpu_observations.steps] == [pytest.approx(0.32)]
     assert own.pipeline == load_model().pipeline
     assert own.trained_on == f"{load_model().trained_on}; 1 step measured on T4"

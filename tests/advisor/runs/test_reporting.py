@@ -20,9 +20,14 @@ NOW = 1_790_000_000.0
 
 def added(book, folder, send=(), **changes):
     """A run that is due, of a schedule that reports."""
-    told = Reporting(plan="plan.yaml", send=tuple(send), **{"format": "md", **changes})
+    reporting = Reporting(plan="plan.yaml", send=tuple(send), **{"format": "md", **changes})
     new = NewSchedule(
-        name="weekly", cron="0 3 * * 1", timezone="UTC", command=("fit",), folder=str(folder), reporting=told
+        name="weekly",
+        cron="0 3 * * 1",
+        timezone="UTC",
+        command=("fit",),
+        folder=str(folder),
+        reporting=reporting,
     )
     kept = book.add(new, now=NOW)
     book.runs.claim(kept.number, NOW + 60, [NewRun(NOW + 60)])
@@ -59,12 +64,12 @@ def test_the_first_report_is_sent_whole_and_the_next_one_as_what_changed(book, t
         first = report_after(kept, made_from(reports), print)
         second = report_after(kept, made_from(reports), print)
     assert first["headline"] is None
-    assert [one["state"] for one in first["deliveries"]] == ["arrived", "arrived"]
+    assert [delivery["state"] for delivery in first["deliveries"]] == ["arrived", "arrived"]
     assert second["changed"] is True
     messages = [json.loads(body) for _, _, body in server.got]
-    assert [one["kind"] for one in messages] == ["report", "report-diff"]
+    assert [delivery["kind"] for delivery in messages] == ["report", "report-diff"]
     assert "became 50 % cheaper" in messages[1]["text"]
-    names = {one.name for one in tmp_path.iterdir() if one.name.startswith("report")}
+    names = {delivery.name for delivery in tmp_path.iterdir() if delivery.name.startswith("report")}
     assert names == {
         "report-2026-11-22.md",
         "report-2026-12-22.md",
@@ -78,10 +83,10 @@ def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, re
     with hook() as server:
         kept, _ = added(book, tmp_path, [server.url], only_changes=True)
         for _ in range(2):
-            found = report_after(kept, made_from(reports), print)
-        assert (found["changed"], found["deliveries"]) == (False, [])
+            result = report_after(kept, made_from(reports), print)
+        assert (result["changed"], result["deliveries"]) == (False, [])
         assert len(server.got) == 1
-        found = report_after(kept, made_from(reports), print, failed="exit code 1: no disk")
+        result = report_after(kept, made_from(reports), print, failed="exit code 1: no disk")
     assert "The run of schedule 'weekly' failed: exit code 1: no disk" in json.loads(server.got[1][2])["text"]
 
 
@@ -91,17 +96,17 @@ def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeyp
     reports += [golden_report()]
     with hook([(503, {}, b"")] * 9) as server:
         kept, _ = added(book, tmp_path, [server.url, "env:NOT_HERE"])
-        found = report_after(kept, made_from(reports), lambda _line: None)
-    assert [one["state"] for one in found["deliveries"]] == ["kept", "failed"]
-    assert "NOT_HERE is not set" in found["deliveries"][1]["error"]
+        result = report_after(kept, made_from(reports), lambda _line: None)
+    assert [delivery["state"] for delivery in result["deliveries"]] == ["kept", "failed"]
+    assert "NOT_HERE is not set" in result["deliveries"][1]["error"]
     assert len(list((tmp_path / "outbox").iterdir())) == 1
 
 
 def test_a_plan_that_went_bad_is_told(book, tmp_path, reports):
     reports += [UsageError("plan.yaml, line 3: unknown network 'alexnt'; did you mean alexnet?")]
     kept, _ = added(book, tmp_path, ["https://example.com/hook"])
-    found = report_after(kept, made_from(reports), print)
-    assert found["error"].startswith("plan.yaml, line 3")
+    result = report_after(kept, made_from(reports), print)
+    assert result["error"].startswith("plan.yaml, line 3")
 
 
 @pytest.mark.parametrize(
@@ -140,8 +145,8 @@ def test_why_a_run_failed_is_handed_on(book, tmp_path):
 
 def test_no_document_of_a_schedule_holds_a_targets_secret(book, tmp_path):
     kept, run = added(book, tmp_path, ["https://hooks.example.com/services/swordfish?key=hidden", "env:HOOK"])
-    (found,) = statuses(book, [kept], NOW)
-    text = json.dumps(one_document(found, [run], NOW))
+    (result,) = statuses(book, [kept], NOW)
+    text = json.dumps(one_document(result, [run], NOW))
     assert "https://hooks.example.com/.." in text
     assert "env:HOOK" in text
     assert "swordfish" not in text
@@ -159,10 +164,10 @@ def test_a_real_run_reports_by_real_processes(book, tmp_path, monkeypatch):
     with hook() as server:
         _, run = added(book, tmp_path, [server.url])
         execute(book, run.number, follow=lambda _run: {}, report=report_in_process)
-    found = book.runs.numbered(run.number)
-    assert found.state is RunState.FAILED
-    told = found.report["sizing_report"]
-    assert (told["error"], told["deliveries"][0]["state"]) == (None, "arrived")
+    result = book.runs.numbered(run.number)
+    assert result.state is RunState.FAILED
+    answer = result.report["sizing_report"]
+    assert (answer["error"], answer["deliveries"][0]["state"]) == (None, "arrived")
     message = json.loads(server.got[0][2])
     assert message["text"].startswith("The run of schedule 'weekly' failed: ")
     assert message["document"]["totals"]["answered"] == 1

@@ -62,8 +62,8 @@ def sweep(**changes):
     return requested_sweep(from_values(NewSweep, {**GRID, **changes}), Allowed())
 
 
-def state_of(book, one):
-    return sweep_of(book, one.id).state(time.time())
+def state_of(book, item):
+    return sweep_of(book, item.id).state(time.time())
 
 
 def test_a_second_sweep_is_refused_by_the_name_of_the_first(book, processes):
@@ -112,30 +112,30 @@ def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, mon
     monkeypatch.setattr(started, "KEPT", 1)
     sweeps = []
     for _ in range(4):
-        one = start_sweep(book, sweep(), {})
-        book.runs.give_up(one.run.number, "over", now=time.time())
-        sweeps.append(one)
-    assert {one.id for one in started_sweeps(book)} == {sweeps[-1].id, sweeps[-2].id}
-    assert [one.folder.exists() for one in sweeps] == [False, False, True, True]
+        item = start_sweep(book, sweep(), {})
+        book.runs.give_up(item.run.number, "over", now=time.time())
+        sweeps.append(item)
+    assert {item.id for item in started_sweeps(book)} == {sweeps[-1].id, sweeps[-2].id}
+    assert [item.folder.exists() for item in sweeps] == [False, False, True, True]
 
 
 def test_asking_twice_to_stop_is_asking_once(book):
-    one = start_sweep(book, sweep(), {})
-    first = stop_sweep(book, one.id)
-    assert stop_sweep(book, one.id).run.stop_at == first.run.stop_at
+    item = start_sweep(book, sweep(), {})
+    first = stop_sweep(book, item.id)
+    assert stop_sweep(book, item.id).run.stop_at == first.run.stop_at
     owner = this_process()
-    lock = book.runs.begin(one.run.number, owner, log=one.run.log, now=time.time())
-    assert state_of(book, one) is SweepState.STOPPING
-    book.runs.end(one.run.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
+    lock = book.runs.begin(item.run.number, owner, log=item.run.log, now=time.time())
+    assert state_of(book, item) is SweepState.STOPPING
+    book.runs.end(item.run.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
     lock.release()
-    assert state_of(book, one) is SweepState.DONE
+    assert state_of(book, item) is SweepState.DONE
 
 
 def test_the_command_has_the_words_and_a_log_of_its_own(book):
-    one = start_sweep(book, sweep(), {"networks": "googlenet"}, max_minutes=5)
-    assert sweep_document(one)["max_minutes"] == 5
-    assert command_of(one)[-3:] == [f"--log-file={one.events_path}", "-o", "json"]
-    assert "--networks=googlenet" in command_of(one)
+    item = start_sweep(book, sweep(), {"networks": "googlenet"}, max_minutes=5)
+    assert sweep_document(item)["max_minutes"] == 5
+    assert command_of(item)[-3:] == [f"--log-file={item.events_path}", "-o", "json"]
+    assert "--networks=googlenet" in command_of(item)
 
 
 @pytest.fixture
@@ -144,21 +144,21 @@ def run(book, monkeypatch):
     monkeypatch.setattr(executor, "_step_back", lambda: None)
 
     def executed(code, *, stop=False, max_minutes=None):
-        one = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
+        item = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
         if stop:
-            stop_sweep(book, one.id)
+            stop_sweep(book, item.id)
         monkeypatch.setattr(executor, "command_of", lambda _one: [sys.executable, "-c", code])
-        execute(book, one.run.number, follow=dict, report=dict)
-        return sweep_of(book, one.id)
+        execute(book, item.run.number, follow=dict, report=dict)
+        return sweep_of(book, item.id)
 
     return executed
 
 
 def test_a_sweep_that_ends_well_is_done_and_its_document_is_kept(run):
-    one = run("print('{}')")
-    assert one.state(time.time()) is SweepState.DONE
-    assert one.run.exit_code == 0
-    assert json.loads(one.talk_path.with_suffix(".json").read_text()) == {}
+    item = run("print('{}')")
+    assert item.state(time.time()) is SweepState.DONE
+    assert item.run.exit_code == 0
+    assert json.loads(item.talk_path.with_suffix(".json").read_text()) == {}
 
 
 SLEEPING = "import time; time.sleep(60)"
@@ -166,7 +166,7 @@ POLITE = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143));
 
 
 @pytest.mark.parametrize(
-    ("code", "asked", "state", "exit_codes", "reason"),
+    ("code", "question", "state", "exit_codes", "reason"),
     [
         (failing("no such disk", 2), {}, SweepState.FAILED, {2}, "no such disk"),
         ("import os; os.kill(os.getpid(), 9)", {}, SweepState.FAILED, {-9}, "killed by SIGKILL"),
@@ -174,18 +174,18 @@ POLITE = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143));
         (SLEEPING, {"max_minutes": 0.005}, SweepState.STOPPED, {-15}, ".*minutes are over.*"),
     ],
 )
-def test_how_a_sweep_ended_is_told_with_its_reason(run, code, asked, state, exit_codes, reason):
+def test_how_a_sweep_ended_is_told_with_its_reason(run, code, question, state, exit_codes, reason):
     """By its own error, by the kernel, because it was asked to, or because its time was over."""
-    one = run(code, **asked)
-    assert one.state(time.time()) is state
-    assert one.run.exit_code in exit_codes
-    assert re.fullmatch(reason, sweep_document(one)["reason"])
+    item = run(code, **question)
+    assert item.state(time.time()) is state
+    assert item.run.exit_code in exit_codes
+    assert re.fullmatch(reason, sweep_document(item)["reason"])
 
 
 def test_nothing_is_begun_twice(book, run):
-    one = run("pass")
+    item = run("pass")
     with pytest.raises(UsageError, match="not begun again"):
-        execute(book, one.run.number, follow=dict, report=dict)
+        execute(book, item.run.number, follow=dict, report=dict)
 
 
 RUNNER = """
@@ -199,17 +199,17 @@ main.main(["schedule", "execute", sys.argv[1]])
 
 def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, url, tmp_path):
     """In a process of its own, whose end the kernel signals to the sweep."""
-    one, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
+    item, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
     waits = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, str(one.run.number), waits],
+        [sys.executable, "-c", RUNNER, str(item.run.number), waits],
         env={**os.environ, "ADVISOR_DATABASE_URL": url},
     )
     while not (pid.exists() and pid.read_text()):
         assert process.poll() is None
         time.sleep(0.05)
-    assert state_of(book, one) is SweepState.RUNNING
+    assert state_of(book, item) is SweepState.RUNNING
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert gone(int(pid.read_text()))
-    assert state_of(book, one) is SweepState.LOST
+    assert state_of(book, item) is SweepState.LOST

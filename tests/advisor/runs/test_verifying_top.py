@@ -30,29 +30,31 @@ VERDICTS = st.sampled_from([*Verdict, None])
 def choice(*verdicts):
     """Candidates with these verdicts, cheapest first; None has measured nothing."""
     tried = [
-        replace(one, error=CloudError("no capacity"))
+        replace(item, error=CloudError("no capacity"))
         if verdict is None
-        else replace(one, verification=replace(verification(), verdict=verdict, settles=True))
-        for one, verdict in zip(THREE, verdicts, strict=True)
+        else replace(item, verification=replace(verification(), verdict=verdict, settles=True))
+        for item, verdict in zip(THREE, verdicts, strict=True)
     ]
     return TopChoice(request=ASK, tried=tuple(tried), spent_usd=0.4)
 
 
 def test_the_candidates_are_types_of_the_answer_each_once_cheapest_first():
-    assert len({one.name for one in THREE}) == 3
-    assert [one.usd_per_hour for one in THREE] == sorted(one.usd_per_hour for one in THREE)
-    assert all(one.planned.request.disk is not None for one in THREE)
+    assert len({candidate.name for candidate in THREE}) == 3
+    assert [candidate.usd_per_hour for candidate in THREE] == sorted(
+        candidate.usd_per_hour for candidate in THREE
+    )
+    assert all(candidate.planned.request.disk is not None for candidate in THREE)
     assert THREE[:1] == best_candidates(ASK, 1, CONTEXT, TODAY)
 
 
 def test_types_with_several_gpus_are_candidates_with_all_of_them():
     """Each is planned with as many as its rate counts on."""
     wide = replace(ASK, task=Task.TRAINING, target_throughput=1500.0, gpus=("T4", "L4"))
-    found = best_candidates(wide, 2, CONTEXT, TODAY)
-    for one in found:
-        named = one.planned.named
+    result = best_candidates(wide, 2, CONTEXT, TODAY)
+    for candidate in result:
+        named = candidate.planned.named
         assert named.prediction.gpus_used == named.instance.gpu_count > 1
-        assert one.planned.request.max_gpus is None
+        assert candidate.planned.request.max_gpus is None
 
 
 def test_no_candidate_is_taken_of_a_target_that_nothing_reaches():
@@ -62,11 +64,11 @@ def test_no_candidate_is_taken_of_a_target_that_nothing_reaches():
 
 @given(st.tuples(VERDICTS, VERDICTS, VERDICTS))
 def test_the_cheapest_that_passed_is_taken_and_only_misses_settle_what_is_cheaper(verdicts):
-    found = choice(*verdicts)
+    result = choice(*verdicts)
     first = verdicts.index(Verdict.PASS) if Verdict.PASS in verdicts else 3
-    assert found.chosen is (found.tried[first] if first < 3 else None)
-    assert found.settled == all(one is Verdict.MISSED for one in verdicts[:first])
-    assert all(one.name in choice_lines(found) for one in found.tried)
+    assert result.chosen is (result.tried[first] if first < 3 else None)
+    assert result.settled == all(verdict is Verdict.MISSED for verdict in verdicts[:first])
+    assert all(verdict.name in choice_lines(result) for verdict in result.tried)
 
 
 def test_the_exit_tells_what_is_settled():
@@ -79,10 +81,10 @@ def test_the_exit_tells_what_is_settled():
 
 
 def test_what_was_measured_on_something_else_settles_nothing():
-    found = choice(*3 * [Verdict.PASS])
-    stands = replace(found.tried[0].verification, settles=False)
-    first = replace(found.tried[0], verification=stands)
-    assert replace(found, tried=(first, *found.tried[1:])).chosen is found.tried[1]
+    result = choice(*3 * [Verdict.PASS])
+    stands = replace(result.tried[0].verification, settles=False)
+    first = replace(result.tried[0], verification=stands)
+    assert replace(result, tried=(first, *result.tried[1:])).chosen is result.tried[1]
 
 
 BUNDLED = load_model()

@@ -52,15 +52,15 @@ def ask(target, task=Task.INFERENCE):
     return network_question(network="googlenet", task=task, target_throughput=target)
 
 
-def verdict(target, one, pessimistic=False):
-    return verdict_of(ask(target), one, rate_interval(one), pessimistic)[0]
+def verdict(target, item, pessimistic=False):
+    return verdict_of(ask(target), item, rate_interval(item), pessimistic)[0]
 
 
 @given(st.floats(0.01, 10.0), st.floats(0.1, 10_000.0), st.floats(1.0, 100.0))
 def test_a_higher_target_is_never_easier(seconds, target, factor):
     order = [Verdict.PASS, Verdict.UNDECIDED, Verdict.MISSED]
-    one = run(seconds)
-    low, high = (order.index(verdict(t, one)) for t in (target, target * factor))
+    item = run(seconds)
+    low, high = (order.index(verdict(t, item)) for t in (target, target * factor))
     assert low <= high
 
 
@@ -108,11 +108,11 @@ def test_reading_more_than_the_real_data_would_is_no_miss():
     assert verdict(40, run(), pessimistic=True) is Verdict.PASS
 
 
-def judge(target, one, place=HERE, task=Task.INFERENCE):
+def judge(target, item, machine_of=HERE, task=Task.INFERENCE):
     request = ask(target, task)
     named = predict_instance(request, CATALOG, MODEL, "g4dn.xlarge")
     answer = recommend(request, Preparations(CATALOG, MODEL), today=date(2026, 7, 21))
-    return answer, judged(request, place, one, named, named.prediction, Answers(answer, answer))
+    return answer, judged(request, machine_of, item, named, named.prediction, Answers(answer, answer))
 
 
 def test_a_passed_trial_on_the_instance_makes_it_the_answer():
@@ -136,13 +136,13 @@ def test_an_emulated_gpu_never_settles_anything():
     assert done.verdict is Verdict.PASS
     assert not done.settles
     assert answer.chosen.spec.offer.instance.name in done.answer_now
-    assert any("no GPU was verified" in one for one in done.caveats)
-    assert any("whose CPU is another" in one for one in done.caveats)
+    assert any("no GPU was verified" in caveat for caveat in done.caveats)
+    assert any("whose CPU is another" in caveat for caveat in done.caveats)
 
 
 def test_training_that_read_all_from_the_disk_says_so():
-    one = run(0.1, trial=trial(task=Task.TRAINING, cache=CacheState.COLD))
-    _, done = judge(200, one, task=Task.TRAINING)
+    item = run(0.1, trial=trial(task=Task.TRAINING, cache=CacheState.COLD))
+    _, done = judge(200, item, task=Task.TRAINING)
     assert done.verdict is Verdict.UNDECIDED
     assert any("a later epoch" in caveat for caveat in done.caveats)
 
@@ -197,7 +197,7 @@ SMALL = Machine(cpus=2, physical_cores=2, memory_mib=24_000.0, cpu=None)
 T4 = ("Tesla T4",)
 
 
-def place(name="auto", *, task=Task.INFERENCE, accelerator=None, machine=BIG, here=None, gpus=()):
+def machine_of(name="auto", *, task=Task.INFERENCE, accelerator=None, machine=BIG, here=None, gpus=()):
     return place_for(task, name, accelerator, CATALOG, machine, here, gpus)
 
 
@@ -223,33 +223,33 @@ def test_a_cloud_instance_is_known_by_its_firmware_and_others_by_nothing(tmp_pat
 
 
 def test_auto_is_the_instance_that_one_stands_on():
-    found = place(here="g4dn.xlarge", gpus=T4)
-    assert found.is_here
-    assert (found.instance.name, found.vcpus, found.accelerator) == ("g4dn.xlarge", 4, ON_ANY_GPU)
+    result = machine_of(here="g4dn.xlarge", gpus=T4)
+    assert result.is_here
+    assert (result.instance.name, result.vcpus, result.accelerator) == ("g4dn.xlarge", 4, ON_ANY_GPU)
 
 
 @pytest.mark.parametrize("here", [None, "c5.large", "x99.huge"])
 def test_auto_elsewhere_is_the_machine_as_it_is(here):
-    found = place(here=here)
-    assert found.instance is None
-    assert not found.is_here
-    assert (found.vcpus, found.memory_mib, found.accelerator) == (8, 32_000.0, ON_CPU)
+    result = machine_of(here=here)
+    assert result.instance is None
+    assert not result.is_here
+    assert (result.vcpus, result.memory_mib, result.accelerator) == (8, 32_000.0, ON_CPU)
 
 
 def test_a_larger_machine_is_held_to_the_instance():
-    found = place("g4dn.xlarge", accelerator="emulated:T4")
-    assert not found.is_here
-    assert (found.vcpus, found.memory_mib, found.emulated_gpu) == (4, 16_384, "T4")
-    assert place("g4dn.xlarge", accelerator="emulated").emulated_gpu == "T4"
+    result = machine_of("g4dn.xlarge", accelerator="emulated:T4")
+    assert not result.is_here
+    assert (result.vcpus, result.memory_mib, result.emulated_gpu) == (4, 16_384, "T4")
+    assert machine_of("g4dn.xlarge", accelerator="emulated").emulated_gpu == "T4"
 
 
 def test_preprocessing_asks_for_no_gpu():
-    assert place("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
-    assert place("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
+    assert machine_of("g4dn.xlarge", task=Task.PREPROCESSING).accelerator == ON_CPU
+    assert machine_of("c5.large", task=Task.PREPROCESSING, machine=SMALL).vcpus == 2
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("question", "words"),
     [
         ({"name": "g9x.large"}, "unknown instance type"),
         ({"name": "g4dn.xlarge"}, "no NVIDIA GPU here.*emulated:T4"),
@@ -261,9 +261,9 @@ def test_preprocessing_asks_for_no_gpu():
         ({"name": "g4dn.xlarge", "accelerator": "emulated:T4", "machine": SMALL}, "4 vCPUs.*this machine 2"),
     ],
 )
-def test_what_cannot_stand_for_an_instance_is_refused(asked, words):
+def test_what_cannot_stand_for_an_instance_is_refused(question, words):
     with pytest.raises(UsageError, match=words):
-        place(asked.pop("name"), **asked)
+        machine_of(question.pop("name"), **question)
 
 
 def test_names_of_drivers_and_of_the_catalogue_are_one_gpu():

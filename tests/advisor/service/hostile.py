@@ -101,10 +101,10 @@ def operations_of(service: Served) -> list[Operation]:
     with urllib.request.urlopen(f"http://127.0.0.1:{service.port}/openapi.json") as answer:
         document: dict[str, Any] = json.load(answer)
     return [
-        _operation(document, path, method.upper(), told)
+        _operation(document, path, method.upper(), text)
         for path, methods in document["paths"].items()
         if path.startswith("/v1")
-        for method, told in methods.items()
+        for method, text in methods.items()
     ]
 
 
@@ -261,16 +261,17 @@ def changed(body: Mapping[str, Any], field: Sequence[str], value: Any) -> dict[s
     return {**body, first: changed(inner if isinstance(inner, dict) else {}, rest, value)}
 
 
-def _operation(document: Mapping[str, Any], path: str, method: str, told: Mapping[str, Any]) -> Operation:
-    content = told.get("requestBody", {}).get("content", {})
+def _operation(document: Mapping[str, Any], path: str, method: str, text: Mapping[str, Any]) -> Operation:
+    content = text.get("requestBody", {}).get("content", {})
     if content and JSON not in content:
         # Measurements come as JSON lines; one line is a JSON object like any other body.
         line = measurement_to_dict(measurement())
         within = [("trial", name) for name in line["trial"]]
         return Operation(method, path, (line,), (*((name,) for name in line), *within), (), ())
-    parameters = [_resolved(document, one) for one in told.get("parameters", ())]
+    parameters = [_resolved(document, parameter) for parameter in text.get("parameters", ())]
     named = {
-        place: tuple(one["name"] for one in parameters if one["in"] == place) for place in ("query", "path")
+        location: tuple(parameter["name"] for parameter in parameters if parameter["in"] == location)
+        for location in ("query", "path")
     }
     media = content.get(JSON, {})
     schema = _resolved(document, media.get("schema", {}))
@@ -286,30 +287,30 @@ def _operation(document: Mapping[str, Any], path: str, method: str, told: Mappin
 
 def _examples(media: Mapping[str, Any], schema: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """Valid bodies: the document's own examples, and as many words as are known."""
-    told = [one["value"] for one in media.get("examples", {}).values()]
-    told += [media["example"]] if "example" in media else []
+    text = [item["value"] for item in media.get("examples", {}).values()]
+    text += [media["example"]] if "example" in media else []
     known = {name: WORDS[name] for name in schema.get("properties", {}) if name in WORDS}
-    return (*told, *schema.get("examples", ()), known)
+    return (*text, *schema.get("examples", ()), known)
 
 
 def _fields(
     document: Mapping[str, Any], schema: Mapping[str, Any], depth: int = 3
 ) -> Iterator[tuple[str, ...]]:
     """The ways to all fields, those of objects within them too."""
-    for name, told in schema.get("properties", {}).items():
+    for name, text in schema.get("properties", {}).items():
         yield (name,)
-        for one in (told, *told.get("anyOf", ()), *told.get("oneOf", ())):
-            inner = _resolved(document, one)
+        for item in (text, *text.get("anyOf", ()), *text.get("oneOf", ())):
+            inner = _resolved(document, item)
             if depth > 1 and inner.get("properties"):
                 yield from ((name, *rest) for rest in _fields(document, inner, depth - 1))
 
 
 def _resolved(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:
     while "$ref" in schema:
-        found: Any = document
+        result: Any = document
         for part in schema["$ref"].removeprefix("#/").split("/"):
-            found = found[part]
-        schema = found
+            result = result[part]
+        schema = result
     return schema
 
 
@@ -328,13 +329,13 @@ class Asker:
         self._more = (("Authorization", f"Bearer {key}"),)
         self._socket: socket.socket | None = None
 
-    def ask(self, one: Hostile) -> tuple[int, bytes, bytes]:
+    def ask(self, request: Hostile) -> tuple[int, bytes, bytes]:
         """Status, content type and body. A connection that the service closed meanwhile is made
         anew, once."""
-        encoded = one.encoded(f"127.0.0.1:{self._port}", self._more)
+        encoded = request.encoded(f"127.0.0.1:{self._port}", self._more)
         for _ in range(2):
             try:
-                return self._sent(encoded, one.method)
+                return self._sent(encoded, request.method)
             except (ConnectionError, http.client.HTTPException):
                 self.close()
         # The answer was lost behind a body that nobody reads: ask for it while sending.
@@ -360,22 +361,22 @@ class Asker:
         return answer.status, kind, body
 
 
-def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]) -> str:
+def judge(request: Hostile, text: tuple[int, bytes, bytes], secrets: Sequence[bytes]) -> str:
     """What is wrong with an answer; '' where nothing is."""
-    status, kind, body = told
+    status, kind, body = text
     if status >= 500:
         return f"{status}: {body[:300]!r}"
     if status == 431 and not body:
         return ""  # of the server itself, which has read no more than the head
-    if status >= 400 and one.method != "HEAD" and not kind.startswith((b"application/problem",)):
+    if status >= 400 and request.method != "HEAD" and not kind.startswith((b"application/problem",)):
         return f"{status} is no problem document but {kind!r}"
     if status and body and not kind.startswith(_SENSIBLE):
         return f"content type {kind!r}"
     # What was sent may be told again; what was not, must not come from inside.
     told_of_inside = body.replace(f"ImportError: {_NOT_NOW}".encode(), b"")  # our own torch's
-    for found in _INSIDE.finditer(told_of_inside):
-        if found.group(0) not in one.body and found.group(0) not in one.target.encode():
-            around = told_of_inside[max(0, found.start() - 60) : found.end() + 60]
+    for result in _INSIDE.finditer(told_of_inside):
+        if result.group(0) not in request.body and result.group(0) not in request.target.encode():
+            around = told_of_inside[max(0, result.start() - 60) : result.end() + 60]
             return f"tells of the inside: {around!r}"
     leaked = [secret for secret in secrets if secret in body]
     return f"leaks {leaked[0]!r}" if leaked else ""
@@ -384,23 +385,25 @@ def judge(one: Hostile, told: tuple[int, bytes, bytes], secrets: Sequence[bytes]
 def fuzz(service: Served, requests: Iterable[Hostile], key: str) -> Findings:
     """Send them all, and note what came."""
     secrets = [key.encode(), str(service.folder).encode(), str(Path(__file__).parents[3]).encode()]
-    asker, found = Asker(service.port, key), Findings()
-    for one in requests:
-        told = asker.ask(one)
-        found.statuses[told[0]] += 1
-        if trouble := judge(one, told, secrets):
-            shown = one.body[:200]
-            found.troubles.append(f"{one.what} {one.method} {one.target[:200]} {shown!r}: {trouble}")
+    asker, result = Asker(service.port, key), Findings()
+    for request in requests:
+        text = asker.ask(request)
+        result.statuses[text[0]] += 1
+        if trouble := judge(request, text, secrets):
+            shown = request.body[:200]
+            result.troubles.append(
+                f"{request.what} {request.method} {request.target[:200]} {shown!r}: {trouble}"
+            )
     asker.close()
-    return found
+    return result
 
 
 def defects_in(log: str) -> list[str]:
     """Each kind of defect that the service wrote down, with the lines where it happened."""
-    found = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
+    result = {line for line in log.splitlines() if "Traceback" in line and '"event"' not in line}
     for line in log.splitlines():
         if '"event":"defect"' in line:
-            told = json.loads(line)
-            places = [one.strip() for one in told["trace"] if "advisor" in one or "sweeps" in one]
-            found.add(f"{told['error'][:200]} at {' < '.join(reversed(places))[:800]}")
-    return sorted(found)
+            document = json.loads(line)
+            places = [item.strip() for item in document["trace"] if "advisor" in item or "sweeps" in item]
+            result.add(f"{document['error'][:200]} at {' < '.join(reversed(places))[:800]}")
+    return sorted(result)

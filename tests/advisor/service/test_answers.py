@@ -35,7 +35,7 @@ def _option(word, value):
     if value is True:
         return [option]
     values = value if isinstance(value, list) else [value]
-    return [part for one in values for part in (option, str(one))]
+    return [part for item in values for part in (option, str(item))]
 
 
 MANY = {"precision": "amp", "market": "spot", "region": "us-west-2", "max_results": 3, "explain": True}
@@ -94,9 +94,9 @@ def test_what_is_known_is_told_alike(service, capsys, path, typed):
 )
 def test_a_link_asks_the_same_as_a_body(service, link, body):
     """Of every kind of word: numbers, texts, flags, choices."""
-    asked = service.get(f"/v1/recommend?{link}")
-    assert asked.status_code == 200
-    assert asked.json() == service.post("/v1/recommend", json=body).json()
+    question = service.get(f"/v1/recommend?{link}")
+    assert question.status_code == 200
+    assert question.json() == service.post("/v1/recommend", json=body).json()
 
 
 def test_a_word_that_is_null_is_left_out(service):
@@ -153,14 +153,14 @@ def test_a_curve_says_what_each_question_alone_would(predicted):
     curve = predicted(
         **fixed, curve={"vcpus": [1, 3, 8], "memory": ["8GiB", "64GiB"], "disk": ["gp3:500GiB", "st1:500GiB"]}
     )["curve"]
-    for at in curve["vcpus"]:
-        alone = predicted(**fixed, vcpus=at["vcpus"])
-        assert at["throughput"] == pytest.approx(alone["predicted"]["throughput"])
-        assert (at["physical_cores"], at["bottleneck"]) == (alone["physical_cores"], alone["bottleneck"])
-    for at in curve["disk"]:
-        alone = predicted(**fixed | {"disk": at["order"]})
-        assert at["throughput"] == pytest.approx(alone["predicted"]["throughput"])
-    assert [at["memory_mib"] for at in curve["memory"]] == [8192, 65536]
+    for vcpu in curve["vcpus"]:
+        alone = predicted(**fixed, vcpus=vcpu["vcpus"])
+        assert vcpu["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+        assert (vcpu["physical_cores"], vcpu["bottleneck"]) == (alone["physical_cores"], alone["bottleneck"])
+    for vcpu in curve["disk"]:
+        alone = predicted(**fixed | {"disk": vcpu["order"]})
+        assert vcpu["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+    assert [vcpu["memory_mib"] for vcpu in curve["memory"]] == [8192, 65536]
 
 
 @pytest.mark.parametrize(

@@ -38,11 +38,11 @@ def test_there_is_no_field_for_a_body_or_a_secret():
 def test_lines_of_several_processes_stay_whole(tmp_path):
     path = tmp_path / "new" / "audit.jsonl"
     spawn = multiprocessing.get_context("spawn")
-    writers = [spawn.Process(target=write_many, args=(path, one)) for one in range(3)]
-    for one in writers:
-        one.start()
-    for one in writers:
-        one.join()
+    writers = [spawn.Process(target=write_many, args=(path, writer)) for writer in range(3)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(lines) == 600
     for number in range(3):

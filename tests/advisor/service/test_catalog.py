@@ -17,8 +17,8 @@ def test_the_pages_are_the_whole_list_without_a_gap(service, context):
         answer = service.get(path)
         assert answer.status_code == 200, answer.text
         offers += answer.json()["offers"]
-        found = NEXT.search(answer.headers["link"])
-        path = found[1] if found else None
+        result = NEXT.search(answer.headers["link"])
+        path = result[1] if result else None
     query = query_of(from_values(Offers, {"cloud": "any", "gpu": "L4", "market": "spot"}))
     assert offers == page_of(context.catalog, query).document(context.catalog)["offers"]
     assert len(offers) == int(answer.headers["x-total-count"]) > 37
@@ -50,8 +50,8 @@ def test_what_has_not_changed_is_not_sent_again(service, path):
     etag = answer.headers["etag"]
     assert re.fullmatch(r'"[0-9a-f]{32}"', etag), "a strong one"
     assert "max-age" in answer.headers["cache-control"]
-    for told in (etag, f'"other", W/{etag}', "*"):
-        again = service.get(path, headers={"If-None-Match": told})
+    for text in (etag, f'"other", W/{etag}', "*"):
+        again = service.get(path, headers={"If-None-Match": text})
         assert (again.status_code, again.content) == (304, b"")
         assert again.headers["etag"] == etag
     assert service.get(path, headers={"If-None-Match": '"other"'}).status_code == 200

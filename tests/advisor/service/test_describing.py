@@ -38,11 +38,11 @@ def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
     def walk(value):
         if isinstance(value, dict):
             seen.extend([value["$ref"]] if isinstance(value.get("$ref"), str) else [])
-            for one in value.values():
-                walk(one)
+            for item in value.values():
+                walk(item)
         elif isinstance(value, list):
-            for one in value:
-                walk(one)
+            for item in value:
+                walk(item)
 
     walk(described)
     known = {f"#/components/schemas/{name}" for name in described["components"]["schemas"]}
@@ -54,9 +54,9 @@ def test_it_is_openapi_3_1_whose_references_lead_somewhere(described):
 @pytest.mark.parametrize("path", ["recommend", "predict", "compare", "memory"])
 def test_a_question_has_an_example_whose_answer_is_the_example(service, described, path):
     posted = described["paths"][f"/v1/{path}"]["post"]
-    asked = posted["requestBody"]["content"]["application/json"]
-    validator(described, asked["schema"]).validate(asked["example"])
-    answer = service.post(f"/v1/{path}", json=asked["example"])
+    question = posted["requestBody"]["content"]["application/json"]
+    validator(described, question["schema"]).validate(question["example"])
+    answer = service.post(f"/v1/{path}", json=question["example"])
     assert answer.status_code == 200
     shown = posted["responses"]["200"]["content"]["application/json"]
     validator(described, shown["schema"]).validate(answer.json())
@@ -64,18 +64,18 @@ def test_a_question_has_an_example_whose_answer_is_the_example(service, describe
 
 
 def test_every_answer_has_a_true_example(described):
-    told = 0
+    text = 0
     for _, _, operation in operations(described):
         for response in operation["responses"].values():
             for content in response.get("content", {}).values():
                 if "example" in content:
-                    told += 1
+                    text += 1
                     validator(described, content["schema"]).validate(content["example"])
-    assert told >= 12
+    assert text >= 12
 
 
 def test_what_may_be_refused_is_documented(described):
-    ours = [one for one in operations(described) if "answers" in one[2].get("tags", ())]
+    ours = [item for item in operations(described) if "answers" in item[2].get("tags", ())]
     assert len(ours) == 8
     for path, _, operation in ours:
         statuses = set(operation["responses"])
@@ -84,17 +84,17 @@ def test_what_may_be_refused_is_documented(described):
 
 def test_each_parameter_is_described_once(described):
     for path, method, operation in operations(described):
-        told = [(one["in"], one["name"]) for one in operation.get("parameters", ())]
-        assert len(told) == len(set(told)), (method, path)
+        text = [(row["in"], row["name"]) for row in operation.get("parameters", ())]
+        assert len(text) == len(set(text)), (method, path)
 
 
 def test_a_link_documents_the_words_of_the_bodies_of_all_tasks(described):
     item, schemas = described["paths"]["/v1/recommend"], described["components"]["schemas"]
     question = schemas["RecommendQuestion"]
-    bodies = [schemas[one["$ref"].rpartition("/")[2]] for one in question["oneOf"]]
+    bodies = [schemas[parameter["$ref"].rpartition("/")[2]] for parameter in question["oneOf"]]
     words = {name for body in bodies for name in body["properties"]}
-    assert {one["name"] for one in item["get"]["parameters"]} == words
-    required = {one["name"] for one in item["get"]["parameters"] if one["required"]}
+    assert {parameter["name"] for parameter in item["get"]["parameters"]} == words
+    required = {parameter["name"] for parameter in item["get"]["parameters"] if parameter["required"]}
     assert required == set.intersection(*(set(body["required"]) for body in bodies))
 
 

@@ -41,9 +41,9 @@ class TestWithoutKeys:
         client = serve()
         assert client.get("/v1/things").status_code == 200
         assert client.delete("/v1/things/x").status_code == 200
-        told = is_problem(client.post("/v1/things/spent"), 403, "forbidden")
-        assert "keys add" in told["way_out"]
-        assert told["scope"] == "admin"
+        document = is_problem(client.post("/v1/things/spent"), 403, "forbidden")
+        assert "keys add" in document["way_out"]
+        assert document["scope"] == "admin"
 
     def test_at_another_address_nobody_gets_in(self, serve):
         assert serve(**OUTSIDE).get("/v1/things").status_code == 401
@@ -89,9 +89,9 @@ class TestWithKeys:
     def test_from_the_first_key_on_this_machine_needs_one_too(self, serve, key_of):
         mine = key_of("read")
         client = serve()
-        told = client.get("/v1/things")
-        assert "keys add" in is_problem(told, *NO_KEY)["way_out"]
-        assert told.headers["WWW-Authenticate"].startswith("Bearer")
+        response = client.get("/v1/things")
+        assert "keys add" in is_problem(response, *NO_KEY)["way_out"]
+        assert response.headers["WWW-Authenticate"].startswith("Bearer")
         assert client.get("/v1/things", headers=mine).status_code == 200
 
     @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/openapi.json", "/login"])
@@ -102,19 +102,19 @@ class TestWithKeys:
     @pytest.mark.parametrize("scope", list(Scope))
     def test_a_scope_allows_what_stands_before_it_and_the_missing_one_is_named(self, serve, key_of, scope):
         client, mine = serve(), key_of(scope.value)
-        asked = {
+        question = {
             Scope.READ: lambda: client.get("/v1/things", headers=mine),
             Scope.MEASURE: lambda: client.post("/v1/things", headers=mine),
             Scope.ADMIN: lambda: client.delete("/v1/things/x", headers=mine),
         }
-        for needed, ask in asked.items():
+        for needed, ask in question.items():
             if scope.allows(needed):
                 assert ask().status_code < 300
             else:
                 assert is_problem(ask(), 403, "forbidden")["scope"] == needed.value
 
     @pytest.mark.parametrize(
-        ("asked", "refusal"),
+        ("question", "refusal"),
         [
             (lambda key: {"headers": bearer(f"{key[:-1]}{'B' if key[-1] == 'A' else 'A'}")}, NO_KEY),
             (lambda key: {"headers": {"Authorization": f"Basic {key}"}}, NO_KEY),
@@ -122,15 +122,15 @@ class TestWithKeys:
             (lambda key: {"headers": [*bearer(key).items(), *bearer("x").items()]}, (400, "doubled-header")),
         ],
     )
-    def test_no_other_way_to_say_a_key_is_one(self, serve, key_of, asked, refusal):
+    def test_no_other_way_to_say_a_key_is_one(self, serve, key_of, question, refusal):
         """A wrong secret under a right id, another scheme, a key in the address, and two at once."""
         mine = key_of("read")["Authorization"].removeprefix("Bearer ")
-        is_problem(serve().get("/v1/things", **asked(mine)), *refusal)
+        is_problem(serve().get("/v1/things", **question(mine)), *refusal)
 
     def test_an_expired_key_is_told_so(self, serve, key_of):
         mine = key_of("read", lifetime=60.0, now=time.time() - 61)
-        told = is_problem(serve().get("/v1/things", headers=mine), *NO_KEY)
-        assert told["detail"] == "this key has expired"
+        document = is_problem(serve().get("/v1/things", headers=mine), *NO_KEY)
+        assert document["detail"] == "this key has expired"
 
     def test_a_new_key_works_at_once_and_a_revoked_one_no_longer_than_a_look(
         self, serve, key_of, monkeypatch
@@ -141,8 +141,8 @@ class TestWithKeys:
         assert client.get("/v1/things", headers=mine).status_code == 200
         revoke("read")
         monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)  # as if that time had passed
-        told = is_problem(client.get("/v1/things", headers=mine), *NO_KEY)
-        assert told["detail"] == "this key was revoked"
+        document = is_problem(client.get("/v1/things", headers=mine), *NO_KEY)
+        assert document["detail"] == "this key was revoked"
 
     def test_revoking_the_last_key_does_not_open_the_door(self, serve, key_of):
         key_of("read")
@@ -159,8 +159,8 @@ class TestWithKeys:
         client = serve(public_hosts=("advisor.example",))
         assert client.get("/metrics").status_code == 200
         for name in ("X-Forwarded-For", "X-Real-IP", "Via"):
-            told = client.get("/metrics", headers={name: "192.0.2.7"})
-            is_problem(told, *NO_KEY)
+            text = client.get("/metrics", headers={name: "192.0.2.7"})
+            is_problem(text, *NO_KEY)
         assert serve(**OUTSIDE).get("/metrics").status_code == 401
 
     def test_a_store_that_is_away_keeps_no_open_door_shut(self, serve, key_of, monkeypatch):
@@ -230,8 +230,8 @@ class TestOrigins:
     )
     def test_another_sites_pictures_frames_and_scripts_cost_nothing(self, serve, path, said):
         """The address of a picture would be an answer that takes a minute."""
-        told = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
-        is_problem(told, 403, "foreign-origin")
+        text = serve().get(path, headers={"Sec-Fetch-Site": "cross-site"} | said)
+        is_problem(text, 403, "foreign-origin")
 
     def test_another_sites_link_may_be_followed(self, serve):
         followed = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
@@ -240,10 +240,10 @@ class TestOrigins:
 
     def test_no_answer_opens_cors(self, serve):
         client = serve()
-        asked = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
+        question = {"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"}
         for answer in (
             client.get("/v1/things/tagged", headers={"Origin": "http://testserver"}),
-            client.options("/v1/things", headers=asked),
+            client.options("/v1/things", headers=question),
         ):
             assert not [name for name in answer.headers if name.startswith("access-control")]
 
@@ -309,7 +309,7 @@ def test_every_route_of_the_api_names_the_scope_that_it_needs():
     ]
     assert api
     for route in api:
-        needed = {getattr(one.dependency, "needed_scope", None) for one in route.dependencies}
+        needed = {getattr(dependency.dependency, "needed_scope", None) for dependency in route.dependencies}
         assert needed - {None}, f"{route.path} asks nobody for a key"
         if _changes_something(route):
             assert needed & {Scope.MEASURE, Scope.ADMIN}, f"{route.path} changes something"

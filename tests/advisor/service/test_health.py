@@ -55,7 +55,7 @@ def counted(service):
 
     def ask(line):
         lines = service.get("/metrics").text.splitlines()
-        return next((float(one.split()[-1]) for one in lines if one.startswith(line)), 0.0)
+        return next((float(item.split()[-1]) for item in lines if item.startswith(line)), 0.0)
 
     return ask
 
@@ -73,7 +73,7 @@ def test_requests_are_counted_by_route_and_status_never_by_path(service, counted
 
 
 def test_recommendations_are_counted_by_outcome(service, counted):
-    met, not_met = (f'advisor_recommendations_total{{outcome="{one}"}}' for one in ("met", "not-met"))
+    met, not_met = (f'advisor_recommendations_total{{outcome="{item}"}}' for item in ("met", "not-met"))
     before = counted(met), counted(not_met)
     ask = {"task": "inference", "model": "googlenet", "target_throughput": 500, "gpu": "T4"}
     service.post("/v1/recommend", json=ask)

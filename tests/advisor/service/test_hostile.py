@@ -35,8 +35,8 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 
 @pytest.fixture(scope="module")
 def service():
-    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as one:
-        yield one
+    with Served("--rate-limit", "0", "--log-level", "warning", modules=NO_TORCH) as served:
+        yield served
 
 
 @pytest.fixture(scope="module")
@@ -47,19 +47,19 @@ def key(service):
 @pytest.mark.parametrize("count", [100, pytest.param(10_000, marks=pytest.mark.night)])
 def test_hostile_requests_find_no_5xx_no_defect_and_no_leak(service, key, count):
     requests = hostile_requests(operations_of(service), seed=81 + count)
-    found = fuzz(service, itertools.islice(requests, count), key)
-    assert found.troubles == []
+    result = fuzz(service, itertools.islice(requests, count), key)
+    assert result.troubles == []
     assert defects_in(service.log) == []
-    assert sum(found.statuses.values()) == count
+    assert sum(result.statuses.values()) == count
 
 
 @pytest.mark.parametrize("count", [60, pytest.param(2_000, marks=pytest.mark.night)])
 def test_questions_of_any_options_are_answered_or_refused(service, key, count):
     """Whatever a person may combine is no defect of the service."""
-    found = fuzz(service, itertools.islice(plausible_requests(seed=37), count), key)
-    assert found.troubles == []
+    result = fuzz(service, itertools.islice(plausible_requests(seed=37), count), key)
+    assert result.troubles == []
     assert defects_in(service.log) == []
-    assert found.statuses[200] > count / 10
+    assert result.statuses[200] > count / 10
 
 
 def test_every_option_over_http_has_values_that_a_person_would_give():
@@ -99,20 +99,20 @@ def test_the_service_does_what_its_description_says(service, key, tmp_path):
 
 
 def test_what_leaks_would_be_seen():
-    one = Hostile("field", "POST", "/v1/recommend", (), b'{"task": "x"}')
+    hostile = Hostile("field", "POST", "/v1/recommend", (), b'{"task": "x"}')
     problem = b"application/problem+json"
-    assert judge(one, (500, problem, b"{}"), ()).startswith("500")
-    assert judge(one, (400, b"text/html", b"no"), ())
-    assert "inside" in judge(one, (422, problem, b'"KeyError: task"'), ())
-    assert "leaks" in judge(one, (200, b"application/json", b'"/srv/secret"'), [b"/srv"])
-    assert judge(one, (422, problem, b'{"detail": "unknown task x"}'), [b"/srv"]) == ""
+    assert judge(hostile, (500, problem, b"{}"), ()).startswith("500")
+    assert judge(hostile, (400, b"text/html", b"no"), ())
+    assert "inside" in judge(hostile, (422, problem, b'"KeyError: task"'), ())
+    assert "leaks" in judge(hostile, (200, b"application/json", b'"/srv/secret"'), [b"/srv"])
+    assert judge(hostile, (422, problem, b'{"detail": "unknown task x"}'), [b"/srv"]) == ""
 
 
 def test_requests_are_the_same_for_the_same_seed(service):
     operations = operations_of(service)
     first, second = (list(itertools.islice(hostile_requests(operations, seed=5), 200)) for _ in range(2))
     assert first == second
-    assert len({one.what for one in first}) > 12
+    assert len({request.what for request in first}) > 12
     assert changed({"a": 1}, ("b", "c"), 2) == {"a": 1, "b": {"c": 2}}
 
 
@@ -121,5 +121,5 @@ def test_connections_that_say_nothing_do_not_keep_others_out(service, key):
     asker = Asker(service.port, key)
     assert asker.ask(Hostile("plain", "GET", "/v1/networks", ()))[0] == 200
     asker.close()
-    for one in silent:
-        one.close()
+    for connection in silent:
+        connection.close()

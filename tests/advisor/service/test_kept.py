@@ -15,15 +15,15 @@ QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500,
 @pytest.fixture
 def counted(monkeypatch):
     """How often a recommendation was computed."""
-    asked = []
+    question = []
     real = routes.recommended
 
     def recommended(*arguments, **named):
-        asked.append(1)
+        question.append(1)
         return real(*arguments, **named)
 
     monkeypatch.setattr(routes, "recommended", recommended)
-    return asked
+    return question
 
 
 def test_the_same_question_is_computed_once_however_it_is_asked(service, counted):
@@ -68,8 +68,8 @@ def test_what_nobody_asked_for_in_the_longest_time_goes_first():
 @pytest.mark.parametrize(("cron", "status"), [("* * * * *", 403), ("0 * * * *", 201)])
 def test_a_key_that_may_measure_keeps_no_machine_busy(serve, key_of, cron, status):
     words = {"cron": cron, "name": "often", "fit": {}}
-    told = serve().post("/v1/schedules", json=words, headers=key_of("measure"))
-    assert told.status_code == status, told.text
+    response = serve().post("/v1/schedules", json=words, headers=key_of("measure"))
+    assert response.status_code == status, response.text
     admin = serve().post("/v1/schedules", json=words | {"name": "a"}, headers=key_of("admin"))
     assert admin.status_code == 201
 

@@ -25,9 +25,9 @@ def visit(client="192.0.2.1", leaves=None):
         await (leaves or asyncio.Event()).wait()
         return {"type": "http.disconnect"}
 
-    one = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [], "client": (client, 5)})
-    one.receive = receive
-    return one
+    item = Visit.of({"type": "http", "method": "GET", "path": "/", "headers": [], "client": (client, 5)})
+    item.receive = receive
+    return item
 
 
 def concurrent(test):
@@ -70,9 +70,9 @@ class TestRates:
         monkeypatch.setattr(gate, "_TURNS_PER_SECOND", 0.01)
         monkeypatch.setattr(gate, "_TURNS_AT_ONCE", 5)
         client = serve()
-        told = [client.get(path, headers=headers) for _ in range(6)]
-        assert {one.status_code for one in told[:5]} == {status}
-        assert kind(told[-1]) == "too-often"
+        text = [client.get(path, headers=headers) for _ in range(6)]
+        assert {response.status_code for response in text[:5]} == {status}
+        assert kind(text[-1]) == "too-often"
 
     def test_turns_come_evenly_and_each_address_has_its_own(self, monkeypatch):
         """However many connections strangers hold, so many a second are answered: no burst."""
@@ -109,7 +109,7 @@ class TestRates:
         assert client.get("/v1/things", headers=mine).status_code == 200
 
     @pytest.mark.parametrize(
-        ("address", "place"),
+        ("address", "location"),
         [
             ("192.0.2.1", "192.0.2.1"),
             ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
@@ -118,8 +118,8 @@ class TestRates:
             ("what:ever", "what:ever"),
         ],
     )
-    def test_a_customer_of_ipv6_has_one_bucket(self, address, place):
-        assert client_network(address) == place
+    def test_a_customer_of_ipv6_has_one_bucket(self, address, location):
+        assert client_network(address) == location
 
 
 class TestBodies:
@@ -157,8 +157,8 @@ class TestBodies:
 
     def test_a_client_that_leaves_within_its_body_is_no_defect(self):
         """Slow writers are many, and each traceback of theirs would cost more than an answer."""
-        told = middleware._problem_of(ClientDisconnect(), visit(), "1")
-        assert (told.status, told.kind) == (408, "client-left")
+        problem = middleware._problem_of(ClientDisconnect(), visit(), "1")
+        assert (problem.status, problem.kind) == (408, "client-left")
 
 
 class TestThreads:
@@ -186,13 +186,13 @@ class TestThreads:
         async def ask():
             threads = Threads(Settings())
 
-            async def one(name):
+            async def item(name):
                 CURRENT.set(visit(client=name))
                 await threads.run(work, name, slow=True)
 
-            greedy = [asyncio.create_task(one("greedy")) for _ in range(9)]
+            greedy = [asyncio.create_task(item("greedy")) for _ in range(9)]
             await asyncio.sleep(0.05)
-            other = asyncio.create_task(one("other"))
+            other = asyncio.create_task(item("other"))
             await asyncio.sleep(0.05)
             ends.release(10)
             await asyncio.gather(other, *greedy)
@@ -204,13 +204,13 @@ class TestThreads:
     async def test_more_of_one_key_than_can_be_answered_soon_is_sent_away(self):
         threads, end = Threads(Settings()), threading.Event()
         CURRENT.set(visit())
-        asked = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(40)]
+        question = [asyncio.create_task(threads.run(end.wait, slow=True)) for _ in range(40)]
         await asyncio.sleep(0.05)
-        refused = [one for one in asked if one.done()]
+        refused = [future for future in question if future.done()]
         end.set()
-        await asyncio.wait(asked)
-        assert {one.exception().status for one in refused} == {503}
-        assert len(asked) - len(refused) == 16
+        await asyncio.wait(question)
+        assert {future.exception().status for future in refused} == {503}
+        assert len(question) - len(refused) == 16
 
     @concurrent
     async def test_what_a_client_that_left_was_waiting_for_is_dropped(self):
@@ -242,11 +242,11 @@ class TestThreads:
             heard.set()
 
         CURRENT.set(visit(leaves=leaves))
-        asked = asyncio.create_task(threads.run(work, slow=True))
+        question = asyncio.create_task(threads.run(work, slow=True))
         await asyncio.sleep(0.05)
         leaves.set()
         with pytest.raises(Problem, match="left"):
-            await asked
+            await question
         CURRENT.set(visit())
         assert await threads.run(heard.is_set, slow=True)
 
@@ -281,4 +281,4 @@ def test_a_question_that_waits_for_another_holds_up_nothing_else(service, monkey
         finally:
             lock.set()
         assert alive.status_code == 200
-        assert [one.result(60).status_code for one in questions] == [200, 200, 200]
+        assert [future.result(60).status_code for future in questions] == [200, 200, 200]

@@ -29,11 +29,11 @@ def test_a_key_opens_the_page_by_a_cookie_that_scripts_cannot_read(client, key_o
     mine = key_of("measure")
     answer = log_in(client, mine, next="/sweeps?x=1")
     assert (answer.status_code, answer.headers["Location"]) == (303, "/sweeps?x=1")
-    told = answer.headers["Set-Cookie"]
-    assert "HttpOnly" in told
-    assert "SameSite=strict" in told
-    assert "Secure" not in told
-    assert mine["Authorization"].split("_", 2)[2] not in told
+    text = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in text
+    assert "SameSite=strict" in text
+    assert "Secure" not in text
+    assert mine["Authorization"].split("_", 2)[2] not in text
     assert client.get("/v1/things").status_code == 200
     assert client.post("/v1/things", headers=OWN).status_code == 201
     assert client.delete("/v1/things/x", headers=OWN).status_code == 403
@@ -115,7 +115,7 @@ def test_after_the_login_the_way_stays_here(text):
 
 def test_a_form_of_many_fields_is_refused_and_no_defect(client, key_of):
     key_of("read")
-    fields = {f"field{at}": "1" for at in range(40)}
+    fields = {f"field{index}": "1" for index in range(40)}
     answer = client.post("/login", data=fields, headers=OWN)
     assert answer.status_code == 400
     assert "30 fields at most" in answer.text

@@ -35,7 +35,7 @@ def sent(client, text, **headers):
     return client.post("/v1/measurements/import", content=text, headers=headers)
 
 
-def told(*arguments):
+def command_output(*arguments):
     return CliRunner().invoke(command, arguments).stdout
 
 
@@ -43,10 +43,10 @@ def test_what_is_imported_is_listed_and_exported_as_the_command_does(client):
     rows = some(3)
     answer = sent(client, to_jsonl(rows))
     assert (answer.status_code, answer.json()["added"]) == (200, 3)
-    assert client.get("/v1/measurements").json() == json.loads(told("list", "-o", "json"))
-    assert client.get("/v1/measurements/export").text == told("export") == to_jsonl(rows)
+    assert client.get("/v1/measurements").json() == json.loads(command_output("list", "-o", "json"))
+    assert client.get("/v1/measurements/export").text == command_output("export") == to_jsonl(rows)
     csv = client.get("/v1/measurements/export", params={"format": "csv"})
-    assert csv.text == told("export", "--format", "csv") == to_csv(rows)
+    assert csv.text == command_output("export", "--format", "csv") == to_csv(rows)
 
 
 def test_the_same_import_again_changes_nothing(client):
@@ -60,7 +60,7 @@ def test_the_same_import_again_changes_nothing(client):
 def test_bad_lines_are_told_by_number_and_the_good_ones_are_kept(client):
     answer = sent(client, "no JSON\n" + to_jsonl(some(1)) + "{}\n")
     assert answer.status_code == 207
-    assert [one["line"] for one in answer.json()["refused"]] == [1, 3]
+    assert [entry["line"] for entry in answer.json()["refused"]] == [1, 3]
     assert len(open_store().statuses()) == 1
 
 
@@ -77,14 +77,14 @@ def test_other_content_is_refused(client):
 
 def test_pages_follow_each_other_by_links_and_miss_nothing_that_comes_meanwhile(client):
     sent(client, to_jsonl(some(5)))
-    found, url = [], "/v1/measurements?limit=2&task=preprocessing"
+    result, url = [], "/v1/measurements?limit=2&task=preprocessing"
     while url:
         answer = client.get(url)
-        found += [row["memory_mib"] for row in answer.json()["measurements"]]
+        result += [row["memory_mib"] for row in answer.json()["measurements"]]
         url = answer.links.get("next", {}).get("url")
-        if len(found) == 2:
+        if len(result) == 2:
             sent(client, to_jsonl(some(6)))
-    assert found == [512.0 + i for i in range(6)]
+    assert result == [512.0 + i for i in range(6)]
 
 
 @pytest.mark.parametrize("words", [{"task": "infrence"}, {"limit": 0}, {"cursor": "../x"}, {"modle": "x"}])

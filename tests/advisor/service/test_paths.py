@@ -70,27 +70,27 @@ def target(operation, form, query="", body=None):
 @pytest.fixture
 def watched(tmp_path):
     """A service that writes what it touches of the marker into `found`."""
-    found = tmp_path / "found"
-    hook = HOOK % {"mark": MARK, "found": found}
+    result = tmp_path / "found"
+    hook = HOOK % {"mark": MARK, "found": result}
     with Served("--rate-limit", "0", modules={"sitecustomize.py": hook, **NO_TORCH}) as service:
-        yield service, found
+        yield service, result
 
 
-def touched(found):
-    return found.read_text().splitlines() if found.exists() else []
+def touched(result):
+    return result.read_text().splitlines() if result.exists() else []
 
 
 def test_the_hook_would_tell(tmp_path):
-    found = tmp_path / "found"
-    source = HOOK % {"mark": MARK, "found": found}
+    result = tmp_path / "found"
+    source = HOOK % {"mark": MARK, "found": result}
     script = f"{source}\ntry:\n    open('/nowhere/{MARK}')\nexcept OSError:\n    pass\n"
     subprocess.run([sys.executable, "-c", script], check=True)
-    assert [line.split()[0] for line in touched(found)] == ["open"]
+    assert [line.split()[0] for line in touched(result)] == ["open"]
 
 
 @pytest.mark.night
 def test_no_name_from_a_client_is_opened_run_or_connected_to(watched):
-    service, found = watched
+    service, result = watched
     key = service.advisor("keys", "add", "any", "--scope", "admin").strip()
     operations = operations_of(service)
     assert len(operations) > 15
@@ -98,10 +98,10 @@ def test_no_name_from_a_client_is_opened_run_or_connected_to(watched):
     for operation in operations:
         if operation.path.endswith("/events"):
             continue  # the same id as its sweep's, and an answer that would last
-        for one in hostile(operation):
-            status, _, _ = asker.ask(one)
-            assert status < 500, (one.method, one.target, one.body[:500])
+        for request in hostile(operation):
+            status, _, _ = asker.ask(request)
+            assert status < 500, (request.method, request.target, request.body[:500])
             sent += 1
     asker.close()
     assert sent > 1000
-    assert touched(found) == []
+    assert touched(result) == []

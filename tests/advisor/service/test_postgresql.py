@@ -23,8 +23,8 @@ def url(postgresql):
 
 @pytest.fixture
 def client(url):
-    with TestClient(create_app(Settings(database_url=url, rate_limit=0.0))) as one:
-        yield one
+    with TestClient(create_app(Settings(database_url=url, rate_limit=0.0))) as test_client:
+        yield test_client
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ QUESTION = {"task": "inference", "model": "googlenet", "target_throughput": 500}
 FLAGS = ["--task=inference", "--model=googlenet", "--target-throughput=500"]
 SERVING = {"task": "generation", "model": "meta-llama/Llama-3.1-8B", "users": 8, "allow_extrapolation": True}
 SERVING_FLAGS = ["--task=generation", f"--model={SERVING['model']}", "--users=8", "--allow-extrapolation"]
-OF_NETWORKS = [name for name, one in FORMATS.items() if not one.report and name != COMPOSE]
+OF_NETWORKS = [name for name, form in FORMATS.items() if not form.report and name != COMPOSE]
 OF_SERVING = ("json", "csv", "md", "compose", "skypilot", "terraform")
 
 
@@ -38,7 +38,7 @@ def test_each_format_is_what_the_command_prints(service, form, question, flags, 
 
 def test_the_formats_are_listed_and_others_are_not_found(service):
     listed = service.get("/v1/reports").json()["formats"]
-    assert [one["format"] for one in listed] == list(FORMATS)
+    assert [form["format"] for form in listed] == list(FORMATS)
     assert service.get("/v1/reports/docx", params=QUESTION).status_code == 404
 
 

@@ -15,7 +15,7 @@ WEEKLY = {"cron": "0 3 * * 1", "timezone": "Europe/Berlin", "name": "weekly", "s
 GRID = {"networks": "googlenet", "tasks": "inference", "vcpus": 1, "memory": "2GiB", "disks": "gp3"}
 
 
-def told(*arguments):
+def command_output(*arguments):
     return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
@@ -27,9 +27,9 @@ def test_what_is_added_is_listed_and_shown_as_the_command_does(service):
     answer = service.post("/v1/schedules", json=WEEKLY)
     assert (answer.status_code, answer.headers["location"]) == (201, "/v1/schedules/weekly")
     assert answer.json()["schedule"]["command"] == ["sweep", "run", "--preset=small"]
-    assert timeless(service.get("/v1/schedules").json()) == timeless(told("list", "-o", "json"))
+    assert timeless(service.get("/v1/schedules").json()) == timeless(command_output("list", "-o", "json"))
     shown = service.get("/v1/schedules/weekly").json()
-    assert timeless(shown) == timeless(told("show", "weekly", "-o", "json"))
+    assert timeless(shown) == timeless(command_output("show", "weekly", "-o", "json"))
 
 
 def test_the_same_schedule_is_added_once_and_another_of_its_name_is_a_conflict(service):
@@ -51,8 +51,8 @@ def test_what_the_command_line_sends_is_shown_without_secrets(service, tmp_path,
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yaml").write_text("workloads:\n- {task: inference, model: googlenet}\n")
     hook = "https://hooks.example.com/services/swordfish"
-    asked = ("--report", "plan.yaml", "--report-format", "md", "--send", hook, "--", "fit")
-    assert CliRunner().invoke(command, ("add", "--cron", "@daily", *asked)).exit_code == 0
+    question = ("--report", "plan.yaml", "--report-format", "md", "--send", hook, "--", "fit")
+    assert CliRunner().invoke(command, ("add", "--cron", "@daily", *question)).exit_code == 0
     for path in ("/v1/schedules", "/v1/schedules/fit"):
         text = service.get(path).text
         assert "https://hooks.example.com/.." in text

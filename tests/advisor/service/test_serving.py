@@ -90,9 +90,9 @@ def test_workers_count_together_and_leave_nothing(tmp_path):
     with Served("--workers", "2", variables={"TMPDIR": str(tmp_path)}) as service:
         for _ in range(12):
             _asked(service, "/healthz")
-        told = _asked(service, "/metrics").decode()
+        text = _asked(service, "/metrics").decode()
         line = 'advisor_http_requests_total{method="GET",route="/healthz",status="200"} '
-        assert float(told.partition(line)[2].split()[0]) == 12
+        assert float(text.partition(line)[2].split()[0]) == 12
     assert list(tmp_path.iterdir()) == []
 
 
@@ -102,8 +102,8 @@ def test_its_log_is_json_lines():
         _asked(service, "/healthz")
     lines = service.log.splitlines()
     assert lines[0].startswith("advisor: serving on http://127.0.0.1:")
-    told = [json.loads(line) for line in lines if line.startswith("{")]
-    assert {"request"} == {one["event"] for one in told}
+    text = [json.loads(line) for line in lines if line.startswith("{")]
+    assert {"request"} == {event["event"] for event in text}
 
 
 def _asked(service, path):

@@ -35,15 +35,15 @@ def events_of(server, path, last_id=None):
     """(id, event, data) as they come; the connection ends with the server, or with the sweep."""
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request("GET", f"{path}/events", headers={"Last-Event-ID": last_id or "-"})
-    answer, told = connection.getresponse(), {}
+    answer, text = connection.getresponse(), {}
     try:
         for line in answer:
             name, colon, value = line.decode().strip().partition(": ")
             if colon and name:
-                told[name] = value
-            elif not name and told:
-                yield told.get("id"), told.get("event"), json.loads(told.get("data", "null"))
-                told = {}
+                text[name] = value
+            elif not name and text:
+                yield text.get("id"), text.get("event"), json.loads(text.get("data", "null"))
+                text = {}
     except (OSError, http.client.HTTPException):
         return
     finally:
@@ -83,9 +83,9 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         server.start()
         job = started(server)
         path, seen = job["links"]["self"], []
-        for place, name, _ in events_of(server, path):
-            if place:
-                seen.append((place, name))
+        for location, name, _ in events_of(server, path):
+            if location:
+                seen.append((location, name))
             if name == "trial_started":
                 break
         pid = shown(server, path, "running")["pid"]
@@ -96,14 +96,14 @@ def test_a_sweep_survives_its_server_and_is_followed_on_by_the_next(tmp_path):
         status, refused = server.ask("POST", "/v1/sweeps", SWEEP)
         assert (status, refused["sweep"]) == (409, job["id"])
 
-        for place, name, facts in events_of(server, path, seen[-1][0]):
-            seen += [(place, name)] if place else []
+        for location, name, facts in events_of(server, path, seen[-1][0]):
+            seen += [(location, name)] if location else []
             if name in ("trial_done", "trial_failed"):  # neighbours may have spoiled it
                 assert facts.get("samples_per_second", 1) > 0
                 server.ask("DELETE", path)
         ended = shown(server, path, "stopped")
         assert (name, facts["state"]) == ("end", "stopped")
-        assert len({place for place, _ in seen}) == len(seen)
+        assert len({location for location, _ in seen}) == len(seen)
         assert seen[0][1] == "began"
         assert gone(pid)
         rows = server.ask("GET", "/v1/measurements")[1]["measurements"]
@@ -120,18 +120,18 @@ class Clients:
         self._server, self._over = server, threading.Event()
         self.trials, self.schedules = [], []
         work = (self._import, self._schedule, self._ask)
-        self._threads = [threading.Thread(target=self._repeat, args=(one,)) for one in work]
+        self._threads = [threading.Thread(target=self._repeat, args=(item,)) for item in work]
 
     def __enter__(self):
-        for one in self._threads:
-            one.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_):
         """Each ends after what it has in hand was acknowledged."""
         self._over.set()
-        for one in self._threads:
-            one.join()
+        for thread in self._threads:
+            thread.join()
 
     def _repeat(self, work):
         for number in itertools.count():
@@ -143,7 +143,7 @@ class Clients:
     def _import(self, number):
         rows = [row(512.0 + 3 * number + part) for part in range(3)]
         self._acknowledged("/v1/measurements/import", to_jsonl(rows))
-        self.trials += [one.trial.trial_id for one in rows]
+        self.trials += [measurement.trial.trial_id for measurement in rows]
 
     def _schedule(self, number):
         name = f"job-{number}"
@@ -194,7 +194,7 @@ def test_nothing_that_was_acknowledged_is_lost_by_kills(tmp_path, workers):
     url = server.database_url
     with closing(open_store(url)) as store, closing(ScheduleBook(url)) as book:
         rows = Counter(row.trial.trial_id for row in store.all())
-        names = Counter(one.name for one in book.all())
+        names = Counter(schedule.name for schedule in book.all())
     for acknowledged, stored in ((clients.trials, rows), (clients.schedules, names)):
         assert acknowledged
         assert set(acknowledged) <= set(stored)

@@ -47,7 +47,7 @@ def client(service, monkeypatch):
     return service
 
 
-def told(*arguments):
+def command_output(*arguments):
     return without_folders(json.loads(CliRunner().invoke(command, arguments).stdout))
 
 
@@ -77,7 +77,7 @@ def lines_of(answer):
 def test_a_dry_run_is_the_plan_of_the_command_and_starts_nothing(client):
     answer = client.post("/v1/sweeps", json={**GRID, "dry_run": True})
     assert answer.status_code == 200
-    assert answer.json() == told("plan", *FLAGS)
+    assert answer.json() == command_output("plan", *FLAGS)
     assert client.get("/v1/sweeps").json()["sweeps"] == []
 
 
@@ -92,9 +92,9 @@ def test_a_started_sweep_is_where_its_location_says(client):
 
 def test_its_status_and_trials_are_the_commands(client):
     path = started(client).headers["location"]
-    status, commands = client.get(path).json()["status"], told("status", *FLAGS)
+    status, commands = client.get(path).json()["status"], command_output("status", *FLAGS)
     assert {**status, "at": ""} == {**commands, "at": ""}
-    assert client.get(f"{path}/trials").json() == told("list", *FLAGS)
+    assert client.get(f"{path}/trials").json() == command_output("list", *FLAGS)
 
 
 def test_a_second_sweep_is_a_conflict_that_names_the_first(client, book):
@@ -149,10 +149,10 @@ def test_events_tell_what_happened_resume_and_end_with_the_sweep(client, book):
     path = started(client).headers["location"]
     job = sweep_of(book, path.rpartition("/")[2])
     stored = [
-        {"time": "t", "event": "stored", "trial_id": one, "status": "ok", "samples_per_second": 5}
-        for one in ("a", "b")
+        {"time": "t", "event": "stored", "trial_id": item, "status": "ok", "samples_per_second": 5}
+        for item in ("a", "b")
     ]
-    job.events_path.write_text("".join(json.dumps(one) + "\n" for one in stored))
+    job.events_path.write_text("".join(json.dumps(item) + "\n" for item in stored))
     ended(book, job.id)
     answer = client.get(f"{path}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")

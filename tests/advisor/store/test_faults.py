@@ -47,9 +47,9 @@ def either(request, url):
 def test_a_file_that_is_no_database_is_told_with_the_way_out(path, url):
     path.write_bytes(b"not a database at all " * 100)
     for reading in (True, False):
-        with pytest.raises(DataError, match="move that file away") as told:
+        with pytest.raises(DataError, match="move that file away") as refusal:
             open_store(url, reading=reading)
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(refusal.value)
     assert path.read_bytes() == b"not a database at all " * 100
 
 
@@ -68,8 +68,8 @@ def test_a_damaged_row_is_named_and_hides_no_other(path, url):
         store.append_all([row(1.0), row(2.0), row(3.0)])
         execute(path, f"UPDATE measurements SET payload='{{' WHERE trial_id='{id_of(2.0)}'")
         stored = store.read()
-        assert [one.trial.resources.memory_mib for one in stored.measurements] == [1.0, 3.0]
-        assert [one.trial_id for one in stored.damaged] == [id_of(2.0)]
+        assert [measurement.trial.resources.memory_mib for measurement in stored.measurements] == [1.0, 3.0]
+        assert [measurement.trial_id for measurement in stored.damaged] == [id_of(2.0)]
         assert "delete that row" in stored.damaged[0].reason
         with pytest.raises(DataError, match=id_of(2.0)):
             store.all()
@@ -96,7 +96,7 @@ def test_a_full_disk_loses_nothing_stored(url):
 
         with pytest.raises(DataError, match="nothing stored is lost"):
             store.append_all([row(2.0, step_seconds=(0.123456789,) * 5000)])
-        assert [one.trial.resources.memory_mib for one in store.all()] == [1.0]
+        assert [measurement.trial.resources.memory_mib for measurement in store.all()] == [1.0]
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url)) as store:
         owner = this_process()
-        for one in (id_of(1.0), id_of(2.0)):
-            store.leases.take({one: ""}, owner)
+        for item in (id_of(1.0), id_of(2.0)):
+            store.leases.take({item: ""}, owner)
         with holding(path, seconds=1.0):
             store.leases.give_back(owner, [id_of(1.0)])
         assert set(store.leases.held()) == {id_of(2.0)}
@@ -141,9 +141,12 @@ def test_one_lease_is_given_back_patiently_and_all_of_them_at_once_or_never(path
 def test_a_database_that_stays_locked_is_told_in_one_line(path, url, monkeypatch):
     monkeypatch.setattr(dialects, "_BUSY_SECONDS", 0.1)
     with closing(SqlStore(url, patience_seconds=0.5)) as store:
-        with holding(path, seconds=3.0), pytest.raises(DataError, match="another process holds it") as told:
+        with (
+            holding(path, seconds=3.0),
+            pytest.raises(DataError, match="another process holds it") as refusal,
+        ):
             store.append_all([row()])
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(refusal.value)
         assert store.append_all([row()]).added == 1
 
 
@@ -207,11 +210,11 @@ def test_a_server_that_stays_away_is_told_in_one_line(postgresql):
     with closing(SqlStore(postgresql.new_database(), patience_seconds=0.5)) as store:
         postgresql.stop()
         try:
-            with pytest.raises(DataError, match=r"; start it, or set ADVISOR_DATABASE_URL") as told:
+            with pytest.raises(DataError, match=r"; start it, or set ADVISOR_DATABASE_URL") as refusal:
                 store.append_all([row()])
         finally:
             postgresql.start()
-        assert "\n" not in str(told.value)
+        assert "\n" not in str(refusal.value)
         assert store.append_all([row()]).added == 1
 
 
@@ -235,11 +238,11 @@ def test_an_ended_connection_is_made_again(postgresql):
     ],
 )
 def test_a_refusal_is_told_at_once_with_the_way_out(postgresql, changes, words, caplog):
-    with pytest.raises(DataError, match=words) as told:
+    with pytest.raises(DataError, match=words) as refusal:
         SqlStore(postgresql.url(**changes))
     assert "waiting" not in caplog.text
-    assert "\n" not in str(told.value)
-    assert "wrong" not in str(told.value)
+    assert "\n" not in str(refusal.value)
+    assert "wrong" not in str(refusal.value)
 
 
 def test_a_user_without_rights_is_told_whom_to_ask(postgresql):
@@ -261,25 +264,25 @@ def test_a_database_that_only_reads_is_read_and_says_so(postgresql):
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs root, to mount a tmpfs")
 def test_a_read_only_place_is_read_and_says_so(tmp_path):
-    place = tmp_path / "place"
-    place.mkdir()
+    location = tmp_path / "place"
+    location.mkdir()
     try:
-        run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", place)
+        run("mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", location)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no tmpfs here: {error.stderr.decode()[:200]}")
-    url = f"sqlite:///{place}/m.sqlite"
+    url = f"sqlite:///{location}/m.sqlite"
     try:
         with closing(SqlStore(url)) as store:
             store.append_all([row()])
-        run("mount", "-o", "remount,ro", place)
+        run("mount", "-o", "remount,ro", location)
         with closing(open_store(url, reading=True)) as reading:
             assert reading.all() == [row()]
         with closing(open_store(url)) as store, pytest.raises(DataError, match="writable"):
             store.append_all([row(2.0)])
         with pytest.raises(DataError, match="ADVISOR_DATABASE_URL"):
-            SqlStore(f"sqlite:///{place}/another.sqlite")
+            SqlStore(f"sqlite:///{location}/another.sqlite")
     finally:
-        run("umount", "-l", place)
+        run("umount", "-l", location)
 
 
 def run(*command):
@@ -290,4 +293,4 @@ def test_the_log_of_a_database_in_use_is_no_other_file_to_lose(path, url):
     """Once nobody has it open, everything lies in the one file."""
     with closing(SqlStore(url)) as store:
         store.append_all([row()])
-    assert [one.name for one in Path(path).parent.iterdir()] == ["m.sqlite"]
+    assert [file.name for file in Path(path).parent.iterdir()] == ["m.sqlite"]

@@ -9,7 +9,7 @@ from advisor.store.keys import ApiKeys, Scope, key_id_of, parse_lifetime_seconds
 
 
 def test_a_scope_allows_what_stands_before_it():
-    allowed = {one: [other for other in Scope if one.allows(other)] for one in Scope}
+    allowed = {scope: [other for other in Scope if scope.allows(other)] for scope in Scope}
     assert allowed == {
         Scope.READ: [Scope.READ],
         Scope.MEASURE: [Scope.READ, Scope.MEASURE],

@@ -47,7 +47,7 @@ def ended(writer):
 
 
 def sizes(store):
-    return [int(one.trial.resources.memory_mib) for one in store.all()]
+    return [int(measurement.trial.resources.memory_mib) for measurement in store.all()]
 
 
 @pytest.mark.night

@@ -23,16 +23,16 @@ NEW = row(9.0)
 
 def run(path, statement):
     with closing(sqlite3.connect(path)) as connection:
-        found = connection.execute(statement).fetchall()
+        result = connection.execute(statement).fetchall()
         connection.commit()
-    return found
+    return result
 
 
 def version_in(url):
     engine = sql.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.connect() as connection:
-        found = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars()
-        versions = list(found)
+        result = connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalars()
+        versions = list(result)
     engine.dispose()
     return versions
 
@@ -140,6 +140,6 @@ def test_a_server_is_the_same_by_every_name_of_it_and_for_every_user(postgresql)
     schema = parsed.query["options"].partition("=")[2]
     postgresql.execute(f"GRANT USAGE ON SCHEMA {schema} TO {user}")
     spelled = (parsed.set(host="localhost"), parsed.set(username=user))
-    urls = (url, postgresql.near_url(url), *(one.render_as_string(False) for one in spelled))
+    urls = (url, postgresql.near_url(url), *(item.render_as_string(False) for item in spelled))
     assert len(set(map(identity_of, urls))) == 1
     assert identity_of(postgresql.new_database()) != identity_of(url)

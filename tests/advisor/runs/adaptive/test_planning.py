@@ -75,13 +75,13 @@ def test_a_trial_killed_for_memory_spares_those_that_need_as_much(truth):
     trials = [dying[trial_id].trial for trial_id, _ in order]
     died = [dying[trial_id].status is Status.OUT_OF_MEMORY for trial_id, _ in order]
     assert any(died)
-    for place, killed in enumerate(trials):
-        later = trials[place + _ONE_BATCH :] if died[place] else []
+    for index, killed in enumerate(trials):
+        later = trials[index + _ONE_BATCH :] if died[index] else []
         assert not any(
-            one.workload == killed.workload
-            and one.resources.memory_mib <= killed.resources.memory_mib
-            and one.resources.vcpus >= killed.resources.vcpus
-            for one in later
+            trial.workload == killed.workload
+            and trial.resources.memory_mib <= killed.resources.memory_mib
+            and trial.resources.vcpus >= killed.resources.vcpus
+            for trial in later
         )
 
 
@@ -229,20 +229,20 @@ def on_a_real_gpu(trial):
 def test_a_gpu_step_that_was_measured_is_known_to_the_batches_after_it():
     """The cell takes most of what was measured, as do other batches of its network, and other
     networks some; what an emulated GPU took tells nothing."""
-    trials = [on_a_real_gpu(one) for one in grid()]
-    rows = [row_of(one, "T4") for one in trials]
+    trials = [on_a_real_gpu(trial) for trial in grid()]
+    rows = [row_of(trial, "T4") for trial in trials]
     surface = surface_of(rows, ())
-    names = [(one.workload.network, one.workload.batch_size) for one in trials]
-    place = names.index(("resnet50", 16))
-    slow = 0.8 * rows[place].accelerator_rate
+    names = [(trial.workload.network, trial.workload.batch_size) for trial in trials]
+    location = names.index(("resnet50", 16))
+    slow = 0.8 * rows[location].accelerator_rate
     facts = {"gpu": "Tesla T4", "versions": {"torch": "2.13.0"}}
-    told = replace(measurement(trials[place], slow / 2, slow), environment=facts)
-    after = with_gpu_steps(surface, rows, [told], "T4").trials.accelerator
+    text = replace(measurement(trials[location], slow / 2, slow), environment=facts)
+    after = with_gpu_steps(surface, rows, [text], "T4").trials.accelerator
     moved = dict(zip(names, (after / surface.trials.accelerator).tolist(), strict=True))
     assert 0.8 < moved["resnet50", 16] < 0.87
     assert 0.8 < moved["resnet50", 64] < 0.9
     assert moved["resnet50", 64] < moved["alexnet", 64] < 1
-    emulated = measurement(grid()[place], slow / 2, slow)
+    emulated = measurement(grid()[location], slow / 2, slow)
     assert with_gpu_steps(surface, rows, [emulated], "T4") is surface
 
 

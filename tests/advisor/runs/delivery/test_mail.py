@@ -45,7 +45,7 @@ def test_a_mail_has_the_text_and_every_file():
     assert sender == "ann@example.com"
     assert to == ["bob@example.com", "eve+cloud@example.com"]
     assert mail.get_body().get_content().splitlines() == ["g4dn.xlarge, $0.558 an hour."]
-    files = {one.get_filename(): one.get_content() for one in mail.iter_attachments()}
+    files = {attachment.get_filename(): attachment.get_content() for attachment in mail.iter_attachments()}
     assert files["report.md"] == "# 报告 📈\n"
     assert files["report.xlsx"] == b"PK\x03\x04\xff"
     assert mail["Auto-Submitted"] == "auto-generated"
@@ -81,16 +81,16 @@ def test_a_wrong_password_is_told_without_it(tmp_path, monkeypatch, login):
     monkeypatch.setenv("ADVISOR_SMTP_PASSWORD", "another secret")
     with postbox(certificate_path=path, needs_login=True) as box:
         target = target_of(box, "to=bob@example.com")
-        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
-    assert "does not accept ADVISOR_SMTP_USER" in found.error
-    assert "secret" not in found.error
+        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+    assert "does not accept ADVISOR_SMTP_USER" in result.error
+    assert "secret" not in result.error
 
 
 def test_a_server_whose_certificate_nobody_vouches_for_gets_nothing(tmp_path):
     with postbox(certificate_path=certificate(tmp_path)) as box:
         target = target_of(box)
-        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
-    assert "certificate is not trusted" in found.error
+        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+    assert "certificate is not trusted" in result.error
     assert box.got == []
 
 
@@ -99,7 +99,7 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
     with postbox() as box:
         real = socket.create_connection
         monkeypatch.setattr(
-            socket, "create_connection", lambda at, *rest, **more: real(("127.0.0.1", at[1]), *rest)
+            socket, "create_connection", lambda index, *rest, **more: real(("127.0.0.1", index[1]), *rest)
         )
         target = parse_target(f"smtp://mail.example.com:{box.port}?{TO}")
         with pytest.raises(DeliveryError, match="offers no STARTTLS"):
@@ -110,19 +110,19 @@ def test_another_machine_without_starttls_gets_nothing(monkeypatch):
 def test_a_full_mailbox_is_tried_again_and_an_unknown_one_is_not():
     with postbox(["452 full", "452 full"]) as box:
         target = target_of(box)
-        (found,) = deliver(parcel(), [target], sleep=lambda _s: None)
-        assert (found.arrived, found.attempts) == (True, 2)
+        (result,) = deliver(parcel(), [target], sleep=lambda _s: None)
+        assert (result.arrived, result.attempts) == (True, 2)
     with postbox(["550 no such user", "550 nor this"]) as box:
         target = target_of(box)
-        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
-    assert "550 no such user" in found.error
+        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+    assert "550 no such user" in result.error
 
 
 def test_who_is_refused_alone_is_told_and_nobody_gets_it_twice():
     with postbox(["250 OK", "550 no such user"]) as box:
         target = target_of(box)
-        (found,) = deliver(parcel(), [target], sleep=pytest.fail)
-    assert "refused for eve+cloud@example.com" in found.error
+        (result,) = deliver(parcel(), [target], sleep=pytest.fail)
+    assert "refused for eve+cloud@example.com" in result.error
     assert [to for _, to, _ in box.got] == [["bob@example.com"]]
 
 

@@ -42,8 +42,8 @@ def test_a_parcel_is_tried_again_when_it_is_due_and_arrives_whole(box, clock, tm
         clock.now += PAUSES_SECONDS[0]
         assert box.has_due()
         said = []
-        (found,) = box.send_due(said.append)
-    assert found.arrived
+        (result,) = box.send_due(said.append)
+    assert result.arrived
     assert "has arrived at smtp://127.0.0.1" in said[-1]
     assert b"PK" in mail.got[0][2] or b"report.xlsx" in mail.got[0][2]
     assert kept(tmp_path) == []
@@ -104,7 +104,7 @@ def test_a_broken_file_keeps_no_other_back(box, clock, tmp_path):
         (tmp_path / "outbox" / "advisor-1.json").write_text("{}")
         clock.now += PAUSES_SECONDS[0]
         assert box.has_due()
-        assert [one.arrived for one in box.send_due(lambda _line: None)] == [True]
+        assert [delivery.arrived for delivery in box.send_due(lambda _line: None)] == [True]
 
 
 def test_a_daemon_sends_again_beside_its_schedules(monkeypatch, tmp_path):

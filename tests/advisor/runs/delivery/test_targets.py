@@ -25,9 +25,9 @@ def s3(monkeypatch):
 
 def test_s3_gets_the_first_file_or_all_of_them(s3):
     key, folder = f"s3://{BUCKET}/a/{{date}}.md", f"s3://{BUCKET}/报告/"
-    found = deliver(parcel(), checked_targets([key, folder]), sleep=pytest.fail)
-    assert all(one.arrived for one in found), found
-    names = [one["Key"] for one in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
+    result = deliver(parcel(), checked_targets([key, folder]), sleep=pytest.fail)
+    assert all(content.arrived for content in result), result
+    names = [content["Key"] for content in s3.list_objects_v2(Bucket=BUCKET)["Contents"]]
     assert names == ["a/2026-11-21.md", "报告/report.md", "报告/report.xlsx"]
     kept = s3.get_object(Bucket=BUCKET, Key="a/2026-11-21.md")
     assert kept["Body"].read() == "# 报告 📈\n".encode()
@@ -35,9 +35,9 @@ def test_s3_gets_the_first_file_or_all_of_them(s3):
 
 
 def test_a_bucket_that_is_not_there_is_told_at_once(s3):
-    (found,) = deliver(parcel(), [parse_target("s3://no-such-bucket/a")], sleep=pytest.fail)
-    assert "NoSuchBucket" in found.error
-    assert not found.transient
+    (result,) = deliver(parcel(), [parse_target("s3://no-such-bucket/a")], sleep=pytest.fail)
+    assert "NoSuchBucket" in result.error
+    assert not result.transient
 
 
 def test_s3_that_is_away_is_tried_again(monkeypatch):
@@ -46,8 +46,8 @@ def test_s3_that_is_away_is_tried_again(monkeypatch):
     with hook([(503, {}, b"")] * 2) as server:
         monkeypatch.setenv("AWS_ENDPOINT_URL", server.url.partition("/services")[0])
         target = parse_target("s3://some-bucket/a")
-        (found,) = deliver(parcel(), [target], attempts=2, sleep=lambda _s: None)
-    assert (found.arrived, found.attempts, found.transient) == (False, 2, True)
+        (result,) = deliver(parcel(), [target], attempts=2, sleep=lambda _s: None)
+    assert (result.arrived, result.attempts, result.transient) == (False, 2, True)
 
 
 def test_without_credentials_nothing_is_begun(monkeypatch):
@@ -61,7 +61,7 @@ def test_without_credentials_nothing_is_begun(monkeypatch):
 def test_a_file_is_written_whole_with_its_day(tmp_path):
     words = [f"file:{tmp_path}/report-{{date}}.md", f"file://{tmp_path}/"]
     deliver(parcel(), checked_targets(words))
-    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == {
         "report-2026-11-21.md": "# 报告 📈\n".encode(),
         "report.md": "# 报告 📈\n".encode(),
         "report.xlsx": b"PK\x03\x04\xff",
@@ -88,8 +88,8 @@ def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
     with pytest.raises(UsageError, match="REPORT_HOOK is not set"):
         parse_target("env:REPORT_HOOK")
     assert checked_words(["env:REPORT_HOOK"]) == ("env:REPORT_HOOK",)
-    found = deliver_to(parcel(), "env:REPORT_HOOK")
-    assert (found.label, found.arrived) == ("env:REPORT_HOOK", False)
+    result = deliver_to(parcel(), "env:REPORT_HOOK")
+    assert (result.label, result.arrived) == ("env:REPORT_HOOK", False)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +112,9 @@ def test_a_variable_holds_what_nobody_should_read(tmp_path, monkeypatch):
     ],
 )
 def test_addresses_that_are_refused(text, why):
-    with pytest.raises(UsageError, match=why) as told:
+    with pytest.raises(UsageError, match=why) as refusal:
         parse_target(text)
-    assert "swordfish" not in str(told.value)
+    assert "swordfish" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("text", ["", "report.md", "ftp://a/b", "env:", "env:A B", "s3://", "file:"])

@@ -51,8 +51,8 @@ def test_an_outage_is_waited_out():
     """A server that is busy twice gets the same id three times; Retry-After is heeded."""
     waits = []
     with hook([(503, {"Retry-After": "7"}, b""), (429, {}, b"slow down")]) as server:
-        (found,) = deliver(parcel(), [parse_target(server.url)], sleep=waits.append)
-    assert (found.arrived, found.attempts) == (True, 3)
+        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=waits.append)
+    assert (result.arrived, result.attempts) == (True, 3)
     assert len({headers["webhook-id"] for _, headers, _ in server.got}) == 1
     assert waits[0] == 7.0
     assert 2.0 <= waits[1] <= 2.5
@@ -60,9 +60,9 @@ def test_an_outage_is_waited_out():
 
 def test_what_is_refused_is_not_tried_again():
     with hook([(400, {}, b"invalid_payload\x1b[2J")]) as server:
-        (found,) = deliver(parcel(), [parse_target(server.url)], sleep=pytest.fail)
-    assert (found.arrived, found.attempts, found.transient) == (False, 1, False)
-    assert "answered 400: invalid_payload?[2J" in found.error
+        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=pytest.fail)
+    assert (result.arrived, result.attempts, result.transient) == (False, 1, False)
+    assert "answered 400: invalid_payload?[2J" in result.error
 
 
 def test_a_redirect_is_not_followed():
@@ -78,8 +78,8 @@ def test_nothing_secret_is_in_what_is_said(monkeypatch):
     monkeypatch.setenv("ADVISOR_WEBHOOK_SECRET", "swordfish")
     said = []
     with hook([(500, {}, b"")] * 2 + [(403, {}, b"no")]) as server:
-        (found,) = deliver(parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append)
-    words = " ".join([*said, found.error, found.label, repr(parse_target(server.url))])
+        (result,) = deliver(parcel(), [parse_target(server.url)], sleep=lambda _s: None, say=said.append)
+    words = " ".join([*said, result.error, result.label, repr(parse_target(server.url))])
     assert len(said) == 2
     for secret in ("secret-path", "hidden", "swordfish"):
         assert secret not in words
@@ -117,5 +117,5 @@ def test_a_report_that_was_just_made_is_sent_with_its_sentences_as_texts():
     document["workloads"][0]["recommendation"]["warnings"] = [Sentence("{age} days old", age=3)]
     sent = report_message(document, Attachment("report.md", "text/markdown", b"x"))
     assert sent.id.startswith("advisor-")
-    told = json.loads(json.dumps(sent.body(sent.id)))["document"]
-    assert told["workloads"][0]["recommendation"]["warnings"] == ["3 days old"]
+    answer = json.loads(json.dumps(sent.body(sent.id)))["document"]
+    assert answer["workloads"][0]["recommendation"]["warnings"] == ["3 days old"]

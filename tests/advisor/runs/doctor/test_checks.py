@@ -41,7 +41,7 @@ refuse = raising(PermissionError(1, "Operation not permitted"))
 
 
 @pytest.mark.parametrize(
-    ("found", "keep", "state", "words"),
+    ("result", "keep", "state", "words"),
     [
         ([], False, State.OK, "none"),
         ([left()], False, State.OK, "of killed sweeps, removed: 1 cgroup /g"),
@@ -49,22 +49,22 @@ refuse = raising(PermissionError(1, "Operation not permitted"))
         ([left(refuse)], False, State.PROBLEM, "cannot be removed .Operation not permitted."),
     ],
 )
-def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, found, keep, state, words):
-    monkeypatch.setattr(examining, "find_orphans", lambda: found)
-    told = replace(examining.check_leftovers(keep=keep), check="leftovers")
-    assert told.state is state
-    assert words.replace(".", "") in told.found.replace("(", "").replace(")", "")
-    assert bool(told.advice) == (state is not State.OK)
+def test_leftovers_are_removed_unless_it_is_a_dry_run(monkeypatch, result, keep, state, words):
+    monkeypatch.setattr(examining, "find_orphans", lambda: result)
+    finding = replace(examining.check_leftovers(keep=keep), check="leftovers")
+    assert finding.state is state
+    assert words.replace(".", "") in finding.found.replace("(", "").replace(")", "")
+    assert bool(finding.advice) == (state is not State.OK)
     if state is State.PROBLEM:
-        assert "sudo rmdir '/g'" in told.advice
-    jsonschema.validate(document([told]), SCHEMA)
+        assert "sudo rmdir '/g'" in finding.advice
+    jsonschema.validate(document([finding]), SCHEMA)
 
 
 def test_limits_that_cannot_be_made_are_a_problem_with_the_way_out(monkeypatch):
     monkeypatch.setattr(machine, "choose_limiter", raising(PermissionError("no")))
-    told = machine.check_limits()
-    assert told.state is State.PROBLEM
-    assert "--privileged" in told.advice
+    finding = machine.check_limits()
+    assert finding.state is State.PROBLEM
+    assert "--privileged" in finding.advice
 
 
 def test_a_small_shared_memory_is_told_with_the_option_for_it(tmp_path, monkeypatch):
@@ -72,17 +72,17 @@ def test_a_small_shared_memory_is_told_with_the_option_for_it(tmp_path, monkeypa
         free = 64 * 2**20
 
     monkeypatch.setattr(machine.shutil, "disk_usage", lambda _: Usage)
-    told = machine.check_shared_memory(tmp_path)
-    assert told.state is State.WARNING
-    assert "--shm-size" in told.advice
+    finding = machine.check_shared_memory(tmp_path)
+    assert finding.state is State.WARNING
+    assert "--shm-size" in finding.advice
     assert machine.check_disk().state is State.PROBLEM
 
 
 def test_a_clock_before_the_bundled_prices_is_wrong():
-    at = datetime.datetime(2026, 7, 19, 23, tzinfo=datetime.UTC)
-    assert machine.check_clock([PRICES], at).state is State.PROBLEM
-    assert machine.check_clock([PRICES], at + datetime.timedelta(hours=2)).state is State.OK
-    assert machine.check_clock([], at).state is State.OK
+    index = datetime.datetime(2026, 7, 19, 23, tzinfo=datetime.UTC)
+    assert machine.check_clock([PRICES], index).state is State.PROBLEM
+    assert machine.check_clock([PRICES], index + datetime.timedelta(hours=2)).state is State.OK
+    assert machine.check_clock([], index).state is State.OK
 
 
 @pytest.mark.parametrize(
@@ -95,22 +95,22 @@ def test_a_clock_before_the_bundled_prices_is_wrong():
 )
 def test_a_torch_that_breaks_is_told_and_breaks_nothing_here(code, words):
     pytest.importorskip("torch")
-    told = examining.check_torch(60, code)
-    assert told.state is State.PROBLEM
-    assert words in told.found
+    finding = examining.check_torch(60, code)
+    assert finding.state is State.PROBLEM
+    assert words in finding.found
 
 
 def test_a_torch_that_hangs_is_ended_and_told():
     pytest.importorskip("torch")
-    told = examining.check_torch(0.5, "import time; time.sleep(600)")
-    assert told.state is State.PROBLEM
-    assert "did not load in 0.5 s" in told.found
+    finding = examining.check_torch(0.5, "import time; time.sleep(600)")
+    assert finding.state is State.PROBLEM
+    assert "did not load in 0.5 s" in finding.found
 
 
 def test_a_torch_without_cuda_beside_a_driver_is_a_problem(monkeypatch, tmp_path):
-    told = '{"version": "2.13.0+cpu", "cuda_build": null, "gpus": []}'
+    text = '{"version": "2.13.0+cpu", "cuda_build": null, "gpus": []}'
     monkeypatch.setattr(examining, "find_spec", lambda _: True)
-    code = f"print('''{told}''')"
+    code = f"print('''{text}''')"
     monkeypatch.setattr(examining, "_DRIVER", tmp_path / "none")
     assert examining.check_torch(30, code).state is State.OK
     monkeypatch.setattr(examining, "_DRIVER", tmp_path)
@@ -152,36 +152,36 @@ def test_the_database_is_told_and_never_changed(url, tmp_path):
     with closing(open_store()) as store:
         store.append_all([measurement()])
         store.leases.take({"a trial": ""}, this_process())
-    told = machine.check_database()
-    assert told.state is State.OK
-    assert (told.facts["rows"], len(told.facts["held"]), told.facts["left_leases"]) == (1, 1, 0)
-    assert told.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
-    assert told.facts["tables"] == "head"
+    finding = machine.check_database()
+    assert finding.state is State.OK
+    assert (finding.facts["rows"], len(finding.facts["held"]), finding.facts["left_leases"]) == (1, 1, 0)
+    assert finding.facts["program"].split()[0] in ("SQLite", "PostgreSQL")
+    assert finding.facts["tables"] == "head"
 
 
 def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
     with closing(open_store()) as store:
         store.leases.take({"a trial": ""}, this_process())
         monkeypatch.setattr("advisor.store.leases.process_has_gone", lambda *_: True)
-        told = machine.check_database()
-    assert (told.facts["held"], told.facts["left_leases"]) == ([], 1)
-    assert "1 leases of drivers that are gone" in told.found
+        finding = machine.check_database()
+    assert (finding.facts["held"], finding.facts["left_leases"]) == ([], 1)
+    assert "1 leases of drivers that are gone" in finding.found
 
 
 def test_a_database_that_does_not_answer_is_a_problem(monkeypatch):
     monkeypatch.setenv("ADVISOR_DATABASE_URL", "postgresql://u:secret@127.0.0.1:1/d")
-    told = machine.check_database(0.1)
-    assert told.state is State.PROBLEM
-    assert "secret" not in told.found
+    finding = machine.check_database(0.1)
+    assert finding.state is State.PROBLEM
+    assert "secret" not in finding.found
 
 
 def test_measurements_that_no_database_took_are_told_with_the_command(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert machine.check_unsaved().state is State.OK
     (tmp_path / "unsaved-20261121T120000Z-7.jsonl").write_text("{}\n")
-    told = machine.check_unsaved()
-    assert told.state is State.WARNING
-    assert f"advisor measurements import {tmp_path}/unsaved" in told.advice
+    finding = machine.check_unsaved()
+    assert finding.state is State.WARNING
+    assert f"advisor measurements import {tmp_path}/unsaved" in finding.advice
 
 
 def test_the_bundle_is_whole_and_its_age_is_told():
@@ -196,13 +196,13 @@ def test_a_check_that_fails_itself_hides_no_other():
     fails = raising(RuntimeError("oh\nno"))
     fine = Finding(State.OK, "2.60.0")
     findings = run_checks({"clock": fails, "ray": lambda: fine})
-    assert [one.state for one in findings] == [State.PROBLEM, State.OK]
+    assert [finding.state for finding in findings] == [State.PROBLEM, State.OK]
     assert "oh no" in findings[0].found
     assert worst(findings) is State.PROBLEM
     jsonschema.validate(document(findings), SCHEMA)
 
 
 def test_limits_are_really_tried_and_nothing_of_that_is_left():
-    told = machine.check_limits()
-    assert told.state in State
+    finding = machine.check_limits()
+    assert finding.state in State
     assert not list(Path("/sys/fs/cgroup").glob(f"*/{own_tag()}-*"))

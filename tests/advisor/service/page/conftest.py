@@ -40,13 +40,13 @@ class Page(HTMLParser):
     def all(self, tag, **attributes):
         """The attributes of every such tag that has these."""
         wanted = attributes.items()
-        return [one for name, one in self.tags if name == tag and wanted <= one.items()]
+        return [element for name, element in self.tags if name == tag and wanted <= element.items()]
 
 
 @pytest.fixture(scope="module")
 def client(context):
-    with TestClient(create_app(Settings(), context), base_url="http://127.0.0.1") as one:
-        yield one
+    with TestClient(create_app(Settings(), context), base_url="http://127.0.0.1") as test_client:
+        yield test_client
 
 
 @pytest.fixture

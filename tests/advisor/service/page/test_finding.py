@@ -8,10 +8,10 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 def test_the_answer_is_the_apis(page, client):
     """A deep link shows the very document of the API."""
     pick = client.get("/v1/recommend" + QUESTION[1:]).json()["recommendation"]
-    found = page(QUESTION)
-    assert pick["instance_type"] in found.text
-    assert f"${pick['price']['total_usd_per_hour']:.3f}" in found.text
-    assert "An example" not in found.text
+    result = page(QUESTION)
+    assert pick["instance_type"] in result.text
+    assert f"${pick['price']['total_usd_per_hour']:.3f}" in result.text
+    assert "An example" not in result.text
 
 
 def test_the_answer_says_what_it_stands_on_and_what_binds(page):
@@ -33,11 +33,11 @@ def test_each_rejected_type_has_its_reason(page, client):
     assert sum(every["rejected_counts"].values()) == len(every["rejected"])
     assert f"({len(every['rejected']):,} rejected)" in page(QUESTION).text
     whole = page(f"{QUESTION}&rejected=all").text
-    assert all(f"{one['instance_type']} " in whole for one in every["rejected"])
+    assert all(f"{row['instance_type']} " in whole for row in every["rejected"])
 
 
 @pytest.mark.parametrize(
-    ("words", "field", "told"),
+    ("words", "field", "text"),
     [
         ("target_throughput=abc", "target_throughput", "must be a number above 0"),
         ("target_throughput=-5", "target_throughput", "must be a number above 0"),
@@ -47,28 +47,28 @@ def test_each_rejected_type_has_its_reason(page, client):
         ("batch_size=1.5", "batch_size", "must be a whole number"),
     ],
 )
-def test_what_is_wrong_is_told_at_its_field(page, words, field, told):
+def test_what_is_wrong_is_told_at_its_field(page, words, field, text):
     """422, the message in the answer's place and beside the field, the input kept."""
-    found = page(f"/?task=inference&model=googlenet&{words}", status=422)
-    assert told in found.text
-    wrong = found.all("input", name=field)[0]
+    result = page(f"/?task=inference&model=googlenet&{words}", status=422)
+    assert text in result.text
+    wrong = result.all("input", name=field)[0]
     assert wrong["aria-invalid"] == "true"
     assert wrong["value"] == words.partition("=")[2]
-    assert found.all("p", id=f"{field}-wrong")
-    assert found.all("div", role="alert")
+    assert result.all("p", id=f"{field}-wrong")
+    assert result.all("div", role="alert")
 
 
 def test_a_mistyped_network_leads_to_the_right_one(page):
-    found = page("/?task=inference&model=gogglenet&target_throughput=500", status=422)
-    assert any("model=googlenet" in link["href"] for link in found.all("a"))
-    assert "target_throughput=500" in str(found.all("a"))
+    result = page("/?task=inference&model=gogglenet&target_throughput=500", status=422)
+    assert any("model=googlenet" in link["href"] for link in result.all("a"))
+    assert "target_throughput=500" in str(result.all("a"))
 
 
 def test_where_nothing_answers_a_link_asks_what_would(page):
     """The nearest is told, and each relaxation is the changed question."""
-    found = page("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4")
-    assert "Nothing on offer does this" in found.text
-    ways = [one["href"] for one in found.all("a") if one.get("class") == "button"]
+    result = page("/?task=inference&model=googlenet&target_throughput=90000&gpu=T4")
+    assert "Nothing on offer does this" in result.text
+    ways = [link["href"] for link in result.all("a") if link.get("class") == "button"]
     changed = next(way for way in ways if "target_throughput" in way)
     assert "Nothing on offer" not in page(changed).text
 
@@ -76,15 +76,15 @@ def test_where_nothing_answers_a_link_asks_what_would(page):
 def test_the_points_of_the_chart_are_links_and_stand_in_a_table(page, client):
     """Every spec of the document once, in a wide and in a narrow picture; each link answers."""
     document = client.get("/v1/recommend" + QUESTION[1:] + "&pareto=true").json()
-    found = page(QUESTION)
-    points = [one for one in found.all("a") if "aria-label" in one and "/h: lower" in str(one)]
-    names = {one["aria-label"].partition(" at ")[0] for one in points}
+    result = page(QUESTION)
+    points = [point for point in result.all("a") if "aria-label" in point and "/h: lower" in str(point)]
+    names = {point["aria-label"].partition(" at ")[0] for point in points}
     specs = [document["recommendation"], *document["alternatives"], *document["pareto"]]
     assert names == {spec["instance_type"] for spec in specs}
-    assert len({one["href"] for one in points}) * 2 == len(points)
+    assert len({point["href"] for point in points}) * 2 == len(points)
     assert page(points[-1]["href"]).all("h2", id="now-title")
-    assert "recommended" in found.text
-    assert "Pareto front" in found.text
+    assert "recommended" in result.text
+    assert "Pareto front" in result.text
 
 
 def test_a_part_is_the_answer_alone(page):
@@ -98,7 +98,7 @@ def test_a_part_is_the_answer_alone(page):
     "form", ["json", "csv", "md", "yaml", "terraform", "skypilot", "dstack", "ray", "awscli"]
 )
 def test_every_format_is_a_link_away(page, client, form):
-    link = next(one for one in page(QUESTION).all("a") if f"format={form}" in one["href"])
+    link = next(item for item in page(QUESTION).all("a") if f"format={form}" in item["href"])
     response = client.get(link["href"])
     assert response.status_code == 200
     assert link["download"] in response.headers["content-disposition"]
@@ -107,20 +107,20 @@ def test_every_format_is_a_link_away(page, client, form):
 
 def test_markup_in_words_is_text(page):
     """Nothing of an address is markup."""
-    found = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
-    assert all("src" in one for one in found.all("script"))
-    assert "<script>alert" not in found.html
+    result = page("/?task=inference&model=%3Cscript%3Ealert(1)%3C/script%3E", status=422)
+    assert all("src" in item for item in result.all("script"))
+    assert "<script>alert" not in result.html
 
 
 def test_no_inline_script_and_no_style_but_the_pages_own(page):
     """The content security policy allows nothing else."""
     for address in (QUESTION, "/predict", "/compare", "/measurements", "/sweeps", "/login"):
-        found = page(address)
-        assert all("src" in one for one in found.all("script"))
-        assert len(found.all("style")) == 1
-        names = {name for _, one in found.tags for name in one}
+        result = page(address)
+        assert all("src" in item for item in result.all("script"))
+        assert len(result.all("style")) == 1
+        names = {name for _, item in result.tags for name in item}
         assert not {name for name in names if name == "style" or name.startswith("on")}
-        assert found.open == []
+        assert result.open == []
 
 
 PAGES = [

@@ -52,18 +52,18 @@ BESIDE = "model=meta-llama/Llama-3.1-8B&users=8&instance=g6.xlarge&instance=g5.x
 
 def test_instances_stand_side_by_side_as_the_api_compares_them(page, client):
     """Price, rate and times of each; of the two, the faster one is best in every time."""
-    found = page(f"/language/compare?{BESIDE}&instance=g6e.xlarge")
+    result = page(f"/language/compare?{BESIDE}&instance=g6e.xlarge")
     rows = client.get(f"/v1/compare?task=generation&{BESIDE}&instance=g6e.xlarge").json()["rows"]
-    assert len(found.all("th", scope="col")) == len(rows) == 3
+    assert len(result.all("th", scope="col")) == len(rows) == 3
     for row in rows:
-        assert f"${row['price']['total_usd_per_hour']:.3f}" in found.text
-        assert f"{row['relative']:.2f}" in found.text
-    assert len(found.all("td", **{"class": "best"})) >= 5
+        assert f"${row['price']['total_usd_per_hour']:.3f}" in result.text
+        assert f"{row['relative']:.2f}" in result.text
+    assert len(result.all("td", **{"class": "best"})) >= 5
 
 
 def test_an_answer_leads_to_its_types_side_by_side(page):
-    found = page(f"/language?{urlencode(ASKED)}")
-    (href,) = [one["href"] for one in found.all("a") if "/language/compare" in one["href"]]
+    result = page(f"/language?{urlencode(ASKED)}")
+    (href,) = [link["href"] for link in result.all("a") if "/language/compare" in link["href"]]
     assert len(page(href).all("th", scope="col")) >= 2
 
 
@@ -76,5 +76,5 @@ def test_an_answer_leads_to_its_types_side_by_side(page):
     ],
 )
 def test_what_cannot_be_compared_is_told_at_its_field(page, words, field):
-    found = page(f"/language/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
-    assert found.all("input", name=field)[0]["aria-invalid"] == "true"
+    result = page(f"/language/compare?model=meta-llama/Llama-3.1-8B&{words}", status=422)
+    assert result.all("input", name=field)[0]["aria-invalid"] == "true"

@@ -14,7 +14,7 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
 
 
 @pytest.mark.parametrize(
-    ("asked", "remembered", "accepted", "language"),
+    ("question", "remembered", "accepted", "language"),
     [
         (None, None, None, "en"),
         ("zh", "en", "en", "zh-CN"),
@@ -25,31 +25,31 @@ QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
         ("tlh", "fr", "nonsense;q=x", "en"),
     ],
 )
-def test_the_language_is_the_wanted_one(asked, remembered, accepted, language):
+def test_the_language_is_the_wanted_one(question, remembered, accepted, language):
     """Address, cookie, browser, English; what nobody speaks is passed over."""
-    assert chosen_language(asked, remembered, accepted) == language
+    assert chosen_language(question, remembered, accepted) == language
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.text(max_size=80))
-def test_any_wish_gets_a_language(asked, remembered, accepted):
-    assert chosen_language(asked, remembered, accepted) in LANGUAGES
+def test_any_wish_gets_a_language(question, remembered, accepted):
+    assert chosen_language(question, remembered, accepted) in LANGUAGES
 
 
 def test_numbers_are_alike_in_both(client, page):
     """A reader of either sees the same rates and prices."""
     numbers = [
-        sorted(re.findall(r"\$?[0-9][0-9,]*\.?[0-9]*", page(f"{QUESTION}&lang={one}").text))
-        for one in LANGUAGES
+        sorted(re.findall(r"\$?[0-9][0-9,]*\.?[0-9]*", page(f"{QUESTION}&lang={language}").text))
+        for language in LANGUAGES
     ]
-    prices = [[one for one in each if one.startswith("$")] for each in numbers]
+    prices = [[language for language in each if language.startswith("$")] for each in numbers]
     assert prices[0] == prices[1]
     answer = client.get(f"/v1/recommend{QUESTION[1:]}").json()["recommendation"]
     rate = answer["predicted"]["throughput"]
-    told = {format_rate(rate["median"]), format_rate(rate["upper"])}
-    assert told <= set(numbers[0]) & set(numbers[1])
+    text = {format_rate(rate["median"]), format_rate(rate["upper"])}
+    assert text <= set(numbers[0]) & set(numbers[1])
 
 
 def test_an_answer_leaves_nothing_in_english(page):
     """Reasons, warnings and assumptions too; what the model was trained on stays."""
-    found = page(f"{QUESTION}&rejected=all&lang=zh")
-    assert len(found.all("span", lang="en")) <= 1
+    result = page(f"{QUESTION}&rejected=all&lang=zh")
+    assert len(result.all("span", lang="en")) <= 1

@@ -21,10 +21,10 @@ def test_a_name_is_among_the_first_that_it_finds(name):
 
 @given(st.text(max_size=12))
 def test_what_is_found_has_every_word_of_the_search(search):
-    words = "".join(one if one.isalnum() else " " for one in search.casefold()).split()
+    words = "".join(item if item.isalnum() else " " for item in search.casefold()).split()
     for name in matching(NETWORKS, search):
         plain = name.casefold()
-        bare = "".join(one for one in plain if one.isalnum())
+        bare = "".join(item for item in plain if item.isalnum())
         assert all(word in plain for word in words) or "".join(words) in bare
 
 
@@ -36,9 +36,9 @@ def test_spaces_and_case_do_not_matter(search, first):
 
 
 def test_a_list_is_short_and_says_how_many_there_are(client):
-    found = client.get("/names/networks?search=resnet").json()
-    assert len(found["names"]) == MOST
-    assert found["count"] == len(matching(NETWORKS, "resnet")) > MOST
+    result = client.get("/names/networks?search=resnet").json()
+    assert len(result["names"]) == MOST
+    assert result["count"] == len(matching(NETWORKS, "resnet")) > MOST
     assert client.get("/names/nothing").status_code == 404
 
 

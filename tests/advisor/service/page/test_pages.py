@@ -16,47 +16,47 @@ OURS = {"Sec-Fetch-Site": "same-origin"}
 
 
 def test_what_if_is_the_apis_prediction(page, client):
-    asked = SPEC.partition("?")[2] + "&vcpus=16"
-    told = client.get(f"/v1/predict?{asked}").json()["predicted"]["throughput"]["median"]
-    found = page(f"{SPEC}&vcpus=16")
-    assert f"{told:.0f} images/s" in found.text
-    assert "nobody sells this: no price" in found.text
+    question = SPEC.partition("?")[2] + "&vcpus=16"
+    shown = client.get(f"/v1/predict?{question}").json()["predicted"]["throughput"]["median"]
+    result = page(f"{SPEC}&vcpus=16")
+    assert f"{shown:.0f} images/s" in result.text
+    assert "nobody sells this: no price" in result.text
 
 
 def test_a_slider_has_what_the_instance_has(page):
     """As a list it works without a script; what is as it is says nothing."""
-    found = page(f"{SPEC}&memory=8GiB")
-    assert found.all("select", id="what-memory")
-    assert any(one.get("value") == "8GiB" and "selected" in one for one in found.all("option"))
+    result = page(f"{SPEC}&memory=8GiB")
+    assert result.all("select", id="what-memory")
+    assert any(element.get("value") == "8GiB" and "selected" in element for element in result.all("option"))
 
 
 def test_an_unknown_instance_is_told_at_its_field(page):
-    found = page("/predict?task=training&model=resnet50&instance=g5.xlarg", status=422)
-    assert found.all("input", name="instance")[0]["aria-invalid"] == "true"
-    assert any("instance=g5.xlarge" in one["href"] for one in found.all("a"))
+    result = page("/predict?task=training&model=resnet50&instance=g5.xlarg", status=422)
+    assert result.all("input", name="instance")[0]["aria-invalid"] == "true"
+    assert any("instance=g5.xlarge" in link["href"] for link in result.all("a"))
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "question",
     [
         "task=training&model=resnet50&epochs=10&gpu=T4&market=spot",
         "task=finetuning&model=meta-llama/Llama-3.1-8B&tokens=1e8&market=spot",
     ],
 )
-def test_what_a_run_costs_lies_as_far_apart_as_its_price(page, client, asked):
-    run = client.get(f"/v1/recommend?{asked}").json()["recommendation"]["run"]
+def test_what_a_run_costs_lies_as_far_apart_as_its_price(page, client, question):
+    run = client.get(f"/v1/recommend?{question}").json()["recommendation"]["run"]
     low, high = (format_usd(run["usd_by_price"][end]) for end in ("low", "high"))
-    assert f"by its price {low} to {high}" in page(f"/?{asked}").text
+    assert f"by its price {low} to {high}" in page(f"/?{question}").text
 
 
 def test_compared_instances_stand_on_one_scale(page, client):
-    found = page("/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge")
+    result = page("/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge")
     rows = client.get(
         "/v1/compare?task=training&model=resnet50&instance=g4dn.xlarge&instance=g5.xlarge"
     ).json()["rows"]
-    assert f"{rows[1]['relative']:.2f}" in found.text
-    widths = [float(one["width"][:-1]) for one in found.all("rect", **{"class": "range"})]
-    spans = [one["predicted"]["throughput"] for one in rows]
+    assert f"{rows[1]['relative']:.2f}" in result.text
+    widths = [float(entry["width"][:-1]) for entry in result.all("rect", **{"class": "range"})]
+    spans = [entry["predicted"]["throughput"] for entry in rows]
     ratio = (spans[1]["upper"] - spans[1]["lower"]) / (spans[0]["upper"] - spans[0]["lower"])
     assert abs(widths[1] / widths[0] - ratio) < 0.02
 
@@ -65,8 +65,8 @@ def test_compared_instances_stand_on_one_scale(page, client):
 def test_what_nobody_can_order_is_told_beside_its_price(page, question):
     """Both pages showed $11.13 an hour and no word."""
     instances = "a3-highgpu-1g" + (",a2-highgpu-1g" if question == "compare" else "")
-    found = page(f"/{question}?task=inference&model=resnet50&cloud=gcp&instance={instances}")
-    assert found.text.count("not sold on demand (seen on 2025-09-13)") == 1
+    result = page(f"/{question}?task=inference&model=resnet50&cloud=gcp&instance={instances}")
+    assert result.text.count("not sold on demand (seen on 2025-09-13)") == 1
 
 
 SPECS = "/compare?task=training&model=resnet50"
@@ -75,16 +75,16 @@ SPECS = "/compare?task=training&model=resnet50"
 def test_specs_stand_side_by_side_as_the_api_predicts_them(page, client):
     """Disks of their own, one column each; the cheaper one is marked."""
     disks = ("gp3:500GiB", "io2:500GiB:9000iops")
-    found = page(f"{SPECS}&spec=g5.xlarge {disks[0]}&spec=g5.xlarge {disks[1]}")
+    result = page(f"{SPECS}&spec=g5.xlarge {disks[0]}&spec=g5.xlarge {disks[1]}")
     for disk in disks:
-        told = client.get(f"/v1/predict?task=training&model=resnet50&instance=g5.xlarge&disk={disk}")
-        assert f"${told.json()['price']['total_usd_per_hour']:.3f}" in found.text
-    assert len(found.all("th", scope="col")) == 2
-    assert found.all("td", **{"class": "best"})
+        response = client.get(f"/v1/predict?task=training&model=resnet50&instance=g5.xlarge&disk={disk}")
+        assert f"${response.json()['price']['total_usd_per_hour']:.3f}" in result.text
+    assert len(result.all("th", scope="col")) == 2
+    assert result.all("td", **{"class": "best"})
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "text"),
     [
         ("spec=g5.xlarge", "takes two to 4 specs"),
         ("spec=g5.xlarge,g6.xlarge&instance=g5.xlarge", "compared without instances"),
@@ -92,10 +92,10 @@ def test_specs_stand_side_by_side_as_the_api_predicts_them(page, client):
         ("spec=g5.xlarg,g6.xlarge", "unknown instance type"),
     ],
 )
-def test_specs_that_cannot_be_compared_are_told_at_their_field(page, words, told):
-    found = page(f"{SPECS}&{words}", status=422)
-    assert told in found.text
-    assert found.all("input", name="spec")[0]["aria-invalid"] == "true"
+def test_specs_that_cannot_be_compared_are_told_at_their_field(page, words, text):
+    result = page(f"{SPECS}&{words}", status=422)
+    assert text in result.text
+    assert result.all("input", name="spec")[0]["aria-invalid"] == "true"
 
 
 def test_a_sweep_that_is_wrong_keeps_its_form(client):
@@ -108,8 +108,8 @@ def test_a_sweep_that_is_wrong_keeps_its_form(client):
 
 def test_what_was_asked_as_lists_is_shown_as_the_form_says_it():
     """The API takes `[0.5, 1]`; nobody on the page should read Python's way to write it."""
-    asked = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
-    assert asked_text({"asked": asked}) == "googlenet, 0.5,1, gp3"
+    question = {"networks": ["googlenet"], "vcpus": [0.5, 1], "disks": "gp3", "on": "here"}
+    assert asked_text({"asked": question}) == "googlenet, 0.5,1, gp3"
 
 
 def test_another_sites_form_starts_no_sweep(client):
@@ -123,12 +123,12 @@ def test_an_unknown_sweep_is_not_there(page):
 
 def test_a_link_to_nowhere_leads_back_and_a_program_gets_a_problem(page, client):
     """Of the API all answers are documents, whoever asks."""
-    found = page("/answer?lang=zh-CN", status=404, Accept="text/html,*/*")
-    assert "没有这个页面" in found.text
-    assert any(one["href"].startswith("/?lang=") for one in found.all("a"))
+    result = page("/answer?lang=zh-CN", status=404, Accept="text/html,*/*")
+    assert "没有这个页面" in result.text
+    assert any(link["href"].startswith("/?lang=") for link in result.all("a"))
     for path, accepted in (("/answer", "*/*"), ("/v1/answer", "text/html")):
-        told = client.get(path, headers={"Accept": accepted})
-        assert (told.status_code, told.json()["type"]) == (404, "urn:advisor:problem:not-found")
+        response = client.get(path, headers={"Accept": accepted})
+        assert (response.status_code, response.json()["type"]) == (404, "urn:advisor:problem:not-found")
 
 
 def test_a_theme_that_was_chosen_is_rendered(client):
@@ -148,17 +148,17 @@ def test_measurements_show_their_spread(page, client):
     ]
     with closing(open_store()) as store:
         store.append_all(rows)
-    found = page("/measurements")
-    assert len(found.all("svg", **{"class": "box"})) == 2
-    assert "no disk left" in found.text
+    result = page("/measurements")
+    assert len(result.all("svg", **{"class": "box"})) == 2
+    assert "no disk left" in result.text
     assert "Nothing is measured" in page("/measurements?model=vgg16").text
 
 
 def test_what_is_filtered_is_exported_so(page, client):
     with closing(open_store()) as store:
         store.append_all([measurement()])
-    found = page("/measurements?model=googlenet&lang=en&cursor=0")
-    hrefs = [one["href"] for one in found.all("a", **{"class": "button small"})]
+    result = page("/measurements?model=googlenet&lang=en&cursor=0")
+    hrefs = [link["href"] for link in result.all("a", **{"class": "button small"})]
     assert hrefs == [f"/v1/measurements/export?model=googlenet&format={name}" for name in ("jsonl", "csv")]
     assert client.get(hrefs[0]).status_code == 200
 
@@ -168,6 +168,6 @@ def test_an_imported_name_of_any_length_leaves_the_page_usable(page):
     long = "n" * 50_000
     with closing(open_store()) as store:
         store.append_all([measurement(trial=trial(network=long))])
-    found = page(f"/measurements?task={trial().workload.task}")
-    assert "n" * 50 in found.text
-    assert "n" * 200 not in found.text
+    result = page(f"/measurements?task={trial().workload.task}")
+    assert "n" * 50 in result.text
+    assert "n" * 200 not in result.text

@@ -27,16 +27,16 @@ def test_what_is_no_file_of_the_page_is_not_there(client):
 
 def test_a_first_visit_is_light(client):
     page = gzip.compress(client.get("/").content, 5)
-    size = len(page) + sum(len(gzip.compress(one, 9)) for one in files().values())
+    size = len(page) + sum(len(gzip.compress(file, 9)) for file in files().values())
     assert size <= MOST_KIB * 1024
 
 
 @pytest.mark.parametrize("address", ["/", "/language", "/predict", "/compare"])
 def test_nothing_holds_up_the_first_paint(page, address):
     """No style sheet is another request, and scripts wait for the page."""
-    found = page(address)
-    assert not found.all("link", rel="stylesheet")
-    assert all(one.get("type") == "module" for one in found.all("script"))
+    result = page(address)
+    assert not result.all("link", rel="stylesheet")
+    assert all(element.get("type") == "module" for element in result.all("script"))
 
 
 def test_the_policy_allows_the_pages_own_styles_alone(client):

@@ -34,8 +34,8 @@ def browser():
     path = _chromium()
     if path is None:
         pytest.skip("no Chromium here: apt-get install chromium")
-    with playwright.sync_playwright() as one:
-        launched = one.chromium.launch(
+    with playwright.sync_playwright() as started:
+        launched = started.chromium.launch(
             executable_path=path, args=list(_ARGUMENTS), env={**os.environ, "HOME": _HOME}
         )
         yield launched
@@ -99,7 +99,7 @@ def assert_accessible():
     from axe_playwright_python.sync_playwright import Axe
 
     def check(page):
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        result = Axe().run(page)
+        assert result.violations_count == 0, result.generate_report()
 
     return check

@@ -155,12 +155,12 @@ def test_a_point_says_its_spec_and_leads_to_it(visit):
     page = visit(QUESTION)
     picture = page.locator(".picture:visible").first
     point = picture.locator(".marks a").nth(2)
-    told = point.get_attribute("aria-label")
+    text = point.get_attribute("aria-label")
     point.hover()
-    expect(picture.locator(".tip")).to_have_text(told)
+    expect(picture.locator(".tip")).to_have_text(text)
     point.click()
     expect(page).to_have_url(re.compile(r"/predict\?.*instance="))
-    expect(page.locator(".now-name")).to_contain_text(told.split(" at ")[0].split(" x ")[-1])
+    expect(page.locator(".now-name")).to_contain_text(text.split(" at ")[0].split(" x ")[-1])
 
 
 def test_a_point_of_latency_asks_with_as_many_users(visit):

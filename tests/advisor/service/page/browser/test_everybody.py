@@ -43,9 +43,9 @@ def test_by_keyboard_alone(visit):
     points.first.focus()
     page.keyboard.press("ArrowRight")
     expect(points.nth(1)).to_be_focused()
-    told = points.nth(1).get_attribute("aria-label")
-    expect(picture.locator(".tip")).to_have_text(told)
-    assert re.search(r"\$[0-9.]+/h: lower bound", told)
+    text = points.nth(1).get_attribute("aria-label")
+    expect(picture.locator(".tip")).to_have_text(text)
+    assert re.search(r"\$[0-9.]+/h: lower bound", text)
     page.keyboard.press("Tab")
     assert not page.evaluate("document.activeElement.closest('.marks')")
 
