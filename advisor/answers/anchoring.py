@@ -42,7 +42,7 @@ class Anchored(NamedTuple):
 
 
 def anchored_model(
-    model: PerformanceModel, catalog: Catalog, asked: AnchoredWorkload, files: Sequence[Path]
+    model: PerformanceModel, catalog: Catalog, workload: AnchoredWorkload, files: Sequence[Path]
 ) -> Anchored:
     """The model for a question with anchors, or on a network of the user's own.
 
@@ -50,13 +50,13 @@ def anchored_model(
     of another network, task or precision, on another device or software, or that contradicts
     itself; for a GPU without a data sheet; and for an own network that torch cannot follow.
     """
-    if asked.task is Task.PREPROCESSING and files:
+    if workload.task is Task.PREPROCESSING and files:
         raise UsageError(
             "an anchor is of a GPU, and preprocessing uses none", hint="leave it out", field="anchor"
         )
     if not files:
-        return _without_anchors(model, asked)
-    read = [read_anchor(path, partial(sheet_of, sheets=catalog.gpus), asked.precision) for path in files]
+        return _without_anchors(model, workload)
+    read = [read_anchor(path, partial(sheet_of, sheets=catalog.gpus), workload.precision) for path in files]
     warnings = [
         Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))
         for file in read
@@ -65,17 +65,17 @@ def anchored_model(
     ]
     scaling = tuple(row for file in read for row in file.scaling)
     model = replace(model, scaling_rows=scaling)
-    known = model.table.knows(asked.network)
+    known = model.table.knows(workload.network)
     if (
         scaling
         and known
-        and asked.task is Task.TRAINING
+        and workload.task is Task.TRAINING
         and not any(file.observations or file.refused for file in read)
     ):
         return Anchored(model, tuple(_few(warnings)))
-    facts = None if known else _own_facts(asked, read, warnings)
-    anchors = anchors_of(model, asked, read, facts)
-    needed = _memory(asked, anchors, warnings) if facts else None
+    facts = None if known else _own_facts(workload, read, warnings)
+    anchors = anchors_of(model, workload, read, facts)
+    needed = _memory(workload, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = _of_any_network(model, catalog, facts)
     return Anchored(_conditioned(model, anchors, facts, needed, warnings), tuple(_few(warnings)))
@@ -109,14 +109,14 @@ def _of_any_network(model: PerformanceModel, catalog: Catalog, facts: NetworkFac
     return replace(model, step_times=step_times)
 
 
-def _without_anchors(model: PerformanceModel, asked: AnchoredWorkload) -> Anchored:
-    if not is_own(asked.network) or asked.task is Task.PREPROCESSING:
+def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anchored:
+    if not is_own(workload.network) or workload.task is Task.PREPROCESSING:
         return Anchored(model, ())
     from advisor.answers.measuring import checked_reference
     from advisor.answers.own_networks import captured_facts, traced_memory
 
-    own = captured_facts(checked_reference(asked.network), asked.task)
-    needed = traced_memory(asked.network, asked.task, asked.precision)
+    own = captured_facts(checked_reference(workload.network), workload.task)
+    needed = traced_memory(workload.network, workload.task, workload.precision)
     unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
@@ -126,19 +126,21 @@ def _without_anchors(model: PerformanceModel, asked: AnchoredWorkload) -> Anchor
     return Anchored(unmeasured, (note,))
 
 
-def _own_facts(asked: AnchoredWorkload, files: Sequence[AnchorFile], warnings: list[Message]) -> NetworkFacts:
+def _own_facts(
+    workload: AnchoredWorkload, files: Sequence[AnchorFile], warnings: list[Message]
+) -> NetworkFacts:
     """Facts of a network that the model has none of: the anchor's, else captured here."""
-    name = asked.network
+    name = workload.network
     shape = next((file.input_shape for file in files if file.input_shape), None)
     for file in files:
         kernels = kernels_from(file.captured, str(file.path))
-        if asked.task in kernels:
+        if workload.task in kernels:
             return facts_of_own(name, OwnSizes(input_shape=shape), kernels)
     if is_own(name):
         from advisor.answers.own_networks import captured_facts
 
         try:
-            return captured_facts(name, asked.task)
+            return captured_facts(name, workload.task)
         except UsageError as error:
             warnings.append(Message("{error}; its anchor alone answers", error=error.message))
     warnings.append(
@@ -157,24 +159,25 @@ def _own_facts(asked: AnchoredWorkload, files: Sequence[AnchorFile], warnings: l
 
 
 def _memory(
-    asked: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
+    workload: AnchoredWorkload, anchors: Sequence[Observation], warnings: list[Message]
 ) -> Callable[[Workload], float]:
     """GPU memory of a network without rates: traced for the zoo's, else as its anchor saw it,
     else traced now, else unknown."""
-    if has_memory(asked.network):
+    if has_memory(workload.network):
         return needed_card_mib
     seen = peaks_of(anchors)
-    if not seen.peaks and is_own(asked.network):
+    if not seen.peaks and is_own(workload.network):
         from advisor.answers.own_networks import traced_memory
 
         try:
-            return traced_memory(asked.network, asked.task, asked.precision)
+            return traced_memory(workload.network, workload.task, workload.precision)
         except AdvisorError as error:
             warnings.append(Message("{error}", error=error.message))
     if not seen.peaks:
         warnings.append(
             Message(
-                "the GPU memory of {network} is not known: nothing is rejected for it", network=asked.network
+                "the GPU memory of {network} is not known: nothing is rejected for it",
+                network=workload.network,
             )
         )
     return seen.needed_card_mib
@@ -201,41 +204,44 @@ class AnchoredWorkload(Struct, frozen=True, kw_only=True):
 
 
 def anchors_of(
-    model: PerformanceModel, asked: AnchoredWorkload, files: Sequence[AnchorFile], facts: NetworkFacts | None
+    model: PerformanceModel,
+    workload: AnchoredWorkload,
+    files: Sequence[AnchorFile],
+    facts: NetworkFacts | None,
 ) -> list[Observation]:
     """The rows of the files that answer the question, one or more, under its network's name.
 
     `facts` are those of a network that the model has none of. Raises `UsageError` where no row
     answers, for a step faster than its GPU, and two of one step that cannot both be true.
     """
-    rows = [row for file in files for row in _of_network(file, asked, model)]
-    fitting = [row for row in rows if _is_asked(row, asked)]
+    rows = [row for file in files for row in _of_network(file, workload, model)]
+    fitting = [row for row in rows if _is_asked(row, workload)]
     if not fitting:
-        raise _no_anchor(asked, files, rows)
-    anchors = [_named(row, asked.network, is_own=facts is not None) for row in fitting]
+        raise _no_anchor(workload, files, rows)
+    anchors = [_named(row, workload.network, is_own=facts is not None) for row in fitting]
     for anchor in anchors:
         known = facts or model.table.of(anchor.workload)
-        refuse_impossible(anchor, known.kernels.get(asked.task))
+        refuse_impossible(anchor, known.kernels.get(workload.task))
     _refuse_contradictions(anchors)
     return anchors
 
 
-def refuse_impossible(one: Observation, operations: Rows | None) -> None:
+def refuse_impossible(anchor: Observation, operations: Rows | None) -> None:
     """Raises `UsageError` for a step that nothing can compute so fast; unknown operations refuse
     nothing."""
     if operations is None:
         return
-    workload = one.workload
-    least = fastest_seconds(operations, workload.precision, one.gpu, workload.batch_size)
-    if one.seconds < least:
+    workload = anchor.workload
+    least = fastest_seconds(operations, workload.precision, anchor.gpu, workload.batch_size)
+    if anchor.seconds < least:
         raise UsageError(
             "{origin}: {seconds:.3g} s for batch {batch} of {network} is faster than {gpu} can "
             "compute ({least:.3g} s)",
-            origin=one.origin,
-            seconds=one.seconds,
+            origin=anchor.origin,
+            seconds=anchor.seconds,
             batch=workload.batch_size,
             network=workload.network,
-            gpu=one.gpu.name,
+            gpu=anchor.gpu.name,
             least=least,
             field="anchor",
             hint="time steps with torch.cuda.synchronize() after each, as advisor measure does",
@@ -244,29 +250,31 @@ def refuse_impossible(one: Observation, operations: Rows | None) -> None:
 
 def _named(row: Observation, network: str, *, is_own: bool) -> Observation:
     """The row under the question's name; an own network has one input."""
-    at = None if is_own else row.workload.input
-    return replace(row, workload=replace(row.workload, network=network, input=at))
+    size = None if is_own else row.workload.input
+    return replace(row, workload=replace(row.workload, network=network, input=size))
 
 
-def _of_network(file: AnchorFile, asked: AnchoredWorkload, model: PerformanceModel) -> Iterator[Observation]:
+def _of_network(
+    file: AnchorFile, workload: AnchoredWorkload, model: PerformanceModel
+) -> Iterator[Observation]:
     """Rows of the network: by name, or, where it is the user's own, of the one own network that
     the file has."""
     names = {row.workload.network for row in file.observations} - {""}
     own = {name for name in names if not model.table.knows(name)}
-    is_builtin = model.table.knows(asked.network)
+    is_builtin = model.table.knows(workload.network)
     for row in file.observations:
         name = row.workload.network
-        named = name.casefold() in ("", asked.network.casefold())
+        named = name.casefold() in ("", workload.network.casefold())
         if named or (not is_builtin and own == {name}):
             yield row
 
 
-def _is_asked(row: Observation, asked: AnchoredWorkload) -> bool:
-    return row.workload.task is asked.task and row.workload.precision is asked.precision
+def _is_asked(row: Observation, workload: AnchoredWorkload) -> bool:
+    return row.workload.task is workload.task and row.workload.precision is workload.precision
 
 
 def _no_anchor(
-    asked: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
+    workload: AnchoredWorkload, files: Sequence[AnchorFile], rows: Sequence[Observation]
 ) -> UsageError:
     names = tuple(str(file.path) for file in files)
     if rows:
@@ -284,8 +292,8 @@ def _no_anchor(
         return UsageError(
             "no anchor in {files} is of {task} in {precision}",
             files=names,
-            task=asked.task,
-            precision=asked.precision,
+            task=workload.task,
+            precision=workload.precision,
             field="anchor",
             hint=Message("ask for what they are of: {options}", options=options),
         )
@@ -294,7 +302,7 @@ def _no_anchor(
         return UsageError(
             "no anchor in {files} is of {network}, but of {others}",
             files=names,
-            network=asked.network,
+            network=workload.network,
             others=others,
             field="anchor",
             hint=Message("name that with {model}", model=FieldName("model")),
@@ -311,17 +319,17 @@ def _no_anchor(
 def _refuse_contradictions(anchors: Sequence[Observation]) -> None:
     """Refuses anchors that contradict each other: one step on one card cannot take 1 and 1.5 times as
     long."""
-    for i, one in enumerate(anchors):
+    for i, anchor in enumerate(anchors):
         for other in anchors[:i]:
-            if one.workload != other.workload or not is_same_card(one.gpu, other.gpu):
+            if anchor.workload != other.workload or not is_same_card(anchor.gpu, other.gpu):
                 continue
-            fast, slow = sorted((one, other), key=lambda anchor: anchor.seconds)
+            fast, slow = sorted((anchor, other), key=lambda anchor: anchor.seconds)
             if slow.seconds > _SAME_STEP_FACTOR * fast.seconds:
                 raise UsageError(
                     "anchors contradict each other: batch {batch} on {gpu} takes {fast:.3g} s in "
                     "{fast_origin} and {slow:.3g} s in {slow_origin}",
-                    batch=one.workload.batch_size,
-                    gpu=one.gpu.name,
+                    batch=anchor.workload.batch_size,
+                    gpu=anchor.gpu.name,
                     fast=fast.seconds,
                     fast_origin=fast.origin,
                     slow=slow.seconds,

@@ -15,7 +15,7 @@ def cards_meant(catalog: Catalog, wanted: GpuFilter) -> list[Gpu]:
     names = sorted(catalog.rented_gpus, key=lambda name: (catalog.cards[name].memory_mib, name))
     if wanted.names:
         names = [card for name in wanted.names for card in sheet_names(name, catalog.cards)]
-    meant = [one for one in dict.fromkeys(names) if wanted.allows(catalog.gpus[one])]
+    meant = [name for name in dict.fromkeys(names) if wanted.allows(catalog.gpus[name])]
     if not meant:
         raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
     return [catalog.cards[name] for name in meant]

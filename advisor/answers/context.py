@@ -102,5 +102,5 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
 
 
 def _anchored(context: Context, question: NetworkQuestion, files: tuple[Path, ...]) -> Anchored:
-    asked = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
-    return anchored_model(context.model, context.catalog, asked, files)
+    workload = AnchoredWorkload(network=question.network, task=question.task, precision=question.precision)
+    return anchored_model(context.model, context.catalog, workload, files)

@@ -29,20 +29,20 @@ class Point(NamedTuple):
 
 
 def curves_document(
-    context: Context, request: NetworkQuestion, prediction: InstancePrediction, asked: Curve
+    context: Context, request: NetworkQuestion, prediction: InstancePrediction, curve: Curve
 ) -> dict[str, Any]:
     """The points around a prediction, with its batch, GPUs and confidence, by what is varied and in the
     order asked; JSON-ready.
 
     Raises `UsageError` for a disk that cannot be had there, and for more than `MOST_POINTS`.
     """
-    if len(asked) > MOST_POINTS:
+    if len(curve) > MOST_POINTS:
         raise wrong(
-            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(asked)
+            "curve", "{field} takes up to {most} points, not {count}", most=MOST_POINTS, count=len(curve)
         )
-    places = [*_hosts(prediction, asked), *_disks(context, request, prediction, asked.disks)]
+    places = [*_hosts(prediction, curve), *_disks(context, request, prediction, curve.disks)]
     points = points_at(context, request, prediction.workload, places)
-    first, second = len(asked.vcpus), len(asked.vcpus) + len(asked.memory_mib)
+    first, second = len(curve.vcpus), len(curve.vcpus) + len(curve.memory_mib)
     return {
         "vcpus": [
             {
@@ -79,13 +79,13 @@ def points_at(
         for instance, disk in places
     ]
     predictions = context.model.predict(resources, confidence=request.confidence)
-    return [Point(*place, prediction) for place, prediction in zip(places, predictions, strict=True)]
+    return [Point(*machine, prediction) for machine, prediction in zip(places, predictions, strict=True)]
 
 
-def _hosts(prediction: InstancePrediction, asked: Curve) -> Iterator[tuple[InstanceType, Disk]]:
-    for vcpus in asked.vcpus:
+def _hosts(prediction: InstancePrediction, curve: Curve) -> Iterator[tuple[InstanceType, Disk]]:
+    for vcpus in curve.vcpus:
         yield with_host(prediction.instance, vcpus=vcpus), prediction.disk
-    for mib in asked.memory_mib:
+    for mib in curve.memory_mib:
         yield with_host(prediction.instance, memory_mib=mib), prediction.disk
 
 

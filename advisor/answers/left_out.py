@@ -21,13 +21,13 @@ COMMITMENTS = tuple(market for market in Market if market.startswith("commitment
 def left_out(request: SpecQuestion, catalog: Catalog, today: date, *, strict: bool) -> tuple[Message, ...]:
     """Clouds without a region of the name that a question about every cloud gives, and how many
     types have no price that is not old `today`, where `strict` asks for one."""
-    asked = place_query(request, accelerated=None)
+    query = place_query(request, accelerated=None)
     notes = [
         _clouds(request, catalog),
-        _without_commitments(catalog, asked),
+        _without_commitments(catalog, query),
         _old(request, catalog, today) if strict else None,
     ]
-    return (*(note for note in notes if note is not None), *unconverted_notes(catalog, asked))
+    return (*(note for note in notes if note is not None), *unconverted_notes(catalog, query))
 
 
 def unconverted_notes(catalog: Catalog, query: OfferQuery) -> list[Message]:
@@ -59,9 +59,9 @@ def _clouds(request: SpecQuestion, catalog: Catalog) -> Message | None:
     )
 
 
-def _without_commitments(catalog: Catalog, asked: OfferQuery) -> Message | None:
+def _without_commitments(catalog: Catalog, query: OfferQuery) -> Message | None:
     """Most clouds sell commitments, under whatever name: reservations, savings plans."""
-    clouds = catalog.without_prices(asked) if asked.market in COMMITMENTS else []
+    clouds = catalog.without_prices(query) if query.market in COMMITMENTS else []
     if not clouds:
         return None
     return Message(
@@ -73,9 +73,9 @@ def _old(request: SpecQuestion, catalog: Catalog, today: date) -> Message | None
     known, fresh = (
         {
             (offer.instance.cloud, offer.instance.name)
-            for offer in offers_in(catalog, place_query(asked, accelerated=None))
+            for offer in offers_in(catalog, place_query(variant, accelerated=None))
         }
-        for asked in (request, replace(request, fresh_on=today))
+        for variant in (request, replace(request, fresh_on=today))
     )
     count = len(known - fresh)
     if not count:

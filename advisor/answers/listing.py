@@ -60,7 +60,7 @@ class Page(NamedTuple):
 
     def document(self, known: Catalog) -> dict[str, Any]:
         """`advisor.catalog/1`, with the offers of this page."""
-        return catalog_head(known) | {"offers": [one.document() for one in self.offers]}
+        return catalog_head(known) | {"offers": [offer.document() for offer in self.offers]}
 
 
 def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None = None) -> Page:
@@ -72,11 +72,11 @@ def page_of(known: Catalog, query: OfferQuery, first: int = 0, count: int | None
         whole, total = known.cheapest(query, end)
         partial = known.partial_offers(query)
         rising, total = [*whole, *partial], total + len(partial)
-    found = [ListedOffer(offer) for offer in sorted(rising, key=offer_order)[:end]]
+    listed = [ListedOffer(offer) for offer in sorted(rising, key=offer_order)[:end]]
     for currency, offers in known.unconverted_offers(query).items():
-        found += [ListedOffer(offer, currency) for offer in offers[: max(0, end - total)]]
+        listed += [ListedOffer(offer, currency) for offer in offers[: max(0, end - total)]]
         total += len(offers)
-    return Page(found[first:end], total)
+    return Page(listed[first:end], total)
 
 
 def shown_type(known: Catalog, instance_type: str, question: InstanceDetails) -> dict[str, Any]:
@@ -99,8 +99,8 @@ def _prices(
     if region is not None:
         known.require_region(region, cloud)
     regions = [region] if region else list(known.regions(cloud))
-    found = {where: known.price(name, where, market, cloud) for where in regions}
-    in_dollars = {where: price_block(price) for where, price in found.items() if price}
+    price_in = {where: known.price(name, where, market, cloud) for where in regions}
+    in_dollars = {where: price_block(price) for where, price in price_in.items() if price}
     query = OfferQuery(cloud=cloud, region=region, market=market, instances=(name,))
     return in_dollars | {
         offer.region: price_block(offer.price, currency)
@@ -117,8 +117,8 @@ def gpus_document_of(catalog: Catalog, question: Gpus) -> dict[str, Any]:
     query = OfferQuery(cloud=cloud, region=region, market=market, accelerated=True)
     cheapest = cheapest_by_gpu(catalog.offers(query))
     chosen = _chosen(catalog, question.gpu or GpuFilter())
-    asked = {"cloud": cloud, "region": region, "market": str(market)}
-    return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), asked)
+    query_block = {"cloud": cloud, "region": region, "market": str(market)}
+    return gpus_document(gpu_rows(chosen, cheapest, question.sort_by), query_block)
 
 
 def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
@@ -126,8 +126,8 @@ def _chosen(catalog: Catalog, wanted: GpuFilter) -> list[GpuSheet]:
     sheets = [sheet for sheet in catalog.gpu_sheets.values() if wanted.allows(sheet.gpu)]
     if not wanted.names:
         return sheets
-    found = {one for name in wanted.names for one in sheet_names(name, catalog.gpu_sheets)}
-    return [sheet for sheet in sheets if sheet.gpu.name in found]
+    wanted_sheets = {sheet for name in wanted.names for sheet in sheet_names(name, catalog.gpu_sheets)}
+    return [sheet for sheet in sheets if sheet.gpu.name in wanted_sheets]
 
 
 SCHEMA = "advisor.networks/1"
@@ -169,17 +169,17 @@ class Listed(NamedTuple):
             "family": entry.family,
             "input": entry.input,
             "sample": entry.sample,
-            "rates": {str(one): _rates(self.name, one, model) for one in _COMPUTED},
-            "gpus_measured": {str(one): gpus_measured(self.name, one, model) for one in _COMPUTED},
+            "rates": {str(task): _rates(self.name, task, model) for task in _COMPUTED},
+            "gpus_measured": {str(task): gpus_measured(self.name, task, model) for task in _COMPUTED},
         }
 
 
 def listed_networks(model: PerformanceModel | None, search: str | None = None) -> list[Listed]:
     """Those that match, by family and name."""
     table = model.table if model else bundled_networks()
-    found = (Listed(name, table[name], NETWORKS.get(name)) for name in table.names)
-    kept = (one for one in found if search is None or one.matches(search))
-    return sorted(kept, key=lambda one: (one.entry.family, one.name))
+    networks = (Listed(name, table[name], NETWORKS.get(name)) for name in table.names)
+    kept = (network for network in networks if search is None or network.matches(search))
+    return sorted(kept, key=lambda network: (network.entry.family, network.name))
 
 
 def _of_table(entry: NetworkFacts) -> dict[str, Any]:

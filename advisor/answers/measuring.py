@@ -29,25 +29,25 @@ _TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.ranks.torchrun")
 
 
 def measure_ranks(
-    reference: str, asked: Ranks, *, precision: Precision, minutes: float, on_progress: Progress
+    reference: str, ranks: Ranks, *, precision: Precision, minutes: float, on_progress: Progress
 ) -> dict[str, Any]:
     """The anchor document of all ranks, on each node. Raises `UsageError` for what cannot be asked,
     `MeasuringError` that names the rank which failed first where one, or a node, is lost."""
     job = {
         "reference": checked_reference(reference),
-        "batch_size": asked.batch_size,
+        "batch_size": ranks.batch_size,
         "precision": precision.value,
-        "accelerator": asked.accelerator,
-        "emulated_step_seconds": _emulated_step_seconds(reference, asked, precision),
-        "gbit_per_second": asked.network_gbit,
+        "accelerator": ranks.accelerator,
+        "emulated_step_seconds": _emulated_step_seconds(reference, ranks, precision),
+        "gbit_per_second": ranks.network_gbit,
     }
-    command = [*_torchrun(asked), "-m", "advisor.sweeps.ranks"]
+    command = [*_torchrun(ranks), "-m", "advisor.sweeps.ranks"]
     grace = GRACE_SECONDS
-    if asked.rendezvous is not None:
-        _check_resolves(asked.rendezvous)
+    if ranks.rendezvous is not None:
+        _check_resolves(ranks.rendezvous)
         grace += _APART_SECONDS
         on_progress(
-            f"waiting up to {_APART_SECONDS // 60} minutes for all {asked.nodes} nodes at {asked.rendezvous}"
+            f"waiting up to {_APART_SECONDS // 60} minutes for all {ranks.nodes} nodes at {ranks.rendezvous}"
         )
     return document_of_process(command, grace, on_progress, job, minutes)
 
@@ -67,28 +67,28 @@ def _check_resolves(rendezvous: str) -> None:
         ) from None
 
 
-def _torchrun(asked: Ranks) -> list[str]:
-    place = [f"--nproc-per-node={asked.ranks}"]
-    if asked.rendezvous is None:
-        return [*_TORCHRUN, "--standalone", *place]
-    host, _, port = asked.rendezvous.rpartition(":")
+def _torchrun(ranks: Ranks) -> list[str]:
+    here = [f"--nproc-per-node={ranks.ranks}"]
+    if ranks.rendezvous is None:
+        return [*_TORCHRUN, "--standalone", *here]
+    host, _, port = ranks.rendezvous.rpartition(":")
     return [
         *_TORCHRUN,
-        *place,
-        f"--nnodes={asked.nodes}",
-        f"--node-rank={asked.node_rank - 1}",
+        *here,
+        f"--nnodes={ranks.nodes}",
+        f"--node-rank={ranks.node_rank - 1}",
         f"--master-addr={host}",
         f"--master-port={port}",
         f"--rdzv-conf=timeout={_APART_SECONDS}",
     ]
 
 
-def _emulated_step_seconds(reference: str, asked: Ranks, precision: Precision) -> float | None:
+def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -> float | None:
     """The pace of the GPU that is emulated; None where the ranks compute."""
-    if asked.accelerator is None:
+    if ranks.accelerator is None:
         return None
     try:
-        accelerator = Accelerator.parse(asked.accelerator)
+        accelerator = Accelerator.parse(ranks.accelerator)
     except ValueError:
         accelerator = Accelerator(kind=AcceleratorKind.CPU)
     if not accelerator.is_emulated or is_own(reference):
@@ -98,7 +98,7 @@ def _emulated_step_seconds(reference: str, asked: Ranks, precision: Precision) -
             field="accelerator",
         )
     return published_step_seconds(
-        checked_reference(reference), Task.TRAINING, precision, asked.batch_size, accelerator.gpu
+        checked_reference(reference), Task.TRAINING, precision, ranks.batch_size, accelerator.gpu
     )
 
 
@@ -120,10 +120,10 @@ def checked_reference(reference: str) -> str:
     """The name of a network of the zoo, or of a file that exists; else a `UsageError`."""
     if not is_own(reference):
         return network_info(reference).name
-    if not os.access(place := Path(own_file(reference)[0]).expanduser(), os.R_OK):
+    if not os.access(path := Path(own_file(reference)[0]).expanduser(), os.R_OK):
         raise UsageError(
             "there is no file {file} that can be read",
-            file=place,
+            file=path,
             field="model",
             hint=Message("name one as {field} path/to/file.py:build", field=FieldName("model")),
         )

@@ -96,7 +96,7 @@ def answer_memory(question: Question, gpus: Sequence[tuple[str, float]]) -> Memo
     Raises `UsageError` for what cannot be asked, `MeasuringError` where torch is missing.
     """
     changes = list(_changes(question.conditions))
-    steps = list(dict.fromkeys([question.conditions.step, *(one.step for _, one in changes)]))
+    steps = list(dict.fromkeys([question.conditions.step, *(changed.step for _, changed in changes)]))
     profile = _profile(question, steps)
     peak = gpu_peak(profile, question.conditions, question.confidence)
     what_ifs = [
@@ -135,11 +135,11 @@ def gpus_named(
     known = {name: card.memory_mib for name, card in catalog.cards.items()}
     whole = (catalog.gpu_of(instance) for instance in catalog.instances() if instance.gpu_fraction >= 1)
     rented = {card.name for card in whole if card and card.vendor == "NVIDIA"}
-    chosen = [one for name in names for one in sheet_names(name, catalog.cards)] or list(rented)
+    chosen = [sheet for name in names for sheet in sheet_names(name, catalog.cards)] or list(rented)
     fitting = [(name, known[name]) for name in chosen if allows(catalog.gpus[name])]
     if not fitting:
         raise wrong("gpu", "no GPU is like what {field} asks for", hint="ask for less")
-    return sorted(set(fitting), key=lambda one: (one[1], one[0]))
+    return sorted(set(fitting), key=lambda gpu: (gpu[1], gpu[0]))
 
 
 def _changes(conditions: Conditions) -> Iterator[tuple[str, Conditions]]:

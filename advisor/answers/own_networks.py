@@ -100,9 +100,9 @@ def _facts(reference: str, task: Task) -> NetworkFacts:
 
     network = open_network(reference)
     with as_usage_errors(network.info.name):
-        found = network_facts(network, training=task is Task.TRAINING)
-    sizes = OwnSizes(**_input(network), weight_mib=found.weights_mib, weight_tensors=found.weight_tensors)
-    rows = found.training if task is Task.TRAINING else found.inference
+        facts = network_facts(network, training=task is Task.TRAINING)
+    sizes = OwnSizes(**_input(network), weight_mib=facts.weights_mib, weight_tensors=facts.weight_tensors)
+    rows = facts.training if task is Task.TRAINING else facts.inference
     return facts_of_own(reference, sizes, {task: np.array([tuple(row) for row in rows], OPERATION)})
 
 
@@ -132,7 +132,7 @@ def traced_memory(reference: str, task: Task, precision: Precision) -> Callable[
 
     # In 16 bits too: answers tell what that would bring.
     steps = {
-        Conditions(task=task, batch_size=1, precision=one).step: None for one in (precision, Precision.AMP)
+        Conditions(task=task, batch_size=1, precision=kind).step: None for kind in (precision, Precision.AMP)
     }
     profile = traced_profile(reference, list(steps))
 

@@ -30,17 +30,17 @@ _TARGETS = ("target_throughput", "target_output_tokens_per_second", "target_requ
 Row = dict[str, Any]
 
 
-def catalog_in(place: str) -> Catalog:
+def catalog_in(folder_or_file: str) -> Catalog:
     """The catalogue that "bundle", "current", a folder or a file of refreshed prices stands for.
 
     A folder is one with a whole bundle, or a user's own with imports and refreshed prices; the
     latter, and a file, are laid over the snapshot that ships. `UsageError` for anything else.
     """
-    if place == CURRENT:
+    if folder_or_file == CURRENT:
         return load_catalog(imports=own_imports())
-    if place == SHIPPED:
+    if folder_or_file == SHIPPED:
         return load_catalog(DATA_FOLDER)
-    path = Path(place)
+    path = Path(folder_or_file)
     if path.is_file():
         return load_catalog(DATA_FOLDER, live=dict([overlay_in(path)]))
     for folder in (path, path.parent):
@@ -50,7 +50,7 @@ def catalog_in(place: str) -> Catalog:
         return load_catalog(DATA_FOLDER, imports=path)
     raise UsageError(
         "'{place}' is no catalogue",
-        place=place,
+        place=folder_or_file,
         hint="name bundle, current, a folder with catalog/manifest.json, your own folder of imports"
         " and refreshed prices, or a file of refreshed prices",
     )
@@ -131,8 +131,8 @@ def _cheapest(
     workload: Workload, specs: Sequence[Mapping[str, Any]], costs: Sequence[_Cost | None]
 ) -> int | None:
     """Index of the spec that ranks first; the recommended one is before its equals."""
-    asked = workload.recommendation["request"]
-    has_target = any(asked.get(name) is not None for name in _TARGETS)
+    request = workload.recommendation["request"]
+    has_target = any(request.get(name) is not None for name in _TARGETS)
     ranks = [
         (cost.upper_usd * _hours(spec, has_target=has_target), index)
         for index, (spec, cost) in enumerate(zip(specs, costs, strict=True))

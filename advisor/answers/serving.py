@@ -148,7 +148,7 @@ def compared(catalog: Catalog, question: CompareGeneration) -> Answer:
     first = question.baseline or question.instance[0]
     names = [instance_named(name, question, catalog) for name in (*question.instance, first)]
     results = _predicted(context, model, request, tuple(dict.fromkeys(names)))
-    baseline = next(one for one in results if one.candidate.spec.offer.instance.name == names[-1])
+    baseline = next(result for result in results if result.candidate.spec.offer.instance.name == names[-1])
     return Answer(
         result=results,
         message_document=partial(serving_comparison_document, results, baseline, request, sources),
@@ -256,7 +256,7 @@ def _anchored(
         )
         for path in question.anchor
     ]
-    observations = [one for anchor in anchors for one in anchor.observations]
+    observations = [observation for anchor in anchors for observation in anchor.observations]
     return context._replace(
         predictor=context.predictor.conditioned(observations),
         notes=(*context.notes, *(why for anchor in anchors for why in anchor.refused)),

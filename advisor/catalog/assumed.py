@@ -50,7 +50,7 @@ def read_facts(bundles: Iterable[Files]) -> dict[str, dict[str, AssumedFact]]:
                     low=float(row["low"]),
                     high=float(row["high"]),
                     why=row["why"],
-                    told=number > 0,
+                    imported=number > 0,
                 )
     return dict(facts)
 
@@ -61,7 +61,7 @@ def facts_of_type(facts: Facts, row: Mapping[str, str]) -> tuple[AssumedFact, ..
     for name, fact in facts.items():
         if name == LOCAL_READ_IOPS_PER_GB and name in named:
             typed.setdefault(LOCAL_READ_IOPS, _of_disk_size(fact, float(row["instance_store_gb"])))
-        elif name in named or (fact.told and name in OF_TYPES):
+        elif name in named or (fact.imported and name in OF_TYPES):
             typed[name] = fact
     return tuple(typed.values())
 

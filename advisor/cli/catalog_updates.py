@@ -248,7 +248,7 @@ def _refresh(question: Refreshing, cloud: str, output: str) -> None:
     )
     refreshed = refresh(price_question, markets, own_imports(), tell)
     print_answer(output, refresh_document(refreshed), lambda: refresh_text(refreshed), indent=2)
-    if refreshed.answers and not any(answer.told for answer in refreshed.answers):
+    if refreshed.answers and not any(answer.price for answer in refreshed.answers):
         raise LiveError(
             "{cloud} gave none of the {count} prices asked for that could be taken",
             cloud=cloud_title(cloud),

@@ -13,7 +13,7 @@ from advisor.domain.words import Market
 class PriceAnswer(Struct, frozen=True, kw_only=True):
     """The answer to a question for one price.
 
-    `before` is the price known so far (None: none). `told` is the new one, where one was told and
+    `before` is the price known so far (None: none). `price` is the new one, where one was told and
     is believed; else `why` says why there is none, and `not_believed` holds the dollars an hour
     that were told and are not taken. `unlisted`: a list that was read whole does not have it.
     """
@@ -22,7 +22,7 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
     region: str
     market: Market
     before: Price | None
-    told: Price | None = None
+    price: Price | None = None
     not_believed: float | None = None
     why: str = ""
     unlisted: bool = False
@@ -30,9 +30,9 @@ class PriceAnswer(Struct, frozen=True, kw_only=True):
     @property
     def changed(self) -> bool:
         """Whether a price was told that differs from the one known so far."""
-        if self.told is None:
+        if self.price is None:
             return False
-        return self.before is None or self.told.usd_per_hour != self.before.usd_per_hour
+        return self.before is None or self.price.usd_per_hour != self.before.usd_per_hour
 
 
 class LiveChecked(Struct, frozen=True, kw_only=True):
@@ -49,7 +49,7 @@ class LiveChecked(Struct, frozen=True, kw_only=True):
     @property
     def verified(self) -> bool:
         """Whether the type is surely offered, at a price that was told."""
-        return self.offered is True and self.answer.told is not None
+        return self.offered is True and self.answer.price is not None
 
 
 class LiveCheck(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class LiveCheck(Struct, frozen=True, kw_only=True):
 
 
 class Refresh(Struct, frozen=True, kw_only=True):
-    """The result of a price refresh of one region of a cloud.
+    """The result of a price refresh of one region of a cloud for the types of the `names`.
 
     `withdrawn` are types that the region no longer offers, `returned` those that it offers again.
     `file` is where it is kept; empty where nothing was told that could be kept.
@@ -71,7 +71,7 @@ class Refresh(Struct, frozen=True, kw_only=True):
     as_of: date
     region: str
     markets: tuple[Market, ...]
-    asked: tuple[str, ...]
+    names: tuple[str, ...]
     answers: tuple[PriceAnswer, ...]
     withdrawn: tuple[str, ...]
     returned: tuple[str, ...]

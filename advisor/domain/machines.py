@@ -139,8 +139,8 @@ class Node(Resources, frozen=True, kw_only=True):
 
 class AssumedFact(Struct, frozen=True, kw_only=True):
     """A fact of a cloud's machines or disks that no seller tells, in the unit of its name. It lies
-    between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or what the user
-    `told`."""
+    between `low` and `high` in 9 of 10 cases; `why` says what it is taken from, or, where it is
+    `imported`, what the user said."""
 
     cloud: str
     name: str
@@ -148,7 +148,7 @@ class AssumedFact(Struct, frozen=True, kw_only=True):
     low: float
     high: float
     why: str
-    told: bool = False
+    imported: bool = False
 
     def __post_init__(self) -> None:
         require_positive(value=self.value, low=self.low, high=self.high)

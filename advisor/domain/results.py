@@ -157,13 +157,13 @@ class Trial(Struct, frozen=True, kw_only=True, dict=True):
         if content["resources"]["disk"]["read_latency_seconds"] is None:
             del content["resources"]["disk"]["read_latency_seconds"]
         # A trial is held to a rate; how well a seller's was known makes no other trial.
-        for told in ("low", "high"):
-            del content["resources"]["disk"][told]
+        for rate in ("low", "high"):
+            del content["resources"]["disk"][rate]
         if content["resources"]["gpu_count"] == 1:
             del content["resources"]["gpu_count"]
         # What a sheet tells beside the rates makes no other trial.
-        for told in ("sms", "l2_mib", "boost_mhz", "watts") if content["resources"]["gpu"] else ():
-            del content["resources"]["gpu"][told]
+        for fact in ("sms", "l2_mib", "boost_mhz", "watts") if content["resources"]["gpu"] else ():
+            del content["resources"]["gpu"][fact]
         content["workload"] = without_the_usual(content["workload"])
         text = json.dumps(content, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -43,7 +43,7 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
         yield from _not_compared(instance, disk)
     kind = "local" if disk.rate.type == LOCAL else disk.rate.type
     parts = [_part(fact) for fact in disk.assumed]
-    if parts and all(fact.told for fact in disk.assumed):
+    if parts and all(fact.imported for fact in disk.assumed):
         yield Message(
             "{cloud}'s {kind} disk has {parts}: imported", cloud=instance.cloud, kind=kind, parts=parts
         )
@@ -57,7 +57,7 @@ def assumed_facts(request: SpecQuestion, instance: InstanceType, disk: Disk) -> 
     for fact in instance.assumed:
         if fact.name in _BY_SERIES:
             yield Message(_BY_SERIES[fact.name].text, name=instance.name)
-        if fact.name == THREADS_PER_CORE and not fact.told:
+        if fact.name == THREADS_PER_CORE and not fact.imported:
             yield Message(
                 "{cloud} sells {threads:g} vCPUs per core: not known, assumed",
                 cloud=instance.cloud,

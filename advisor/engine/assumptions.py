@@ -73,25 +73,25 @@ def assumptions(
 ) -> tuple[Message, ...]:
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
-    found = [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
-    found += _of_data(request)
-    found += _of_run(request)
+    messages = [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
+    messages += _of_data(request)
+    messages += _of_run(request)
     if chosen is not None and chosen.first_epoch is not None:
-        found.append(_of_first_epoch(chosen.first_epoch, request.confidence))
+        messages.append(_of_first_epoch(chosen.first_epoch, request.confidence))
     if ranked:
-        found += _of_ranking(request)
-    found += _of_what_computes(request, chosen)
+        messages += _of_ranking(request)
+    messages += _of_what_computes(request, chosen)
     if chosen is not None and request.batch_size is None:
-        found.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
+        messages.append(Message("batch size {size} chosen by the advisor", size=chosen.workload.batch_size))
     if request.disk is None and request.dataset.is_read:
-        found.append(Message("disk sized for the data set plus 20 %"))
-    found.append(Message("sustained disk rates, never burst"))
+        messages.append(Message("disk sized for the data set plus 20 %"))
+    messages.append(Message("sustained disk rates, never burst"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
-        found.append(Message("compiling, minutes at the start, not counted"))
-    found += _of_several(request, chosen, count)
+        messages.append(Message("compiling, minutes at the start, not counted"))
+    messages += _of_several(request, chosen, count)
     if request.max_nodes > 1:
-        found.append(Message("more than one node only of types whose network's rate is known"))
-    return (*found, *other_names(request))
+        messages.append(Message("more than one node only of types whose network's rate is known"))
+    return (*messages, *other_names(request))
 
 
 def _of_data(request: NetworkQuestion) -> Iterator[Message]:
@@ -175,13 +175,13 @@ def _of_run(request: NetworkQuestion) -> list[Message]:
     if samples is None:
         return []
     length = format_counted(samples, "sample")
-    found = [Message("a run of {length}", length=length)]
+    messages = [Message("a run of {length}", length=length)]
     if request.epochs is not None:
         epochs = format_counted(request.epochs, "epoch")
-        found = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
+        messages = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
     if request.task is Task.TRAINING:
-        found.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
-    return [*found, Message("start-up, validation and checkpoints not counted")]
+        messages.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
+    return [*messages, Message("start-up, validation and checkpoints not counted")]
 
 
 def _of_first_epoch(hours: Span, confidence: float) -> Message:
@@ -225,11 +225,11 @@ def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[
     if request.task is Task.PREPROCESSING:
         return []
     if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
-        found = [Message("one process computes and decodes on the same cores")]
+        messages = [Message("one process computes and decodes on the same cores")]
     else:
-        found = [Message("a process for each GPU, with a batch of its own")]
+        messages = [Message("a process for each GPU, with a batch of its own")]
         if chosen is not None and chosen.prediction.gpus_used > 1:
-            found.append(
+            messages.append(
                 Message(
                     "{gpus} GPUs, each at {percent:.0f} % of its rate alone (published scaling "
                     "efficiency, modelled)",
@@ -239,10 +239,10 @@ def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[
             )
     if cpus_may_compete(request) and not cpu_rates_are_known(request):
         known = "fp32" if request.precision is not Precision.FP32 else "eager, contiguous fp32"
-        found.append(
+        messages.append(
             Message("CPU-only instances left out: their rates are known in {known} alone", known=known)
         )
-    return found
+    return messages
 
 
 def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]:
@@ -250,14 +250,14 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
     if chosen is None:
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
-    found: list[Message | str] = [
+    messages: list[Message | str] = [
         *price_warnings(offer.price, disk, today),
         *burst_warnings(disk, chosen.prediction),
     ]
-    found += [note for note in chosen.notes if _matters(note, disk)]
-    found += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
-    found.extend(chosen.prediction.extrapolation)
-    return tuple(found)
+    messages += [note for note in chosen.notes if _matters(note, disk)]
+    messages += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
+    messages.extend(chosen.prediction.extrapolation)
+    return tuple(messages)
 
 
 def _matters(note: Message, disk: Disk) -> bool:
@@ -272,11 +272,11 @@ def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message
         (disk.price, Message("the disk price is {age} days old ({as_of})")),
     )
     old = [
-        Message(message.text, age=(today - one.as_of).days, as_of=one.as_of.isoformat())
-        for one, message in messages
-        if one is not None and is_old(one, today)
+        Message(message.text, age=(today - paid.as_of).days, as_of=paid.as_of.isoformat())
+        for paid, message in messages
+        if paid is not None and is_old(paid, today)
     ]
-    notes = [one.note for one, _ in messages if one is not None and one.note]
+    notes = [paid.note for paid, _ in messages if paid is not None and paid.note]
     return [*old, *map(Message, dict.fromkeys(notes))]
 
 

@@ -163,10 +163,10 @@ def _chosen(
         return []
     # By rank, a few at a time: often one of the first is safe, and the list may be long.
     while some := list(islice(dearer, _AT_A_TIME)):
-        for one in task.looked_at(request, options, [(first.table, row) for row in some]):
-            if 1 - one.chance <= MUCH_SAFER * miss:
+        for dear in task.looked_at(request, options, [(first.table, row) for row in some]):
+            if 1 - dear.chance <= MUCH_SAFER * miss:
                 worth = _worth(task, request, [first], [True])
-                return [_Narrow(CloseCallKind.CHOSEN_MAY_MISS, first, one, worth)]
+                return [_Narrow(CloseCallKind.CHOSEN_MAY_MISS, first, dear, worth)]
     return []
 
 
@@ -175,27 +175,27 @@ def _worth(
 ) -> float:
     """The expected saving of a trial of the first, over the horizon or on the run, in USD."""
     shares = worth_of_trials(
-        np.array([[one.chance for one in by_rank]]),
+        np.array([[contender.chance for contender in by_rank]]),
         np.array([taken]),
-        np.array([one.cost for one in by_rank]),
+        np.array([contender.cost for contender in by_rank]),
     )
     times = request.horizon_hours if task.ranks_by_price(request) else 1.0
     return float(shares[0, 0]) * by_rank[0].cost * times
 
 
 def _record(
-    task: Task[R, O, T, C, A], request: R, table: T, shown: Mapping[int, C], one: _Narrow[T]
+    task: Task[R, O, T, C, A], request: R, table: T, shown: Mapping[int, C], narrow: _Narrow[T]
 ) -> CloseCall:
     def record(of: Contender[T]) -> C:
         if of.table is table and of.row in shown:
             return shown[of.row]
         return task.candidates(request, of.table, [of.row])[0]
 
-    contender, instead = one.contender, one.instead
+    contender, instead = narrow.contender, narrow.instead
     candidate, other = record(contender), record(instead) if instead else None
     by_run = instead is not None and not task.ranks_by_price(request)
     return CloseCall(
-        kind=one.kind,
+        kind=narrow.kind,
         candidate=candidate,
         instead=other,
         probability=contender.chance,
@@ -204,6 +204,6 @@ def _record(
         else None,
         saves_usd_per_run=instead.cost - contender.cost if instead and by_run else None,
         trial_minutes=max(BILLING_MINIMUM_MINUTES, contender.trial_minutes),
-        trial_usd=one.trial_usd,
-        worth_usd=one.worth_usd,
+        trial_usd=narrow.trial_usd,
+        worth_usd=narrow.worth_usd,
     )

@@ -138,15 +138,15 @@ def runnable(
         yield _runnable(request, catalog, model, offer, gpu_memory)
 
 
-def on_nodes(request: NetworkQuestion, one: Runnable) -> Iterator[Runnable]:
+def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:
     """The option, then the same on each number of nodes that may train together: none more where
     nobody says how fast their network is, since then nothing is known of them."""
-    yield one
-    instance = one.offer.instance
+    yield option
+    instance = option.offer.instance
     if request.max_nodes > 1 and instance.gpu_count and instance.network is not None:
-        most = int(min(request.max_nodes, most_startable(one.offer, request.vcpu_quota)))
+        most = int(min(request.max_nodes, most_startable(option.offer, request.vcpu_quota)))
         counts = {nodes for nodes in (*NODE_COUNTS, most) if 1 < nodes <= most}
-        yield from (replace(one, nodes=nodes) for nodes in sorted(counts))
+        yield from (replace(option, nodes=nodes) for nodes in sorted(counts))
 
 
 def candidate_resources(catalog: Catalog, candidate: Candidate) -> Resources:

@@ -53,7 +53,7 @@ class Columns(Protocol):
     def offers(self) -> Sequence[Offer]:
         """What `option` numbers."""
 
-    def offer(self, at: int, /) -> Offer:
+    def offer(self, row: int, /) -> Offer:
         """A row's offer."""
 
     def take(self, rows: Integers | Booleans, /) -> Self:
@@ -129,7 +129,7 @@ def option_columns(options: Sequence[Option]) -> dict[str, Any]:
     """The columns of a table of options, one row each and one at least, that no task tells apart."""
     numbers: dict[tuple[str, str], int] = {}
     instances = [option.offer.instance for option in options]
-    kind = [numbers.setdefault((one.cloud, one.name), len(numbers)) for one in instances]
+    kind = [numbers.setdefault((instance.cloud, instance.name), len(numbers)) for instance in instances]
     disks = np.empty(len(options), dtype=object)
     disks[:] = [option.disk for option in options]
     return {

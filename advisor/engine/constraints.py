@@ -50,10 +50,10 @@ class Asker(Protocol[R_contra, T]):
 
 
 class Constraint:
-    """A field of a request and the option that sets it. `asked`: it limits what is looked for; the
+    """A field of a request and the option that sets it. `limiting`: it limits what is looked for; the
     place and the certainty always have some value. `loose` lets everything pass."""
 
-    asked = True
+    limiting = True
     loose: Any = None
 
     def __init__(self, name: str, option: str, field: str = "") -> None:
@@ -134,10 +134,10 @@ class Limit(Constraint):
 
     def _needed(self, request: R, asker: Asker[R, T], value: Any) -> float | None:
         """The nearest limit that something keeps of what answers with a value."""
-        found = asker.answers(self.put(request, value))
-        if found is None:
+        table = asker.answers(self.put(request, value))
+        if table is None:
             return None
-        needed = self.needs(request, found, asker)
+        needed = self.needs(request, table, asker)
         # What lacks the fact (an accelerator without known memory) keeps no limit to it.
         needed = needed[needed > 0]
         if not len(needed):
@@ -151,12 +151,12 @@ class Limit(Constraint):
         before the order that would keep the limit.
         """
         wider = (self.rounded(self._within(good, -_CLOSE * step)) for step in (0, 1, 3, 10, 30))
-        asked = next((one for one in wider if self._answers(request, asker, one)), None)
-        if asked is None:
+        limit = next((limit for limit in wider if self._answers(request, asker, limit)), None)
+        if limit is None:
             return None
         with suppress(SpentError):  # what answers is told, where the nearest is not found
-            return self._between(request, asker, asked)
-        return asked
+            return self._between(request, asker, limit)
+        return limit
 
     def _between(self, request: R, asker: Asker[R, T], good: float) -> float:
         """The nearest to the present limit that answers, where `good` does."""

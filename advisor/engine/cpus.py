@@ -61,13 +61,13 @@ class SlowCpus(Struct, frozen=True):
         """One record each."""
         return map(self.record, self.places.tolist())
 
-    def record(self, place: int) -> Rejected:
-        """The type at a place, as rejected."""
+    def record(self, index: int) -> Rejected:
+        """A type as rejected, by its index."""
         wanted = format_target(self.wanted)
         if self.instances > 1:
             wanted = f"{format_rate(self.wanted / self.instances)} each"
-        cpu = self.cpus.types[place]
-        detail = _cpu_bound(cpu.cores, float(self.cpus.most[place]), wanted)
+        cpu = self.cpus.types[index]
+        detail = _cpu_bound(cpu.cores, float(self.cpus.most[index]), wanted)
         return Rejected(cpu.cloud, cpu.name, TOO_SLOW, detail, cpu.usd_per_hour)
 
     def near(self, price: float | None, most: int) -> Integers:
@@ -159,8 +159,8 @@ def _missing_limits(
         if limit is None or (reason != "over_max_price" and not request.run_samples):
             continue
         missed = may & (values > limit)
-        for place in np.flatnonzero(missed).tolist():
-            cpu = cpus.types[place]
-            detail = Message(message.text, code=reason, least=float(values[place]), limit=limit)
+        for index in np.flatnonzero(missed).tolist():
+            cpu = cpus.types[index]
+            detail = Message(message.text, code=reason, least=float(values[index]), limit=limit)
             yield Rejected(cpu.cloud, cpu.name, reason, detail, cpu.usd_per_hour)
         may &= ~missed

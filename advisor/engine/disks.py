@@ -105,7 +105,7 @@ def least_order(
             rule.provision_mib_s_min or 1.0,
             rate,
             1.0,
-            lambda at: gives(parts_for(rule, needed_gib, iops, at)),
+            lambda rate: gives(parts_for(rule, needed_gib, iops, rate)),
         )
     if iops is not None:
         least = max(
@@ -113,10 +113,10 @@ def least_order(
             (rate or 0.0) / (rule.provision_mib_s_per_iops or math.inf),
             rule.included_iops(needed_gib) or 0.0,
         )
-        iops = _least(least, iops, IOPS_STEP, lambda at: gives(parts_for(rule, needed_gib, at, rate)))
+        iops = _least(least, iops, IOPS_STEP, lambda tried: gives(parts_for(rule, needed_gib, tried, rate)))
     parts = parts_for(rule, needed_gib, iops, rate)
     if iops is None and rate is None and order.size_gib and rule.provision_iops_max is None:
-        size = _least(needed_gib, order.size_gib, 1.0, lambda at: gives((at, None, None)))
+        size = _least(needed_gib, order.size_gib, 1.0, lambda gib: gives((gib, None, None)))
         parts = rule.size_for(size), None, None
     if not gives(parts):
         return order
@@ -155,7 +155,7 @@ def order_attached(catalog: Catalog, offer: Offer, order: DiskChoice) -> Disk:
 class _Start(Struct, frozen=True):
     """A row with what its type of disk sells, and what its instance passes on at most."""
 
-    at: int
+    row: int
     offer: Offer
     disk: Disk
     rule: DiskRule
@@ -177,22 +177,22 @@ def least_orders(
     request: NetworkQuestion, catalog: Catalog, table: Table, rows: Integers
 ) -> list[tuple[int, Disk]]:
     """Rows that reach the target with more than they need, each with the least disk that does."""
-    starts = [_start(request, catalog, table, at) for at in rows.tolist()]
+    starts = [_start(request, catalog, table, row) for row in rows.tolist()]
     starts = [start for start in starts if start.has_more]
-    found = []
+    orders = []
     for start, needs in zip(starts, _needs(request, table, starts), strict=True):
         order = least_order(start.rule, start.disk.choice, start.needed_gib, start.most, needs)
         if order != start.disk.choice:
-            found.append((start.at, order_attached(catalog, start.offer, order)))
-    return found
+            orders.append((start.row, order_attached(catalog, start.offer, order)))
+    return orders
 
 
-def _start(request: NetworkQuestion, catalog: Catalog, table: Table, at: int) -> _Start:
-    disk, offer = table.disk[at], table.offer(at)
+def _start(request: NetworkQuestion, catalog: Catalog, table: Table, row: int) -> _Start:
+    disk, offer = table.disk[row], table.offer(row)
     disks, name = catalog.disks_of(offer.instance.cloud), disk.choice.type
     needed = disks.fitting_size(name, request.dataset.total_mib / 1024)
     most = disks.passed_on(offer.instance, name)
-    return _Start(at, offer, disk, disks.rules[name], needed, most)
+    return _Start(row, offer, disk, disks.rules[name], needed, most)
 
 
 def _needs(request: NetworkQuestion, table: Table, starts: list[_Start]) -> list[tuple[float, float]]:
@@ -253,7 +253,7 @@ class _Above:
     """How far above what is asked of each start so much bandwidth, and so many IOPS, are."""
 
     def __init__(self, request: NetworkQuestion, table: Table, starts: list[_Start]) -> None:
-        rows = np.array([start.at for start in starts])
+        rows = np.array([start.row for start in starts])
         self.disks = DiskTable.of([start.disk.rate for start in starts])
         self._table, self._rows, self._starts = table, rows, starts
         some = table.take(rows)
@@ -273,17 +273,17 @@ class _Above:
         since no target changes what is reached there."""
         count = len(self._starts)
         known = self._table.source.predictions.reached
-        keys = [(int(self._table.row[start.at]), start.disk.rate) for start in self._starts]
+        keys = [(int(self._table.row[start.row]), start.disk.rate) for start in self._starts]
         if any(key not in known for key in keys):
-            found = [self._reached(points, cache).reshape(2, count, -1) for cache in self._wanted]
-            for place, key in enumerate(keys):
-                known[key] = np.stack([reached[:, place] for reached in found])
+            levels = [self._reached(points, cache).reshape(2, count, -1) for cache in self._wanted]
+            for index, key in enumerate(keys):
+                known[key] = np.stack([reached[:, index] for reached in levels])
         every = np.stack([known[key] for key in keys], axis=2)
-        return self._above([one.reshape(2 * count, -1) for one in every])
+        return self._above([levels.reshape(2 * count, -1) for levels in every])
 
     def _above(self, reached: list[Floats]) -> Floats:
         parts = zip(reached, self._wanted.values(), strict=True)
-        above = [one - np.tile(wanted, 2)[:, None] for one, wanted in parts]
+        above = [levels - np.tile(wanted, 2)[:, None] for levels, wanted in parts]
         return np.asarray(np.minimum.reduce(above))
 
     def _reached(self, points: Floats, cache: CacheState | None) -> Floats:

@@ -77,17 +77,17 @@ def _gains(
     model: PerformanceModel, workload: Workload, has: Resources, before: Prediction
 ) -> tuple[Gain, ...]:
     changed = list(changes(model, workload, has))
-    pairs = [(one.workload, one.resources) for one in changed]
+    pairs = [(change.workload, change.resources) for change in changed]
     predictions = model.predict(pairs, confidence=before.confidence)
     return tuple(
         Gain(
-            resource=one.resource,
-            step=one.step,
+            resource=change.resource,
+            step=change.step,
             samples_per_second=after.median - before.median,
             percent=100 * (after.median / before.median - 1),
             bottleneck=after.bottleneck,
         )
-        for one, after in zip(changed, predictions, strict=True)
+        for change, after in zip(changed, predictions, strict=True)
     )
 
 

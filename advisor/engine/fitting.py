@@ -128,7 +128,7 @@ class _Fitting(Struct, frozen=True):
         worth = np.flatnonzero(_may_win(self._least(table, rows, shares), limits[table.option[rows]]))
         if not len(worth):
             return None
-        made = self._ordered(table, rows[worth], [pairs[place][1] for place in worth.tolist()])
+        made = self._ordered(table, rows[worth], [pairs[index][1] for index in worth.tolist()])
         return made.take(self._enough(made))
 
     def _worth_fitting(self, table: Table, good: Integers, limits: Floats) -> Integers:

@@ -108,15 +108,15 @@ def judgement(
     if is_plain(request):
         everywhere = request.cloud == "any"
         return _by_price(request, prepared, listing, shown, fitted, cpus=cpus, leaves_out_dear=everywhere)
-    found = Judgement(considered=listing.considered)
+    verdicts = Judgement(considered=listing.considered)
     names = frozenset(listing.offers)
-    found.rejected += prepared.with_types(names, listing.offers).rejected(names)
-    found.add(_judged(request, prepared, names))
+    verdicts.rejected += prepared.with_types(names, listing.offers).rejected(names)
+    verdicts.add(_judged(request, prepared, names))
     if cpus:
         types = prepared.cpus(listing.cpus(math.inf))
         if types.most.any():
-            _judge_cpus_in_groups(request, prepared, types, shown, found)
-    return found
+            _judge_cpus_in_groups(request, prepared, types, shown, verdicts)
+    return verdicts
 
 
 def _by_price(
@@ -130,36 +130,36 @@ def _by_price(
     leaves_out_dear: bool,
 ) -> Judgement:
     """Judge the types that could be as cheap as the last that is shown, in one table."""
-    found = Judgement()
+    verdicts = Judgement()
     lowest = listing.lowest_by_type if leaves_out_dear else {}
     if leaves_out_dear:
         first = _FIRST_GROUP + _FOR_EACH_SHOWN * min(request.max_results, len(lowest))
         names = _cheap(request, lowest, prepared, frozenset(), first, request.max_results)
     else:
-        names, found.considered = frozenset(listing.offers), listing.considered
+        names, verdicts.considered = frozenset(listing.offers), listing.considered
         prepared.with_types(names, listing.offers)
     looked_at, rank_of = names, dict[str, float]()
     last = _last_at_steps(request, prepared.predicted, names, shown)
     types = prepared.cpus(listing.cpus(last if leaves_out_dear else math.inf)) if cpus else None
     if types is not None and types.most.any():
-        found.considered += 0 if leaves_out_dear else len(types.types)
-        rank_of = _cpus_by_rank(request, types, last, found)
+        verdicts.considered += 0 if leaves_out_dear else len(types.types)
+        rank_of = _cpus_by_rank(request, types, last, verdicts)
         looked_at |= _cheap(request, rank_of, prepared, names, _FIRST_GROUP, shown)
-    found.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
-    limit = found.last_shown(request, shown)
+    verdicts.add(_judged(replace(request, max_results=fitted or request.max_results), prepared, looked_at))
+    limit = verdicts.last_shown(request, shown)
     # Whatever was predicted before, the answer is about the same types.
     wanted = {name for name, rank in rank_of.items() if rank <= limit}
     if leaves_out_dear:
-        dearest = found.last_shown(request, request.max_results)
+        dearest = verdicts.last_shown(request, request.max_results)
         names = frozenset(name for name, usd in lowest.items() if usd <= dearest)
-        found.considered += len(names)
+        verdicts.considered += len(names)
         if types is not None:
-            found.considered += int(np.searchsorted(types.usd, dearest, side="right"))
-        found.slow = [slow.up_to(dearest) for slow in found.slow]
-    found.rejected += prepared.predicted.rejected(wanted | names)
-    if found.judged is not None:
-        found.judged = found.judged.within(lambda name: name in wanted or name in names)
-    return found
+            verdicts.considered += int(np.searchsorted(types.usd, dearest, side="right"))
+        verdicts.slow = [slow.up_to(dearest) for slow in verdicts.slow]
+    verdicts.rejected += prepared.predicted.rejected(wanted | names)
+    if verdicts.judged is not None:
+        verdicts.judged = verdicts.judged.within(lambda name: name in wanted or name in names)
+    return verdicts
 
 
 def _cheap(
@@ -193,33 +193,33 @@ def _last_at_steps(
 
 
 def _cpus_by_rank(
-    request: NetworkQuestion, cpus: CpuTypes, last: float, found: Judgement
+    request: NetworkQuestion, cpus: CpuTypes, last: float, verdicts: Judgement
 ) -> dict[str, float]:
     """Types without an accelerator that may answer before the last that is shown, the best first,
     with the least that they could rank by; what cannot answer is turned down."""
     bound = ranked_by_bound(request, cpus, last)
     if bound.slow is not None:
-        found.slow.append(bound.slow)
-    found.rejected += bound.rejected
-    names = [cpus.types[place].name for place in bound.places]
+        verdicts.slow.append(bound.slow)
+    verdicts.rejected += bound.rejected
+    names = [cpus.types[index].name for index in bound.places]
     return dict(zip(names, bound.ranks.tolist(), strict=True))
 
 
 def _judge_cpus_in_groups(
-    request: NetworkQuestion, prepared: Prepared, cpus: CpuTypes, shown: int, found: Judgement
+    request: NetworkQuestion, prepared: Prepared, cpus: CpuTypes, shown: int, verdicts: Judgement
 ) -> None:
     """Judge types without an accelerator in growing groups, until nothing more could be shown, or
     lie on the front."""
-    last = math.inf if wants_front(request) else found.last_shown(request, shown)
-    found.considered += len(cpus.types)
-    rank_of = _cpus_by_rank(request, cpus, last, found)
-    places = {cpu.name: place for place, cpu in enumerate(cpus.types) if cpu.name in rank_of}
+    last = math.inf if wants_front(request) else verdicts.last_shown(request, shown)
+    verdicts.considered += len(cpus.types)
+    rank_of = _cpus_by_rank(request, cpus, last, verdicts)
+    places = {cpu.name: index for index, cpu in enumerate(cpus.types) if cpu.name in rank_of}
     judged: frozenset[str] = frozenset()
     rest, size = list(rank_of), _FIRST_GROUP
     while rest:
         some, rest, size = rest[:size], rest[size:], 2 * size
-        limit = found.last_shown(request, shown)
-        front = None if found.judged is None else found.judged.front
+        limit = verdicts.last_shown(request, shown)
+        front = None if verdicts.judged is None else verdicts.judged.front
         wanted = frozenset(
             name
             for name in some
@@ -229,15 +229,15 @@ def _judge_cpus_in_groups(
         if wanted:
             judged |= wanted
             prepared.with_types([name for name in some if name in wanted])
-            found.add(_judged(request, prepared, wanted, limit))
-    found.rejected += prepared.predicted.rejected(judged)
+            verdicts.add(_judged(request, prepared, wanted, limit))
+    verdicts.rejected += prepared.predicted.rejected(judged)
 
 
-def _may_lead(request: NetworkQuestion, cpus: CpuTypes, place: int, front: Table | None) -> bool:
+def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table | None) -> bool:
     """Whether a type could lie on the front: nothing there is as cheap and as fast as it."""
     if front is None:
         return True
-    usd, rate = cpus.usd[place], cpus.most[place] * request.max_count
+    usd, rate = cpus.usd[index], cpus.most[index] * request.max_count
     return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
 
 
@@ -257,17 +257,17 @@ def _judged(
     predicted = prepared.predicted
     if predicted.table is None:
         return None
-    asked = np.array([name in names for name in predicted.table.names])
-    if not asked.any():
+    wanted = np.array([name in names for name in predicted.table.names])
+    if not wanted.any():
         return None
-    rows = asked[predicted.table.kind]
-    place = np.cumsum(rows) - 1  # of the predicted rows among those of the types that are asked for
+    rows = wanted[predicted.table.kind]
+    coarse_row = np.cumsum(rows) - 1  # of the predicted rows among those of the types that are asked for
     coarse = completed(request, predicted.table.take(rows))
     judged = list(limits(request, coarse))
-    beyond = np.zeros(len(asked), dtype=bool)
+    beyond = np.zeros(len(wanted), dtype=bool)
     rows = np.ones(len(coarse), dtype=bool)
     slow: list[tuple[int, str]] = []
-    missing, near = asked, asked
+    missing, near = wanted, wanted
     if is_plain(request):
         fast = answering(request, coarse, but_for=("over_max_price",))
         able = _kinds_of(coarse, fast)
@@ -276,13 +276,13 @@ def _judged(
         near = able & (coarse.source.cheapest_offer <= last)
         beyond = able & ~near & (least < np.inf)
         rows = fast & near[coarse.kind]
-        reached = np.zeros(len(asked), dtype=bool)
+        reached = np.zeros(len(wanted), dtype=bool)
         if request.target_throughput is not None:
             reached = _kinds_of(coarse, coarse.lower >= request.target_throughput)
-        quickly = asked & ~able & ~reached
+        quickly = wanted & ~able & ~reached
         reasons = [predicted.fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
-        slow = [(int(place[row]), reason) for row, reason in reasons]
-        missing = asked & ~quickly
+        slow = [(int(coarse_row[row]), reason) for row, reason in reasons]
+        missing = wanted & ~quickly
     whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)
     judged = judged if whole is coarse else list(limits(request, whole))
     good = np.logical_and.reduce([near[whole.kind], *(limit.keeps for limit in judged)])

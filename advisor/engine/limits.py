@@ -246,8 +246,8 @@ def _least_first_rate(request: NetworkQuestion, lower: Floats | float) -> Floats
 def least_first_rate_of(request: NetworkQuestion, candidate: Candidate) -> float | None:
     """The same of a record."""
     lower = candidate.prediction.lower
-    found = _least_first_rate(request, lower)
-    return None if found is None else float(found)
+    rate = _least_first_rate(request, lower)
+    return None if rate is None else float(rate)
 
 
 def sure_rate(request: NetworkQuestion, table: Table) -> Floats:
@@ -278,11 +278,11 @@ def good_batches(table: Table, good: Integers, chosen: Integers) -> Integers:
     lower bound."""
     spec = table.spec * (MOST_INSTANCES + 1) + table.count
     same = good[is_among(spec[good], spec[chosen])]
-    keys, place = np.unique(spec[same], return_inverse=True)
+    keys, index = np.unique(spec[same], return_inverse=True)
     most = np.zeros(len(keys))
     lower = table.lower[same]
-    np.maximum.at(most, place, lower)
-    near = same[lower >= GOOD_ENOUGH * most[place]]
+    np.maximum.at(most, index, lower)
+    near = same[lower >= GOOD_ENOUGH * most[index]]
     return near[best_of_each(spec[near], table.batch[near])]
 
 
@@ -318,11 +318,11 @@ def fastest_of_each(judged: Sequence[Limit], table: Table) -> dict[int, tuple[in
         left &= limit.keeps
     rows = np.flatnonzero(left)
     best = rows[best_of_each(table.kind[rows], -_about(table.lower[rows]), table.usd[rows])]
-    found = {int(table.kind[at]): (int(at), TOO_SLOW) for at in best}
+    row_of = {int(table.kind[row]): (int(row), TOO_SLOW) for row in best}
     others = np.flatnonzero(~is_among(table.kind, table.kind[best]))
-    for at, reason in closest_of_each(judged, table, others):
-        found[int(table.kind[at])] = at, reason
-    return found
+    for row, reason in closest_of_each(judged, table, others):
+        row_of[int(table.kind[row])] = row, reason
+    return row_of
 
 
 def _about(values: Floats) -> Floats:

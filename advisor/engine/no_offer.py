@@ -138,23 +138,23 @@ def _of_nearest(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
 def _missed(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     """The limits that it misses beside its rate and its price."""
     latency, run, usd = nearest.latency, nearest.run, nearest.usd_per_run
-    first, found = nearest.first_epoch, []
+    first, messages = nearest.first_epoch, []
     if request.max_latency_ms is not None and latency is not None:
         ms = ceil_ms(latency.p99_seconds)
         if 1000 * latency.p99_seconds > request.max_latency_ms:
-            found.append(Message("--max-latency-ms to {ms:g} or more", ms=ms))
+            messages.append(Message("--max-latency-ms to {ms:g} or more", ms=ms))
     rate = least_first_rate_of(request, nearest)
     if rate is not None and first is not None:
         samples = min(request.run_samples or request.dataset.samples, request.dataset.samples)
         if first.upper * 3600 * rate > samples * (1 + 1e-9):
             hours = ceil_significant(first.upper)
-            found.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
+            messages.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
     if run and request.max_hours is not None and run.hours.upper > request.max_hours:
         hours = ceil_significant(run.hours.upper)
-        found.append(Message("--max-hours to {hours:g} or more", hours=hours))
+        messages.append(Message("--max-hours to {hours:g} or more", hours=hours))
     if usd and request.max_run_usd is not None and usd.upper > request.max_run_usd:
-        found.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(usd.upper)))
-    return found
+        messages.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(usd.upper)))
+    return messages
 
 
 def _described(request: NetworkQuestion, candidate: Candidate) -> Message:

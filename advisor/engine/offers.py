@@ -91,10 +91,10 @@ def disks_holding(
     """
     disks, choice = catalog.disks_of(instance.cloud), request.disk
     if choice is None:
-        found = disks.candidate_disks(instance, data_gib, region, request.disk_types)
+        choices = disks.candidate_disks(instance, data_gib, region, request.disk_types)
     else:
         size_gib = choice.size_gib or disks.fitting_size(choice.type, data_gib, choice.iops)
-        found = [disks.attach(instance, replace(choice, size_gib=size_gib), region)]
+        choices = [disks.attach(instance, replace(choice, size_gib=size_gib), region)]
     # The kinds that are asked for are those of instances: few clouds list every disk.
     day = request.listed_on
-    return tuple(disk for disk in found if disk.price is None or counts(disk.price, (), day))
+    return tuple(disk for disk in choices if disk.price is None or counts(disk.price, (), day))

@@ -38,18 +38,20 @@ class _Prepared(NamedTuple):
 _PREPARED: IdentityCache[_Prepared] = IdentityCache(512)
 
 
-def settings_of_candidate(one: Candidate, catalog: Catalog, model: SettingsModel) -> tuple[OtherSetting, ...]:
+def settings_of_candidate(
+    candidate: Candidate, catalog: Catalog, model: SettingsModel
+) -> tuple[OtherSetting, ...]:
     """Of all instances of a candidate together."""
-    resources = candidate_resources(catalog, one)
-    return _other_settings(model, one.workload, resources, one.prediction, one.spec.count)
+    resources = candidate_resources(catalog, candidate)
+    return _other_settings(model, candidate.workload, resources, candidate.prediction, candidate.spec.count)
 
 
 def settings_of_instance(
-    one: InstancePrediction, catalog: Catalog, model: SettingsModel
+    shown: InstancePrediction, catalog: Catalog, model: SettingsModel
 ) -> tuple[OtherSetting, ...]:
     """Of a named instance."""
-    resources = resources_of(catalog, one.instance, one.disk, one.prediction.gpus_used)
-    return _other_settings(model, one.workload, resources, one.prediction)
+    resources = resources_of(catalog, shown.instance, shown.disk, shown.prediction.gpus_used)
+    return _other_settings(model, shown.workload, resources, shown.prediction)
 
 
 def _other_settings(
@@ -69,23 +71,24 @@ def _other_settings(
     if rows is None:
         return ()
     after = rows.with_disks(range(len(gains)), [resources.disk] * len(gains))
-    return _settings(gains, [one.times(count) for one in after], before)
+    return _settings(gains, [prediction.times(count) for prediction in after], before)
 
 
-def with_settings(one: OnGpu, model: SettingsModel) -> OnGpu:
+def with_settings(on_gpu: OnGpu, model: SettingsModel) -> OnGpu:
     """A GPU by itself, where nothing else binds, with what other settings bring it."""
-    if one.workload is None or one.prediction is None:
-        return one
-    gains = _that_fit(model, one.workload, one.gpu, one.prediction.confidence)
+    if on_gpu.workload is None or on_gpu.prediction is None:
+        return on_gpu
+    gains = _that_fit(model, on_gpu.workload, on_gpu.gpu, on_gpu.prediction.confidence)
     after = [
-        model.predict_gpu([gain.workload], one.gpu, confidence=one.prediction.confidence)[0] for gain in gains
+        model.predict_gpu([gain.workload], on_gpu.gpu, confidence=on_gpu.prediction.confidence)[0]
+        for gain in gains
     ]
-    return replace(one, other_settings=_settings(gains, after, one.prediction))
+    return replace(on_gpu, other_settings=_settings(gains, after, on_gpu.prediction))
 
 
 def _that_fit(model: SettingsModel, workload: Workload, gpu: Gpu, confidence: float) -> list[SettingGain]:
     gains = model.setting_gains(workload, gpu, confidence=confidence)
-    return [one for one in gains if model.gpu_memory_mib(one.workload) <= gpu.memory_mib]
+    return [gain for gain in gains if model.gpu_memory_mib(gain.workload) <= gpu.memory_mib]
 
 
 def _settings(
@@ -93,12 +96,12 @@ def _settings(
 ) -> tuple[OtherSetting, ...]:
     return tuple(
         OtherSetting(
-            name=one.setting.name,
-            option=one.setting.option,
-            gpu_gain=one.gain.factor,
-            measured=one.gain.measured,
+            name=better.setting.name,
+            option=better.setting.option,
+            gpu_gain=better.gain.factor,
+            measured=better.gain.measured,
             prediction=prediction,
             gain=prediction.median / before.median,
         )
-        for one, prediction in zip(gains, after, strict=True)
+        for better, prediction in zip(gains, after, strict=True)
     )

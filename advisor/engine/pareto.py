@@ -45,9 +45,9 @@ def specs_of(request: NetworkQuestion, table: Table) -> list[Candidate]:
 def pareto_front(candidates: Iterable[Candidate]) -> tuple[Candidate, ...]:
     """The same of records."""
     front: list[Candidate] = []
-    for one in sorted(candidates, key=_order):
-        if not front or one.prediction.lower > front[-1].prediction.lower:
-            front.append(one)
+    for candidate in sorted(candidates, key=_order):
+        if not front or candidate.prediction.lower > front[-1].prediction.lower:
+            front.append(candidate)
     return tuple(front)
 
 
@@ -58,15 +58,20 @@ def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tupl
     spec, lower = chosen.spec, chosen.prediction.lower
     same = spec.offer, spec.count, spec.disk.choice
     near = [
-        one
-        for one in front
-        if one.prediction.lower >= LEAST_SHARE * lower
-        and one.usd_per_million_samples <= MOST_TIMES * chosen.usd_per_million_samples
-        and (one.spec.offer, one.spec.count, one.spec.disk.choice) != same
+        candidate
+        for candidate in front
+        if candidate.prediction.lower >= LEAST_SHARE * lower
+        and candidate.usd_per_million_samples <= MOST_TIMES * chosen.usd_per_million_samples
+        and (candidate.spec.offer, candidate.spec.count, candidate.spec.disk.choice) != same
     ]
     return tuple(sorted([*near, chosen], key=_order))
 
 
-def _order(one: Candidate) -> tuple[float, float, str, int]:
-    spec = one.spec
-    return (spec.total_usd_per_hour, -one.prediction.lower, spec.offer.instance.name, one.workload.batch_size)
+def _order(candidate: Candidate) -> tuple[float, float, str, int]:
+    spec = candidate.spec
+    return (
+        spec.total_usd_per_hour,
+        -candidate.prediction.lower,
+        spec.offer.instance.name,
+        candidate.workload.batch_size,
+    )

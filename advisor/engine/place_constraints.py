@@ -60,7 +60,7 @@ class GpuMemory(Limit):
 
     def needs(self, request: R, table: T, asker: Asker[R, T]) -> Floats:
         instances = [offer.instance for offer in table.offers()]
-        return _of_instances(table, [float(one.gpu_memory_mib or 0) for one in instances])
+        return _of_instances(table, [float(instance.gpu_memory_mib or 0) for instance in instances])
 
 
 class Quota(Limit):
@@ -90,18 +90,18 @@ class Quota(Limit):
 class Choice(Constraint):
     """GPUs by name, the disk, the batch size, the region: what the cheapest spec without it has."""
 
-    def __init__(self, name: str, option: str, loose: Any, *, asked: bool = True) -> None:
+    def __init__(self, name: str, option: str, loose: Any, *, limiting: bool = True) -> None:
         super().__init__(name, option)
-        self.loose, self.asked = loose, asked
+        self.loose, self.limiting = loose, limiting
 
     def least(self, request: R, asker: Asker[R, T]) -> Any | None:
-        found = asker.answers(self.loosened(request))
-        if found is not None and self.name == "gpus":
-            has = [offer.instance.gpu_name is not None for offer in found.offers()]
-            found = found.take(np.array(has)[found.option])
-        if found is None or not len(found):
+        table = asker.answers(self.loosened(request))
+        if table is not None and self.name == "gpus":
+            has = [offer.instance.gpu_name is not None for offer in table.offers()]
+            table = table.take(np.array(has)[table.option])
+        if table is None or not len(table):
             return None
-        nearest = self._of(request, asker, found, cheapest(found))
+        nearest = self._of(request, asker, table, cheapest(table))
         return self._doubled(request, asker, nearest) if self.name == "batch_size" else nearest
 
     def _doubled(self, request: R, asker: Asker[R, T], batch: int) -> int:
@@ -110,23 +110,23 @@ class Choice(Constraint):
             batch *= 2
         return batch
 
-    def _of(self, request: R, asker: Asker[R, T], table: T, at: int) -> Any:
+    def _of(self, request: R, asker: Asker[R, T], table: T, row: int) -> Any:
         if self.name == "gpus":
-            return (*request.gpus, str(table.offer(at).instance.gpu_name))
+            return (*request.gpus, str(table.offer(row).instance.gpu_name))
         if self.name == "disk":
-            return table.disk[at].choice
+            return table.disk[row].choice
         if self.name == "disk_types":
-            return (*request.disk_types, table.disk[at].rate.type)
+            return (*request.disk_types, table.disk[row].rate.type)
         if self.name == "region":
-            return table.offer(at).region
-        return int(asker.needs(self.name, request, table)[at])
+            return table.offer(row).region
+        return int(asker.needs(self.name, request, table)[row])
 
 
 class OtherMarket(Constraint):
     """The market where the cheapest is cheaper than on the others; for who asks for a commitment
     the one on demand, where there is one: spot instances are taken back."""
 
-    asked = False
+    limiting = False
 
     def least(self, request: R, asker: Asker[R, T]) -> Market | None:
         usd = {}
@@ -143,7 +143,7 @@ class OtherMarket(Constraint):
 class OtherCloud(Constraint):
     """Every cloud, in all regions, for the GPUs that were asked for."""
 
-    asked = False
+    limiting = False
 
     def put(self, request: R, value: Any) -> R:
         return replace(request, cloud=value, region=None)
@@ -155,7 +155,7 @@ class OtherCloud(Constraint):
 class Confidence(Constraint):
     """In whole percent, halving the way down to the least that may be asked."""
 
-    asked = False
+    limiting = False
     loose = _LEAST_PERCENT / 100
 
     def least(self, request: R, asker: Asker[R, T]) -> float | None:
@@ -184,10 +184,10 @@ def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint
         Choice("disk_types", "--disk", ()),
         *choices,
     )
-    yield from (one for one in named if getattr(request, one.name) != one.loose)
+    yield from (choice for choice in named if getattr(request, choice.name) != choice.loose)
     yield from (Quota(code) for code, _ in request.vcpu_quota)
     if request.region is not None:
-        yield Choice("region", "--region", None, asked=False)
+        yield Choice("region", "--region", None, limiting=False)
     if request.gpus and request.cloud != _ANY_CLOUD:
         yield OtherCloud("cloud", "--cloud")
     if request.market is not None:

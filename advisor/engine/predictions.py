@@ -95,7 +95,7 @@ class Predictions:
             pairs = [self.pairs[row] for row in missing]
             added = self._model.prepare_each(pairs, confidences=confidences)
             before = len(confidences) * len(places)
-            places = places | {row: (before + at, len(missing)) for at, row in enumerate(missing)}
+            places = places | {row: (before + index, len(missing)) for index, row in enumerate(missing)}
             prepared = added if prepared is None else prepared.beside(added)
             self._closer[tuple(confidences)] = prepared, places
         assert prepared is not None

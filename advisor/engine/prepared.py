@@ -132,11 +132,13 @@ class Site:
         """Offers of types, which are looked up where they are not at hand."""
         missing = tuple(name for name in names if name not in self._attached)
         if missing:
-            found = offers or _by_type(self._catalog, replace(self._query, instances=missing))
+            by_type = offers or _by_type(self._catalog, replace(self._query, instances=missing))
             for name in missing:
-                offers_there = found.get(name, ())
-                self._attached[name] = [attached(self._request, self._catalog, one) for one in offers_there]
-        return [one for name in names for one in self._attached[name]]
+                offers_there = by_type.get(name, ())
+                self._attached[name] = [
+                    attached(self._request, self._catalog, offer) for offer in offers_there
+                ]
+        return [offer for name in names for offer in self._attached[name]]
 
 
 class Predicted:
@@ -201,8 +203,8 @@ class Prepared:
         known, request = self.predicted, self.request
         options: list[Runnable] = []
         by_type: dict[tuple[str, str], Runnable | Rejected] = {}
-        for place, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
-            key = place.offer.instance.cloud, place.offer.instance.name
+        for new_offer, verdict in zip(new, runnable(request, self.catalog, self.model, new), strict=True):
+            key = new_offer.offer.instance.cloud, new_offer.offer.instance.name
             if isinstance(verdict, Runnable):
                 options += on_nodes(request, verdict)
                 by_type[key] = verdict
@@ -314,7 +316,7 @@ def key_of(request: NetworkQuestion) -> NetworkQuestion:
 
 
 def _by_type(catalog: Catalog, query: OfferQuery) -> dict[str, list[Offer]]:
-    found: dict[str, list[Offer]] = {}
+    offers_of: dict[str, list[Offer]] = {}
     for offer in offers_in(catalog, query):
-        found.setdefault(offer.instance.name, []).append(offer)
-    return found
+        offers_of.setdefault(offer.instance.name, []).append(offer)
+    return offers_of

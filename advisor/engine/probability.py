@@ -50,7 +50,7 @@ def chance_of_reaching(predictions: Sequence[Bounds], target: float) -> float:
     """
     first = predictions[0]
     used = [first, *(b for b in predictions[1:] if b.calibrated)]
-    used.sort(key=lambda one: one.confidence)
+    used.sort(key=lambda bounds: bounds.confidence)
     middle = (0.0, math.log(first.median))
     below, above = _side(first, used, -1), _side(first, used, 1)
     points = [*reversed(below), middle, *above]
@@ -81,36 +81,36 @@ def _side(first: Bounds, used: Sequence[Bounds], sign: int) -> list[_QuantilePoi
     """Quantiles on one side of the median, outwards; where bounds contradict each other, the
     one that decides is right."""
     farthest, decides = math.log(first.median), _bound(first, sign)
-    found: list[_QuantilePoint] = []
-    for one in used:
-        bound, z = _bound(one, sign), gaussian_multiplier(one.confidence)
-        if bound is None or decides is None or one.confidence <= 0.5:
+    points: list[_QuantilePoint] = []
+    for bounds in used:
+        bound, z = _bound(bounds, sign), gaussian_multiplier(bounds.confidence)
+        if bound is None or decides is None or bounds.confidence <= 0.5:
             continue
-        nearer = one.confidence < first.confidence
+        nearer = bounds.confidence < first.confidence
         clamp = min if nearer == (sign > 0) else max
         outwards = max if sign > 0 else min
         farthest = outwards(farthest, clamp(bound, decides))
-        found.append((sign * z, farthest))
-    return found
+        points.append((sign * z, farthest))
+    return points
 
 
-def _bound(one: Bounds, sign: int) -> float | None:
-    bound = one.lower if sign < 0 else one.upper
+def _bound(bounds: Bounds, sign: int) -> float | None:
+    bound = bounds.lower if sign < 0 else bounds.upper
     return math.log(bound) if 0 < bound < math.inf else None
 
 
-def _above(points: Sequence[_QuantilePoint], asked: float) -> float:
+def _above(points: Sequence[_QuantilePoint], wanted: float) -> float:
     """Probability above the quantile that `asked` is; a rate known exactly is a step."""
     logs = [log for _, log in points]
-    right = bisect_left(logs, asked)
-    if right < len(logs) and logs[right] == asked:
+    right = bisect_left(logs, wanted)
+    if right < len(logs) and logs[right] == wanted:
         return _normal_above(points[right][0])
     outside = right in (0, len(logs))
     left = min(max(right - 1, 0), max(len(logs) - 2, 0))
     (z0, log0), (z1, log1) = points[left], points[min(left + 1, len(points) - 1)]
     if outside and log0 == log1:
         return 1.0 if right == 0 else 0.0
-    return _normal_above(z0 + (z1 - z0) * (asked - log0) / (log1 - log0))
+    return _normal_above(z0 + (z1 - z0) * (wanted - log0) / (log1 - log0))
 
 
 def _normal_above(z: float) -> float:
@@ -135,11 +135,11 @@ def batch_latencies(
     in_memory = [(workload, replace(has, disk=NO_LIMIT, gpu_count=1)) for workload, has in pairs]
     distinct = list(dict.fromkeys(in_memory))
     predictions = model.predict(distinct, confidence=confidence)
-    found = {
+    latency_of = {
         (workload, has): batch_latency(workload, has.vcpus, prediction)
         for (workload, has), prediction in zip(distinct, predictions, strict=True)
     }
-    return [found[pair] for pair in in_memory]
+    return [latency_of[pair] for pair in in_memory]
 
 
 def batch_latency(workload: Workload, vcpus: float, prediction: Prediction) -> Latency | None:

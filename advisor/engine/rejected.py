@@ -89,8 +89,8 @@ class Rejections(LazyRejected):
         for slow in self._slow:
             types = slow.cpus.types
             entries += [
-                _Entry(types[place].usd_per_hour, types[place].name, TOO_SLOW, slow, place)
-                for place in slow.near(price, most)
+                _Entry(types[index].usd_per_hour, types[index].name, TOO_SLOW, slow, index)
+                for index in slow.near(price, most)
             ]
         entries.sort(key=_by_price)
         return [entry.record() for entry in nearest_first(entries, price)[:most]]
@@ -99,11 +99,11 @@ class Rejections(LazyRejected):
         return sum(self.counts.values())
 
     @overload
-    def __getitem__(self, at: int) -> Rejected: ...
+    def __getitem__(self, index: int) -> Rejected: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[Rejected]: ...
-    def __getitem__(self, at: Any) -> Any:
-        return self._all[at]
+    def __getitem__(self, index: slice) -> Sequence[Rejected]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._all[index]
 
     def __iter__(self) -> Iterator[Rejected]:
         return iter(self._all)
@@ -115,13 +115,13 @@ class Rejections(LazyRejected):
 
     @cached_property
     def _all(self) -> tuple[Rejected, ...]:
-        found = [*self._listed]
+        every = [*self._listed]
         if missed := self._missed:
-            found += [turned_down(missed.request, missed.table, row, reason) for row, reason in missed.rows]
+            every += [turned_down(missed.request, missed.table, row, reason) for row, reason in missed.rows]
         for slow in self._slow:
-            found += slow.rejected()
-        found.sort(key=_by_price)
-        return tuple(found)
+            every += slow.rejected()
+        every.sort(key=_by_price)
+        return tuple(every)
 
 
 def _by_price(rejected: Rejected | _Entry) -> tuple[float, str]:
@@ -131,7 +131,7 @@ def _by_price(rejected: Rejected | _Entry) -> tuple[float, str]:
 
 
 def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -> Rejected:
-    """A type as rejected for a reason that its row `at` shows."""
+    """A type as rejected for a reason that its row shows."""
     instance = table.offer(row).instance
     detail = shortfall(request, table, row, reason)
     usd, disk = float(table.usd[row]), str(table.disk[row].choice)
@@ -140,26 +140,26 @@ def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -
 
 def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
-    one = table.take(np.array([row]))
+    shown = table.take(np.array([row]))
     percentile = 100 * (1 - request.confidence)
     if reason == TOO_SLOW:
-        return _too_slow(request, one, percentile)
+        return _too_slow(request, shown, percentile)
     if reason == "slow_first_epoch":
         return Message(
             "its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}",
             code=reason,
-            hours=ceil_significant(request.dataset.samples / float(one.first_lower[0]) / 3600),
-            most=most_first_epoch_hours(request, float(one.lower[0])),
+            hours=ceil_significant(request.dataset.samples / float(shown.first_lower[0]) / 3600),
+            most=most_first_epoch_hours(request, float(shown.lower[0])),
         )
     if reason == "latency":
         return Message(
             "p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms",
             code=reason,
-            batch=int(one.batch[0]),
-            ms=ceil_ms(float(one.p99_seconds[0])),
+            batch=int(shown.batch[0]),
+            ms=ceil_ms(float(shown.p99_seconds[0])),
             limit=request.max_latency_ms,
         )
-    usd, upper, median = float(one.usd[0]), float(one.run_usd_upper[0]), float(one.run_usd[0])
+    usd, upper, median = float(shown.usd[0]), float(shown.run_usd_upper[0]), float(shown.run_usd[0])
     if reason == "too_long":
         return run_shortfall(reason, request.max_hours, upper / usd, median / usd)
     if reason == "over_max_cost":
@@ -194,20 +194,20 @@ def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
     return request.dataset.samples / rate / 3600
 
 
-def _too_slow(request: NetworkQuestion, one: Table, percentile: float) -> Message:
-    target, count = request.target_throughput or 0.0, int(one.count[0])
-    instance = one.offer(0).instance
-    workload = one.source.predictions.pairs[int(one.row[0])][0]
+def _too_slow(request: NetworkQuestion, shown: Table, percentile: float) -> Message:
+    target, count = request.target_throughput or 0.0, int(shown.count[0])
+    instance = shown.offer(0).instance
+    workload = shown.source.predictions.pairs[int(shown.row[0])][0]
     parameters = {
         "p": percentile,
-        "lower": floor_rate(float(one.lower[0])),
+        "lower": floor_rate(float(shown.lower[0])),
         "target": target,
-        "stage": stage_name(_binding(request, one), instance, workload),
+        "stage": stage_name(_binding(request, shown), instance, workload),
     }
     message = Message(
         "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}", code=TOO_SLOW, **parameters
     )
-    if float(one.median[0]) >= target:
+    if float(shown.median[0]) >= target:
         message = Message(
             "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}",
             code=TOO_SLOW,
@@ -218,11 +218,11 @@ def _too_slow(request: NetworkQuestion, one: Table, percentile: float) -> Messag
     return message
 
 
-def _binding(request: NetworkQuestion, one: Table) -> Stage:
+def _binding(request: NetworkQuestion, shown: Table) -> Stage:
     """What binds a row; of nodes that may be their network, which no column has."""
-    if request.task is Task.TRAINING and one.count[0] > 1:
-        return one.candidates([0], request)[0].prediction.bottleneck
-    return STAGES[int(one.bottleneck[0])]
+    if request.task is Task.TRAINING and shown.count[0] > 1:
+        return shown.candidates([0], request)[0].prediction.bottleneck
+    return STAGES[int(shown.bottleneck[0])]
 
 
 _HOST_NAMES = {

@@ -45,8 +45,8 @@ def relaxations(
 def relaxed(task: Task[R, O, T, C, A], answer: A) -> A:
     """The answer with its relaxations, and a warning where the search for them ended early."""
     effort = Effort()
-    found = relaxations(task, answer, effort=effort)
-    return replace(answer, relaxations=found, warnings=(*answer.warnings, *effort.notes))
+    ways = relaxations(task, answer, effort=effort)
+    return replace(answer, relaxations=ways, warnings=(*answer.warnings, *effort.notes))
 
 
 class Relaxer(Generic[R, O, T, C, A]):
@@ -99,8 +99,8 @@ class Relaxer(Generic[R, O, T, C, A]):
                 is_enough = True
                 yield changed, [constraint]
         if not is_enough:
-            asked = [constraint for constraint in constraints if constraint.asked]
-            yield from self._pairs(request, asked) or self._together(request, asked)
+            limiting = [constraint for constraint in constraints if constraint.limiting]
+            yield from self._pairs(request, limiting) or self._together(request, limiting)
 
     def _relaxed(self, request: R, constraints: Sequence[Constraint]) -> R | None:
         """The request with each constraint relaxed as little as it takes, the first one first, while

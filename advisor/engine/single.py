@@ -118,11 +118,11 @@ def _notes(
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
         fp32 = request.precision is Precision.FP32
-        asked = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
+        setting = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
         instead = "eager, contiguous PyTorch" if fp32 else "--precision fp32"
         raise UsageError(
             "no rate of {setting} on a CPU was measured",
-            setting=asked,
+            setting=setting,
             hint=Message(
                 "ask for {name} with {instead}, or for an instance with a GPU",
                 name=instance.name,
@@ -186,9 +186,9 @@ class _Table:
                 ),
             )
         usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
-        others = [one for one in usual if one not in self._asked]
+        others = [workload for workload in usual if workload not in self._asked]
         shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
-        self._workloads = sorted(shown, key=lambda one: one.batch_size)
+        self._workloads = sorted(shown, key=lambda workload: workload.batch_size)
         self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
         pairs = [(workload, self._resources) for workload in self._workloads]
         self._rows = model.prepare(pairs, confidence=request.confidence)
@@ -197,24 +197,24 @@ class _Table:
     def good_enough(self) -> tuple[Disk, Workload, Prediction]:
         """The cheapest disk with which a lower bound is within 5 % of the best one, at the smallest
         batch within 5 % of the best on that disk: the batch with which `recommend` shows it."""
-        asked = set(self._asked)
+        wanted = set(self._asked)
         options = [
             (disk, workload, prediction)
             for disk, predictions in zip(self._disks, self._by_disk, strict=True)
             for workload, prediction in zip(self._workloads, predictions, strict=True)
-            if workload in asked
+            if workload in wanted
         ]
         enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in options)
-        disk = next(one[0] for one in options if one[2].lower >= enough)
-        on_it = [one for one in options if one[0] is disk]
+        disk = next(option[0] for option in options if option[2].lower >= enough)
+        on_it = [option for option in options if option[0] is disk]
         enough = GOOD_ENOUGH * max(prediction.lower for *_, prediction in on_it)
-        return next(one for one in on_it if one[2].lower >= enough)
+        return next(option for option in on_it if option[2].lower >= enough)
 
     def by_batch(self, disk: Disk) -> tuple[BatchPoint, ...]:
         """Every batch size, with one of the disks."""
         predictions = self._by_disk[self._disks.index(disk)]
-        asked = [(workload, self._resources) for workload in self._workloads]
-        latencies = batch_latencies(asked, self._model, self._request.confidence)
+        pairs = [(workload, self._resources) for workload in self._workloads]
+        latencies = batch_latencies(pairs, self._model, self._request.confidence)
         return tuple(
             BatchPoint(batch_size=workload.batch_size, prediction=prediction, latency=latency)
             for workload, prediction, latency in zip(self._workloads, predictions, latencies, strict=True)
@@ -223,10 +223,10 @@ class _Table:
     def _predicted(self, disks: Sequence[DiskRate]) -> list[list[Prediction]]:
         """By disk, every batch size."""
         size = len(self._workloads)
-        told = self._rows.with_disks(
+        predictions = self._rows.with_disks(
             list(range(size)) * len(disks), [disk for disk in disks for _ in range(size)]
         )
-        return [told[start : start + size] for start in range(0, len(told), size)]
+        return [predictions[start : start + size] for start in range(0, len(predictions), size)]
 
 
 def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | None) -> list[Workload]:
@@ -235,7 +235,7 @@ def _fitting(model: PerformanceModel, workloads: Sequence[Workload], gpu: Gpu | 
         return list(workloads)
     if model.gpu_memory_mib(workloads[-1]) <= gpu.memory_mib:
         return list(workloads)
-    return [one for one in workloads if model.gpu_memory_mib(one) <= gpu.memory_mib]
+    return [workload for workload in workloads if model.gpu_memory_mib(workload) <= gpu.memory_mib]
 
 
 def _offer(request: NetworkQuestion, catalog: Catalog, instance: InstanceType) -> Offer | None:
@@ -246,8 +246,8 @@ def _offer(request: NetworkQuestion, catalog: Catalog, instance: InstanceType) -
         market=request.market,
         instances=(instance.name,),
     )
-    found, _ = catalog.cheapest(query, 1)
-    return found[0] if found else None
+    offers, _ = catalog.cheapest(query, 1)
+    return offers[0] if offers else None
 
 
 def first_epoch_of(

@@ -96,17 +96,17 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
     def grid(self) -> Table:
         """Every option with each of its disks at each batch size."""
         return self.with_disks(
-            [(place, disk) for place, option in enumerate(self.options) for disk in option.disks]
+            [(index, disk) for index, option in enumerate(self.options) for disk in option.disks]
         )
 
     def on_hard_disks(self, kinds: Booleans) -> Table:
         """The same of some types (by kind) with the hard disks, which are seldom enough."""
         wanted = np.flatnonzero(kinds[self.kind]).tolist()
-        return self.with_disks([(place, disk) for place in wanted for disk in self.options[place].slow_disks])
+        return self.with_disks([(index, disk) for index in wanted for disk in self.options[index].slow_disks])
 
     def with_disks(self, wanted: Sequence[tuple[int, Disk]]) -> Table:
         """Options (by their place) with disks of any order, at each batch size."""
-        options = np.array([place for place, _ in wanted], dtype=np.intp)
+        options = np.array([index for index, _ in wanted], dtype=np.intp)
         sizes = self.sizes[options]
         spec = np.repeat(np.arange(len(wanted)), sizes)
         within = np.arange(len(spec)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -281,7 +281,7 @@ class Table(Struct, frozen=True, kw_only=True):
         limited = request.max_latency_ms is not None
         latencies = known.latencies(places) if limited else [None] * len(rows)
         records = []
-        for row, place, disk, prediction, latency in zip(
+        for row, pair, disk, prediction, latency in zip(
             rows, places, disks, predictions, latencies, strict=True
         ):
             option, count = self.source.options[int(self.option[row])], int(self.count[row])
@@ -289,7 +289,7 @@ class Table(Struct, frozen=True, kw_only=True):
             records.append(
                 Candidate(
                     spec=Spec(offer=option.offer, disk=disk, count=count),
-                    workload=known.pairs[place][0],
+                    workload=known.pairs[pair][0],
                     prediction=prediction.times(count),
                     latency=latency,
                     run=self._run(row, request, first),

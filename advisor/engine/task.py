@@ -183,10 +183,13 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def rejected(self, request: R, options: O, table: T | None) -> Sequence[Rejected]:
         """Every type of which nothing answers, with the reason that its nearest row shows; the
         cheapest first, those without a price last."""
-        found = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
+        misses = [*options.rejected, *(self._missed(request, table) if table is not None else ())]
         return sorted(
-            found,
-            key=lambda one: (np.inf if one.usd_per_hour is None else one.usd_per_hour, one.instance_type),
+            misses,
+            key=lambda rejected: (
+                np.inf if rejected.usd_per_hour is None else rejected.usd_per_hour,
+                rejected.instance_type,
+            ),
         )
 
     def _missed(self, request: R, table: T) -> Iterator[Rejected]:

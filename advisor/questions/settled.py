@@ -124,12 +124,12 @@ def settled_serving(question: S, model: LanguageModel, catalog: Catalog) -> S:
             "traffic": None,
         }
     settled = structs.replace(question, model=model.name, config=None, **tokens)
-    asked, mean = question.context_tokens, math.ceil(settled.input_tokens + settled.output_tokens)
-    if asked is not None and asked < mean:
+    most_tokens, mean = question.context_tokens, math.ceil(settled.input_tokens + settled.output_tokens)
+    if most_tokens is not None and most_tokens < mean:
         raise wrong(
             "max_context",
             "{field} {asked:,} is below a mean request of {mean:,} tokens",
-            asked=asked,
+            asked=most_tokens,
             mean=mean,
             hint="ask for more, or for shorter requests",
         )

@@ -112,7 +112,7 @@ def not_orderable(closures: Sequence[NotOrderable]) -> dict[str, dict[str, Any]]
 def assumed_block(fact: AssumedFact) -> dict[str, Any]:
     """A fact that no seller tells: where it lies in 9 of 10 cases, why, and whether the user
     imported it."""
-    return fields(fact, "value low high why") | {"imported": fact.told}
+    return fields(fact, "value low high why") | {"imported": fact.imported}
 
 
 def assumed_text(assumed: dict[str, Any]) -> str:

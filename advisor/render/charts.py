@@ -81,7 +81,10 @@ def price_picture(
     _key(paper, [(*_MARKS[kind][:3], t(f"key.{kind}")) for kind in ("pick", "front", "other")], 44)
     marks = [
         paper.mark(
-            panel.x.at(row["total_usd_per_hour"]), panel.y.at(row["median"]), _spec_text(row, t), href(row)
+            panel.x.position(row["total_usd_per_hour"]),
+            panel.y.position(row["median"]),
+            _spec_text(row, t),
+            href(row),
         )
         for row in rows
     ]
@@ -116,7 +119,7 @@ def _dot_names(panel: Panel, rows: Sequence[Record]) -> None:
     taken: list[float] = []
     shown = [row for row in rows if row["chosen"] or row["on_front"]]
     for row in sorted(shown, key=lambda row: (not row["chosen"], row["total_usd_per_hour"])):
-        height = panel.y.at(row["median"])
+        height = panel.y.position(row["median"])
         if all(abs(height - other) > _APART for other in taken):
             taken.append(height)
             panel.name(row["total_usd_per_hour"], row["median"], shortened(spec_name(row), 22))
@@ -220,7 +223,7 @@ def memory_picture(block: Record, t: Texts) -> Chart:
     panel.frame(t("unit.batch"), t("unit.gib"))
     paper.line(panel.places(places), colour=BLUE)
     for fits, shape, colour, size in ((True, "o", BLUE, 5.0), (False, "x", VERMILION, 7.0)):
-        some = [place for place, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
+        some = [point for point, batch in zip(places, batches, strict=True) if batch["fits"] is fits]
         if some:
             paper.markers(panel.places(some), shape, colour=colour, size=size)
     line = t("memory.has", name=block["gpu"], has=format_mib(block["has_mib"]))
@@ -281,7 +284,7 @@ def curves_picture(
         _draw(panel, name, path, beside[name], section["answer"]["spec"])
         marks += [_curve_mark(panel, x, point, t, href(point)) for x, point in path]
         if near:
-            paper.line([(left, y.at(near)), (left + wide, y.at(near))], dashed=True, width=1.0)
+            paper.line([(left, y.position(near)), (left + wide, y.position(near))], dashed=True, width=1.0)
         known |= {how for _, _, how in beside[name]}
         alts.append(_curve_alt(t(f"curves.{name}"), path, [rate for _, rate, _ in beside[name]], t))
     entries = [("D", VERMILION, "#000000", t("key.here"))]
@@ -296,7 +299,7 @@ def curves_picture(
 def _curve_mark(panel: Panel, x: float, point: Record, t: Texts, href: str) -> Mark:
     rates = {bound: lower_rate(point[bound]) for bound in ("lower", "median", "upper")}
     text = t("curves.point", x=f"{x:,.4g}", **rates)
-    return panel.paper.mark(panel.x.at(x), panel.y.at(point["median"]), text, href)
+    return panel.paper.mark(panel.x.position(x), panel.y.position(point["median"]), text, href)
 
 
 def _path(section: Record, name: str) -> list[tuple[float, Record]]:
@@ -304,7 +307,7 @@ def _path(section: Record, name: str) -> list[tuple[float, Record]]:
     field, _, unit = _VARIED[name]
     curve = section["curves"].get(name) or {"points": ()}
     points = [point for point in curve["points"] if point[field] is not None]
-    return sorted(((point[field] / unit, point) for point in points), key=lambda place: place[0])
+    return sorted(((point[field] / unit, point) for point in points), key=lambda point: point[0])
 
 
 def _beside(section: Record, name: str) -> list[tuple[float, float, str]]:
@@ -384,7 +387,7 @@ def front_picture(
         "lm.front_alt", fast=f"{fast:.3g}", low=format_rate(low), slow=f"{slow:.3g}", high=format_rate(high)
     )
     marks = [
-        paper.mark(panel.x.at(x), panel.y.at(y), _point_text(record, t), href(record))
+        paper.mark(panel.x.position(x), panel.y.position(y), _point_text(record, t), href(record))
         for record, (x, y) in zip(front, points, strict=True)
     ]
     return chart_of(paper, alt, marks)._replace(note=t("lm.front_note"))

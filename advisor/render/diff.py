@@ -57,7 +57,7 @@ class Workload(NamedTuple):
     def ranked(self) -> dict[Key, int]:
         """The places of the recommended spec and its alternatives, from 1 on."""
         specs = [spec for spec in (self.pick, *self.recommendation["alternatives"]) if spec]
-        return {key_of(spec): place for place, spec in enumerate(specs, start=1)}
+        return {key_of(spec): rank for rank, spec in enumerate(specs, start=1)}
 
     def named(self) -> Sequence[Document]:
         """Every spec that is told whole: the ranked ones, and the nearest where none is."""

@@ -62,8 +62,8 @@ def recommendation_document(
 
     `explanation` is of the recommended spec, or of the nearest where nothing meets the target.
     """
-    asked, every = {"asked": asked_of(answer.request)}, every_rejected
-    return shared_document(answer, sources, candidate_block, every_rejected=every, **asked) | {
+    sentence, every = {"asked": asked_of(answer.request)}, every_rejected
+    return shared_document(answer, sources, candidate_block, every_rejected=every, **sentence) | {
         "others": others_text(answer.request, len(answer.ranked)),
         "close_calls": borderline_blocks(answer),
         "live": live_block(answer.live),
@@ -83,7 +83,7 @@ def shared_document(
     block_of: Callable[[Any], dict[str, Any]],
     *,
     every_rejected: bool,
-    **asked: Message,
+    **sentence: Message,
 ) -> dict[str, Any]:
     """The part that every recommendation's document has, its specs as `block_of` writes them. `rejected`
     names the nearest types (`Judged.nearest_rejected`), or every one."""
@@ -92,7 +92,7 @@ def shared_document(
     return {
         "schema": SCHEMA,
         "as_of": answer.today.isoformat(),
-        **asked,
+        **sentence,
         "request": question_document(answer.request),
         "performance_model": sources.performance_model(),
         "catalog": {

@@ -132,7 +132,7 @@ def _gpu_name(facts: InstanceType | PartialType) -> str:
 
 def _cores(instance: InstanceType) -> str:
     """'6', and '6*' where nobody tells how many vCPUs a core has."""
-    assumed = any(fact.name == THREADS_PER_CORE and not fact.told for fact in instance.assumed)
+    assumed = any(fact.name == THREADS_PER_CORE and not fact.imported for fact in instance.assumed)
     return f"{instance.physical_cores}{'*' if assumed else ''}"
 
 
@@ -180,9 +180,9 @@ def gpu_rows(sheets: Sequence[GpuSheet], cheapest: Mapping[str, Offer], sort_by:
     return sorted(rows, key=key)
 
 
-def gpus_document(rows: Sequence[Record], asked: Record) -> dict[str, Any]:
+def gpus_document(rows: Sequence[Record], query: Record) -> dict[str, Any]:
     """The versioned JSON answer; `asked` says where prices were looked for."""
-    return {"schema": GPUS_SCHEMA, "asked": dict(asked), "gpus": list(rows)}
+    return {"schema": GPUS_SCHEMA, "asked": dict(query), "gpus": list(rows)}
 
 
 def flat_gpu_row(row: Record) -> dict[str, Any]:

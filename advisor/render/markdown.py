@@ -104,6 +104,6 @@ def md_block(text: str, language: str = "") -> str:
 def md_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Iterable[int] = ()) -> str:
     """A table; cells are Markdown already. Columns `right` hold numbers."""
     numbers = set(right)
-    rule = ["--:" if at in numbers else "---" for at in range(len(head))]
+    rule = ["--:" if column in numbers else "---" for column in range(len(head))]
     lines = ([md_text(name) for name in head], rule, *rows)
     return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

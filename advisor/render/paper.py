@@ -64,7 +64,7 @@ class Paper:
     ) -> None:
         """A mark at each place: `face` fills it, `colour` is its edge."""
         mark = _NUMBER.sub(lambda number: _short(size / 2 * float(number[0])), _SHAPES[shape])
-        path = "".join(f"M{self._point(place)}{mark}" for place in places)
+        path = "".join(f"M{self._point(point)}{mark}" for point in places)
         fill = f' fill="{face or colour}"' if mark.endswith("z") else ""
         self._add(f'<path d="{path}" stroke="{colour}"{fill}/>')
 
@@ -109,8 +109,8 @@ class Paper:
     def _add(self, element: str) -> None:
         self._elements.append(element)
 
-    def _point(self, place: tuple[float, float]) -> str:
-        return f"{_short(place[0])},{_short(self.height - place[1])}"
+    def _point(self, point: tuple[float, float]) -> str:
+        return f"{_short(point[0])},{_short(self.height - point[1])}"
 
 
 def _short(number: float) -> str:
@@ -144,7 +144,7 @@ class Scale(NamedTuple):
     end: float
     logarithmic: bool = False
 
-    def at(self, value: float) -> float:
+    def position(self, value: float) -> float:
         """The position of a value, in points; values beyond the ends lie at the end."""
         value = min(max(value, self.least), self.most)
         share = (
@@ -215,18 +215,18 @@ class Panel(NamedTuple):
 
     def places(self, values: Sequence[tuple[float, float]]) -> Points:
         """Values as points of the paper."""
-        return [(self.x.at(x), self.y.at(y)) for x, y in values]
+        return [(self.x.position(x), self.y.position(y)) for x, y in values]
 
     def frame(self, x_name: str, y_name: str, *, ticks: int = 6) -> None:
         """Grid, values and names of both axes; the values of `y` only where it has a name."""
         xs, ys = self.x.ticks(ticks), self.y.ticks()
         left, right, low = self.x.start, self.x.end, self.y.start
-        rows = [[(left, self.y.at(y)), (right, self.y.at(y))] for y in ys]
-        columns = [[(self.x.at(x), low), (self.x.at(x), low - 3)] for x in xs]
+        rows = [[(left, self.y.position(y)), (right, self.y.position(y))] for y in ys]
+        columns = [[(self.x.position(x), low), (self.x.position(x), low - 3)] for x in xs]
         self.paper.line(*rows, colour=GRID, width=HAIR)
         self.paper.line([(left, low), (right, low)], *columns, colour=FAINT, width=HAIR)
         for x in xs:
-            self.paper.text(self.x.at(x), low - 9, tick(x), anchor="center")
+            self.paper.text(self.x.position(x), low - 9, tick(x), anchor="center")
         self.paper.text((left + right) / 2, low - 21, x_name, anchor="center", colour=FAINT)
         if y_name:
             self._rates(ys, y_name)
@@ -234,13 +234,13 @@ class Panel(NamedTuple):
     def _rates(self, ys: Sequence[float], y_name: str) -> None:
         left = self.x.start
         for y in ys:
-            self.paper.text(left - 4, self.y.at(y), tick(y), anchor="right")
+            self.paper.text(left - 4, self.y.position(y), tick(y), anchor="right")
         self.paper.text(left, self.y.end + 9, y_name, colour=FAINT)
 
     def target(self, rate: float, text: str) -> None:
         """A dashed line across, with its words above its right end; above the left one where it
         lies high: curves and fronts rise to the right."""
-        y = self.y.at(rate)
+        y = self.y.position(rate)
         self.paper.line([(self.x.start, y), (self.x.end, y)], dashed=True, width=1.1)
         if y > (self.y.start + self.y.end) / 2:
             self.paper.text(self.x.start + 2, y + 6, text, bold=True)
@@ -262,11 +262,11 @@ class Panel(NamedTuple):
     def name(self, x: float, y: float, text: str) -> None:
         """Words above and left of a place, where nothing of a front lies; right of it and lower
         where there is no room."""
-        place, height = self.x.at(x), self.y.at(y)
-        if place - len(text) * SMALL * _LETTER > self.x.start:
-            self.paper.text(place - 6, height + 7, text, anchor="right")
+        left, height = self.x.position(x), self.y.position(y)
+        if left - len(text) * SMALL * _LETTER > self.x.start:
+            self.paper.text(left - 6, height + 7, text, anchor="right")
         else:
-            self.paper.text(place + 8, height - 6, text)
+            self.paper.text(left + 8, height - 6, text)
 
 
 def tick(value: float) -> str:

@@ -327,7 +327,7 @@ def price_answer_block(answer: PriceAnswer) -> dict[str, Any]:
         "region": answer.region,
         "market": str(answer.market),
         "before": price_block(answer.before) if answer.before else None,
-        "told": price_block(answer.told) if answer.told else None,
+        "told": price_block(answer.price) if answer.price else None,
         "changed": answer.changed,
         "refused_usd_per_hour": answer.not_believed,
         "why": answer.why,

@@ -25,7 +25,7 @@ def refresh_document(refresh: Refresh) -> dict[str, Any]:
         "cloud": refresh.cloud,
         "region": refresh.region,
         "markets": [str(market) for market in refresh.markets],
-        "asked": list(refresh.asked),
+        "asked": list(refresh.names),
         "prices": [price_answer_block(answer) for answer in refresh.answers],
         "withdrawn": list(refresh.withdrawn),
         "returned": list(refresh.returned),
@@ -36,9 +36,9 @@ def refresh_document(refresh: Refresh) -> dict[str, Any]:
 
 def refresh_text(refresh: Refresh) -> str:
     """Counts, then what changed, what was refused and why, and where it is kept."""
-    taken = [answer for answer in refresh.answers if answer.told]
+    taken = [answer for answer in refresh.answers if answer.price]
     changed = [answer for answer in taken if answer.changed]
-    refused = [answer for answer in refresh.answers if not answer.told]
+    refused = [answer for answer in refresh.answers if not answer.price]
     lines = [
         f"{refresh.region}: {len(taken)} of {len(refresh.answers)} prices taken on "
         f"{refresh.as_of}, {len(changed)} of them new or changed; {len(refused)} refused."
@@ -57,9 +57,9 @@ def _changes(changed: Sequence[PriceAnswer]) -> list[str]:
             answer.instance_type,
             str(answer.market),
             _usd(answer.before),
-            _usd(answer.told),
+            _usd(answer.price),
             _percent(answer),
-            answer.told.terms if answer.told else "",
+            answer.price.terms if answer.price else "",
         ]
         for answer in changed
     ]
@@ -72,9 +72,9 @@ def _usd(price: Price | None) -> str:
 
 
 def _percent(answer: PriceAnswer) -> str:
-    if answer.before is None or answer.told is None:
+    if answer.before is None or answer.price is None:
         return ""
-    return f"{100 * (answer.told.usd_per_hour / answer.before.usd_per_hour - 1):+.3g} %"
+    return f"{100 * (answer.price.usd_per_hour / answer.before.usd_per_hour - 1):+.3g} %"
 
 
 def _refusals(refused: Sequence[PriceAnswer]) -> list[str]:

@@ -57,7 +57,7 @@ def unit_name(section: Record, t: Texts) -> str:
 def asked_sentence(section: Record, t: Texts) -> str:
     """The question, with all its limits."""
     answer, document = section["answer"], section["recommendation"]
-    asked = document.get("asked") or Message(
+    question = document.get("asked") or Message(
         "{model} {task}", model=answer["model"], task=Message(answer["task"])
     )
     goal = t("limit.cheapest")
@@ -66,7 +66,7 @@ def asked_sentence(section: Record, t: Texts) -> str:
         goal = t("limit.target", rate=rate, unit=unit_name(section, t))
     sure = t("limit.confidence", percent=plain(100 * answer["confidence"]))
     limits = t.listed([goal, sure, *_limits(document["request"], t)])
-    return t("answer.asked", asked=translated(asked, t), limits=limits)
+    return t("answer.asked", asked=translated(question, t), limits=limits)
 
 
 def headline(document: Record, t: Texts) -> str:

@@ -191,8 +191,8 @@ def _ranked(section: Record) -> list[Record]:
     answer = section["recommendation"]
     ranked = [spec for spec in (answer["recommendation"], *answer["alternatives"]) if spec]
     return [
-        {**spec, "place": place, "usd_per_million_samples": usd_per_million_samples(spec)}
-        for place, spec in enumerate(ranked, start=1)
+        {**spec, "place": rank, "usd_per_million_samples": usd_per_million_samples(spec)}
+        for rank, spec in enumerate(ranked, start=1)
     ]
 
 

@@ -48,39 +48,39 @@ def ask_prices(question: PriceQuestion, market: Market) -> Iterator[PriceAnswer]
         yield _judged(question, market, quote)
 
 
-def _judged(question: PriceQuestion, market: Market, told: Quote | NoQuote) -> PriceAnswer:
-    name, cloud = told.instance_type, question.prices.cloud
+def _judged(question: PriceQuestion, market: Market, quote: Quote | NoQuote) -> PriceAnswer:
+    name, cloud = quote.instance_type, question.prices.cloud
     before = question.known.price(name, question.region, market, cloud)
     answer = PriceAnswer(instance_type=name, region=question.region, market=market, before=before)
-    if isinstance(told, NoQuote):
-        return replace(answer, why=told.why, unlisted=told.unlisted)
-    far = why_not_believed(told.usd_per_hour, question.known, cloud, name, question.region, market)
+    if isinstance(quote, NoQuote):
+        return replace(answer, why=quote.why, unlisted=quote.unlisted)
+    far = why_not_believed(quote.usd_per_hour, question.known, cloud, name, question.region, market)
     if far and not question.accept_implausible:
-        return replace(answer, not_believed=told.usd_per_hour, why=far)
-    if told.estimated and before and before.kind == OBSERVED and not is_old(before, question.today):
+        return replace(answer, not_believed=quote.usd_per_hour, why=far)
+    if quote.estimated and before and before.kind == OBSERVED and not is_old(before, question.today):
         return replace(answer, why=f"the price that was observed on {before.as_of} is surer")
-    kind = ESTIMATED if told.estimated else _KINDS[market]
+    kind = ESTIMATED if quote.estimated else _KINDS[market]
     has_gpu = bool(question.known.partial_type(name, cloud).gpu_count)
-    low, high = _SPREAD[has_gpu] if told.estimated else (1.0, 1.0)
+    low, high = _SPREAD[has_gpu] if quote.estimated else (1.0, 1.0)
     price = Price(
-        usd_per_hour=told.usd_per_hour,
+        usd_per_hour=quote.usd_per_hour,
         kind=kind,
-        as_of=told.as_of,
+        as_of=quote.as_of,
         # Lists of one seller keep alike; of another kind of price nothing is known.
         max_age_days=before.max_age_days if before and before.kind == kind else MAX_AGE_DAYS,
         source=question.prices.sources[market],
-        terms=told.terms or _terms(told, before),
+        terms=quote.terms or _terms(quote, before),
         low=low,
         high=high,
     )
-    return replace(answer, told=price)
+    return replace(answer, price=price)
 
 
-def _terms(told: Quote, before: Price | None) -> str:
+def _terms(quote: Quote, before: Price | None) -> str:
     """The zone of a spot price, and how often instances were taken back when that was seen."""
-    if not told.zone:
+    if not quote.zone:
         return ""
-    zone = f"zone {plain_cell(told.zone)}"
+    zone = f"zone {plain_cell(quote.zone)}"
     if before is None:
         return zone
     # What an earlier refresh kept says when already. An estimate has the day of its band; a price
@@ -117,31 +117,31 @@ def ask_offerings(
         f"{region} does not list {name} as offered, and yet describes it: left as it was" for name in doubtful
     ]
     warnings += [line for name in described for line in _differences(name, described[name], known)]
-    told = {name: name in there for name in names if name not in doubtful}
-    sure = without_vanished(told, region, known, CLOUD, accept_implausible=accept_implausible)
+    is_offered = {name: name in there for name in names if name not in doubtful}
+    sure = without_vanished(is_offered, region, known, CLOUD, accept_implausible=accept_implausible)
     return Offerings(sure.offered, (*warnings, *sure.warnings))
 
 
 def without_vanished(
-    told: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
+    is_offered: dict[str, bool], region: str, known: Catalog, cloud: str, *, accept_implausible: bool
 ) -> Offerings:
     """Whether each type is offered, without those that vanished in bulk; and a warning of these."""
-    vanished = [name for name in told if not told[name] and known.is_offered(name, region, cloud)]
-    if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(told) or accept_implausible:
-        return Offerings(told)
+    vanished = [name for name in is_offered if not is_offered[name] and known.is_offered(name, region, cloud)]
+    if len(vanished) < FEWEST_DOUBTED or 2 * len(vanished) <= len(is_offered) or accept_implausible:
+        return Offerings(is_offered)
     doubt = (
-        f"{region} is said to offer {len(vanished)} of {len(told)} types no longer: not believed "
+        f"{region} is said to offer {len(vanished)} of {len(is_offered)} types no longer: not believed "
         "(--accept-implausible takes it)"
     )
-    return Offerings({name: there for name, there in told.items() if there}, (doubt,))
+    return Offerings({name: there for name, there in is_offered.items() if there}, (doubt,))
 
 
-def _differences(name: str, told: Facts, known: Catalog) -> list[str]:
+def _differences(name: str, described: Facts, known: Catalog) -> list[str]:
     ours = known.partial_type(name, CLOUD)
     pairs = [
-        ("vCPUs", told.vcpus, ours.vcpus),
-        ("MiB of RAM", told.memory_mib, ours.memory_mib),
-        ("GPUs", told.gpu_count, ours.gpu_count),
+        ("vCPUs", described.vcpus, ours.vcpus),
+        ("MiB of RAM", described.memory_mib, ours.memory_mib),
+        ("GPUs", described.gpu_count, ours.gpu_count),
     ]
     return [
         f"AWS says that {name} has {theirs:,} {what}, the catalogue {known_one:,}"

@@ -107,22 +107,22 @@ class _Asking:
             by_region[offer.instance.cloud, offer.region, offer.market].append(offer.instance.name)
         for (cloud, region, market), names in by_region.items():
             sys.stderr.write(f"asking {cloud_title(cloud)} about {', '.join(names)} in {region}\n")
-            told, answers = self._told_of(cloud, region, market, names)
-            newer = overlay_of(region, self._today, told.offered, answers)
+            offerings, answers = self._told_of(cloud, region, market, names)
+            newer = overlay_of(region, self._today, offerings.offered, answers)
             self._told[cloud] = self._told.get(cloud, Overlay()).under(newer)
             for answer in answers:
-                self._note(cloud, answer, told.offered.get(answer.instance_type))
+                self._note(cloud, answer, offerings.offered.get(answer.instance_type))
         self.catalog = load_catalog(live=self._told)
         self.request = _with_quotas(self.request, self._quotas)
 
     def _told_of(
         self, cloud: str, region: str, market: Market, names: Sequence[str]
     ) -> tuple[Offerings, list[PriceAnswer]]:
-        known, told = self.catalog, None
+        known, offerings = self.catalog, None
         if cloud == AWS:
-            told = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
-        told = told or Offerings({})
-        self.warnings += told.warnings
+            offerings = self._tried(cloud, "offerings", lambda: ask_offerings(names, region, known))
+        offerings = offerings or Offerings({})
+        self.warnings += offerings.warnings
         # One list of Google's holds everything: it may take all the time that is left.
         each = None if cloud == AWS else TOTAL_SECONDS
         prices = self._tried(cloud, "prices", lambda: self._prices(cloud, region, market, names), each) or [
@@ -135,7 +135,7 @@ class _Asking:
             )
             for name in names
         ]
-        return told, prices
+        return offerings, prices
 
     def _prices(self, cloud: str, region: str, market: Market, names: Sequence[str]) -> list[PriceAnswer]:
         known = self.catalog
@@ -160,8 +160,8 @@ class _Asking:
         if code is None:
             return None
         if (code, region) not in self._quotas:
-            told = self._tried(AWS, "quotas", lambda: vcpu_quota(name, region, market))
-            self._quotas[code, region] = told
+            vcpus = self._tried(AWS, "quotas", lambda: vcpu_quota(name, region, market))
+            self._quotas[code, region] = vcpus
         return self._quotas[code, region]
 
     def _tried(
@@ -176,7 +176,7 @@ class _Asking:
             self._silent.add((cloud, what))
             warning = f"not verified live ({what}): {error}"
             # Missing credentials are told once, not once a service.
-            if not any(told.endswith(str(error)) for told in self.warnings):
+            if not any(known.endswith(str(error)) for known in self.warnings):
                 self.warnings.append(warning)
             return None
 
@@ -197,10 +197,10 @@ def _key_of(offer: Offer) -> OfferKey:
     return offer.instance.cloud, offer.region, offer.instance.name, offer.market
 
 
-def _with_quotas(request: NetworkQuestion, told: dict[tuple[str, str], float | None]) -> NetworkQuestion:
+def _with_quotas(request: NetworkQuestion, quotas: dict[tuple[str, str], float | None]) -> NetworkQuestion:
     """The request with the quotas of its region; what the user said counts where it is less."""
     pairs = dict(request.vcpu_quota)
-    for (code, region), vcpus in told.items():
+    for (code, region), vcpus in quotas.items():
         if vcpus is not None and region == request.region:
             pairs[code] = min(vcpus, pairs.get(code, vcpus))
     return replace(request, vcpu_quota=tuple(pairs.items()))
@@ -216,6 +216,6 @@ def _unverified(leading: Sequence[Offer], asking: _Asking) -> list[str]:
             continue  # a warning says why already
         if checked is None:
             said.append(f"{name} was not asked for any more: {ROUNDS} rounds are over")
-        elif checked.answer.told is None:
+        elif checked.answer.price is None:
             said.append(f"the price of {name} is not verified: {checked.answer.why}")
     return said

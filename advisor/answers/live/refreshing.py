@@ -84,7 +84,7 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
         as_of=question.today,
         region=region,
         markets=markets,
-        asked=tuple(question.names),
+        names=tuple(question.names),
         answers=tuple(answers),
         withdrawn=tuple(name for name in changed if not offerings.offered[name]),
         returned=tuple(name for name in changed if offerings.offered[name]),
@@ -96,7 +96,9 @@ def refresh(question: PriceQuestion, markets: tuple[Market, ...], folder: Path, 
 def overlay_of(region: str, today: date, offered: dict[str, bool], answers: Iterable[PriceAnswer]) -> Overlay:
     """The answers that are believed, to be laid over the snapshot."""
     prices = {
-        (answer.instance_type, answer.region, answer.market): answer.told for answer in answers if answer.told
+        (answer.instance_type, answer.region, answer.market): answer.price
+        for answer in answers
+        if answer.price
     }
     return Overlay(prices, {(name, region): (there, today) for name, there in offered.items()})
 

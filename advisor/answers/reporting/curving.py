@@ -108,11 +108,11 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
         return []
     resources = candidate_resources(subject.context.catalog, candidate)
     sizes = sorted({*BATCH_SIZES, candidate.workload.batch_size})
-    asked = [replace(candidate.workload, batch_size=size) for size in sizes]
-    needed = [model.gpu_memory_mib(workload) for workload in asked]
+    workloads = [replace(candidate.workload, batch_size=size) for size in sizes]
+    needed = [model.gpu_memory_mib(workload) for workload in workloads]
     runs = [
         workload
-        for workload, mib in zip(asked, needed, strict=True)
+        for workload, mib in zip(workloads, needed, strict=True)
         if mib <= card.memory_mib and model.host_memory_mib(workload, resources) <= resources.memory_mib
     ]
     predictions = model.predict(
@@ -120,7 +120,8 @@ def _batches(subject: Subject) -> list[tuple[Workload, float, Prediction | None]
     )
     rates = {w.batch_size: p.times(subject.machines) for w, p in zip(runs, predictions, strict=True)}
     return [
-        (workload, mib, rates.get(workload.batch_size)) for workload, mib in zip(asked, needed, strict=True)
+        (workload, mib, rates.get(workload.batch_size))
+        for workload, mib in zip(workloads, needed, strict=True)
     ]
 
 
@@ -130,7 +131,7 @@ def flat_after(points: Sequence[Point], amounts: Sequence[float]) -> float | Non
     if len(points) < 2:
         return None
     best = max(point.prediction.median for point in points)
-    enough = next(at for at, point in enumerate(points) if point.prediction.median >= 0.99 * best)
+    enough = next(index for index, point in enumerate(points) if point.prediction.median >= 0.99 * best)
     return amounts[enough] if enough < len(points) - 1 else None
 
 

@@ -47,22 +47,22 @@ class Format(Struct, frozen=True):
 
 
 def _answer(name: str, extension: str, media_type: str, about: str) -> Format:
-    def write(asked: ExportRequest) -> str:
-        return ask.recommend(asked.context, asked.question).written(name)
+    def write(request: ExportRequest) -> str:
+        return ask.recommend(request.context, request.question).written(name)
 
     return Format(extension, media_type, about, write)
 
 
 def _report(kind: ReportFormat) -> Format:
-    def write(asked: ExportRequest) -> bytes:
+    def write(request: ExportRequest) -> bytes:
         kind.require_packages()
-        question = asked.question
+        question = request.question
         options = shlex.join(options_of(question))
         name = f"{question.model_text} {question.task}"
         workload = ReportedWorkload(name, question, f"advisor recommend {options}")
-        day = asked.as_of or today()
+        day = request.as_of or today()
         details = Report(name, day, Origin(f"advisor report {options} --date {day}"))
-        return kind.content(report(asked.context, [workload], details), asked.language)
+        return kind.content(report(request.context, [workload], details), request.language)
 
     return Format(kind.extension, kind.media_type, f"sizing report: {kind.about}", write, True)
 

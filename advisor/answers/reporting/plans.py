@@ -81,9 +81,9 @@ def _root(content: bytes, name: str) -> Node | None:
         raise UsageError("{file} is no UTF-8 text", file=name, hint="save it as UTF-8") from None
     except (yaml.YAMLError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"{name}, line {mark.line + 1}" if mark else name
+        line = f"{name}, line {mark.line + 1}" if mark else name
         what = getattr(error, "problem", None) or "it cannot be read"
-        raise UsageError("{place}: no YAML: {what}", place=place, what=one_line(str(what))) from None
+        raise UsageError("{place}: no YAML: {what}", place=line, what=one_line(str(what))) from None
 
 
 class _Reader:
@@ -149,11 +149,11 @@ class _Reader:
 
     def _fields(self, node: Node, what: str) -> dict[str, tuple[str, ...]]:
         fields: dict[str, tuple[str, ...]] = {}
-        for key, value, at in self._pairs(node, what):
+        for key, value, mark in self._pairs(node, what):
             name = key.replace("-", "_").lower()
             if name in fields:
                 fault = UsageError("{what} says {key} twice", what=what, key=key)
-                raise self._wrong(at, fault)
+                raise self._wrong(mark, fault)
             fields[name] = self._texts(value, key)
         return fields
 

@@ -40,15 +40,15 @@ class ReportedWorkload(NamedTuple):
     name: str
     question: AnyRecommend
     command: str = ""
-    place: str = ""
+    origin: str = ""
 
 
 def report_of_question(question: AnyRecommend, sources: Sources, title: str = "") -> dict[str, object]:
     """`advisor.report/1` about one question, as of today; without a title it is the workload's."""
-    asked, day = question_of_report(question, sources), today()
+    workload, day = question_of_report(question, sources), today()
     options = [*options_of(question), *options_of(sources), "--date", day.isoformat()]
     origin = Origin(command_line("report", options), inputs_of(question), sources)
-    return report(load_context(sources), [asked], Report(title or asked.name, day, origin))
+    return report(load_context(sources), [workload], Report(title or workload.name, day, origin))
 
 
 def question_of_report(question: AnyRecommend, sources: Sources) -> ReportedWorkload:
@@ -103,7 +103,7 @@ class Report(NamedTuple):
 
 
 def report(
-    context: Context, workloads: Sequence[ReportedWorkload], asked: Report, *, step: Step | None = None
+    context: Context, workloads: Sequence[ReportedWorkload], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
     """`advisor.report/1`: a section a question, in their order, and their totals.
 
@@ -114,10 +114,10 @@ def report(
     preparations, sections = Preparations(context.catalog, context.model), list[dict[str, Any]]()
     for workload in workloads:
         with _with_place(workload):
-            sections.append(_section(context, workload, preparations, asked.as_of))
+            sections.append(_section(context, workload, preparations, head.as_of))
         if step:
             step(len(sections))
-    return _assembled(context, asked, sections)
+    return _assembled(context, head, sections)
 
 
 def check_workloads(context: Context, workloads: Sequence[ReportedWorkload]) -> None:
@@ -155,12 +155,12 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
     try:
         yield
     except AdvisorError as error:
-        if not question.place:
+        if not question.origin:
             raise
         raise type(error)(
             Message(
                 "{place}: workload '{name}': {what}",
-                place=question.place,
+                place=question.origin,
                 name=question.name,
                 what=error.message,
             ),
@@ -171,17 +171,17 @@ def _with_place(question: ReportedWorkload) -> Iterator[None]:
 
 
 def report_of_saved(
-    context: Context, files: Sequence[Input], asked: Report, *, step: Step | None = None
+    context: Context, files: Sequence[Input], head: Report, *, step: Step | None = None
 ) -> dict[str, Any]:
     """The same of saved answers. Where today's catalogue and model still give one, its section is
     whole; else, and of language models, it tells what the saved answer itself tells (`complete` is
     false)."""
     sections: list[dict[str, Any]] = []
     for file in files:
-        sections.append(_saved_section(context, file, asked.as_of))
+        sections.append(_saved_section(context, file, head.as_of))
         if step:
             step(len(sections))
-    return _assembled(context, asked, sections)
+    return _assembled(context, head, sections)
 
 
 def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def _saved_section(context: Context, file: Input, as_of: date) -> dict[str, Any]
 def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[str, Any]:
     """A saved answer with the sentences that its question is still answered with as messages, which
     other languages have words for."""
-    messages = {str(one): one for one in (*answer.warnings, *answer.assumptions)}
+    messages = {str(message): message for message in (*answer.warnings, *answer.assumptions)}
 
     def known(sentences: Sequence[str]) -> list[Message | str]:
         return [messages.get(sentence, sentence) for sentence in sentences]
@@ -209,12 +209,12 @@ def _translatable(document: Mapping[str, Any], answer: Recommendation) -> dict[s
     return {**document, **{name: known(document[name]) for name in ("warnings", "assumptions")}}
 
 
-def _assembled(context: Context, asked: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _assembled(context: Context, head: Report, sections: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "title": asked.title,
-        "as_of": asked.as_of.isoformat(),
+        "title": head.title,
+        "as_of": head.as_of.isoformat(),
         "totals": totals(sections),
         "workloads": list(sections),
-        "reproducibility": reproducibility(context, asked.origin, sections),
+        "reproducibility": reproducibility(context, head.origin, sections),
     }

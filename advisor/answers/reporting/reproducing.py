@@ -72,7 +72,7 @@ def reproducibility(
 def _language_predictors(sections: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     answers = [section["recommendation"] for section in sections]
     used = [answer["performance_model"] for answer in answers if is_language(answer)]
-    return [model for at, model in enumerate(used) if model not in used[:at]]
+    return [model for index, model in enumerate(used) if model not in used[:index]]
 
 
 def advisor_version() -> str:

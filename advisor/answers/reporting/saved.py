@@ -117,19 +117,19 @@ def _same(record: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _request(document: Mapping[str, Any], context: Context) -> NetworkQuestion:
     """The question of a recommendation's document; `UsageError` where it cannot be known."""
-    asked = document["request"]
-    if "width" not in asked["dataset"]:  # an older version's
-        asked = {**asked, "dataset": _known_dataset(asked, context)}
-    if "max_results" not in asked:
+    request = document["request"]
+    if "width" not in request["dataset"]:  # an older version's
+        request = {**request, "dataset": _known_dataset(request, context)}
+    if "max_results" not in request:
         count, pareto = 1 + len(document["alternatives"]), bool(document["pareto"])
-        asked = {**asked, "max_results": count, "pareto": pareto}
-    return question_from(asked)
+        request = {**request, "max_results": count, "pareto": pareto}
+    return question_from(request)
 
 
-def _known_dataset(asked: Mapping[str, Any], context: Context) -> dict[str, Any]:
+def _known_dataset(request: Mapping[str, Any], context: Context) -> dict[str, Any]:
     """The data set of an answer that does not say how large a sample is once it is decoded."""
-    saved = asked["dataset"]
-    facts = context.model.table.find(asked["model"], asked.get("file"))
+    saved = request["dataset"]
+    facts = context.model.table.find(request["model"], request.get("file"))
     known = dataset_for(saved["name"], facts) if saved["name"] in DATASETS else None
     names = ("name", "samples", "bytes_per_sample", "storage_format")
     if known is None or any(saved[name] != getattr(known, name) for name in names):

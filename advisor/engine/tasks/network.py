@@ -270,9 +270,9 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
                 key = name, some.disk[row].choice, int(some.count[row])
                 specs[key].append(Contender(some, row, usd, chance))
         for same_spec in specs.values():
-            enough = 0.95 * max(one.chance for one in same_spec)
-            likely = [one for one in same_spec if one.chance >= enough]
-            yield min(likely, key=lambda one: one.table.batch[one.row])
+            enough = 0.95 * max(contender.chance for contender in same_spec)
+            likely = [contender for contender in same_spec if contender.chance >= enough]
+            yield min(likely, key=lambda contender: contender.table.batch[contender.row])
 
     def looked_at(
         self, request: NetworkQuestion, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
@@ -315,7 +315,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             Amount("max_hours", "--max-hours"),
             Amount("max_run_usd", "--max-cost"),
         )
-        yield from (one for one in amounts if getattr(request, one.name) is not None)
+        yield from (amount for amount in amounts if getattr(request, amount.name) is not None)
         yield from of_place(request, Choice("batch_size", "--batch-size", None))
 
     def needs(self, name: str, request: NetworkQuestion, table: Table) -> Floats:

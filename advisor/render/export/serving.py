@@ -151,7 +151,7 @@ def _about(
 def _gpus_of(candidate: GenerationCandidate) -> list[str]:
     """The GPUs of each replica, as CUDA counts them: ['0,1', '2,3']."""
     width, replicas = candidate.placement.tensor_parallel, candidate.placement.replicas
-    return [",".join(str(at * width + one) for one in range(width)) for at in range(replicas)]
+    return [",".join(str(replica * width + index) for index in range(width)) for replica in range(replicas)]
 
 
 def _shell_lines(candidate: GenerationCandidate, request: ServingQuestion) -> list[str]:
@@ -207,8 +207,8 @@ def _compose(candidate: GenerationCandidate, request: ServingQuestion, config: P
         words += ["--kv-cache-dtype", "bfloat16"]  # a checkpoint may ask for fp8
     folder = str(config.parent) if config else ""
     services = {
-        f"replica-{at}": _service(candidate, words, FIRST_PORT + at, gpus.split(","), folder)
-        for at, gpus in enumerate(_gpus_of(candidate))
+        f"replica-{index}": _service(candidate, words, FIRST_PORT + index, gpus.split(","), folder)
+        for index, gpus in enumerate(_gpus_of(candidate))
     }
     text: str = yaml.safe_dump({"services": services, "volumes": {"models": {}}}, sort_keys=False, width=1000)
     return header(Start(candidate.spec, _about(candidate, request, config), ("up",))) + text

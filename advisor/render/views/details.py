@@ -361,7 +361,7 @@ def _regions(places: Sequence[Record], t: Texts, room: Room) -> Iterator[Any]:
         ("region", "region"),
         ("per_hour", "total_usd_per_hour", Look.USD),
         ("per_month", "usd_per_month", Look.USD),
-        ("kind", lambda place: t.known("kind." + place["kind"], place["kind"])),
+        ("kind", lambda region: t.known("kind." + region["kind"], region["kind"])),
         ("as_of", "as_of", Look.DAY),
     )
     yield from _shortened(columns, places, room.regions, t, _is_chosen)

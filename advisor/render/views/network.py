@@ -321,13 +321,13 @@ def _borderline_text(request: NetworkQuestion, call: CloseCall) -> str:
 def _live_lines(check: LiveCheck | None) -> list[str]:
     if check is None:
         return []
-    known = [checked for checked in check.checked if checked.answer.told or checked.offered is not None]
+    known = [checked for checked in check.checked if checked.answer.price or checked.offered is not None]
     return wrapped("Live", [_live_text(checked) for checked in known], 3)
 
 
 def _live_text(checked: LiveChecked) -> str:
     """'g4dn.xlarge $0.526/h (as known), offered, quota 8 vCPUs'."""
-    now, before = checked.answer.told, checked.answer.before
+    now, before = checked.answer.price, checked.answer.before
     price = "price not verified"
     if now is not None:
         was = "unknown before"

@@ -43,42 +43,42 @@ def preparations() -> Preparations:
     return Preparations(load_catalog(), load_model())
 
 
-def answers_of_others(cloud: str, asked) -> Iterator[Candidate]:
+def answers_of_others(cloud: str, question) -> Iterator[Candidate]:
     """What each other cloud answers alone, where it answers."""
     for other in preparations().catalog.clouds:
         try:
-            found = recommend(network_question(**asked, cloud=other), preparations(), today=TODAY)
+            answer = recommend(network_question(**question, cloud=other), preparations(), today=TODAY)
         except AdvisorError:  # it has no such region
             continue
-        if other != cloud and found.chosen is not None:
-            yield found.chosen
+        if other != cloud and answer.chosen is not None:
+            yield answer.chosen
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cloud", "asked"), WON)
-def test_a_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud, asked):
+@pytest.mark.parametrize(("cloud", "changes"), WON)
+def test_a_cloud_wins_where_it_is_cheapest_and_says_what_is_assumed(cloud, changes):
     """Chosen among all clouds with a disk, and cheaper than what each other one answers alone."""
-    asked = ASKED | asked
-    request = network_question(**asked, cloud="any")
-    found = recommend(request, preparations(), today=TODAY)
-    chosen = found.chosen
+    changes = ASKED | changes
+    request = network_question(**changes, cloud="any")
+    answer = recommend(request, preparations(), today=TODAY)
+    chosen = answer.chosen
     assert chosen.spec.offer.instance.cloud == cloud
-    for theirs in answers_of_others(cloud, asked):
+    for theirs in answers_of_others(cloud, changes):
         assert theirs.spec.total_usd_per_hour > chosen.spec.total_usd_per_hour
     assert chosen.prediction.lower >= request.target_throughput
     if cloud == "azure":
         assert chosen.spec.disk.choice.type in ("premium-ssd-v2", "instance_store")
     else:
-        assert any("not known, assumed" in str(one) for one in found.assumptions)
+        assert any("not known, assumed" in str(message) for message in answer.assumptions)
 
 
 def test_where_nothing_answers_the_nearest_tells_what_its_price_and_disk_rest_on():
     """An old price and an assumed disk are no surer for having missed the target."""
-    asked = network_question(
+    request = network_question(
         **ASKED, task=Task.INFERENCE, cloud="lambda", target_throughput=800.0, precision=Precision.AMP
     )
-    answer = recommend(asked, preparations(), today=date(2026, 11, 27))
+    answer = recommend(request, preparations(), today=date(2026, 11, 27))
     assert answer.chosen is None
     assert answer.nearest is not None
-    assert any("not known, assumed" in str(one) for one in answer.assumptions)
-    assert any("price is 97 days old" in str(one) for one in answer.warnings)
+    assert any("not known, assumed" in str(message) for message in answer.assumptions)
+    assert any("price is 97 days old" in str(message) for message in answer.warnings)

@@ -37,19 +37,19 @@ def recommend(**fields: Any) -> RecommendGeneration:
 
 def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it() -> None:
     """The disk that the weights are read from comes first of all that is assumed."""
-    found = serving_recommended(context(), recommend(cloud="lambda", users=20))
-    first = str(found.assumptions[0])
+    answer = serving_recommended(context(), recommend(cloud="lambda", users=20))
+    first = str(answer.assumptions[0])
     assert first.startswith("lambda's volume disk has 200 MiB/s (120 to 480)")
     assert first.endswith("not known, assumed")
 
 
 def test_memory_is_told_of_the_cards_that_are_meant() -> None:
     """A larger context leaves room for it or says why not, on as few GPUs as hold it."""
-    asked = MemoryGeneration(
+    question = MemoryGeneration(
         task=LanguageTask.GENERATION, model="Qwen/Qwen2.5-72B", gpu=GpuFilter(names=("H100", "T4"))
     )
-    answer = serving.memory(context().catalog, asked).result
-    by_gpu = {one.gpu: one for one in answer.gpus}
+    answer = serving.memory(context().catalog, question).result
+    by_gpu = {gpu.gpu: gpu for gpu in answer.gpus}
     assert 130 < answer.weights_gib < 150
     assert by_gpu["H100-SXM5-80GB"].use is not None
     assert by_gpu["H100-SXM5-80GB"].tensor_parallel > 1
@@ -98,14 +98,14 @@ def anchor(path: Path, tpot_seconds: float) -> Path:
 
 def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path) -> None:
     """Half as fast as predicted: then slower is predicted, on that GPU and its like."""
-    asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
-    before = serving.predicted(context().catalog, asked).result.candidate.rates.tpot_seconds
+    question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8)
+    before = serving.predicted(context().catalog, question).result.candidate.rates.tpot_seconds
     slow = anchor(tmp_path / "anchor.json", 2 * before.median)
-    found = serving.predicted(context().catalog, asked.replace(anchor=(slow,))).result
-    after = found.candidate.rates.tpot_seconds
-    assert any("anchor.json" in str(one) for one in found.assumptions)
+    anchored = serving.predicted(context().catalog, question.replace(anchor=(slow,))).result
+    after = anchored.candidate.rates.tpot_seconds
+    assert any("anchor.json" in str(message) for message in anchored.assumptions)
     tail = "with concurrency 8: p99 of TTFT 600 ms"
-    assert any(tail in str(one) for one in found.assumptions)
+    assert any(tail in str(message) for message in anchored.assumptions)
     assert before.median < after.median <= 2.1 * before.median
     assert after.upper / after.median < before.upper / before.median
 
@@ -113,13 +113,13 @@ def test_an_anchor_moves_the_prediction_towards_what_was_measured(tmp_path: Path
 def test_a_document_says_whether_it_rests_on_ones_own_measurements(tmp_path: Path) -> None:
     """Of a prediction and of each ranked spec."""
     mine = anchor(tmp_path / "anchor.json", 0.1)
-    asked = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
-    document = ask.predict(Sources(), asked).document()
+    question = PredictGeneration(**COMMON, instance="g6.xlarge", users=8, anchor=(mine,))
+    document = ask.predict(Sources(), question).document()
     assert document["predicted"]["provenance"] == "anchored"
     for files, kind in (((mine,), "anchored"), ((), "modelled")):
         answer = ask.recommend(Sources(), recommend(users=8, anchor=files)).document()
         specs = [answer["recommendation"], *answer["alternatives"]]
-        assert {one["predicted"]["provenance"] for one in specs} == {kind}
+        assert {spec["predicted"]["provenance"] for spec in specs} == {kind}
 
 
 def test_a_file_that_is_no_anchor_is_refused_by_its_field(tmp_path: Path) -> None:

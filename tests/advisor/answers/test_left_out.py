@@ -42,7 +42,7 @@ def test_commitments_that_nobody_lists_are_left_out_by_cloud(catalog, cloud, clo
     """Azure's reservations are in no source; AWS's and GCP's commitments are known."""
     request = SpecQuestion(cloud=cloud, region=None, market=Market.COMMITMENT_1Y)
     notes = left_out(request, catalog, DAY, strict=False)
-    named = [one.parameters["clouds"] for one in notes if "commitment prices" in str(one)]
+    named = [note.parameters["clouds"] for note in notes if "commitment prices" in str(note)]
     assert set(clouds) <= set(*named)
     assert not {"aws", "gcp"} & set(*named)
 
@@ -71,7 +71,7 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("options", "word"),
     [
         (["--cloud", "gcp", "--region", "us-central1"], "Hyperdisk is not compared"),
         (
@@ -83,28 +83,28 @@ def test_strict_counts_the_types_whose_every_price_is_old(catalog):
         (["--cloud", "gcp", "--region", "us-central1", "--disk", "pd-ssd,pd-balanced"], ""),
     ],
 )
-def test_a_disk_that_is_not_compared_is_named(asked, told, capsys):
+def test_a_disk_that_is_not_compared_is_named(options, word, capsys):
     """What an instance could have beside what it gets: only where too little of it is known, and
     the question leaves the disk open."""
-    words = ["recommend", "--task", "training", "--model", "resnet50", "--precision", "amp", *asked]
+    words = ["recommend", "--task", "training", "--model", "resnet50", "--precision", "amp", *options]
     assert run([*words, "-o", "json"]) == 0
     notes = json.loads(capsys.readouterr().out)["assumptions"]
-    found = [told in one for one in notes if "not compared" in one]
-    assert found == ([True] if told else [])
+    hits = [word in note for note in notes if "not compared" in note]
+    assert hits == ([True] if word else [])
 
 
 @pytest.mark.parametrize(
-    ("asked", "told"),
+    ("options", "word"),
     [
         (["--cloud", "gcp", "--disk", "hyperdisk-balanced:500GiB"], "hyperdisk-balanced are not"),
         (["--cloud", "gcp", "--disk", "hyperdisk-ml,pd-ssd"], "hyperdisk-ml are not known here"),
         (["--cloud", "coreweave"], "vCPUs and RAM of coreweave's types are not known here"),
     ],
 )
-def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(asked, told, capsys):
+def test_what_exists_and_is_not_known_is_no_slip_of_the_pen(options, word, capsys):
     """The error says what is not known, and not what the user might have meant."""
-    words = ["recommend", "--task", "training", "--model", "resnet50", *asked]
+    words = ["recommend", "--task", "training", "--model", "resnet50", *options]
     assert run(words) == 2
     said = capsys.readouterr().err
-    assert told in said
+    assert word in said
     assert "did you mean" not in said

@@ -53,25 +53,25 @@ def questions(count):
 def answered(context, question):
     """The answer with its texts; None where nothing answers."""
     try:
-        found = ask.recommend(context, question, today=TODAY)
+        answer = ask.recommend(context, question, today=TODAY)
     except (NoOfferError, NoIntervalError):
         return None
-    return found if found.result.chosen else None
+    return answer if answer.result.chosen else None
 
 
-def standing(found):
+def standing(response):
     """What the chosen total rests on: 'list', or its least trusted other kind; 'old list'."""
-    answer = found.result
+    answer = response.result
     kinds = {price.kind for price in answer.chosen.spec.prices if not is_listed(price, answer.today)}
     return next(
         (kind for kind in ("estimated", "observed") if kind in kinds), "old list" if kinds else "list"
     )
 
 
-def check(found):
+def check(response):
     # One sentence, which may take two lines.
-    answer, first = found.result, " ".join(found.text().splitlines()[:2]).partition(". ")[0]
-    rests = standing(found)
+    answer, first = response.result, " ".join(response.text().splitlines()[:2]).partition(". ")[0]
+    rests = standing(response)
     call, chosen = answer.price_call, answer.chosen
     if rests == "list":
         assert "cheapest" not in first
@@ -94,8 +94,8 @@ def context():
 @pytest.mark.slow
 def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_listed_one(context):
     """Of eighty questions."""
-    found = [answered(context, question) for question in questions(80)]
-    rests = [check(one) for one in found if one]
+    answers = [answered(context, question) for question in questions(80)]
+    rests = [check(answer) for answer in answers if answer]
     assert len(rests) > 60
 
 
@@ -103,8 +103,8 @@ def test_what_rests_on_an_estimate_says_so_in_its_first_line_and_names_the_liste
 def test_where_no_listed_price_is_named_none_answers(context):
     """The same question at listed prices alone has no answer then."""
     for question in questions(40):
-        found = answered(context, question)
-        call = found and found.result.price_call
+        answer = answered(context, question)
+        call = answer and answer.result.price_call
         if call and call.listed is None:
             listed = answered(context, question.replace(price_kind=("list",)))
             assert listed is None or call.cheaper is None

@@ -18,8 +18,8 @@ class OneByOne:
         return _Rows(self, requests, [confidence] * len(requests))
 
     def prepare_each(self, requests, *, confidences):
-        at = [confidence for confidence in confidences for _ in requests]
-        return _Rows(self, [*requests] * len(confidences), at)
+        levels = [confidence for confidence in confidences for _ in requests]
+        return _Rows(self, [*requests] * len(confidences), levels)
 
 
 class _Rows:
@@ -35,25 +35,27 @@ class _Rows:
 
     def with_disks(self, rows, disks):
         pairs = [self._requests[row] for row in rows]
-        asked = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
-        return self._at(rows, asked)
+        on_disks = [(w, replace(has, disk=disk)) for (w, has), disk in zip(pairs, disks, strict=True)]
+        return self._at(rows, on_disks)
 
     def columns_with(self, rows, disks, cache=None):
-        found = self._predicted(rows, disks, cache)
+        predictions = self._predicted(rows, disks, cache)
         return SimpleNamespace(
-            lower=np.array([one.lower for one in found]),
-            median=np.array([one.median for one in found]),
-            upper=np.array([one.upper for one in found]),
-            calibrated=np.array([one.calibrated for one in found], dtype=bool),
-            bottleneck=np.array([STAGES.index(one.bottleneck) for one in found], dtype=np.intp),
+            lower=np.array([prediction.lower for prediction in predictions]),
+            median=np.array([prediction.median for prediction in predictions]),
+            upper=np.array([prediction.upper for prediction in predictions]),
+            calibrated=np.array([prediction.calibrated for prediction in predictions], dtype=bool),
+            bottleneck=np.array(
+                [STAGES.index(prediction.bottleneck) for prediction in predictions], dtype=np.intp
+            ),
         )
 
     def log_lowers(self, rows, disks, cache=None):
-        return np.log([one.lower for one in self._predicted(rows, disks, cache)])
+        return np.log([prediction.lower for prediction in self._predicted(rows, disks, cache)])
 
     def _predicted(self, rows, disks, cache):
         columns = zip(disks.mib_per_second.tolist(), disks.iops.tolist(), strict=True)
-        asked = []
+        pairs = []
         for row, (rate, iops) in zip(rows.tolist(), columns, strict=True):
             workload, has = self._requests[row]
             disk = replace(
@@ -61,15 +63,17 @@ class _Rows:
                 read_mib_per_second=rate if rate < np.inf else None,
                 read_iops=iops if iops < np.inf else None,
             )
-            asked.append((workload, replace(has, disk=disk)))
-        return self._at(rows, asked, cache)
+            pairs.append((workload, replace(has, disk=disk)))
+        return self._at(rows, pairs, cache)
 
-    def _at(self, rows, asked, cache=None):
-        found = [None] * len(asked)
+    def _at(self, rows, pairs, cache=None):
+        predictions = [None] * len(pairs)
         for confidence in dict.fromkeys(self._confidences):
-            places = [at for at, row in enumerate(rows) if self._confidences[row] == confidence]
+            places = [index for index, row in enumerate(rows) if self._confidences[row] == confidence]
             if places:
-                some = self._model.predict([asked[at] for at in places], confidence=confidence, cache=cache)
-                for at, one in zip(places, some, strict=True):
-                    found[at] = one
-        return found
+                some = self._model.predict(
+                    [pairs[index] for index in places], confidence=confidence, cache=cache
+                )
+                for index, prediction in zip(places, some, strict=True):
+                    predictions[index] = prediction
+        return predictions

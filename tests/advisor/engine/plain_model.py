@@ -33,7 +33,7 @@ class PlainModel(OneByOne):
         return 4096
 
     def most_on_cpu(self, workloads, cores, _marks, _cpus):
-        return self.cpu_rate * cores * max(_filled(one.batch_size) for one in workloads)
+        return self.cpu_rate * cores * max(_filled(workload.batch_size) for workload in workloads)
 
     def _missed(self, workload, resources):
         return max(0.0, 1 - resources.memory_mib / workload.dataset.total_mib)

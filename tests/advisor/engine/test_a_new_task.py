@@ -76,10 +76,10 @@ class Renderer(Task):
         return options.table
 
     def limits(self, request, table):
-        found = [Limit("too_slow", table.sure >= request.target_frames_per_second, table.sure)]
+        limits = [Limit("too_slow", table.sure >= request.target_frames_per_second, table.sure)]
         if request.max_usd_per_hour is not None:
-            found.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
-        return found
+            limits.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
+        return limits
 
     def ranks_by_price(self, request):
         return True
@@ -142,7 +142,7 @@ class Table(OptionTable[Frames], frozen=True, kw_only=True):
 def test_the_cheapest_that_is_enough_is_chosen_and_the_others_have_a_reason():
     answer = recommend(Renderer(), Rendering(target_frames_per_second=4), today=TODAY)
     assert answer.chosen.spec.offer.instance.gpu_count >= 4
-    costs = [one.spec.total_usd_per_hour for one in answer.ranked]
+    costs = [candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     assert costs == sorted(costs)
     assert {"too_slow"} <= set(answer.rejected_by_reason)
     assert relaxations(Renderer(), answer) == ()

@@ -27,8 +27,12 @@ def answer(request, known=None):
 
 def specs(ranked):
     return [
-        (one.spec.total_usd_per_hour, one.spec.offer.instance.cloud, one.spec.offer.instance.name)
-        for one in ranked
+        (
+            candidate.spec.total_usd_per_hour,
+            candidate.spec.offer.instance.cloud,
+            candidate.spec.offer.instance.name,
+        )
+        for candidate in ranked
     ]
 
 
@@ -60,7 +64,9 @@ def test_a_second_question_is_answered_as_the_first(request_):
 def test_nothing_is_left_out_where_nothing_answers():
     """Then every type is turned down, and says why."""
     far = replace(LARGE, cloud="any", target_throughput=1e7)
-    found = answer(far)
-    assert found.chosen is None
-    assert found.offers_considered > 500
-    assert {"p5.48xlarge", "g4dn.xlarge"} <= {one.instance_type for one in found.rejected}
+    recommendation = answer(far)
+    assert recommendation.chosen is None
+    assert recommendation.offers_considered > 500
+    assert {"p5.48xlarge", "g4dn.xlarge"} <= {
+        rejection.instance_type for rejection in recommendation.rejected
+    }

@@ -46,7 +46,7 @@ def one_spec_at_several_confidences(draw):
 
 @given(one_spec_at_several_confidences(), st.floats(0.01, 1e6), st.floats(1.0, 100.0))
 def test_a_chance_is_a_probability_and_never_rises_with_the_target(bounds, target, factor):
-    here, above = (chance_of_reaching(bounds, one) for one in (target, target * factor))
+    here, above = (chance_of_reaching(bounds, rate) for rate in (target, target * factor))
     assert 0.0 <= above <= here <= 1.0
 
 
@@ -58,32 +58,32 @@ def test_a_chance_agrees_with_the_bound_that_decides(bounds):
 
 
 def test_one_interval_is_a_normal_distribution_split_at_the_median():
-    one = [prediction(lower=80.0, median=100.0, upper=150.0, confidence=0.9)]
-    assert chance_of_reaching(one, 80.0) == pytest.approx(0.9)
-    assert chance_of_reaching(one, 100.0) == pytest.approx(0.5)
-    assert chance_of_reaching(one, 150.0) == pytest.approx(0.1)
+    bounds = [prediction(lower=80.0, median=100.0, upper=150.0, confidence=0.9)]
+    assert chance_of_reaching(bounds, 80.0) == pytest.approx(0.9)
+    assert chance_of_reaching(bounds, 100.0) == pytest.approx(0.5)
+    assert chance_of_reaching(bounds, 150.0) == pytest.approx(0.1)
 
 
 def test_a_rate_known_exactly_is_a_step():
-    one = [prediction(lower=100.0, median=100.0, upper=100.0)]
-    assert chance_of_reaching(one, 99.0) == 1.0
-    assert chance_of_reaching(one, 101.0) == 0.0
+    bounds = [prediction(lower=100.0, median=100.0, upper=100.0)]
+    assert chance_of_reaching(bounds, 99.0) == 1.0
+    assert chance_of_reaching(bounds, 101.0) == 0.0
 
 
 @given(questions)
 def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
     answer = answered(request)
-    for one in answer.close_calls:
-        assert 0.0 <= one.probability <= 1.0
-        assert one.trial_usd < one.worth_usd
-        usd = one.candidate.spec.total_usd_per_hour
-        if one.kind is CloseCallKind.CHEAPER_MAY_REACH:
+    for call in answer.close_calls:
+        assert 0.0 <= call.probability <= 1.0
+        assert call.trial_usd < call.worth_usd
+        usd = call.candidate.spec.total_usd_per_hour
+        if call.kind is CloseCallKind.CHEAPER_MAY_REACH:
             assert usd < answer.chosen.spec.total_usd_per_hour
-            assert one.worth_usd <= one.saves_usd_per_hour * request.horizon_hours + 1e-9
-            assert one.candidate.prediction.lower < request.target_throughput
-        elif one.kind is CloseCallKind.CHOSEN_MAY_MISS:
-            assert one.candidate is answer.chosen
-            assert one.saves_usd_per_hour >= 0
+            assert call.worth_usd <= call.saves_usd_per_hour * request.horizon_hours + 1e-9
+            assert call.candidate.prediction.lower < request.target_throughput
+        elif call.kind is CloseCallKind.CHOSEN_MAY_MISS:
+            assert call.candidate is answer.chosen
+            assert call.saves_usd_per_hour >= 0
         else:
             assert answer.chosen is None
         assert usd <= (request.max_usd_per_hour or float("inf"))
@@ -91,11 +91,11 @@ def test_a_close_call_pays_and_stays_below_the_chosen_price(request):
 
 @given(questions, st.floats(min_value=0.01, max_value=10_000))
 def test_the_horizon_changes_what_is_told_and_never_what_is_recommended(request, other):
-    one = answered(request)
+    answer = answered(request)
     two = answered(replace(request, horizon_hours=other))
-    assert one.ranked == two.ranked
-    assert one.nearest == two.nearest
-    assert one.rejected == two.rejected
+    assert answer.ranked == two.ranked
+    assert answer.nearest == two.nearest
+    assert answer.rejected == two.rejected
 
 
 def ask(**changes):
@@ -141,12 +141,12 @@ def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs()
 @pytest.mark.slow
 def test_with_a_run_a_borderline_candidate_is_cheaper_by_the_run(target, epochs, task):
     answer = ask(target_throughput=target, epochs=epochs, task=task)
-    for one in answer.close_calls:
-        assert one.trial_usd < one.worth_usd
-        if one.instead is None:
-            assert one.saves_usd_per_run is None
+    for call in answer.close_calls:
+        assert call.trial_usd < call.worth_usd
+        if call.instead is None:
+            assert call.saves_usd_per_run is None
             continue
-        costs = [each.usd_per_run.median for each in (one.candidate, one.instead)]
-        assert one.saves_usd_per_run == pytest.approx(costs[1] - costs[0])
-        assert one.saves_usd_per_run >= 0
-        assert one.worth_usd <= max(costs) + 1e-9
+        costs = [each.usd_per_run.median for each in (call.candidate, call.instead)]
+        assert call.saves_usd_per_run == pytest.approx(costs[1] - costs[0])
+        assert call.saves_usd_per_run >= 0
+        assert call.worth_usd <= max(costs) + 1e-9

@@ -19,14 +19,14 @@ from .asking import answered as ask
 from .plain_model import PlainModel
 
 
-def at_count(one, count):
+def at_count(candidate, count):
     """A candidate on another number of instances, worked out by hand."""
-    factor = count / one.spec.count
+    factor = count / candidate.spec.count
     return replace(
-        one,
-        spec=replace(one.spec, count=count),
-        prediction=one.prediction.times(factor),
-        run=one.run.shared_by(factor) if one.run else None,
+        candidate,
+        spec=replace(candidate.spec, count=count),
+        prediction=candidate.prediction.times(factor),
+        run=candidate.run.shared_by(factor) if candidate.run else None,
     )
 
 
@@ -38,22 +38,22 @@ def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     code = quota_code("g4dn.xlarge", request.market)
     held = ask(replace(request, vcpu_quota=((code, 12.0),)))
     assert free.chosen.spec.count * free.chosen.spec.offer.instance.vcpus > 12
-    for one in held.ranked:
-        assert one.spec.count * one.spec.offer.instance.vcpus <= 12
+    for together in held.ranked:
+        assert together.spec.count * together.spec.offer.instance.vcpus <= 12
     assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (free.chosen.spec.total_usd_per_hour)
 
 
 def test_all_instances_together_have_the_bottleneck_and_the_risk_of_one():
-    one = candidate()
-    three = at_count(one, 3)
-    assert three.prediction.bottleneck is one.prediction.bottleneck
-    assert three.prediction.utilization == pytest.approx(one.prediction.utilization)
+    single = candidate()
+    three = at_count(single, 3)
+    assert three.prediction.bottleneck is single.prediction.bottleneck
+    assert three.prediction.utilization == pytest.approx(single.prediction.utilization)
     assert three.prediction.lower / three.prediction.median == pytest.approx(
-        one.prediction.lower / one.prediction.median
+        single.prediction.lower / single.prediction.median
     )
-    assert three.spec.total_usd_per_hour == 3 * one.spec.total_usd_per_hour
-    assert three.usd_per_million_samples == pytest.approx(one.usd_per_million_samples)
-    assert at_count(three, 1).prediction.lower == pytest.approx(one.prediction.lower)
+    assert three.spec.total_usd_per_hour == 3 * single.spec.total_usd_per_hour
+    assert three.usd_per_million_samples == pytest.approx(single.usd_per_million_samples)
+    assert at_count(three, 1).prediction.lower == pytest.approx(single.prediction.lower)
 
 
 def test_a_deadline_takes_several_instances_and_the_run_is_shared():
@@ -80,29 +80,29 @@ def test_the_latency_of_several_instances_and_gpus_is_that_of_one():
     assert chosen.spec.count > 1
     name = chosen.spec.offer.instance.name
     alone = predict_instance(replace(request, max_gpus=1), CATALOG, PlainModel(), name)
-    same = next(one for one in alone.by_batch if one.batch_size == 16)
+    same = next(point for point in alone.by_batch if point.batch_size == 16)
     assert chosen.latency == same.latency
 
 
 def test_gpus_that_may_not_be_used_stay_idle_and_only_then_a_warning_says_so():
-    found = [
-        predict_instance(one, CATALOG, PlainModel(), "g4dn.12xlarge").prediction
-        for one in (question(), question(max_gpus=1), question(max_gpus=9))
+    predictions = [
+        predict_instance(request, CATALOG, PlainModel(), "g4dn.12xlarge").prediction
+        for request in (question(), question(max_gpus=1), question(max_gpus=9))
     ]
-    assert [one.gpus_used for one in found] == [4, 1, 4]
+    assert [prediction.gpus_used for prediction in predictions] == [4, 1, 4]
     plain = candidate()
     offer = replace(plain.spec.offer, instance=CATALOG.instance("g4dn.12xlarge"))
     spec = replace(plain.spec, offer=offer)
 
-    def idle(one):
+    def idle(candidate):
         return [
             str(said)
-            for said in warnings(replace(plain, spec=spec, prediction=one), TODAY)
+            for said in warnings(replace(plain, spec=spec, prediction=candidate), TODAY)
             if "stay idle" in str(said)
         ]
 
-    assert idle(found[0]) == []
-    assert idle(found[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
+    assert idle(predictions[0]) == []
+    assert idle(predictions[1]) == ["3 of its 4 GPUs stay idle: no more than 1 may be used"]
 
 
 @pytest.mark.slow
@@ -121,7 +121,7 @@ def test_where_nothing_is_fast_enough_the_number_that_would_be_is_told_and_works
 def test_the_target_to_relax_to_is_what_all_instances_together_reach(quota):
     request = question(target_throughput=1e6, max_count=4, vcpu_quota=quota)
     ways = relaxations(task(), ask(request))
-    relaxed = next(one for one in ways if one.changes[0].constraint == "target_throughput")
+    relaxed = next(way for way in ways if way.changes[0].constraint == "target_throughput")
     target = float(relaxed.changes[0].after)
     assert ask(replace(request, target_throughput=target)).chosen is not None
     assert ask(replace(request, target_throughput=target * 1.01)).chosen is None

@@ -41,11 +41,11 @@ def ask(request, model=MODEL):
 @given(requests)
 def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(request):
     answer = ask(replace(request, max_results=3000))
-    named = [one.spec.offer.instance.name for one in answer.ranked]
-    named += [one.instance_type for one in answer.rejected]
+    named = [candidate.spec.offer.instance.name for candidate in answer.ranked]
+    named += [rejection.instance_type for rejection in answer.rejected]
     offers = CATALOG.offers(OfferQuery(cloud="aws", region=request.region, market=request.market))
     assert len(set(named)) == len(named)
-    assert {one.instance.name for one in offers} <= set(named)
+    assert {offer.instance.name for offer in offers} <= set(named)
 
 
 @pytest.mark.slow
@@ -53,8 +53,8 @@ def test_with_room_for_all_every_type_is_ranked_or_rejected_and_never_both(reque
 @given(requests)
 def test_fewer_results_begin_like_more(request):
     few, many = ask(replace(request, max_results=3)), ask(replace(request, max_results=40))
-    costs = [[one.spec.total_usd_per_hour for one in answer.ranked] for answer in (few, many)]
-    names = [[one.spec.offer.instance.name for one in answer.ranked] for answer in (few, many)]
+    costs = [[candidate.spec.total_usd_per_hour for candidate in answer.ranked] for answer in (few, many)]
+    names = [[candidate.spec.offer.instance.name for candidate in answer.ranked] for answer in (few, many)]
     assert names[0] == names[1][:3]
     assert costs[0] == pytest.approx(costs[1][:3])
 
@@ -70,13 +70,13 @@ def test_fewer_results_begin_like_more(request):
 )
 def test_what_asks_for_a_gpu_keeps_cpus_out(limit):
     answer = ask(replace(REQUEST, target_throughput=2.0, **limit))
-    assert all(one.spec.offer.instance.gpu_name for one in answer.ranked)
+    assert all(candidate.spec.offer.instance.gpu_name for candidate in answer.ranked)
     assert ask(replace(REQUEST, target_throughput=2.0)).chosen.spec.offer.instance.gpu_name is None
 
 
 def test_an_answer_in_another_format_says_that_cpus_were_left_out():
-    said = [str(one) for one in ask(replace(REQUEST, precision=Precision.AMP)).assumptions]
-    assert any("fp32 alone" in one for one in said)
+    said = [str(message) for message in ask(replace(REQUEST, precision=Precision.AMP)).assumptions]
+    assert any("fp32 alone" in message for message in said)
 
 
 def test_the_bundled_model_answers_a_low_target_with_a_cpu_and_says_that_it_is_modelled():
@@ -84,7 +84,7 @@ def test_the_bundled_model_answers_a_low_target_with_a_cpu_and_says_that_it_is_m
     assert answer.chosen.spec.offer.instance.gpu_name is None
     assert answer.chosen.prediction.provenance == "modelled"
     assert not answer.chosen.spec.offer.instance.burstable
-    rejected = {one.instance_type: one.reason for one in answer.rejected}
+    rejected = {rejection.instance_type: rejection.reason for rejection in answer.rejected}
     assert rejected["c7i.large"] == "too_slow"
 
 
@@ -95,18 +95,18 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
     some = types[::97]
     most = model.most_on_cpu(
         workloads_of(request),
-        np.array([one.cores for one in some]),
-        np.array([one.mark for one in some]),
-        [one.cpu_model for one in some],
+        np.array([cpu.cores for cpu in some]),
+        np.array([cpu.mark for cpu in some]),
+        [cpu.cpu_model for cpu in some],
     )
-    for one, bound in zip(some, most, strict=True):
+    for cpu, bound in zip(some, most, strict=True):
         (offer,) = CATALOG.offers(
-            OfferQuery(region="us-east-1", market=REQUEST.market, instances=(one.name,))
+            OfferQuery(region="us-east-1", market=REQUEST.market, instances=(cpu.name,))
         )
-        assert offer.price.usd_per_hour == one.usd_per_hour
+        assert offer.price.usd_per_hour == cpu.usd_per_hour
         has = resources_of(CATALOG, offer, disks_for(request, CATALOG, offer.instance)[0])
-        found = model.predict([(w, has) for w in workloads_of(request)])
-        assert max(one.median for one in found) <= bound * (1 + 1e-9)
+        predictions = model.predict([(w, has) for w in workloads_of(request)])
+        assert max(prediction.median for prediction in predictions) <= bound * (1 + 1e-9)
 
 
 def test_a_format_nobody_measured_on_a_cpu_is_refused_with_the_way_out():

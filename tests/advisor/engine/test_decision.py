@@ -52,11 +52,11 @@ def by_brute_force(request):
             resources = resources_of(CATALOG, offer, disk)
             for workload in workloads_of(request):
                 if model.gpu_memory_mib(workload) <= gpu.memory_mib:
-                    (one,) = model.predict([(workload, resources)], confidence=0.9)
+                    (prediction,) = model.predict([(workload, resources)], confidence=0.9)
                     (cold,) = model.predict([(workload, resources)], confidence=0.9, cache=CacheState.COLD)
-                    pace = request.target_throughput or one.lower
+                    pace = request.target_throughput or prediction.lower
                     if request.task is not Task.TRAINING or cold.lower >= pace / 2:
-                        yield offer.price.usd_per_hour + disk.usd_per_hour, one
+                        yield offer.price.usd_per_hour + disk.usd_per_hour, prediction
 
 
 @given(requests)
@@ -64,14 +64,16 @@ def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
     answer = answered(request)
     limit = request.max_usd_per_hour or float("inf")
     target = request.target_throughput or 0
-    good = [(p, one) for p, one in by_brute_force(request) if one.lower >= target and p <= limit]
+    good = [
+        (p, candidate) for p, candidate in by_brute_force(request) if candidate.lower >= target and p <= limit
+    ]
     if answer.chosen is None:
         assert not good
     elif request.target_throughput is not None:
         assert answer.chosen.spec.total_usd_per_hour <= min(price for price, _ in good)
         assert answer.chosen.prediction.lower >= target
     else:
-        cheapest = min(price / one.median for price, one in good)
+        cheapest = min(price / candidate.median for price, candidate in good)
         spec = answer.chosen.spec
         assert spec.total_usd_per_hour / answer.chosen.prediction.median <= cheapest / 0.95 + 1e-12
 
@@ -79,17 +81,17 @@ def test_no_cheaper_spec_that_meets_the_target_is_passed_over(request):
 @given(requests)
 def test_every_type_is_ranked_or_rejected_with_a_reason_and_never_both(request):
     answer = answered(replace(request, max_results=500))
-    ranked = [one.spec.offer.instance.name for one in answer.ranked]
-    rejected = [one.instance_type for one in answer.rejected]
-    considered = {one.instance.name for one in CATALOG.offers(query_of(request))}
+    ranked = [candidate.spec.offer.instance.name for candidate in answer.ranked]
+    rejected = [rejection.instance_type for rejection in answer.rejected]
+    considered = {offer.instance.name for offer in CATALOG.offers(query_of(request))}
     assert len(set(ranked + rejected)) == len(ranked) + len(rejected)
     assert considered <= set(ranked + rejected)
-    assert all(one.detail for one in answer.rejected)
+    assert all(rejection.detail for rejection in answer.rejected)
 
 
 def test_what_cannot_run_is_never_recommended_however_cheap():
     answer = ask(target_throughput=1)
-    reasons = {one.instance_type: one.reason for one in answer.rejected}
+    reasons = {rejection.instance_type: rejection.reason for rejection in answer.rejected}
     assert reasons["g4ad.xlarge"] == "unsupported"
     assert reasons["g5g.xlarge"] == "unsupported"
     assert reasons["p2.xlarge"] in ("not_offered", "unsupported")
@@ -98,7 +100,7 @@ def test_what_cannot_run_is_never_recommended_however_cheap():
 
 def test_a_cheaper_type_that_is_too_slow_says_what_it_reaches_and_what_binds_it():
     answer = ask(target_throughput=1000)
-    slow = next(one for one in answer.rejected if one.instance_type == "g4dn.xlarge")
+    slow = next(rejection for rejection in answer.rejected if rejection.instance_type == "g4dn.xlarge")
     assert slow.reason == "too_slow"
     assert "240/s" in str(slow.detail)
     assert "decoding on the vCPUs" in str(slow.detail)
@@ -107,15 +109,17 @@ def test_a_cheaper_type_that_is_too_slow_says_what_it_reaches_and_what_binds_it(
 def test_preprocessing_needs_no_gpu_and_therefore_does_not_pay_for_one():
     answer = ask(task=Task.PREPROCESSING, target_throughput=400, accelerated_only=False)
     assert answer.chosen.spec.offer.instance.gpu_name is None
-    burstable = {one.instance_type for one in answer.rejected if one.reason == "facts_missing"}
+    burstable = {
+        rejection.instance_type for rejection in answer.rejected if rejection.reason == "facts_missing"
+    }
     assert "t3.medium" in burstable
 
 
 def test_a_guess_is_refused_unless_it_is_allowed():
-    guessing, asked = PlainModel(calibrated=False), {"target_throughput": 100, "accelerated_only": True}
+    guessing, limits = PlainModel(calibrated=False), {"target_throughput": 100, "accelerated_only": True}
     with pytest.raises(NoIntervalError, match="--allow-extrapolation"):
-        answered(question(**asked), guessing)
-    assert answered(question(**asked, allow_extrapolation=True), guessing).chosen is not None
+        answered(question(**limits), guessing)
+    assert answered(question(**limits, allow_extrapolation=True), guessing).chosen is not None
 
 
 def test_an_old_price_is_told():
@@ -130,7 +134,7 @@ def test_an_old_price_is_told():
 def test_a_disk_that_an_instance_does_not_have_rejects_the_instance_and_not_the_question():
     answer = ask(target_throughput=100, disk=DiskChoice(type="instance_store", size_gib=100.0), dataset=SMALL)
     assert answer.chosen.spec.disk.rate.type == "instance_store"
-    assert any(one.reason == "no_disk" for one in answer.rejected)
+    assert any(rejection.reason == "no_disk" for rejection in answer.rejected)
 
 
 def test_unknown_names_are_usage_errors():

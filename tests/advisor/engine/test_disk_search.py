@@ -69,8 +69,8 @@ def grid(size):
 def lower_with(offer, iops, rate, dataset):
     disk = CATALOG.disks.attach(offer.instance, order("gp3", 158, iops=iops, mib_per_second=rate), EAST)
     workload = Workload(network="googlenet", task=Task.INFERENCE, batch_size=32, dataset=dataset)
-    (one,) = MODEL.predict([(workload, resources_of(CATALOG, offer, disk))], confidence=0.9)
-    return one, disk
+    (prediction,) = MODEL.predict([(workload, resources_of(CATALOG, offer, disk))], confidence=0.9)
+    return prediction, disk
 
 
 @pytest.mark.slow
@@ -128,18 +128,18 @@ def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
 def test_a_burst_that_a_short_test_would_see_is_told():
     """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
     answer = ask(target_throughput=450, gpus=("L4",), disk_types=("gp3",))
-    (warning,) = [one for one in answer.warnings if "short test" in str(one)]
+    (warning,) = [message for message in answer.warnings if "short test" in str(message)]
     assert "for about 30 min (lent by g6.xlarge), then" in str(warning)
-    told = disk_block(answer.chosen.spec.disk)
-    assert (told["burst"]["seconds"], told["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
-    assert told["burst"]["read_mib_per_second"] > told["read_mib_per_second"]
+    block = disk_block(answer.chosen.spec.disk)
+    assert (block["burst"]["seconds"], block["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
+    assert block["burst"]["read_mib_per_second"] > block["read_mib_per_second"]
 
 
 def test_no_burst_is_told_where_the_disk_has_time_to_spare():
     """A host that is slower than the disk hides what the disk lends."""
     answer = ask(target_throughput=100, gpus=("L4",), disk=DiskChoice(type="gp3", size_gib=500.0))
     storage = answer.chosen.prediction.stage_rates[Stage.STORAGE]
-    shown = any("short test" in str(one) for one in answer.warnings)
+    shown = any("short test" in str(message) for message in answer.warnings)
     burst = answer.chosen.spec.disk.burst
     assert shown == (burst is not None and answer.chosen.prediction.median >= 0.8 * storage)
 

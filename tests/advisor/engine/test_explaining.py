@@ -47,8 +47,8 @@ def explained(instance, disk, workload):
 
 
 @given(disks, workloads)
-def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, workload):
-    found, before, has = explained(*place, workload)
+def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(machine, workload):
+    explanation, before, has = explained(*machine, workload)
     disk = has.disk
     cores = has.physical_cores / has.vcpus
     wider = replace(has, vcpus=has.vcpus + 1, physical_cores=has.physical_cores + cores)
@@ -59,7 +59,7 @@ def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, wor
         "disk_throughput": replace(has, disk=replace(disk, read_mib_per_second=disk.read_mib_per_second + 1)),
         "disk_iops": replace(has, disk=replace(disk, read_iops=disk.read_iops + 100)),
     }
-    gains = {one.resource: one for one in found.gains}
+    gains = {gain.resource: gain for gain in explanation.gains}
     for resource, more in changed.items():
         (after,) = MODEL.predict([(workload, more)])
         gain = gains[resource]
@@ -70,15 +70,15 @@ def test_gains_are_what_the_model_predicts_with_more_and_never_a_loss(place, wor
 
 
 @given(disks, workloads)
-def test_the_next_stage_leaves_headroom_and_every_fact_is_told(place, workload):
-    found, prediction, _ = explained(*place, workload)
-    assert found.bottleneck is prediction.bottleneck
-    assert found.bottleneck_rate == prediction.stage_rates[found.bottleneck]
-    assert found.next_rate >= found.bottleneck_rate
-    assert found.next_rate == prediction.stage_rates[found.next_stage]
-    assert all(one.detail for one in found.distances)
-    assert [one.matters for one in found.distances] == sorted(
-        (one.matters for one in found.distances), reverse=True
+def test_the_next_stage_leaves_headroom_and_every_fact_is_told(machine, workload):
+    explanation, prediction, _ = explained(*machine, workload)
+    assert explanation.bottleneck is prediction.bottleneck
+    assert explanation.bottleneck_rate == prediction.stage_rates[explanation.bottleneck]
+    assert explanation.next_rate >= explanation.bottleneck_rate
+    assert explanation.next_rate == prediction.stage_rates[explanation.next_stage]
+    assert all(distance.detail for distance in explanation.distances)
+    assert [distance.matters for distance in explanation.distances] == sorted(
+        (distance.matters for distance in explanation.distances), reverse=True
     )
 
 
@@ -87,7 +87,7 @@ def test_the_next_batch_is_told_only_where_it_fits():
     offered = {}
     for batch in (8, 256):
         workload = Workload(network="vgg16", task=Task.TRAINING, batch_size=batch)
-        offered[batch] = [one for one in changes(MODEL, workload, has) if one.workload != workload]
+        offered[batch] = [change for change in changes(MODEL, workload, has) if change.workload != workload]
     assert offered[8][0].workload.batch_size == 16
     assert not offered[256]
     largest = next(
@@ -96,13 +96,13 @@ def test_the_next_batch_is_told_only_where_it_fits():
         if MODEL.gpu_memory_mib(replace(offered[8][0].workload, batch_size=size)) > has.gpu.memory_mib
     )
     full = replace(offered[8][0].workload, batch_size=largest // 2)
-    assert all(one.workload == full for one in changes(MODEL, full, has))
+    assert all(change.workload == full for change in changes(MODEL, full, has))
 
 
 def test_a_disk_without_limits_has_nothing_to_add():
     has = replace(resources_of(CATALOG, *on_gp3("c7i.large")), disk=DiskRate(type="memory"))
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
-    assert [one.resource for one in changes(MODEL, workload, has)] == ["vcpus", "memory"]
+    assert [change.resource for change in changes(MODEL, workload, has)] == ["vcpus", "memory"]
 
 
 def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
@@ -122,6 +122,6 @@ def test_what_binds_is_what_more_of_helps():
         ("g4dn.xlarge", Stage.HOST, "vcpus"),
         ("g6.16xlarge", Stage.STORAGE, "disk_iops"),
     ):
-        found, _, _ = explained(*on_gp3(name), workload)
-        best = max(found.gains, key=lambda gain: gain.samples_per_second)
-        assert (found.bottleneck, best.resource) == (stage, resource)
+        explanation, _, _ = explained(*on_gp3(name), workload)
+        best = max(explanation.gains, key=lambda gain: gain.samples_per_second)
+        assert (explanation.bottleneck, best.resource) == (stage, resource)

@@ -34,14 +34,14 @@ def test_the_first_epoch_takes_at_most_twice_as_long_as_one_at_the_target():
     """Once 158 GiB of sc1 were bought: 20 hours at $10.50."""
     answer = ask()
     limit = 2 * hours(QUESTION.target_throughput)
-    assert all(one.first_epoch.upper <= limit * (1 + 1e-9) for one in answer.ranked)
+    assert all(candidate.first_epoch.upper <= limit * (1 + 1e-9) for candidate in answer.ranked)
     assert answer.chosen.spec.disk.rate.read_mib_per_second > 10
     assert "first epoch" in " ".join(map(str, answer.assumptions))
 
 
 def test_without_a_target_it_takes_at_most_twice_as_long_as_a_later_one():
-    for one in ask(target_throughput=None).ranked:
-        assert one.first_epoch.upper <= 2 * hours(one.prediction.lower) * (1 + 1e-9)
+    for candidate in ask(target_throughput=None).ranked:
+        assert candidate.first_epoch.upper <= 2 * hours(candidate.prediction.lower) * (1 + 1e-9)
 
 
 def test_another_limit_buys_another_disk():
@@ -56,8 +56,8 @@ def test_what_reads_its_disk_too_slowly_says_so_and_how_long_it_takes():
     assert answer.chosen is None
     assert "slow_first_epoch" in answer.rejected_by_reason
     assert "--max-first-epoch-hours to" in str(no_offer(answer))
-    (one, *_) = [one for one in answer.rejected if one.reason == "slow_first_epoch"]
-    assert "first epoch" in str(one.detail)
+    (rejection, *_) = [rejection for rejection in answer.rejected if rejection.reason == "slow_first_epoch"]
+    assert "first epoch" in str(rejection.detail)
 
 
 def test_a_run_counts_its_first_epoch_by_what_it_costs():
@@ -73,6 +73,6 @@ def test_what_reads_its_data_once_has_no_first_epoch(task):
 
 
 def test_a_named_instance_tells_its_first_epoch_too():
-    found = predict_instance(QUESTION, CATALOG, MODEL, "g5.xlarge")
-    assert found.first_epoch.upper > hours(found.prediction.lower)
-    assert "first epoch" in " ".join(map(str, found.assumptions))
+    prediction = predict_instance(QUESTION, CATALOG, MODEL, "g5.xlarge")
+    assert prediction.first_epoch.upper > hours(prediction.prediction.lower)
+    assert "first epoch" in " ".join(map(str, prediction.assumptions))

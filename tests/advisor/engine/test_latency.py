@@ -21,9 +21,9 @@ def prediction(lower=50.0):
 
 
 def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
-    one = batch_latency(Workload(network="n", task=Task.INFERENCE, batch_size=1), 4, prediction())
-    assert one.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
-    assert one.p99_seconds == pytest.approx(2 * P99_OVER_P50 * one.p50_seconds)
+    latency = batch_latency(Workload(network="n", task=Task.INFERENCE, batch_size=1), 4, prediction())
+    assert latency.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
+    assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)
 
 
 def test_without_a_lower_bound_nothing_is_sure():
@@ -41,7 +41,7 @@ def test_a_short_latency_makes_the_batch_small():
     assert tight.chosen.workload.batch_size < free.chosen.workload.batch_size
     late = ask(max_latency_ms=60, batch_size=256)
     assert late.chosen is None
-    assert "latency" in {one.reason for one in late.rejected}
+    assert "latency" in {rejection.reason for rejection in late.rejected}
 
 
 def test_one_instance_tells_every_batch_and_where_its_throughput_saturates():

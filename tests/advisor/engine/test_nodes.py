@@ -59,18 +59,18 @@ def by_brute_force(request):
     """Prices of every spec on every number of nodes whose lower bounds are enough."""
     limit = request.max_usd_per_hour or float("inf")
     sold = [attached(request, CATALOG, offer) for offer in CATALOG.offers(query_of(request))]
-    for found in runnable(request, CATALOG, MODEL, sold):
-        if not isinstance(found, Runnable):
+    for verdict in runnable(request, CATALOG, MODEL, sold):
+        if not isinstance(verdict, Runnable):
             continue
-        for option in on_nodes(request, found):
+        for option in on_nodes(request, verdict):
             for disk in disks_for(request, CATALOG, option.offer.instance):
                 has = resources_of(CATALOG, option.offer, disk, None, option.nodes)
                 pairs = [(workload, has) for workload in option.workloads]
                 usd = option.nodes * (option.offer.price.usd_per_hour + disk.usd_per_hour)
                 warm = MODEL.predict(pairs)
                 cold = MODEL.predict(pairs, cache=CacheState.COLD)
-                for one, first in zip(warm, cold, strict=True):
-                    enough = option.nodes * one.lower >= request.target_throughput
+                for prediction, first in zip(warm, cold, strict=True):
+                    enough = option.nodes * prediction.lower >= request.target_throughput
                     soon = option.nodes * first.lower >= request.target_throughput / 2
                     if enough and soon and usd <= limit:
                         yield usd
@@ -94,17 +94,19 @@ def test_no_cheaper_number_of_nodes_that_meets_the_target_is_passed_over(request
 @given(requests)
 def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyond_their_number(request):
     answer = ask(request)
-    for one in answer.ranked:
-        if one.spec.count > 1:
-            assert one.spec.offer.instance.network is not None
-            assert 0 < one.prediction.node_efficiency <= 1
-            assert one.spec.total_usd_per_hour == pytest.approx(one.spec.count * one.spec.usd_per_hour_each)
+    for candidate in answer.ranked:
+        if candidate.spec.count > 1:
+            assert candidate.spec.offer.instance.network is not None
+            assert 0 < candidate.prediction.node_efficiency <= 1
+            assert candidate.spec.total_usd_per_hour == pytest.approx(
+                candidate.spec.count * candidate.spec.usd_per_hour_each
+            )
 
 
 def test_more_nodes_to_choose_from_are_never_dearer():
     request = training(target_throughput=2500, gpus=("T4", "A10G"), max_nodes=1)
-    found = [ask(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
-    prices = [one.spec.total_usd_per_hour for one in found if one is not None]
+    chosen = [ask(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
+    prices = [candidate.spec.total_usd_per_hour for candidate in chosen if candidate is not None]
     assert len(prices) >= 3
     assert prices == sorted(prices, reverse=True)
 
@@ -113,18 +115,20 @@ def test_no_more_nodes_are_taken_than_the_quota_lets_start():
     request = training(target_throughput=2500, gpus=("A10G",), max_nodes=8)
     most = 100.0
     free, held = ask(request), ask(replace(request, vcpu_quota=(("L-DB2E81BA", most),)))
-    needed = [one.spec.count * one.spec.offer.instance.vcpus for one in free.ranked]
+    needed = [candidate.spec.count * candidate.spec.offer.instance.vcpus for candidate in free.ranked]
     assert max(needed) > most
-    assert all(one.spec.count * one.spec.offer.instance.vcpus <= most for one in held.ranked)
+    assert all(
+        candidate.spec.count * candidate.spec.offer.instance.vcpus <= most for candidate in held.ranked
+    )
 
 
 def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
     request = training(epochs=10, gpus=("A10G",), max_nodes=4, pareto=True)
     front = ask(request).pareto
-    assert {one.spec.count for one in front} > {1}
-    for one in front:
-        passed = one.run.samples / (one.run.hours.median * 3600)
-        assert 0.5 * one.prediction.median < passed <= one.prediction.median * (1 + 1e-9)
+    assert {candidate.spec.count for candidate in front} > {1}
+    for candidate in front:
+        passed = candidate.run.samples / (candidate.run.hours.median * 3600)
+        assert 0.5 * candidate.prediction.median < passed <= candidate.prediction.median * (1 + 1e-9)
 
 
 def test_as_many_nodes_as_are_asked_for_are_tried():
@@ -137,8 +141,8 @@ def test_as_many_nodes_as_are_asked_for_are_tried():
 @pytest.mark.slow
 def test_a_training_that_is_too_much_for_one_node_is_offered_several():
     request = training(target_throughput=60_000)
-    found = relaxations(NetworkTask(Preparations(CATALOG, MODEL)), ask(request))
-    (several,) = [one for one in found if one.changes[0].constraint == "max_nodes"]
+    ways = relaxations(NetworkTask(Preparations(CATALOG, MODEL)), ask(request))
+    (several,) = [way for way in ways if way.changes[0].constraint == "max_nodes"]
     assert several.gives.spec.count == int(several.changes[0].after)
     assert ask(replace(request, max_nodes=several.gives.spec.count)).chosen is not None
 
@@ -148,4 +152,4 @@ def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
     request = training(network="vgg16", target_throughput=9_000, gpus=(gpu,), max_nodes=16)
     answer = ask(request)
     assert answer.chosen.spec.count > 1
-    assert any("EFA" in str(one) for one in answer.assumptions) is takes
+    assert any("EFA" in str(message) for message in answer.assumptions) is takes

@@ -33,10 +33,10 @@ def slack(request):
     return EXACT if by_price else BY_SAMPLE
 
 
-def asked(place, request, model=MODEL):
+def answer_of(world, request, model=MODEL):
     """The answer; None where no offer or no interval lets there be one."""
     try:
-        return recommend(request, Preparations(place.catalog, model), today=TODAY)
+        return recommend(request, Preparations(world.catalog, model), today=TODAY)
     except (NoIntervalError, NoOfferError):
         return None
 
@@ -58,35 +58,35 @@ def cost_of(request, answer):
     return cost(request, chosen) if chosen else math.inf
 
 
-def keeps(truth, request, one):
+def keeps(truth, request, candidate):
     """Whether a candidate is what was asked for, and within each limit at its surer bound."""
-    instance, prediction, run = one.spec.offer.instance, one.prediction, one.run
+    instance, prediction, run = candidate.spec.offer.instance, candidate.prediction, candidate.run
     amounts = [
-        (one.spec.count, request.max_count),
+        (candidate.spec.count, request.max_count),
         (request.target_throughput, prediction.lower),
-        (one.spec.total_usd_per_hour, request.max_usd_per_hour),
-        (one.latency and 1000 * one.latency.p99_seconds, request.max_latency_ms),
+        (candidate.spec.total_usd_per_hour, request.max_usd_per_hour),
+        (candidate.latency and 1000 * candidate.latency.p99_seconds, request.max_latency_ms),
         (run and run.hours.upper, request.max_hours),
-        (run and one.usd_per_run.upper, request.max_run_usd),
-        (one.spec.count * instance.vcpus, left_of_quota(request, instance)),
+        (run and candidate.usd_per_run.upper, request.max_run_usd),
+        (candidate.spec.count * instance.vcpus, left_of_quota(request, instance)),
     ]
     return (
         (instance.cloud, instance.name) in truth.types
-        and one.spec.offer.region in truth.places(instance.cloud, instance.name)
-        and (not request.disk_types or one.spec.disk.rate.type in request.disk_types)
+        and candidate.spec.offer.region in truth.places(instance.cloud, instance.name)
+        and (not request.disk_types or candidate.spec.disk.rate.type in request.disk_types)
         and (prediction.calibrated or request.allow_extrapolation)
         and all(None in (least, most) or least <= most * EXACT for least, most in amounts)
     )
 
 
-def check(place, request, seed, model=MODEL):
+def check(world, request, seed, model=MODEL):
     """Ask, work it out the long way, and give what the answer costs (infinite: none)."""
-    answer, truth = asked(place, request, model), BruteForce(place, request, model, seed)
+    answer, truth = answer_of(world, request, model), BruteForce(world, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
     assert costs <= least * slack(request), point
     if answer:
-        assert all(keeps(truth, request, one) for one in answer.ranked)
+        assert all(keeps(truth, request, candidate) for candidate in answer.ranked)
         reasons_are_true(truth, answer)
     return costs
 
@@ -94,19 +94,21 @@ def check(place, request, seed, model=MODEL):
 def reasons_are_true(truth, answer):
     """Of every type that is turned down, and none of those is ranked."""
     clouds = {name: cloud for cloud, name in truth.types}
-    ranked = {one.spec.offer.instance.name for one in answer.ranked}
-    for one in answer.rejected:
-        assert is_true(truth, clouds[one.instance_type], one.instance_type, one.reason), one
-        assert one.instance_type not in ranked
+    ranked = {candidate.spec.offer.instance.name for candidate in answer.ranked}
+    for rejection in answer.rejected:
+        assert is_true(truth, clouds[rejection.instance_type], rejection.instance_type, rejection.reason), (
+            rejection
+        )
+        assert rejection.instance_type not in ranked
 
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=2))
 def test_a_few_questions_are_answered_so_on_every_change(drawn):
     """Two pairs in each world, in the quick lane."""
-    place, pairs, seed = drawn
+    world, pairs, seed = drawn
     for request, _, tighter in pairs:
-        assert check(place, request, seed) <= check(place, tighter, seed) * slack(request)
+        assert check(world, request, seed) <= check(world, tighter, seed) * slack(request)
 
 
 def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used():
@@ -129,10 +131,10 @@ def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used()
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
     """Worlds of their own; five pairs of a question and a tighter one in each."""
-    place, pairs, seed = drawn
+    world, pairs, seed = drawn
     for request, limit, tighter in pairs:
         note(f"tightened: {limit}")
-        assert check(place, request, seed) <= check(place, tighter, seed) * slack(request)
+        assert check(world, request, seed) <= check(world, tighter, seed) * slack(request)
 
 
 @pytest.mark.slow

@@ -17,48 +17,50 @@ from .test_decision import requests as questions
 points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
 
 
-def specs(found):
+def specs(points):
     return [
         candidate(usd_per_hour=usd, batch_size=batch, prediction=prediction(rate, rate, rate))
-        for usd, rate, batch in found
+        for usd, rate, batch in points
     ]
 
 
-def beats(one, other):
+def beats(candidate, other):
     """At least as good in both, and better in one."""
-    usd, others = one.spec.total_usd_per_hour, other.spec.total_usd_per_hour
-    rate, slower = one.prediction.lower, other.prediction.lower
+    usd, others = candidate.spec.total_usd_per_hour, other.spec.total_usd_per_hour
+    rate, slower = candidate.prediction.lower, other.prediction.lower
     return usd <= others and rate >= slower and (usd < others or rate > slower)
 
 
-def place(one):
-    return one.spec.total_usd_per_hour, one.prediction.lower
+def usd_and_rate(candidate):
+    return candidate.spec.total_usd_per_hour, candidate.prediction.lower
 
 
 @given(points)
-def test_the_front_is_what_nothing_beats(found):
-    every = specs(found)
+def test_the_front_is_what_nothing_beats(drawn):
+    every = specs(drawn)
     front = pareto_front(every)
-    unbeaten = {place(one) for one in every if not any(beats(other, one) for other in every)}
-    assert [place(one) for one in front] == sorted(unbeaten)
+    unbeaten = {usd_and_rate(spec) for spec in every if not any(beats(other, spec) for other in every)}
+    assert [usd_and_rate(candidate) for candidate in front] == sorted(unbeaten)
 
 
 @given(questions)
 def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
     answer = answered(replace(request, pareto=True))
-    assert all(answers(request, one) for one in answer.pareto)
+    assert all(answers(request, candidate) for candidate in answer.pareto)
     limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
     by_hand = [
-        (usd, one.lower) for usd, one in by_brute_force(request) if usd <= limit and one.lower >= target
+        (usd, prediction.lower)
+        for usd, prediction in by_brute_force(request)
+        if usd <= limit and prediction.lower >= target
     ]
-    front = [place(one) for one in answer.pareto]
+    front = [usd_and_rate(candidate) for candidate in answer.pareto]
     chosen = answer.chosen
     for usd, rate in by_hand:
         is_near = rate >= LEAST_SHARE * chosen.prediction.lower
         is_near &= usd / rate <= chosen.spec.total_usd_per_hour / chosen.prediction.lower
         # The recommended spec stands there at its own batch, within 5 % of its best.
         assert not is_near or any(p <= usd and r >= GOOD_ENOUGH * rate for p, r in front)
-    assert chosen is None or place(chosen) in front
+    assert chosen is None or usd_and_rate(chosen) in front
     assert bool(answer.pareto) == bool(answer.chosen)
 
 
@@ -75,10 +77,10 @@ def test_the_cheapest_that_answers_begins_the_front():
 
 
 @given(points, st.integers(2, 6))
-def test_a_front_that_is_shown_in_part_keeps_its_ends(found, most):
-    front = pareto_front(specs(found))
+def test_a_front_that_is_shown_in_part_keeps_its_ends(drawn, most):
+    front = pareto_front(specs(drawn))
     some = thinned(front, most)
     assert len(some) <= most
-    assert [one for one in front if one in some] == some
+    assert [candidate for candidate in front if candidate in some] == some
     if front:
         assert (some[0], some[-1]) == (front[0], front[-1])

@@ -48,14 +48,14 @@ def questions(draw):
 
 
 def ask(request):
-    return told(recommend(request, KNOWN, today=TODAY))
+    return document_of(recommend(request, KNOWN, today=TODAY))
 
 
 def ask_alone(request):
-    return told(recommend(request, Preparations(CATALOG, MODEL), today=TODAY))
+    return document_of(recommend(request, Preparations(CATALOG, MODEL), today=TODAY))
 
 
-def told(answer):
+def document_of(answer):
     return recommendation_document(answer, SOURCES)
 
 
@@ -72,27 +72,27 @@ def test_what_comes_nearest_does_not_depend_on_the_types_that_were_looked_at_bef
     for target in (5.0, 20.0, 60.0, 150.0):
         ask(replace(first, target_throughput=target))
     for target, usd in ((60.0, 0.12), (80.0, 0.15), (100.0, 0.18), (120.0, 0.2)):
-        asked = replace(first, target_throughput=target, max_usd_per_hour=usd)
-        assert ask(asked)["recommendation"] is None
-        assert alike(ask(asked), ask_alone(asked))
+        question = replace(first, target_throughput=target, max_usd_per_hour=usd)
+        assert ask(question)["recommendation"] is None
+        assert alike(ask(question), ask_alone(question))
 
 
 def test_threads_that_ask_of_one_workload_at_once_get_the_same_answers():
     first = network_question(network="googlenet", task=Task.INFERENCE)
-    asked = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
+    questions = [replace(first, target_throughput=float(40 + 7 * n)) for n in range(12)]
     with ThreadPoolExecutor(4) as pool:
-        assert alike(list(pool.map(ask, asked)), [ask_alone(one) for one in asked])
+        assert alike(list(pool.map(ask, questions)), [ask_alone(question) for question in questions])
 
 
 def test_the_workload_that_nobody_asked_for_longest_is_forgotten_first():
     few = Preparations(CATALOG, MODEL, most=2)
-    one, two, three = (
+    first, two, three = (
         network_question(network=name, task=Task.INFERENCE) for name in ("alexnet", "resnet50", "vgg16")
     )
-    kept, forgotten = few.of(one), few.of(two)
-    assert few.of(replace(one, target_throughput=5.0, max_results=3)) is kept
+    kept, forgotten = few.of(first), few.of(two)
+    assert few.of(replace(first, target_throughput=5.0, max_results=3)) is kept
     few.of(three)
-    assert few.of(one) is kept
+    assert few.of(first) is kept
     assert few.of(two) is not forgotten
 
 

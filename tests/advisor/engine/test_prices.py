@@ -23,30 +23,30 @@ REQUEST = recommendation().request
 
 
 def priced(name, usd, kind=LIST, high=1.0, low=1.0):
-    one = candidate(name, usd)
-    price = replace(one.spec.offer.price, kind=kind, high=high, low=low)
-    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+    base = candidate(name, usd)
+    price = replace(base.spec.offer.price, kind=kind, high=high, low=low)
+    return replace(base, spec=replace(base.spec, offer=replace(base.spec.offer, price=price)))
 
 
 def decide(candidates, request=REQUEST, today=TODAY):
     """The decision among candidates that all answer."""
 
-    def answered(asked):
-        found = [
-            one
-            for one in candidates
-            if all(counts(price, asked.price_kinds, asked.listed_on) for price in one.spec.prices)
-            and (asked.price_spread is None or asked.price_spread.holds(one.spec.offer.price))
+    def answered(request):
+        counted = [
+            candidate
+            for candidate in candidates
+            if all(counts(price, request.price_kinds, request.listed_on) for price in candidate.spec.prices)
+            and (request.price_spread is None or request.price_spread.holds(candidate.spec.offer.price))
         ]
-        found.sort(key=hourly)
-        shown = tuple(found[: asked.max_results])
-        return RankedAnswer(recommendation(request=asked, ranked=shown, today=today))
+        counted.sort(key=hourly)
+        shown = tuple(counted[: request.max_results])
+        return RankedAnswer(recommendation(request=request, ranked=shown, today=today))
 
     return PriceDoubt(request, answered, hourly, today).answer()
 
 
-def hourly(one):
-    return one.spec.total_usd_per_hour
+def hourly(candidate):
+    return candidate.spec.total_usd_per_hour
 
 
 def guess(usd, high):
@@ -59,9 +59,9 @@ def seen(usd, high, name="seen"):
 
 def old(name, usd, high):
     """Listed a day before the list counts as old."""
-    one = priced(name, usd, high=high)
-    price = replace(one.spec.offer.price, max_age_days=0)
-    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+    dear = priced(name, usd, high=high)
+    price = replace(dear.spec.offer.price, max_age_days=0)
+    return replace(dear, spec=replace(dear.spec, offer=replace(dear.spec.offer, price=price)))
 
 
 A, TOMORROW = priced("a", 1.0), PRICED + timedelta(days=1)
@@ -87,7 +87,9 @@ def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(so
         request = replace(REQUEST, max_results=most)
         answer = decide(some, request, TOMORROW)
         call = answer.price_call
-        named = [one and one.spec.name for one in (answer.chosen, call.listed, call.cheaper)]
+        named = [
+            candidate and candidate.spec.name for candidate in (answer.chosen, call.listed, call.cheaper)
+        ]
         assert named == [chosen, listed, cheaper]
         assert len(answer.ranked) <= most
         assert answer.request == request
@@ -120,10 +122,10 @@ candidates = st.lists(
         high=st.floats(1, 5),
         low=st.floats(0.2, 1),
     ).map(
-        lambda one: (
-            one
-            if one.spec.offer.price.kind != LIST
-            else priced(one.spec.name, one.spec.offer.price.usd_per_hour)
+        lambda candidate: (
+            candidate
+            if candidate.spec.offer.price.kind != LIST
+            else priced(candidate.spec.name, candidate.spec.offer.price.usd_per_hour)
         )
     ),
     min_size=1,
@@ -134,17 +136,17 @@ candidates = st.lists(
 @given(candidates)
 def test_what_is_chosen_costs_least_at_the_upper_end_of_its_price(some):
     chosen = decide(some).chosen
-    assert chosen.spec.high_usd_per_hour <= min(one.spec.high_usd_per_hour for one in some) + 1e-9
+    assert chosen.spec.high_usd_per_hour <= min(candidate.spec.high_usd_per_hour for candidate in some) + 1e-9
 
 
 @given(candidates)
 def test_nobody_pays_more_than_at_the_cheapest_listed_price_whatever_the_true_prices_are(some):
     answer = decide(some)
-    listed = [hourly(one) for one in some if all_listed(one.spec, TODAY)]
+    listed = [hourly(candidate) for candidate in some if all_listed(candidate.spec, TODAY)]
     if listed:
         assert answer.chosen.spec.high_usd_per_hour <= min(listed)
-        told = answer.price_call.listed if answer.price_call else answer.chosen
-        assert hourly(told) == min(listed)
+        sure = answer.price_call.listed if answer.price_call else answer.chosen
+        assert hourly(sure) == min(listed)
     else:
         assert hourly(answer.chosen) == min(map(hourly, some))
 
@@ -153,35 +155,35 @@ LATER = date(2026, 11, 23)
 answered = partial(recommend, preparations=Preparations(load_catalog(), PlainModel()), today=LATER)
 
 
-def asked(**changes):
+def question_with(**changes):
     same = {"network": "resnet50", "task": Task.TRAINING, "target_throughput": 100.0}
     return network_question(**{**same, "region": None, **changes})
 
 
 def test_the_cheapest_whose_price_is_not_old_is_the_answer():
-    request = asked(cloud="any")
-    prices = [one.spec.offer.price for one in answered(request).ranked]
+    request = question_with(cloud="any")
+    prices = [candidate.spec.offer.price for candidate in answered(request).ranked]
     assert any(is_old(price, LATER) for price in prices)
     fresh = fresh_answer(request, answered, LATER)
     assert fresh.chosen is not None
-    assert not any(is_old(one.spec.offer.price, LATER) for one in fresh.ranked)
+    assert not any(is_old(candidate.spec.offer.price, LATER) for candidate in fresh.ranked)
     assert fresh.chosen.spec.total_usd_per_hour >= answered(request).chosen.spec.low_usd_per_hour
 
 
 @pytest.mark.parametrize(
-    ("place", "way"),
+    ("where", "way"),
     [
         ({"cloud": "lambda"}, "`advisor catalog import`"),
         ({"cloud": "aws", "market": Market.SPOT}, "`advisor catalog refresh --cloud aws --region"),
     ],
 )
-def test_where_old_prices_alone_answer_the_error_names_what_brings_newer_ones(place, way):
-    with pytest.raises(StalePriceError, match=f"of {place['cloud']} is .* days old") as raised:
-        fresh_answer(asked(**place), answered, LATER)
+def test_where_old_prices_alone_answer_the_error_names_what_brings_newer_ones(where, way):
+    with pytest.raises(StalePriceError, match=f"of {where['cloud']} is .* days old") as raised:
+        fresh_answer(question_with(**where), answered, LATER)
     assert str(raised.value.hint).startswith(("refresh it (", "`advisor catalog import`"))
     assert way in str(raised.value.hint)
 
 
 def test_where_nothing_answers_at_any_price_that_is_no_matter_of_age():
-    nothing = fresh_answer(asked(target_throughput=1e12), answered, LATER)
+    nothing = fresh_answer(question_with(target_throughput=1e12), answered, LATER)
     assert nothing.chosen is None

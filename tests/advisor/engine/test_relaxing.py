@@ -26,8 +26,8 @@ class Wavering(PlainModel):
     """The surer one wants to be, the less is sure."""
 
     def _one(self, workload, resources, confidence, cache):
-        one = super()._one(workload, resources, confidence, cache)
-        return replace(one, lower=one.median * (1.3 - 0.6 * confidence))
+        prediction = super()._one(workload, resources, confidence, cache)
+        return replace(prediction, lower=prediction.median * (1.3 - 0.6 * confidence))
 
 
 MODEL = Wavering()
@@ -102,17 +102,17 @@ def typed(request, change):
         "--market": lambda: {"market": Market(text)},
         "--batch-size": lambda: {"batch_size": int(text)},
     }
-    found = parsers.get(option, lambda: {change.constraint: float(text)})()
-    return replace(request, **found)
+    fields = parsers.get(option, lambda: {change.constraint: float(text)})()
+    return replace(request, **fields)
 
 
 def nearer(request, change):
     """A request whose changed constraint is a little nearer to what was asked for; None where
     there is nothing between."""
     (constraint,) = [
-        one
-        for one in task(MODEL).constraints(request)
-        if one.name == change.constraint and one.text(request) != change.after
+        constraint
+        for constraint in task(MODEL).constraints(request)
+        if constraint.name == change.constraint and constraint.text(request) != change.after
     ][:1]
     then = constraint.get(typed(request, change))
     if change.constraint in DIALS:
@@ -127,19 +127,19 @@ def nearer(request, change):
 @given(requests)
 def test_each_change_is_enough_and_the_least_that_is(request):
     answer = ask(request)
-    found = relaxations(task(MODEL), answer)
+    ways = relaxations(task(MODEL), answer)
     if answer.chosen is not None:
-        assert found == ()
+        assert ways == ()
         return
-    prices = [one.gives.spec.total_usd_per_hour for one in found]
+    prices = [way.gives.spec.total_usd_per_hour for way in ways]
     assert prices == sorted(prices)
-    for one in found:
+    for way in ways:
         changed = request
-        for change in one.changes:
+        for change in way.changes:
             changed = typed(changed, change)
-        assert ask(changed).chosen == one.gives
-        if len(one.changes) == 1:
-            less = nearer(request, one.changes[0])
+        assert ask(changed).chosen == way.gives
+        if len(way.changes) == 1:
+            less = nearer(request, way.changes[0])
             assert less is None or ask(less).chosen is None
 
 
@@ -150,17 +150,21 @@ def test_what_is_not_named_would_not_be_enough(request):
     answer = ask(request)
     if answer.chosen is not None:
         return
-    found = relaxations(task(MODEL), answer)
-    most = max((len(one.changes) for one in found), default=3)
-    named = {one.changes[0].constraint for one in found if most == 1}
+    ways = relaxations(task(MODEL), answer)
+    most = max((len(way.changes) for way in ways), default=3)
+    named = {way.changes[0].constraint for way in ways if most == 1}
     if asks_for_gpu(request):  # what is given up of the GPU then is which one, not that there is one
         request = replace(request, accelerated_only=True)
-    constraints = [one for one in task(MODEL).constraints(request) if one.name != "market"]
+    constraints = [
+        constraint for constraint in task(MODEL).constraints(request) if constraint.name != "market"
+    ]
     for constraint in constraints:
         if constraint.name not in named:
             assert ask(constraint.loosened(request)).chosen is None, constraint.name
     if most > 2:
-        for first, second in combinations([one for one in constraints if one.asked], 2):
+        for first, second in combinations(
+            [constraint for constraint in constraints if constraint.limiting], 2
+        ):
             assert ask(second.loosened(first.loosened(request))).chosen is None
 
 
@@ -176,40 +180,40 @@ def test_a_price_and_a_cost_that_cut_the_disk_search_short_are_still_named_toget
         max_run_usd=0.3,
         compute_capability=Range(8.0),
     )
-    found = relaxed(request)
-    assert {change.constraint for change in found[0].changes} == {"max_usd_per_hour", "max_run_usd"}
-    for one in found:
+    ways = relaxed(request)
+    assert {change.constraint for change in ways[0].changes} == {"max_usd_per_hour", "max_run_usd"}
+    for way in ways:
         changed = request
-        for change in one.changes:
+        for change in way.changes:
             changed = typed(changed, change)
-        assert ask(changed).chosen == one.gives
+        assert ask(changed).chosen == way.gives
 
 
 def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
     request = question(target_throughput=300.0, gpus=("P100",))
-    (one,) = [one for one in relaxed(request) if one.changes[0].constraint == "gpus"]
+    (joined,) = [joined for joined in relaxed(request) if joined.changes[0].constraint == "gpus"]
     others = (ask(replace(request, gpus=("P100", name))).chosen for name in CATALOG.gpus)
     least = min(each.spec.total_usd_per_hour for each in others if each)
-    assert one.gives.spec.total_usd_per_hour == least
-    assert one.changes[0].after.startswith("P100,")
+    assert joined.gives.spec.total_usd_per_hour == least
+    assert joined.changes[0].after.startswith("P100,")
 
 
 def test_two_changes_are_told_where_no_single_one_is_enough():
     request = question(target_throughput=1e6, max_usd_per_hour=0.3, accelerated_only=True)
-    found = relaxed(request)
-    assert {tuple(change.option for change in one.changes) for one in found} == {
+    ways = relaxed(request)
+    assert {tuple(change.option for change in way.changes) for way in ways} == {
         ("--max-price", "--target-throughput"),
         ("--target-throughput", "--max-price"),
     }
-    answer = replace(ask(request), relaxations=found)
+    answer = replace(ask(request), relaxations=ways)
     assert "--max-price to" in str(no_offer(answer))
     assert " with --target-throughput to" in str(no_offer(answer))
 
 
 def test_as_many_changes_as_it_takes_are_told_together():
     limits = {"max_usd_per_hour": 0.3, "gpus": ("P100",), "memory_mib": Range(None, 1000.0)}
-    (one,) = relaxed(question(target_throughput=1e6, **limits))
-    assert len(one.changes) > 2
+    (way,) = relaxed(question(target_throughput=1e6, **limits))
+    assert len(way.changes) > 2
 
 
 TRAINING = {"task": Task.TRAINING, "dataset": SMALL, "epochs": 10}
@@ -237,8 +241,8 @@ OPTIONS = {
 def test_what_the_error_says_to_relax_really_helps(limits):
     message = str(no_offer(answered(question(accelerated_only=True, **limits))))
     named = [name for name in limits if OPTIONS.get(name, "\n") in message]
-    told = {name: float(message.split(OPTIONS[name])[1].split()[0]) for name in named}
-    assert answered(question(accelerated_only=True, **limits | told)).chosen is not None
+    needed = {name: float(message.split(OPTIONS[name])[1].split()[0]) for name in named}
+    assert answered(question(accelerated_only=True, **limits | needed)).chosen is not None
 
 
 def test_what_runs_nowhere_has_no_way_out():
@@ -255,16 +259,16 @@ def test_what_runs_nowhere_has_no_way_out():
 def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     """Between the coarse disk steps too: a cent less, and nothing answers."""
     request = question(target_throughput=300.0, max_usd_per_hour=usd)
-    found = {one.changes[0].constraint: one for one in relaxed(request)}
-    needed = float(found["max_usd_per_hour"].changes[0].after)
+    way_of = {way.changes[0].constraint: way for way in relaxed(request)}
+    needed = float(way_of["max_usd_per_hour"].changes[0].after)
     assert ask(replace(request, max_usd_per_hour=needed)).chosen is not None
     assert ask(replace(request, max_usd_per_hour=needed - 0.001)).chosen is None
 
 
 def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
     request = preprocessing(target_throughput=1e6, min_gpu_memory_mib=24576)
-    for one in by_the_plain_model(request):
-        assert one.gives.spec.offer.instance.gpu_name
+    for way in by_the_plain_model(request):
+        assert way.gives.spec.offer.instance.gpu_name
 
 
 def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
@@ -295,7 +299,7 @@ def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
 
 @pytest.mark.slow
 def test_who_asks_for_a_commitment_is_shown_what_can_be_had_on_demand():
-    place = {"cloud": "azure", "region": "westeurope", "market": Market.COMMITMENT_1Y}
-    ways = by_the_plain_model(preprocessing(target_throughput=20, **place))
+    where = {"cloud": "azure", "region": "westeurope", "market": Market.COMMITMENT_1Y}
+    ways = by_the_plain_model(preprocessing(target_throughput=20, **where))
     (way,) = (way for way in ways if way.changes[0].constraint == "market")
     assert way.changes[0].after == "on-demand"

@@ -38,8 +38,8 @@ def run_on(resources, task=Task.TRAINING, **length):
 
 
 @given(spans, spans, st.floats(1e-3, 1e3))
-def test_adding_and_scaling_keep_the_order_of_the_bounds(one, other, factor):
-    for span in (one + other, one.times(factor)):
+def test_adding_and_scaling_keep_the_order_of_the_bounds(first_span, other, factor):
+    for span in (first_span + other, first_span.times(factor)):
         assert span.lower <= span.median <= span.upper
 
 
@@ -89,21 +89,22 @@ def test_a_slow_disk_matters_to_a_run_of_one_epoch_and_not_to_a_long_one():
 
 def test_a_run_with_a_target_ranks_by_what_the_run_costs():
     answer = ask(target_throughput=500)
-    costs = [one.usd_per_run.median for one in answer.ranked]
+    costs = [candidate.usd_per_run.median for candidate in answer.ranked]
     assert costs == sorted(costs)
-    hours = [one.run.hours.median * one.spec.total_usd_per_hour for one in answer.ranked]
+    hours = [candidate.run.hours.median * candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     assert costs == pytest.approx(hours)
-    assert all(one.prediction.lower >= 500 for one in answer.ranked)
-    prices = [one.spec.total_usd_per_hour for one in answer.ranked]
+    assert all(candidate.prediction.lower >= 500 for candidate in answer.ranked)
+    prices = [candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     assert prices != sorted(prices)
 
 
 def test_one_instance_tells_its_run_like_the_ranking_does():
     chosen = ask(batch_size=32).chosen
     request = replace(QUESTION, batch_size=32, disk=chosen.spec.disk.choice)
-    one = predict_instance(request, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
-    assert one.run == chosen.run
-    assert one.usd_per_run == chosen.usd_per_run
+    prediction = predict_instance(request, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
+    assert prediction.run == chosen.run
+    assert prediction.usd_per_run == chosen.usd_per_run
     assert (
-        predict_instance(replace(request, epochs=None), CATALOG, PlainModel(), one.instance.name).run is None
+        predict_instance(replace(request, epochs=None), CATALOG, PlainModel(), prediction.instance.name).run
+        is None
     )

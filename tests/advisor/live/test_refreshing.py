@@ -31,7 +31,7 @@ def test_a_new_price_answers_from_then_on_with_its_day_and_source(aws, tmp_path)
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
     outcome, catalog = refreshed(tmp_path, T4)
     (changed,) = [answer for answer in outcome.answers if answer.changed]
-    assert (changed.before.usd_per_hour, changed.told.usd_per_hour) == (0.526, 0.4)
+    assert (changed.before.usd_per_hour, changed.price.usd_per_hour) == (0.526, 0.4)
     price = catalog.price("g4dn.xlarge", REGION)
     assert (price.usd_per_hour, price.kind, price.as_of) == (0.4, "list", TODAY)
     assert "Price List API" in price.source
@@ -65,7 +65,7 @@ def test_a_price_far_from_the_known_one_is_refused_with_both(aws, tmp_path, usd,
     aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", f"{usd:.8f}")]
     outcome, catalog = refreshed(tmp_path, ["g4dn.xlarge"])
     (answer,) = outcome.answers
-    assert (answer.told is not None) == believed
+    assert (answer.price is not None) == believed
     if not believed:
         assert answer.not_believed == pytest.approx(usd)
         assert "the known $0.526/h (list, 2026-07-20), more than a factor of 3" in answer.why
@@ -78,7 +78,7 @@ def test_no_cloud_gives_instances_away_even_if_implausible_is_accepted(aws, tmp_
     for lie in ("0", "-1", "nan", "inf", "free"):
         aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", lie)]
         outcome, catalog = refreshed(tmp_path, ["g4dn.xlarge"], accept_implausible=True)
-        assert outcome.answers[0].told is None
+        assert outcome.answers[0].price is None
         assert catalog.price("g4dn.xlarge", REGION) == BUNDLED.price("g4dn.xlarge", REGION)
 
 
@@ -139,7 +139,7 @@ def test_a_price_service_that_fails_leaves_all_as_it_was(aws, tmp_path, fault, o
 def test_prices_are_taken_where_offerings_cannot_be_asked(aws, tmp_path, fault) -> None:
     aws.faulty["DescribeInstanceTypeOfferings"] = fault
     outcome, catalog = refreshed(tmp_path, T4)
-    assert len([answer for answer in outcome.answers if answer.told]) == len(T4)
+    assert len([answer for answer in outcome.answers if answer.price]) == len(T4)
     assert "whether the types are still offered is not known" in outcome.warnings[0]
     assert catalog.is_offered("g4dn.xlarge", REGION)
 

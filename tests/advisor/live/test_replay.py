@@ -121,7 +121,7 @@ def test_a_refresh_tells_the_four_price_cuts_and_nothing_else(replayed) -> None:
     deepest = next(
         asked_price for asked_price in outcome.answers if asked_price.instance_type == "p5.48xlarge"
     )
-    assert deepest.told.usd_per_hour / deepest.before.usd_per_hour == pytest.approx(0.56, abs=0.01)
+    assert deepest.price.usd_per_hour / deepest.before.usd_per_hour == pytest.approx(0.56, abs=0.01)
 
 
 def test_what_was_not_yet_sold_is_not_recommended(replayed) -> None:

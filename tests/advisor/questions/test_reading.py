@@ -74,9 +74,9 @@ def test_every_numeric_option_of_every_command_takes_divided_thousands():
 
 
 def test_what_is_as_usual_is_no_part_of_the_command():
-    asked = {"task": "inference", "model": "googlenet", "cloud": "aws", "pareto": True, "max_price": 1.5}
-    told = "--task inference --model googlenet --pareto --max-price 1.5"
-    assert options_of(from_values(Recommend, asked)) == told.split()
+    fields = {"task": "inference", "model": "googlenet", "cloud": "aws", "pareto": True, "max_price": 1.5}
+    words = "--task inference --model googlenet --pareto --max-price 1.5"
+    assert options_of(from_values(Recommend, fields)) == words.split()
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -31,7 +31,7 @@ TENSORS = replace(
 ASKED = {"model": "resnet50", "task": "training", "batch_size": 32}
 
 
-def asked(facts=PHOTOS, **more):
+def settled(facts=PHOTOS, **more):
     table = MODEL.table if facts is PHOTOS else OwnTable(MODEL.table, facts)
     question = from_values(Recommend, {**ASKED, "model": facts.name, **more})
     return settled_network(question, table, CATALOG)
@@ -62,11 +62,11 @@ def test_a_network_answers_to_all_its_names(name):
 )
 def test_what_has_no_meaning_is_refused(facts, words, said):
     with pytest.raises(UsageError, match=said):
-        asked(facts, **words)
+        settled(facts, **words)
 
 
 @pytest.mark.parametrize(
-    ("facts", "text", "told"),
+    ("facts", "text", "size"),
     [
         (PHOTOS, "384", "3x384x384"),
         (PHOTOS, "384px", "3x384x384"),
@@ -78,25 +78,25 @@ def test_what_has_no_meaning_is_refused(facts, words, said):
         (TENSORS, "4x96x96", "4x96x96"),
     ],
 )
-def test_an_input_is_read_as_the_network_takes_it(facts, text, told):
-    assert parse_input(text, facts) == told
+def test_an_input_is_read_as_the_network_takes_it(facts, text, size):
+    assert parse_input(text, facts) == size
 
 
 def test_another_input_is_another_amount_of_work():
-    small, large = (MODEL.table.find("resnet50", at) for at in ("3x160x160", "3x320x320"))
+    small, large = (MODEL.table.find("resnet50", size) for size in ("3x160x160", "3x320x320"))
     assert large.gmacs == pytest.approx(4 * small.gmacs, rel=0.1)
     assert large.input_bytes == 4 * small.input_bytes
-    assert asked(input="384").input == "3x384x384"
+    assert settled(input="384").input == "3x384x384"
 
 
 def test_networks_of_small_images_and_of_boxes_have_their_own_data_sets():
-    assert asked(MODEL.table["cifar10_cnn"]).dataset.name == "cifar10"
-    assert asked(MODEL.table["yolov5s"]).dataset.name == "coco"
+    assert settled(MODEL.table["cifar10_cnn"]).dataset.name == "cifar10"
+    assert settled(MODEL.table["yolov5s"]).dataset.name == "coco"
 
 
 def test_the_own_input_is_no_other_one():
-    assert asked(input="224").input is None
-    assert asked(TEXT, input="seq:128").input is None
+    assert settled(input="224").input is None
+    assert settled(TEXT, input="seq:128").input is None
 
 
 def test_samples_of_a_text_are_the_networks():
@@ -128,7 +128,7 @@ def predicted_of(facts, **more):
 
 def test_text_is_not_decoded_and_crosses_the_bus_as_numbers():
     photographs, text = predicted_of(replace(PHOTOS, name="seer")), predicted_of(TEXT)
-    rates = [one.result.prediction.stage_rates for one in (photographs, text)]
+    rates = [answer.result.prediction.stage_rates for answer in (photographs, text)]
     assert rates[1]["host"] > 5 * rates[0]["host"]
     assert rates[1]["transfer"] > 100 * rates[0]["transfer"]
     document = text.document()
@@ -151,6 +151,6 @@ def test_each_answer_says_what_runs_it():
 
 
 def test_all_precisions_are_asked_for_and_trials_know_their_own():
-    for one in Precision:
-        assert asked(precision=str(one)).can_be_measured == (one is not Precision.FP16)
-    assert not asked(stack="compile").can_be_measured
+    for precision in Precision:
+        assert settled(precision=str(precision)).can_be_measured == (precision is not Precision.FP16)
+    assert not settled(stack="compile").can_be_measured

@@ -211,4 +211,4 @@ def finetuning_recommendation(**changes):
 
 def with_engine(answer, engine):
     """The same answer about another engine."""
-    return replace(answer, ranked=tuple(replace(one, engine=engine) for one in answer.ranked))
+    return replace(answer, ranked=tuple(replace(candidate, engine=engine) for candidate in answer.ranked))

@@ -37,7 +37,7 @@ def _svg(chart):
 
 
 def _texts(chart):
-    return ["".join(one.itertext()) for one in _svg(chart).iter(f"{SVG}text")]
+    return ["".join(element.itertext()) for element in _svg(chart).iter(f"{SVG}text")]
 
 
 def _with_target(target):
@@ -72,7 +72,7 @@ def test_any_names_and_rates_can_be_drawn(rows, target):
     for name, *_ in rows:
         line = " ".join(name.split())
         if line and len(line) <= 32:
-            assert any(" ".join(one.split()) == line for one in shown)
+            assert any(" ".join(text.split()) == line for text in shown)
 
 
 def test_measured_and_emulated_and_published_look_different_without_colour():
@@ -108,9 +108,9 @@ VALUES = st.lists(st.floats(1e-6, 1e9), min_size=1, max_size=20)
 @given(VALUES, st.booleans())
 def test_places_keep_the_order_and_stay_on_the_paper(values, from_zero):
     scale = scale_of(values, 40.0, 400.0, from_zero=from_zero)
-    places = [scale.at(one) for one in sorted(values)]
+    places = [scale.position(value) for value in sorted(values)]
     assert places == sorted(places)
-    assert all(40.0 <= one <= 400.0 for one in places)
+    assert all(40.0 <= point <= 400.0 for point in places)
 
 
 @given(VALUES, st.booleans())
@@ -118,7 +118,7 @@ def test_ticks_are_few_and_within_the_scale(values, from_zero):
     scale = scale_of(values, 0.0, 100.0, from_zero=from_zero)
     ticks = scale.ticks()
     assert len(ticks) <= 12
-    assert all(scale.least * 0.999 <= one <= scale.most * 1.001 for one in ticks)
+    assert all(scale.least * 0.999 <= tick <= scale.most * 1.001 for tick in ticks)
     assert ticks == sorted(ticks)
 
 
@@ -141,7 +141,7 @@ def test_few_points_are_drawn_too(count):
 
 def _lightness(colour):
     """Relative luminance (WCAG 2.2): what is left of a colour in grey."""
-    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
     return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -149,8 +149,8 @@ def _lightness(colour):
 def test_what_colour_tells_is_told_in_grey_too():
     """Neighbours in a bar or a band differ by 2 to 1 at least; text by the 4.5 that WCAG wants."""
 
-    def contrast(one, other):
-        light, dark = sorted((_lightness(one), _lightness(other)), reverse=True)
+    def contrast(colour, other):
+        light, dark = sorted((_lightness(colour), _lightness(other)), reverse=True)
         return (light + 0.05) / (dark + 0.05)
 
     assert contrast(style.BLUE, style.LIGHT_BLUE) > 2

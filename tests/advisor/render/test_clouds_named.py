@@ -25,14 +25,14 @@ CLOUDS = pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", 
 
 @CLOUDS
 def test_reports_and_the_page_name_it(cloud, is_named):
-    told = document(cloud)
-    clouds = covers_clouds(told)
-    others = alternative_columns(told["alternatives"], TEXTS, "us-east-1", clouds=clouds)
+    answer_document = document(cloud)
+    clouds = covers_clouds(answer_document)
+    others = alternative_columns(answer_document["alternatives"], TEXTS, "us-east-1", clouds=clouds)
     texts = [
-        others[0].text(told["alternatives"][0]),
-        rejected_columns(TEXTS, clouds=clouds)[0].text(told["rejected"][0]),
-        borderline_sentence(told["close_calls"][0], 500.0, TEXTS, clouds=clouds),
-        recommendation_markdown(told).splitlines()[4],
+        others[0].text(answer_document["alternatives"][0]),
+        rejected_columns(TEXTS, clouds=clouds)[0].text(answer_document["rejected"][0]),
+        borderline_sentence(answer_document["close_calls"][0], 500.0, TEXTS, clouds=clouds),
+        recommendation_markdown(answer_document).splitlines()[4],
     ]
     assert [("aws" in text) for text in texts] == [is_named] * len(texts)
 
@@ -40,6 +40,8 @@ def test_reports_and_the_page_name_it(cloud, is_named):
 @CLOUDS
 def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
     answer = generation_recommendation()
-    told = generation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
-    assert ("aws us-east-1" in headline(told, TEXTS)) is is_named
-    assert ("| aws |" in recommendation_markdown(told)) is is_named
+    answer_document = generation_document(
+        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
+    )
+    assert ("aws us-east-1" in headline(answer_document, TEXTS)) is is_named
+    assert ("| aws |" in recommendation_markdown(answer_document)) is is_named

@@ -21,10 +21,10 @@ HOSTILE = "<b>=1+1\n# 报告 📈 [x](http://evil) `rm` | \x1b[2J" + "x" * 300
 
 def compared(old, new):
     """The document, held against its schema."""
-    found = difference(old, new)
-    assert_keeps(found, "report-diff")
-    json.dumps(found, allow_nan=False)
-    return found
+    changes = difference(old, new)
+    assert_keeps(changes, "report-diff")
+    json.dumps(changes, allow_nan=False)
+    return changes
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def _of_pick(section, pick):
 
 def swapped(section):
     """The first alternative is the pick now."""
-    told = section["recommendation"]
-    before, after = told["recommendation"], told["alternatives"][0]
-    told["recommendation"], told["alternatives"][0] = after, before
+    answer = section["recommendation"]
+    before, after = answer["recommendation"], answer["alternatives"][0]
+    answer["recommendation"], answer["alternatives"][0] = after, before
     return before, after
 
 
@@ -63,21 +63,21 @@ def test_the_same_report_has_not_changed(old, new):
     """On another day, with other warnings, too: they tell an age."""
     new["as_of"] = "2026-12-22"
     new["workloads"][0]["recommendation"]["warnings"] = ["the instance price is 155 days old"]
-    found = compared(old, new)
-    assert found["changed"] is False
-    assert difference_text(found).startswith("Nothing changed from 2026-11-22 to 2026-12-22")
-    assert found["workloads"][0]["warnings"]["came"] == ["the instance price is 155 days old"]
+    changes = compared(old, new)
+    assert changes["changed"] is False
+    assert difference_text(changes).startswith("Nothing changed from 2026-11-22 to 2026-12-22")
+    assert changes["workloads"][0]["warnings"]["came"] == ["the instance price is 155 days old"]
 
 
 def test_a_price_that_fell_is_told_with_its_share(old, new):
     repriced(new["workloads"][0], 0.96)
-    found = compared(old, new)
-    row = found["workloads"][0]["prices"][0]
+    changes = compared(old, new)
+    row = changes["workloads"][0]["prices"][0]
     assert (row["instance_type"], round(row["percent"], 6)) == ("g4dn.2xlarge", -4)
-    text = difference_text(found)
+    text = difference_text(changes)
     assert "g4dn.2xlarge (us-east-1, on-demand) became 4 % cheaper: $0.752 -> $0.722" in text
     assert "the pick stays (g4dn.2xlarge + instance_store), $0.752 -> $0.722 (-4.0 %)" in text
-    assert found["totals"]["usd_per_hour"]["new"] < found["totals"]["usd_per_hour"]["old"]
+    assert changes["totals"]["usd_per_hour"]["new"] < changes["totals"]["usd_per_hour"]["old"]
 
 
 def test_another_pick_has_its_reasons(old, new):
@@ -94,7 +94,7 @@ def test_another_pick_has_its_reasons(old, new):
     )
     pick = compared(old, new)["workloads"][0]["pick"]
     assert pick["changed"]
-    kinds = [(one["kind"], one.get("now"), one.get("then")) for one in pick["reasons"]]
+    kinds = [(reason["kind"], reason.get("now"), reason.get("then")) for reason in pick["reasons"]]
     assert kinds == [("old_pick", "rejected", None), ("new_pick", None, "alternative")]
     text = difference_text(difference(old, new))
     assert f"the pick changed from {before['instance_type']}" in text
@@ -142,10 +142,10 @@ def test_what_it_stands_on_is_told(old, new):
     context["catalog"] |= {"as_of": "2026-12-01", "sha256": "f" * 64}
     context["performance_model"] |= {"id": "abc", "trained_on": "60 trials"}
     context["measurements"]["bundled_sha256"] = "e" * 64
-    found = compared(old, new)
-    changed = [name for name, one in found["stands_on"].items() if one["changed"]]
+    changes = compared(old, new)
+    changed = [name for name, part in changes["stands_on"].items() if part["changed"]]
     assert changed == ["catalog", "performance_model", "measurements"]
-    text = difference_text(found)
+    text = difference_text(changes)
     assert "the catalogue: 2026-07-20 -> 2026-12-01" in text
     assert "-> abc (fitted on 60 trials)" in text
     assert "the measurements (15): other content than before" in text
@@ -154,29 +154,29 @@ def test_what_it_stands_on_is_told(old, new):
 def test_measurements_are_told_only_where_both_sides_looked(old, new):
     """A saved answer that is answered differently now is told by itself, without any."""
     new["workloads"][0] |= {"complete": False, "measured": [], "costs": None, "curves": None}
-    found = compared(old, new)["workloads"][0]["measured"]
-    assert found == {"came": [], "went": [], "changed": []}
+    measured = compared(old, new)["workloads"][0]["measured"]
+    assert measured == {"came": [], "went": [], "changed": []}
 
 
 def test_workloads_come_and_go(old, new):
     gone = new["workloads"].pop(1)["name"]
     new["workloads"][0]["name"] = "Another"
-    found = compared(old, new)
-    status = {one["name"]: one["status"] for one in found["workloads"]}
+    changes = compared(old, new)
+    status = {section["name"]: section["status"] for section in changes["workloads"]}
     assert status["Another"] == "added"
     assert status[gone] == status[old["workloads"][0]["name"]] == "removed"
-    assert f"{gone} is no longer asked for" in difference_text(found)
+    assert f"{gone} is no longer asked for" in difference_text(changes)
 
 
 def test_a_recommendation_is_compared_with_a_report():
     """They are one workload each; what only a report tells is no change."""
-    one = json.loads((GOLDEN / "recommendation.json").read_text())
-    other = copy.deepcopy(one)
+    saved = json.loads((GOLDEN / "recommendation.json").read_text())
+    other = copy.deepcopy(saved)
     other["recommendation"], other["alternatives"] = None, []
-    other["nearest"] = one["recommendation"]
-    found = compared(one, other)
-    assert "nothing meets the target any more" in difference_text(found)
-    back = difference_text(compared(other, one))
+    other["nearest"] = saved["recommendation"]
+    changes = compared(saved, other)
+    assert "nothing meets the target any more" in difference_text(changes)
+    back = difference_text(compared(other, saved))
     assert "meets the target now, and nothing did before" in back
 
 
@@ -184,12 +184,12 @@ def test_a_hostile_name_harms_no_text(old, new):
     for document, times in ((old, 1.0), (new, 0.5)):
         document["workloads"][0]["name"] = HOSTILE
         repriced(document["workloads"][0], times)["instance_type"] = HOSTILE
-    found = compared(old, new)
-    for text in (difference_text(found), difference_markdown(found)):
+    changes = compared(old, new)
+    for text in (difference_text(changes), difference_markdown(changes)):
         assert "\x1b" not in text
         assert "\n# 报告" not in text
-    assert "<b>" not in difference_markdown(found).replace("\\<b\\>", "")
-    assert "[x](http" not in difference_markdown(found)
+    assert "<b>" not in difference_markdown(changes).replace("\\<b\\>", "")
+    assert "[x](http" not in difference_markdown(changes)
 
 
 @given(st.data())
@@ -198,16 +198,18 @@ def test_swapping_the_sides_mirrors_the_difference(data):
     old = golden_report()
     new = copy.deepcopy(old)
     keep = data.draw(st.sets(st.sampled_from(range(len(old["workloads"]))), min_size=2))
-    new["workloads"] = [one for at, one in enumerate(new["workloads"]) if at in keep]
+    new["workloads"] = [section for index, section in enumerate(new["workloads"]) if index in keep]
     for section in new["workloads"]:
         for row in section["price_throughput"]:
             row["total_usd_per_hour"] *= data.draw(st.sampled_from([1, 1, 1, 0.5, 3]))
     there, back = compared(old, new), compared(new, old)
     assert there["changed"] == back["changed"]
     names = {"added": "removed", "removed": "added"}
-    mirrored = {one["name"]: names.get(one["status"], one["status"]) for one in back["workloads"]}
-    assert {one["name"]: one["status"] for one in there["workloads"]} == mirrored
-    for one in there["workloads"]:
-        other = next(two for two in back["workloads"] if two["name"] == one["name"])
-        assert len(one.get("prices", ())) == len(other.get("prices", ()))
+    mirrored = {
+        section["name"]: names.get(section["status"], section["status"]) for section in back["workloads"]
+    }
+    assert {section["name"]: section["status"] for section in there["workloads"]} == mirrored
+    for mirrored_row in there["workloads"]:
+        other = next(two for two in back["workloads"] if two["name"] == mirrored_row["name"])
+        assert len(mirrored_row.get("prices", ())) == len(other.get("prices", ()))
     difference_text(there)

@@ -32,29 +32,29 @@ from tests.builders import candidate
 GOLDEN = Path(__file__).parents[2] / "golden" / "export"
 
 
-def changed(one: Candidate | None = None, *, market: Market = Market.ON_DEMAND, **choice):
+def changed(base: Candidate | None = None, *, market: Market = Market.ON_DEMAND, **choice):
     """A candidate on another market, or with another disk; `local` has the instance's own."""
-    one = one or candidate()
-    disk = one.spec.disk
+    base = base or candidate()
+    disk = base.spec.disk
     if choice.pop("local", False):
         disk = replace(disk, price=None, choice=DiskChoice(type="instance_store"))
     elif choice:
         disk = replace(disk, choice=DiskChoice(**choice), size_gib=choice["size_gib"])
-    spec = replace(one.spec, disk=disk, offer=replace(one.spec.offer, market=market))
-    return replace(one, spec=spec)
+    spec = replace(base.spec, disk=disk, offer=replace(base.spec.offer, market=market))
+    return replace(base, spec=spec)
 
 
 def on_instance(count: int = 1, **facts) -> Candidate:
     """A candidate whose instance is another one in some facts."""
-    one = candidate()
-    offer = replace(one.spec.offer, instance=replace(one.spec.offer.instance, **facts))
-    return replace(one, spec=replace(one.spec, count=count, offer=offer))
+    base = candidate()
+    offer = replace(base.spec.offer, instance=replace(base.spec.offer.instance, **facts))
+    return replace(base, spec=replace(base.spec, count=count, offer=offer))
 
 
 def training_together() -> Candidate:
     """On three nodes."""
-    one = on_instance(count=3, network=NodeNetwork(gbit_per_second=5.0, cards=1, source="EC2"))
-    return replace(one, workload=replace(one.workload, task=Task.TRAINING))
+    candidate = on_instance(count=3, network=NodeNetwork(gbit_per_second=5.0, cards=1, source="EC2"))
+    return replace(candidate, workload=replace(candidate.workload, task=Task.TRAINING))
 
 
 PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second": 250.0}
@@ -62,7 +62,7 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize(
-    ("case", "one"),
+    ("case", "exported"),
     [
         ("plain", changed()),
         ("spot", changed(market=Market.SPOT, **PROVISIONED)),
@@ -71,8 +71,8 @@ PROVISIONED = {"type": "gp3", "size_gib": 200, "iops": 8000.0, "mib_per_second":
         ("nodes", training_together()),
     ],
 )
-def test_an_export_changes_only_when_we_mean_it(format: str, case: str, one: Candidate) -> None:
-    content = export(one, format)
+def test_an_export_changes_only_when_we_mean_it(format: str, case: str, exported: Candidate) -> None:
+    content = export(exported, format)
     assert_golden_text(GOLDEN / f"{format}-{case}.txt", content)
 
 
@@ -106,8 +106,8 @@ def parameters_of(command: str) -> dict:
 )
 def test_the_aws_command_passes_the_services_own_validation(market, size, iops, disk) -> None:
     """botocore knows each parameter of RunInstances and its type."""
-    one = changed(market=market, type=disk, size_gib=size, iops=iops)
-    sent = parameters_of(export(one, "awscli"))
+    candidate = changed(market=market, type=disk, size_gib=size, iops=iops)
+    sent = parameters_of(export(candidate, "awscli"))
     report = botocore.validate.ParamValidator().validate(sent, run_instances_shape())
     assert not report.has_errors(), report.generate_report()
 
@@ -127,25 +127,25 @@ def test_the_aws_command_starts_an_instance_with_its_disk(monkeypatch) -> None:
 
 
 SOME = pytest.mark.parametrize(
-    "one", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
+    "exported", [changed(), changed(local=True), changed(market=Market.SPOT), training_together()]
 )
 
 
 @SOME
-def test_terraform_can_be_parsed_and_names_the_same_disk(one: Candidate) -> None:
-    document = hcl2.loads(export(one, "terraform"))
+def test_terraform_can_be_parsed_and_names_the_same_disk(exported: Candidate) -> None:
+    document = hcl2.loads(export(exported, "terraform"))
     assert "aws_instance" in str(document["resource"])
-    assert ("ebs_block_device" in str(document)) == (one.spec.disk.price is not None)
-    assert ("instance_market_options" in str(document)) == (one.spec.offer.market is Market.SPOT)
+    assert ("ebs_block_device" in str(document)) == (exported.spec.disk.price is not None)
+    assert ("instance_market_options" in str(document)) == (exported.spec.offer.market is Market.SPOT)
 
 
 @pytest.mark.slow
 @SOME
-def test_ray_accepts_the_cluster_file(one: Candidate) -> None:
+def test_ray_accepts_the_cluster_file(exported: Candidate) -> None:
     """Ray's own schema of cluster files."""
     from ray.autoscaler._private.util import prepare_config, validate_config
 
-    validate_config(prepare_config(yaml.safe_load(export(one, "ray"))))
+    validate_config(prepare_config(yaml.safe_load(export(exported, "ray"))))
 
 
 @pytest.mark.parametrize(
@@ -158,12 +158,12 @@ def test_ray_accepts_the_cluster_file(one: Candidate) -> None:
 )
 def test_skypilot_gets_the_slowest_tier_that_is_fast_enough(choice: dict, tier: str) -> None:
     """And is told what the tier stands for."""
-    one = changed(**choice)
-    rate = replace(one.spec.disk.rate, read_iops=choice.get("iops", 3000.0))
-    disk = replace(one.spec.disk, rate=rate)
-    text = export(replace(one, spec=replace(one.spec, disk=disk)), "skypilot")
+    candidate = changed(**choice)
+    rate = replace(candidate.spec.disk.rate, read_iops=choice.get("iops", 3000.0))
+    disk = replace(candidate.spec.disk, rate=rate)
+    text = export(replace(candidate, spec=replace(candidate.spec, disk=disk)), "skypilot")
     assert yaml.safe_load(text)["resources"]["disk_tier"] == tier
-    assert str(one.spec.disk.choice) in text
+    assert str(candidate.spec.disk.choice) in text
 
 
 def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> None:
@@ -173,14 +173,14 @@ def test_a_cloud_that_the_tool_does_not_know_is_refused_with_the_way_out() -> No
     assert "gcp/us-east-1" in export(moved, "skypilot")
 
 
-@pytest.mark.parametrize(("machine", "told"), [("x86_64", "1.."), ("arm64", "arm:1..")])
-def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, told):
+@pytest.mark.parametrize(("machine", "cpus"), [("x86_64", "1.."), ("arm64", "arm:1..")])
+def test_a_small_instance_without_a_gpu_is_not_lost_to_what_a_tool_takes_for_granted(machine, cpus):
     none = {"gpu_name": None, "gpu_count": 0, "gpu_memory_mib": None}
     cpu = Cpu(model="small", architecture=machine)
-    one = on_instance(vcpus=1, physical_cores=1, memory_mib=2048, cpu=cpu, **none)
-    asked = yaml.safe_load(export(one, "dstack"))["resources"]
-    assert (asked["cpu"], asked["memory"]) == (told, "2GB..")
-    assert ("as ImageId" in export(one, "ray")) == (machine == "arm64")
+    candidate = on_instance(vcpus=1, physical_cores=1, memory_mib=2048, cpu=cpu, **none)
+    resources = yaml.safe_load(export(candidate, "dstack"))["resources"]
+    assert (resources["cpu"], resources["memory"]) == (cpus, "2GB..")
+    assert ("as ImageId" in export(candidate, "ray")) == (machine == "arm64")
 
 
 def serving(format):

@@ -70,9 +70,9 @@ def test_markdown_says_how_many_are_paid_for_and_how():
     answer = replace(ANSWER, ranked=(two,), request=replace(ANSWER.request, market=None))
     lines = recommendation_markdown(plain_document(generation_document(answer, SOURCES))).splitlines()
     header, _, row = (line.strip("| ").split(" | ") for line in lines[:3])
-    told = dict(zip(header, row, strict=True))
+    cells = dict(zip(header, row, strict=True))
     names = ("count", "market", "price_kind")
-    assert [told[name] for name in names] == ["2", "commitment-3y", "observed"]
+    assert [cells[name] for name in names] == ["2", "commitment-3y", "observed"]
 
 
 def test_the_chart_shows_each_point_of_the_front_and_says_its_ends():
@@ -99,7 +99,7 @@ def test_every_placement_uses_each_gpu_once(width, replicas, precision, kv):
     placement = ServingPlacement(tensor_parallel=width, replicas=replicas, link=Link.NVLINK)
     candidate = generation_candidate(placement=placement, precision=precision, kv_precision=kv)
     services = yaml.safe_load(export_serving(candidate, ANSWER.request, "compose"))["services"]
-    devices = [one["deploy"]["resources"]["reservations"]["devices"][0] for one in services.values()]
+    devices = [service["deploy"]["resources"]["reservations"]["devices"][0] for service in services.values()]
     used = [gpu for device in devices for gpu in device["device_ids"]]
     assert sorted(map(int, used)) == list(range(width * replicas))
     words = serve_words(candidate, ANSWER.request)
@@ -120,12 +120,12 @@ def test_where_only_means_are_known_longer_requests_are_taken():
     candidate = generation_candidate()
     means = replace(ANSWER.request, context_tokens=None)
     tight = replace(candidate, memory=replace(candidate.memory, longest_context=2000))
-    for one, request, longest in (
+    for chosen, request, longest in (
         (candidate, means, 4 * means.longest_tokens),
         (tight, means, 2000),
         (candidate, ANSWER.request, 4743),
     ):
-        words = serve_words(one, request)
+        words = serve_words(chosen, request)
         assert words[words.index("--max-model-len") + 1] == str(longest)
 
 
@@ -137,15 +137,15 @@ def test_prefix_caching_is_on_only_where_its_share_was_stated():
 
 def test_a_model_of_a_folder_starts_where_the_folder_is():
     """A rented machine does not have it, and a container has it only where it is mounted."""
-    asked, config = (generation_candidate(), ANSWER.request), Path("/home/me/mine/config.json")
-    text = export_serving(*asked, "compose", config=config)
+    answered, config = (generation_candidate(), ANSWER.request), Path("/home/me/mine/config.json")
+    text = export_serving(*answered, "compose", config=config)
     (service, *_) = yaml.safe_load(text)["services"].values()
     assert "/home/me/mine:/model:ro" in service["volumes"]
     assert service["command"][:2] == ["--model", "/model"]
     for format in set(FORMATS) - {"compose"}:
         with pytest.raises(UsageError, match="folder of this machine"):
-            export_serving(*asked, format, config=config)
-    assert "call other.json so" in export_serving(*asked, "compose", config=config.with_name("other.json"))
+            export_serving(*answered, format, config=config)
+    assert "call other.json so" in export_serving(*answered, "compose", config=config.with_name("other.json"))
 
 
 def test_markdown_says_what_is_nearest_where_nothing_answers():

@@ -18,14 +18,14 @@ def answer(chosen, **call):
     return recommendation(ranked=(chosen,), price_call=PriceCall(**call), today=PRICED)
 
 
-def at_market_price(one):
+def at_market_price(candidate):
     """The same, at an observed price that is half as much or twice."""
-    price = replace(one.spec.offer.price, kind=OBSERVED, low=0.5, high=2.0)
-    return replace(one, spec=replace(one.spec, offer=replace(one.spec.offer, price=price)))
+    price = replace(candidate.spec.offer.price, kind=OBSERVED, low=0.5, high=2.0)
+    return replace(candidate, spec=replace(candidate.spec, offer=replace(candidate.spec.offer, price=price)))
 
 
 def sentences(answer):
-    return [str(one) for one in price_doubt_block(answer)["sentences"]]
+    return [str(message) for message in price_doubt_block(answer)["sentences"]]
 
 
 def no_target(answer):
@@ -38,15 +38,19 @@ RANKED_BY = pytest.mark.parametrize(
     [
         (
             recommendation(request=network_question(network="googlenet", task=Task.INFERENCE)),
-            lambda one: one.usd_per_million_samples,
+            lambda answer: answer.usd_per_million_samples,
             "per million samples",
         ),
         (
             no_target(language_answers.generation_recommendation()),
-            lambda one: one.usd_per_million_output_tokens.median,
+            lambda answer: answer.usd_per_million_output_tokens.median,
             "per million output tokens",
         ),
-        (language_answers.finetuning_recommendation(), lambda one: one.usd_per_run.median, "for the run"),
+        (
+            language_answers.finetuning_recommendation(),
+            lambda answer: answer.usd_per_run.median,
+            "for the run",
+        ),
     ],
 )
 
@@ -58,12 +62,12 @@ def test_what_ranks_is_what_both_sentences_compare(whole, cost_of, per):
     market = at_market_price(listed)
     call = PriceCall(listed=listed, cheaper=market)
     whole = replace(whole, today=PRICED)
-    (told,) = sentences(replace(whole, ranked=(listed,), price_call=call))
-    assert f"at {format_usd(cost_of(listed))} {per}. Observed price: " in told
+    (doubt,) = sentences(replace(whole, ranked=(listed,), price_call=call))
+    assert f"at {format_usd(cost_of(listed))} {per}. Observed price: " in doubt
     told_first, _ = sentences(replace(whole, ranked=(market,), price_call=call))
     assert told_first.endswith(f"at {format_usd(cost_of(listed))} {per}.")
     high = cost_of(market) * market.spec.high_usd_per_hour / market.spec.total_usd_per_hour
-    for sentence in (told, told_first):
+    for sentence in (doubt, told_first):
         assert "/h" not in sentence
         assert f" to {format_usd(high)} {per}" in sentence
 
@@ -85,7 +89,7 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
     )
     saved = plain({"request": {"cloud": cloud}, "price_call": price_doubt_block(whole)})
     english, chinese = (
-        [one.text for one in list(price_call_leaves(saved, report_texts(language)))[:2]]
+        [leaf.text for leaf in list(price_call_leaves(saved, report_texts(language)))[:2]]
         for language in ("en", "zh-CN")
     )
     assert english == sentences(whole)

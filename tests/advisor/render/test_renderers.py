@@ -146,7 +146,7 @@ def test_a_markdown_table_says_how_sure_its_price_is():
 
 
 def test_large_numbers_have_no_exponent():
-    assert [short_number(one) for one in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
+    assert [short_number(number) for number in (42500.0, 0.22095, 166.02)] == ["42500", "0.221", "166"]
 
 
 def test_no_sentence_is_cut_where_all_have_no_room():
@@ -159,9 +159,9 @@ def test_the_command_of_a_close_call_can_be_pasted():
     start = next(i for i, line in enumerate(lines) if "advisor verify" in line)
     end = next(i for i, line in enumerate(lines[start:], start) if not line.endswith("\\"))
     pasted = shlex.split("\n".join(lines[start : end + 1]).replace("\\\n", ""))
-    told = document(**CALLED)["close_calls"][0]["trial"]["command"]
-    assert pasted == shlex.split(told)
-    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in told
+    command = document(**CALLED)["close_calls"][0]["trial"]["command"]
+    assert pasted == shlex.split(command)
+    assert "--target-throughput 500 --instance g4dn.large --disk gp3:158GiB" in command
 
 
 def test_a_trial_is_asked_with_all_that_the_question_says():
@@ -202,7 +202,7 @@ def test_what_ranks_the_alternatives_has_room_before_anything_else():
 
 
 @pytest.mark.parametrize(
-    ("one", "expected"),
+    ("doubtful", "expected"),
     [
         (prediction(lower=97, median=100, upper=110), 0),
         (prediction(lower=90, median=100, upper=110), 1),
@@ -214,5 +214,5 @@ def test_what_ranks_the_alternatives_has_room_before_anything_else():
         (prediction(lower=97, median=100, upper=110, calibrated=False), 4),
     ],
 )
-def test_risk_grows_with_the_interval_and_with_guessing(one, expected):
-    assert risk(one) == expected
+def test_risk_grows_with_the_interval_and_with_guessing(doubtful, expected):
+    assert risk(doubtful) == expected

@@ -12,8 +12,8 @@ from tests.advisor.render.sizing.reports import golden_report, validator
 def shortened(value):
     """Small enough to be spoiled again and again."""
     if isinstance(value, dict):
-        return {name: shortened(one) for name, one in value.items()}
-    return [shortened(one) for one in value[:2]] if isinstance(value, list) else value
+        return {name: shortened(item) for name, item in value.items()}
+    return [shortened(item) for item in value[:2]] if isinstance(value, list) else value
 
 
 SMALL = shortened(golden_report())
@@ -26,11 +26,11 @@ def places(value, path=()):
     yield path
     if isinstance(value, (dict, list)):
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, one in items:
-            yield from places(one, (*path, name))
+        for name, item in items:
+            yield from places(item, (*path, name))
 
 
-PLACES = [one for one in places(SMALL) if one]
+PLACES = [path for path in places(SMALL) if path]
 
 
 def test_a_report_that_was_saved_is_taken():
@@ -38,15 +38,15 @@ def test_a_report_that_was_saved_is_taken():
 
 
 @given(st.sampled_from(PLACES), ODD, st.booleans())
-def test_what_the_library_refuses_is_refused_here(place, odd, leaves_out):
+def test_what_the_library_refuses_is_refused_here(path, odd, leaves_out):
     spoiled = copy.deepcopy(SMALL)
     inside = spoiled
-    for name in place[:-1]:
+    for name in path[:-1]:
         inside = inside[name]
     if leaves_out:
-        del inside[place[-1]]
+        del inside[path[-1]]
     else:
-        inside[place[-1]] = odd
+        inside[path[-1]] = odd
     assert (first_fault(spoiled, "advisor.report/1") is None) == VALIDATOR.is_valid(spoiled)
 
 

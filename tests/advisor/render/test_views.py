@@ -151,8 +151,8 @@ def test_a_format_changes_only_when_we_mean_it(name):
 
 def test_a_document_keeps_its_schema():
     assert_keeps(DOCUMENTS["memory"], "memory")
-    for one in (DOCUMENTS["verification"], verification_document(verification(**NOT_KNOWN))):
-        assert_keeps(one, "verification")
+    for document in (DOCUMENTS["verification"], verification_document(verification(**NOT_KNOWN))):
+        assert_keeps(document, "verification")
 
 
 def test_the_parts_of_the_memory_add_up():

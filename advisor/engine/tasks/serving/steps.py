@@ -35,13 +35,13 @@ def steps_of(
 ) -> tuple[ServingStep, ...]:
     """Every step that can be thought of for the chosen candidate of an offer."""
     changes = list(_changes(chosen, served.model))
-    found = [
+    tried = [
         OptionFinder(replace(request, **fields), served).options(offer, chosen.notes)
         for *_, fields in changes
     ]
-    outcomes = iter(given([ways[0] for ways in found if not isinstance(ways, Rejected)]))
+    outcomes = iter(given([ways[0] for ways in tried if not isinstance(ways, Rejected)]))
     steps = []
-    for (kind, option, _), ways in zip(changes, found, strict=True):
+    for (kind, option, _), ways in zip(changes, tried, strict=True):
         gives, why = (None, ways.detail) if isinstance(ways, Rejected) else next(outcomes)
         steps.append(ServingStep(kind=kind, option=option, gives=gives, why_not=why))
     more = chosen.spec.count + 1

@@ -75,10 +75,10 @@ def tuning_options(
     }
     distinct = list(dict.fromkeys(key for some in keys.values() for key in some))
     settled = tuned.predictor.settled([tuning_on(request, tuned, *key) for key in distinct])
-    fitting = {key: one for key, one in zip(distinct, settled, strict=True) if one}
+    fitting = {key: fit for key, fit in zip(distinct, settled, strict=True) if fit}
     rates, calibrated = dict[_Key, list[float]](), True
     if fitting:
-        tunings = [one.tuning for one in fitting.values()]
+        tunings = [fit.tuning for fit in fitting.values()]
         predicted = tuned.predictor.tokens_per_second(tunings, request.confidence)
         columns, calibrated = np.array(predicted.tokens_per_second).T, predicted.calibrated
         rates = dict(zip(fitting, columns.tolist(), strict=True))

@@ -32,13 +32,13 @@ def plan(text, name="team.yaml"):
 
 
 def test_workloads_have_their_own_words_and_else_the_defaults():
-    found = plan(TEAM)
-    first, second = found.entries
-    assert found.title == "Vision team"
+    report = plan(TEAM)
+    first, second = report.entries
+    assert report.title == "Vision team"
     assert first.fields["region"] == ("us-east-1",)
     assert second.fields["region"] == ("eu-west-1",)
     assert second.fields["gpu"] == ("T4", "L4")
-    assert [one.line for one in found.entries] == [7, 12]
+    assert [entry.line for entry in report.entries] == [7, 12]
 
 
 def test_a_word_stays_as_it_is_written():
@@ -52,7 +52,7 @@ def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "is empty"),
         ("workloads: []", "line 1: `workloads:` must list"),
@@ -74,8 +74,8 @@ def test_a_workload_without_a_name_gets_its_number_and_what_it_is():
         ("[" * 1200, "no YAML"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_line(text, told):
-    with pytest.raises(UsageError, match=told):
+def test_what_is_wrong_is_told_with_its_line(text, message):
+    with pytest.raises(UsageError, match=message):
         plan(text)
 
 
@@ -87,7 +87,7 @@ def test_what_is_no_text_is_refused():
 
 
 def test_more_workloads_than_anybody_reads_are_refused():
-    many = "workloads:\n" + "".join(f"  - name: w{at}\n" for at in range(501))
+    many = "workloads:\n" + "".join(f"  - name: w{number}\n" for number in range(501))
     with pytest.raises(UsageError, match="more than 500"):
         plan(many)
 
@@ -114,5 +114,5 @@ def test_what_is_written_is_what_is_read(words):
     import yaml
 
     text = yaml.safe_dump({"workloads": [{"name": "a", **words}]}, default_style='"')
-    (one,) = plan(text).entries
-    assert one.fields == {key: (value,) for key, value in words.items()}
+    (entry,) = plan(text).entries
+    assert entry.fields == {key: (value,) for key, value in words.items()}

@@ -35,13 +35,15 @@ SOME_GPUS = "T4,L4,A10G"
 VERSIONS = {"advisor": "0.1.0", "python": "3.11.7", "numpy": "2.4.6"}
 
 
-def asked(task, model, target=None, **changes):
+def recommend_question(task, model, target=None, **changes):
     values = {"task": task, "model": model, "target_throughput": target, "region": None}
     return from_values(Recommend, {**values, **changes})
 
 
 def question(name, *words, **changes):
-    return ReportedWorkload(name, asked(*words, **changes), f"advisor recommend --task {words[0]}")
+    return ReportedWorkload(
+        name, recommend_question(*words, **changes), f"advisor recommend --task {words[0]}"
+    )
 
 
 TEAM = (
@@ -69,9 +71,9 @@ def gathered(*questions):
 
 
 def test_a_team_of_workloads_gives_the_golden_report():
-    found = gathered(*TEAM)
-    found["reproducibility"]["versions"] = VERSIONS
-    assert_golden_document(GOLDEN / "team.json", found)
+    report = gathered(*TEAM)
+    report["reproducibility"]["versions"] = VERSIONS
+    assert_golden_document(GOLDEN / "team.json", report)
 
 
 def section(*words, **changes):
@@ -94,21 +96,21 @@ def test_what_stands_before_a_question_changes_no_bit_of_its_answer():
 
 def test_the_recommendation_is_verbatim_what_recommend_says():
     explained = TEAM[0].question.replace(explain=True)
-    told = recommended(context(), explained, today=DAY).document()
-    assert gathered(TEAM[0])["workloads"][0]["recommendation"] == told
+    answer = recommended(context(), explained, today=DAY).document()
+    assert gathered(TEAM[0])["workloads"][0]["recommendation"] == answer
 
 
 def test_the_chosen_spec_is_drawn_once_and_its_numbers_are_the_answers():
-    one = thumbnails()
-    (chosen,) = [row for row in one["price_throughput"] if row["chosen"]]
-    spec = one["answer"]["spec"]
+    thumbnail = thumbnails()
+    (chosen,) = [row for row in thumbnail["price_throughput"] if row["chosen"]]
+    spec = thumbnail["answer"]["spec"]
     assert {name: chosen[name] for name in ("lower", "median", "upper", "instance_type")} == {
         name: spec[name] for name in ("lower", "median", "upper", "instance_type")
     }
     assert chosen["answers"]
-    asked = [row for row in one["costs"]["choices"] if row["asked"]]
-    assert [row["usd_per_hour"] for row in asked] == [spec["usd_per_hour"]]
-    here = [row for row in one["regions"] if row["chosen"]]
+    drawn = [row for row in thumbnail["costs"]["choices"] if row["asked"]]
+    assert [row["usd_per_hour"] for row in drawn] == [spec["usd_per_hour"]]
+    here = [row for row in thumbnail["regions"] if row["chosen"]]
     assert [row["total_usd_per_hour"] for row in here] == [spec["usd_per_hour"]]
 
 
@@ -116,32 +118,36 @@ def test_the_front_is_what_no_drawn_spec_beats():
     rows = section("training", "resnet50", 200, precision="amp", gpu=SOME_GPUS)["price_throughput"]
     assert rows == sorted(rows, key=lambda row: row["total_usd_per_hour"])
     front = [row for row in rows if row["on_front"]]
-    for at, row in enumerate(rows):
-        before = [other["lower"] for other in rows[:at] if other["on_front"]]
+    for index, row in enumerate(rows):
+        before = [other["lower"] for other in rows[:index] if other["on_front"]]
         assert row["on_front"] == (row["lower"] > 1.01 * max(before, default=0.0))
     assert len(front) > 2
 
 
 def test_curves_pass_through_the_recommended_spec():
-    one = thumbnails()
-    spec = one["answer"]["spec"]
+    thumbnail = thumbnails()
+    spec = thumbnail["answer"]["spec"]
     for name, amount in (("vcpus", spec["vcpus"]), ("memory", spec["memory_mib"])):
         key = "vcpus" if name == "vcpus" else "memory_mib"
-        (at,) = [p for p in one["curves"][name]["points"] if p[key] == amount]
-        assert at["median"] == pytest.approx(spec["median"])
-    (at,) = [p for p in one["curves"]["disk"]["points"] if p["order"] == spec["disk"]]
-    assert at["median"] == pytest.approx(spec["median"])
-    (batch,) = [b for b in one["gpu_memory"]["batches"] if b["chosen"]]
+        (point,) = [p for p in thumbnail["curves"][name]["points"] if p[key] == amount]
+        assert point["median"] == pytest.approx(spec["median"])
+    (point,) = [p for p in thumbnail["curves"]["disk"]["points"] if p["order"] == spec["disk"]]
+    assert point["median"] == pytest.approx(spec["median"])
+    (batch,) = [b for b in thumbnail["gpu_memory"]["batches"] if b["chosen"]]
     assert batch["reached"]["median"] == pytest.approx(spec["median"])
 
 
 def test_measured_points_are_only_of_this_network_and_task():
-    one = thumbnails()
-    ids = {row["trial_id"] for row in one["measured"]}
-    assert {(row["network"], row["task"]) for row in one["measured"]} == {("googlenet", "inference")}
-    for curve in one["curves"].values():
+    thumbnail = thumbnails()
+    ids = {row["trial_id"] for row in thumbnail["measured"]}
+    assert {(row["network"], row["task"]) for row in thumbnail["measured"]} == {("googlenet", "inference")}
+    for curve in thumbnail["curves"].values():
         assert set(curve["measured"]) <= ids
-    vcpus = [row["vcpus"] for row in one["measured"] if row["trial_id"] in one["curves"]["vcpus"]["measured"]]
+    vcpus = [
+        row["vcpus"]
+        for row in thumbnail["measured"]
+        if row["trial_id"] in thumbnail["curves"]["vcpus"]["measured"]
+    ]
     assert len(vcpus) == len(set(vcpus)) > 1
 
 
@@ -150,27 +156,27 @@ def test_what_the_user_measured_is_drawn_too():
     loose = replace(own, limited_by=LimitedBy.NONE, trial=trial(network="vgg16", task=Task.TRAINING))
     with closing(open_store()) as store:
         store.append_all([own, loose])
-    one = section("training", "vgg16", gpu=SOME_GPUS)
-    assert [(row["trial_id"], row["origin"]) for row in one["measured"]] == [(own.trial.trial_id, "store")]
-    assert one["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
-    assert one["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
+    drawn = section("training", "vgg16", gpu=SOME_GPUS)
+    assert [(row["trial_id"], row["origin"]) for row in drawn["measured"]] == [(own.trial.trial_id, "store")]
+    assert drawn["measured"][0]["samples_per_second"] == own.throughput_samples_per_second
+    assert drawn["curves"]["vcpus"]["measured"] == [own.trial.trial_id]
 
 
 def test_totals_count_the_workloads_that_end():
-    found = gathered(TEAM[0], question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0))
-    assert found["totals"]["runs"] == 1
+    report = gathered(TEAM[0], question("A run", "training", "resnet50", 100, gpu=SOME_GPUS, epochs=10.0))
+    assert report["totals"]["runs"] == 1
 
 
 def test_where_nothing_is_answered_the_total_is_not_known():
-    found = gathered(TEAM[2])
-    assert found["totals"]["usd_per_hour"] is None
-    assert found["workloads"][0]["answer"]["spec"]["instance_type"]
-    assert found["workloads"][0]["recommendation"]["relax"]
-    validator().validate(found)
+    report = gathered(TEAM[2])
+    assert report["totals"]["usd_per_hour"] is None
+    assert report["workloads"][0]["answer"]["spec"]["instance_type"]
+    assert report["workloads"][0]["recommendation"]["relax"]
+    validator().validate(report)
 
 
 def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
-    bad = question("Typo", "inference", "goglenet", 5)._replace(place="team.yaml, line 9")
+    bad = question("Typo", "inference", "goglenet", 5)._replace(origin="team.yaml, line 9")
     steps = []
     with pytest.raises(UsageError, match=r"team.yaml, line 9: workload 'Typo': .*googlenet"):
         report(context(), [*TEAM, bad], Report("x", DAY, Origin("c")), step=steps.append)
@@ -178,35 +184,35 @@ def test_a_wrong_workload_is_told_with_its_place_before_anything_is_answered():
 
 
 def saved(name="answer.json", **changes):
-    explained = asked("inference", "googlenet", 500, gpu=SOME_GPUS, explain=True)
+    explained = recommend_question("inference", "googlenet", 500, gpu=SOME_GPUS, explain=True)
     document = recommended(context(), explained, today=DAY).document()
     return Input(name, json.dumps({**document, **changes}).encode())
 
 
 def retold(*files):
-    found = plain(reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files))))
-    validator().validate(found)
-    return found
+    report_again = plain(reports.report_of_saved(context(), files, Report("saved", DAY, Origin("c", files))))
+    validator().validate(report_again)
+    return report_again
 
 
 def test_a_saved_answer_that_still_holds_is_told_as_if_it_were_asked_now():
-    (one,) = retold(saved())["workloads"]
+    (again,) = retold(saved())["workloads"]
     fresh = thumbnails()
-    assert one["complete"]
+    assert again["complete"]
     assert alike(
-        {name: one[name] for name in one if name not in ("name", "command")},
+        {name: again[name] for name in again if name not in ("name", "command")},
         {name: fresh[name] for name in fresh if name not in ("name", "command")},
     )
 
 
 def test_a_saved_answer_of_another_model_tells_what_it_tells_itself():
     other = {"id": "0123456789ab", "trained_on": "x", "error_percent": 1.0}
-    found = retold(saved(performance_model=other))
-    (one,) = found["workloads"]
-    assert not one["complete"]
-    assert one["curves"] is None
-    assert one["price_throughput"][0]["answers"]
-    assert found["totals"]["usd_per_hour"] == one["answer"]["spec"]["usd_per_hour"]
+    report = retold(saved(performance_model=other))
+    (again,) = report["workloads"]
+    assert not again["complete"]
+    assert again["curves"] is None
+    assert again["price_throughput"][0]["answers"]
+    assert report["totals"]["usd_per_hour"] == again["answer"]["spec"]["usd_per_hour"]
 
 
 @pytest.mark.parametrize("text", ["a\x1b[2Jb", "\x9b2J", "\ud800", "a\u202eb", "\x00"])
@@ -216,7 +222,7 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (b"[1", "no JSON"),
         (b"NaN", "no JSON"),
@@ -226,8 +232,8 @@ def test_a_saved_file_that_steers_a_terminal_is_refused(text):
         (b'{"schema": "advisor.recommendation/1"}', "is a required property"),
     ],
 )
-def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
-    with pytest.raises(UsageError, match=f"answer.json.*{told}"):
+def test_a_saved_file_that_is_none_is_refused_by_its_name(content, message):
+    with pytest.raises(UsageError, match=f"answer.json.*{message}"):
         read_saved(Input("answer.json", content))
 
 
@@ -241,7 +247,7 @@ def test_a_saved_file_that_is_none_is_refused_by_its_name(content, told):
 )
 def test_a_saved_answer_is_asked_again_as_the_same_question(changes):
     """It once lost what the answer stands on, and was no longer complete."""
-    question = asked("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
+    question = recommend_question("inference", "googlenet", 500, gpu=SOME_GPUS, **changes)
     document = recommended(context(), question, today=DAY).document()
     (again,) = retold(Input("answer.json", json.dumps(document).encode()))["workloads"]
     assert again["complete"]

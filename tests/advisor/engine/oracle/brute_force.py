@@ -37,9 +37,9 @@ class BruteForce:
         by_price = self.request.target_throughput is not None and self.request.run_samples is None
         most_usd = least if by_price else math.inf
         good = [
-            (point.cost(self.request), place, at, point)
-            for place, key in enumerate(self.types)
-            for at, point in enumerate(self._found(*key, most_usd))
+            (point.cost(self.request), type_index, point_index, point)
+            for type_index, key in enumerate(self.types)
+            for point_index, point in enumerate(self._found(*key, most_usd))
             if feasible(self.request, point)
         ]
         return min(good, default=(math.inf, 0, 0, None))

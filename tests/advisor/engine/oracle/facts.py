@@ -36,12 +36,12 @@ def _may_be_on_cpu(request, known):
 def _has_gpu(world, request, known):
     names = [gpu.lower() for gpu in request.gpus]
     card = (known.gpu_name or "").lower()
-    if names and not any(card == one or card.startswith(one + "-") for one in names):
+    if names and not any(card == name or card.startswith(name + "-") for name in names):
         return False
     sheet = world.catalog.gpus.get(known.gpu_name)
     capability = sheet and sheet.vendor == "NVIDIA" and sheet.compute_capability
-    asked = request.compute_capability
-    if asked.limits and not (capability and _between(float(capability), asked.least, asked.most)):
+    wanted = request.compute_capability
+    if wanted.limits and not (capability and _between(float(capability), wanted.least, wanted.most)):
         return False
     least, most = request.min_gpu_memory_mib, request.max_gpu_memory_mib
     if least is None and most is None:
@@ -54,7 +54,7 @@ def _has_gpu(world, request, known):
 def _has_host(request, known):
     """What is not known of a type that lacks facts is not held against it."""
     limits = ((known.vcpus, request.vcpus), (known.memory_mib, request.memory_mib))
-    return all(has is None or _between(has, asked.least, asked.most) for has, asked in limits)
+    return all(has is None or _between(has, limit.least, limit.most) for has, limit in limits)
 
 
 def _between(value, least, most):
@@ -64,17 +64,21 @@ def _between(value, least, most):
 def prices_of(world, request, cloud, name):
     """Region -> dollars an hour, in the regions and on the market that are asked for."""
     regions = [request.region] if request.region else world.regions[cloud]
-    found = {
+    prices = {
         region: world.catalog.price(name, region, request.market, cloud)
         for region in regions
         if region in world.regions[cloud]
     }
-    return {region: price.usd_per_hour for region, price in found.items() if price}
+    return {region: price.usd_per_hour for region, price in prices.items() if price}
 
 
 def offered_in(world, cloud, name, market=None):
     """Regions that sell a type on a market: not those of a type that is closed to orders there."""
-    closed = {one.region for one in world.catalog.closures(name, cloud) if one.market in ("", str(market))}
+    closed = {
+        closure.region
+        for closure in world.catalog.closures(name, cloud)
+        if closure.market in ("", str(market))
+    }
     return set() if "" in closed else set(world.catalog.regions_of(name, cloud)) - closed
 
 

@@ -84,12 +84,12 @@ def narrower(field, low, high):
     """One end drawn in."""
 
     def tighten(random, request, world):
-        asked = getattr(request, field)
-        least, most = asked.least or low, asked.most or high
+        wanted = getattr(request, field)
+        least, most = wanted.least or low, wanted.most or high
         if least >= most:
             return None
         end = _rounded(between(random, least, most), least, most)
-        return {field: replace(asked, **{random.choice(("least", "most")): end})}
+        return {field: replace(wanted, **{random.choice(("least", "most")): end})}
 
     return tighten
 

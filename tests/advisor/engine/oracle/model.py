@@ -35,7 +35,7 @@ class OracleModel(OneByOne):
     def most_on_cpu(self, workloads, cores, marks, cpus):
         """A little more than `_rates` gives where everything else is for nothing."""
         score = np.where(np.isnan(marks), _MARK, marks)
-        filled = max(_filled(one.batch_size) for one in workloads)
+        filled = max(_filled(workload.batch_size) for workload in workloads)
         return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * filled
 
     def _one(self, workload, has, confidence, z, cache):

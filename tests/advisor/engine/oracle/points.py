@@ -82,12 +82,12 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
         (disk, resources_of(world.catalog, instance, disk, request.max_gpus))
         for disk in choose(every_disk(world, instance, region, request))
     ]
-    asked = [(d, w, has) for d, has in offered for w in fitting if fits_ram(model, has, w)]
-    pairs = [(workload, has) for _, workload, has in asked]
+    fits = [(d, w, has) for d, has in offered for w in fitting if fits_ram(model, has, w)]
+    pairs = [(workload, has) for _, workload, has in fits]
     usual = model.predict(pairs, confidence=request.confidence)
     first = _first_epochs(request, model, pairs, usual)
     late = _latencies(request, model, pairs)
-    for (disk, workload, _), prediction, cold in zip(asked, usual, first, strict=True):
+    for (disk, workload, _), prediction, cold in zip(fits, usual, first, strict=True):
         hours = _hours(request, cold, prediction)
         for count in range(1, request.max_count + 1):
             yield Point(
@@ -130,13 +130,13 @@ def _latencies(request, model, pairs):
         return {}
     memory = DiskRate(type="memory")
     alone = dict.fromkeys((w, replace(has, disk=memory, gpu_count=1)) for w, has in pairs)
-    found = {}
-    for (workload, has), one in zip(
+    latency_of = {}
+    for (workload, has), prediction in zip(
         alone, model.predict(list(alone), confidence=request.confidence), strict=True
     ):
-        batch, rates = workload.batch_size, one.stage_rates
+        batch, rates = workload.batch_size, prediction.stage_rates
         seconds = batch / rates[Stage.ACCELERATOR] + max(batch, has.vcpus) / rates[Stage.HOST]
         seconds += batch / rates[Stage.TRANSFER] if Stage.TRANSFER in rates else 0.0
-        doubt = one.median / one.lower if one.lower > 0 else math.inf
-        found[batch] = 1000 * P99_OVER_P50 * doubt * seconds
-    return found
+        doubt = prediction.median / prediction.lower if prediction.lower > 0 else math.inf
+        latency_of[batch] = 1000 * P99_OVER_P50 * doubt * seconds
+    return latency_of

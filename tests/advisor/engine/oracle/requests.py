@@ -17,10 +17,10 @@ DATASETS = (
 )
 
 
-def drawn_request(random, place, networks=("googlenet",)):
+def drawn_request(random, world, networks=("googlenet",)):
     """One question; every limit of the table may be in it."""
-    cloud = random.choice([*place.clouds, "aws", "any", "any"])
-    regions = [] if cloud == "any" else place.regions[cloud]
+    cloud = random.choice([*world.clouds, "aws", "any", "any"])
+    regions = [] if cloud == "any" else world.regions[cloud]
     request = network_question(
         network=random.choice(networks),
         task=random.choice([Task.TRAINING, Task.INFERENCE, Task.INFERENCE, Task.PREPROCESSING]),
@@ -32,33 +32,37 @@ def drawn_request(random, place, networks=("googlenet",)):
         max_results=random.choice([1, 3, 10, 500]),
     )
     for limit in LIMITS:
-        request = replace(request, **limit.draw(random, request, place))
+        request = replace(request, **limit.draw(random, request, world))
     return request
 
 
-def tightened(random, request, place):
+def tightened(random, request, world):
     """The request with one limit drawn and tightened, and which one it was."""
     limit = random.choice(LIMITS)
-    changes = limit.tighten(random, request, place)
+    changes = limit.tighten(random, request, world)
     return limit.name, replace(request, **changes) if changes else request
 
 
 @st.composite
 def questions(draw, count):
     """A small world and `count` questions about it, each with one that asks for more."""
-    place = world(draw(st.integers(0, 2**20)))
+    drawn_world = world(draw(st.integers(0, 2**20)))
     random = draw(st.randoms(use_true_random=False))
-    asked = [drawn_request(random, place) for _ in range(count)]
-    return place, [(one, *tightened(random, one, place)) for one in asked], random.randint(0, 2**20)
+    requests = [drawn_request(random, drawn_world) for _ in range(count)]
+    return (
+        drawn_world,
+        [(request, *tightened(random, request, drawn_world)) for request in requests],
+        random.randint(0, 2**20),
+    )
 
 
 @st.composite
-def real_questions(draw, place, networks):
+def real_questions(draw, world, networks):
     """A pair of questions about a few GPUs of a catalogue, and about some network."""
     random = draw(st.randoms(use_true_random=False))
-    request = drawn_request(random, place, networks)
+    request = drawn_request(random, world, networks)
     request = replace(request, **(_few_gpus if random.random() < 0.6 else _few_cpus)(random))
-    return request, *tightened(random, request, place), random.randint(0, 2**20)
+    return request, *tightened(random, request, world), random.randint(0, 2**20)
 
 
 def _few_gpus(random):

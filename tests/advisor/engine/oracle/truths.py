@@ -22,10 +22,10 @@ def is_true(truth, cloud, name, reason):
 
 
 def _no_price(truth, cloud, name):
-    asked = truth.request.region
+    region = truth.request.region
     offered = offered_in(truth.world, cloud, name)
     return not prices_of(truth.world, truth.request, cloud, name) and (
-        asked in offered if asked else bool(offered)
+        region in offered if region else bool(offered)
     )
 
 

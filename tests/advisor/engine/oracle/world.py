@@ -39,19 +39,19 @@ class World:
     @cached_property
     def cards(self):
         """Names of the GPUs that there are, and that have a data sheet."""
-        names = {self.catalog.partial_type(name, one).gpu_name for one, name in self.types("any")}
+        names = {self.catalog.partial_type(name, cloud).gpu_name for cloud, name in self.types("any")}
         return sorted(names & set(self.catalog.gpus))
 
     def disk_types(self, cloud):
         """Names of the disks there are in a cloud, or in any, the instances' own among them."""
-        asked = self.clouds if cloud == "any" else [cloud]
-        sold = [self.catalog.disks_of(one) for one in asked if one in self.catalog.disk_clouds]
-        return sorted({name for one in sold for name in one.types})
+        clouds = self.clouds if cloud == "any" else [cloud]
+        sold = [self.catalog.disks_of(cloud) for cloud in clouds if cloud in self.catalog.disk_clouds]
+        return sorted({name for disks in sold for name in disks.types})
 
     def types(self, cloud):
         """(cloud, type) of everything there is in a cloud, or in any."""
-        asked = self.clouds if cloud == "any" else [cloud]
-        return [(one, name) for one in asked for name in _names(self.catalog, one)]
+        clouds = self.clouds if cloud == "any" else [cloud]
+        return [(cloud, name) for cloud in clouds for name in _names(self.catalog, cloud)]
 
     def __repr__(self):
         return f"World({self.seed})"
@@ -134,8 +134,8 @@ def _drawn_cloud(cloud, draw):
 def _drawn_regions(cloud, rows, header, draw):
     """Where one of the types is offered, and where disks have a price."""
     sets = dict(iter(_shipped_table(f"catalog/{cloud}_region_sets.csv")))
-    at = header.index("region_set")
-    offered = {region for cells in rows for region in sets.get(cells[at], "").split()}
+    column = header.index("region_set")
+    offered = {region for cells in rows for region in sets.get(cells[column], "").split()}
     disks = _priced_disks(cloud)
     likely = sorted(offered & set(disks)) or sorted(offered) or list(disks) or ["nowhere"]
     # The hubs sell nearly everything.
@@ -148,12 +148,12 @@ def _drawn_regions(cloud, rows, header, draw):
 
 def _drawn_prices(cloud, regions, draw):
     usual = 10 ** draw.uniform(-0.7, 0.9)
-    for place, (market, bases) in enumerate(BASES[cloud].items()):
-        if place and draw.random() < 0.5:
+    for index, (market, bases) in enumerate(BASES[cloud].items()):
+        if index and draw.random() < 0.5:
             continue
         basis = draw.choice(bases)
         cells = {
-            region: (float(f"{usual * draw.uniform(0.8, 1.3) / (1 + place):.4g}"), basis)
+            region: (float(f"{usual * draw.uniform(0.8, 1.3) / (1 + index):.4g}"), basis)
             for region in regions
         }
         yield market, {name: cell for name, cell in cells.items() if draw.random() < 0.85}

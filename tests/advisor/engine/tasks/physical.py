@@ -62,10 +62,10 @@ class Physical:
         return self._served(deployments, traffic, b, ttft, tpot)
 
     def _parts(self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats) -> tuple[Floats, Floats]:
-        weights, kv, bandwidth, flops, reduce = np.array([_facts(one) for one in deployments]).T
+        weights, kv, bandwidth, flops, reduce = np.array([_facts(deployment) for deployment in deployments]).T
         context = traffic.input_tokens + traffic.output_tokens / 2
         step = (weights + kv * b * context) / bandwidth + reduce + 0.002
-        parameters = np.array([one.model.active_parameters for one in deployments])
+        parameters = np.array([deployment.model.active_parameters for deployment in deployments])
         prompt = 2 * parameters * traffic.input_tokens * (1 - traffic.prefix_share) / flops
         return step, prompt
 
@@ -73,21 +73,21 @@ class Physical:
         self, deployments: Sequence[Deployment], traffic: Traffic, b: Floats, ttft: Floats, tpot: Floats
     ) -> ServingRates:
         output = b * traffic.output_tokens / (ttft + (traffic.output_tokens - 1) * tpot)
-        known = np.array([one.gpu.name not in self._uncalibrated for one in deployments])
-        bounds = [Bounds(one / _SPREAD, one, one * _SPREAD) for one in (tpot, ttft, output)]
+        known = np.array([deployment.gpu.name not in self._uncalibrated for deployment in deployments])
+        bounds = [Bounds(median / _SPREAD, median, median * _SPREAD) for median in (tpot, ttft, output)]
         return ServingRates(*bounds, b, np.zeros(len(b), dtype=np.intp), known)
 
 
-def _facts(one: Deployment) -> tuple[float, float, float, float, float]:
+def _facts(deployment: Deployment) -> tuple[float, float, float, float, float]:
     """Bytes of weights, bytes of KV of a token, bytes and operations a second of the group, seconds
     of all-reduces."""
-    split = one.tensor_parallel
-    weights = weight_gib_per_gpu(one.model, one.precision, split) * 2**30
-    link = {"none": 0.0, "nvlink": 1e-5, "pcie": 1e-4}[one.link] * one.model.layers
+    split = deployment.tensor_parallel
+    weights = weight_gib_per_gpu(deployment.model, deployment.precision, split) * 2**30
+    link = {"none": 0.0, "nvlink": 1e-5, "pcie": 1e-4}[deployment.link] * deployment.model.layers
     return (
         weights,
-        kv_bytes_per_token(one.model, one.kv_precision, split),
-        0.7e9 * one.gpu.bandwidth_gb_s,
-        0.4e12 * one.gpu.tflops * split,
+        kv_bytes_per_token(deployment.model, deployment.kv_precision, split),
+        0.7e9 * deployment.gpu.bandwidth_gb_s,
+        0.4e12 * deployment.gpu.tflops * split,
         link,
     )

@@ -38,8 +38,8 @@ def serving(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> Serving
 
 def predicted(name: str, **fields: Any) -> ServingPrediction:
     """What an instance does."""
-    asked = request(**fields)
-    return serving(asked.model).prediction_on(asked, name, today=TODAY)
+    question = request(**fields)
+    return serving(question.model).prediction_on(question, name, today=TODAY)
 
 
 def request(**fields: Any) -> ServingQuestion:
@@ -50,8 +50,8 @@ def request(**fields: Any) -> ServingQuestion:
 
 def answer(**fields: Any) -> GenerationRecommendation:
     """The recommendation for it."""
-    asked = request(**fields)
-    return recommend(serving(asked.model), asked, today=TODAY)
+    question = request(**fields)
+    return recommend(serving(question.model), question, today=TODAY)
 
 
 def chosen_for(**fields: Any) -> GenerationCandidate:
@@ -67,18 +67,20 @@ def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> No
     over_all = chosen_for(cloud="any", region=None, target_output_tokens_per_second=tokens)
     catalog = load_catalog()
     clouds = tuple(filter(catalog.is_in_dollars, catalog.clouds))
-    each = [answer(cloud=one, region=None, target_output_tokens_per_second=tokens).chosen for one in clouds]
-    listed_or_not = [one.spec.total_usd_per_hour for one in each if one is not None]
+    each = [
+        answer(cloud=cloud, region=None, target_output_tokens_per_second=tokens).chosen for cloud in clouds
+    ]
+    listed_or_not = [candidate.spec.total_usd_per_hour for candidate in each if candidate is not None]
     assert over_all.spec.offer.instance.cloud in clouds
     assert over_all.spec.total_usd_per_hour == pytest.approx(min(listed_or_not))
 
 
 def test_a_limit_on_the_time_between_tokens_turns_down_nothing_whose_answers_have_one() -> None:
     """After the first token comes none that could be late."""
-    asked: dict[str, Any] = {"users": 4, "input_tokens": 150.0, "output_tokens": 1.0}
-    free, limited = answer(**asked), answer(**asked, max_tpot_ms=5)
+    load: dict[str, Any] = {"users": 4, "input_tokens": 150.0, "output_tokens": 1.0}
+    free, limited = answer(**load), answer(**load, max_tpot_ms=5)
     assert limited.chosen.spec == free.chosen.spec
-    assert not [one for one in limited.rejected if one.reason == "tpot"]
+    assert not [rejection for rejection in limited.rejected if rejection.reason == "tpot"]
 
 
 @pytest.mark.parametrize(
@@ -94,15 +96,15 @@ def test_a_kv_cache_has_the_16_bits_that_the_engine_computes_in(
     changed: dict[str, Any], kv_precision: str
 ) -> None:
     """T4 has no bf16 for keys and values either, and llama.cpp keeps them in fp16."""
-    found = answer(**{"model": "Qwen2.5-3B", "gpus": ("T4",), **changed})
-    assert found.chosen.kv_precision == kv_precision
-    assert f"a KV cache in {kv_precision}" in map(str, found.assumptions)
+    recommendation = answer(**{"model": "Qwen2.5-3B", "gpus": ("T4",), **changed})
+    assert recommendation.chosen.kv_precision == kv_precision
+    assert f"a KV cache in {kv_precision}" in map(str, recommendation.assumptions)
 
 
 def test_what_does_not_fit_says_whether_weights_or_kv_are_too_large() -> None:
     """Memory before buying: each type has its own reason."""
-    found = answer(model="Qwen2.5-72B", gpus=("T4", "A10G"), max_gpus=4)
-    assert found.rejected_by_reason["weights"] > 0
+    recommendation = answer(model="Qwen2.5-72B", gpus=("T4", "A10G"), max_gpus=4)
+    assert recommendation.rejected_by_reason["weights"] > 0
     long = answer(context_tokens=131072, gpus=("L4", "A10G"), max_gpus=1)
     assert long.rejected_by_reason["kv"] > 0
     assert long.chosen is None
@@ -110,8 +112,8 @@ def test_what_does_not_fit_says_whether_weights_or_kv_are_too_large() -> None:
 
 def test_less_time_until_it_serves_takes_a_faster_disk_and_none_faster_than_that() -> None:
     """Rate and price follow from the limit; a MiB/s less, where single ones are sold, is too slow."""
-    asked: dict[str, Any] = {"gpus": ("L40S",), "target_output_tokens_per_second": 100}
-    slow, fast = chosen_for(**asked), chosen_for(**asked, max_ready_seconds=180)
+    wanted: dict[str, Any] = {"gpus": ("L40S",), "target_output_tokens_per_second": 100}
+    slow, fast = chosen_for(**wanted), chosen_for(**wanted, max_ready_seconds=180)
     assert fast.ready.upper_seconds <= 180 < slow.ready.upper_seconds
     assert fast.spec.disk.usd_per_hour > slow.spec.disk.usd_per_hour
     rate = fast.spec.disk.choice.mib_per_second
@@ -121,39 +123,41 @@ def test_less_time_until_it_serves_takes_a_faster_disk_and_none_faster_than_that
 
 def test_a_disk_too_slow_for_the_limit_is_a_reason() -> None:
     """The disk that is asked for reads for minutes."""
-    found = answer(disk=DiskChoice(type="gp3", size_gib=100), max_ready_seconds=30)
-    assert found.chosen is None
-    assert found.rejected_by_reason["ready"] > 0
+    recommendation = answer(disk=DiskChoice(type="gp3", size_gib=100), max_ready_seconds=30)
+    assert recommendation.chosen is None
+    assert recommendation.rejected_by_reason["ready"] > 0
 
 
 def test_close_calls_name_a_cheaper_spec_that_may_do() -> None:
     """Its chance lies between 0 and 1, and the trial is worth its money."""
-    found = answer(target_output_tokens_per_second=3000, max_tpot_ms=40, cloud="any", region=None)
-    cheaper = [one for one in found.close_calls if one.kind is CloseCallKind.CHEAPER_MAY_REACH]
+    recommendation = answer(target_output_tokens_per_second=3000, max_tpot_ms=40, cloud="any", region=None)
+    cheaper = [call for call in recommendation.close_calls if call.kind is CloseCallKind.CHEAPER_MAY_REACH]
     assert cheaper
-    for one in cheaper:
-        assert 0.05 <= one.probability < 0.9
-        assert one.worth_usd > one.trial_usd
-        assert one.candidate.spec.total_usd_per_hour < one.instead.spec.total_usd_per_hour
+    for call in cheaper:
+        assert 0.05 <= call.probability < 0.9
+        assert call.worth_usd > call.trial_usd
+        assert call.candidate.spec.total_usd_per_hour < call.instead.spec.total_usd_per_hour
 
 
 def test_front_trades_latency_for_throughput() -> None:
     """Along it tokens come later and more of them; what the target needs lies on it."""
-    found = answer(target_output_tokens_per_second=1000, max_tpot_ms=40)
-    others = [one for one in found.front if one.rates is not found.chosen.rates]
-    assert len(others) == len(found.front) - 1, "what is recommended is on it"
-    tpot = [one.rates.tpot_seconds.median for one in others]
-    output = [one.rates.output_tokens_per_second.median for one in others]
+    recommendation = answer(target_output_tokens_per_second=1000, max_tpot_ms=40)
+    others = [
+        candidate for candidate in recommendation.front if candidate.rates is not recommendation.chosen.rates
+    ]
+    assert len(others) == len(recommendation.front) - 1, "what is recommended is on it"
+    tpot = [candidate.rates.tpot_seconds.median for candidate in others]
+    output = [candidate.rates.output_tokens_per_second.median for candidate in others]
     assert tpot == sorted(tpot)
     assert output == sorted(output)
-    assert any(not one.misses for one in found.front)
-    assert any(one.misses for one in found.front)
+    assert any(not candidate.misses for candidate in recommendation.front)
+    assert any(candidate.misses for candidate in recommendation.front)
 
 
 def test_steps_say_what_each_brings_or_why_not() -> None:
     """A smaller format holds more, one more instance doubles, a faster disk serves sooner."""
-    found = answer(gpus=("L40S",), target_output_tokens_per_second=300)
-    chosen, steps = found.chosen, {one.kind: one for one in found.steps}
+    recommendation = answer(gpus=("L40S",), target_output_tokens_per_second=300)
+    chosen, steps = recommendation.chosen, {step.kind: step for step in recommendation.steps}
     fp8 = steps[StepKind.FP8].gives
     assert fp8.memory.weights_gib < chosen.memory.weights_gib
     assert fp8.memory.largest_concurrency > chosen.memory.largest_concurrency
@@ -167,25 +171,25 @@ def test_steps_say_what_each_brings_or_why_not() -> None:
 
 def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
     """Where nothing held out backs any answer, it is refused, unless it is asked for."""
-    asked = request(gpus=("L4",), target_output_tokens_per_second=20)
+    question = request(gpus=("L4",), target_output_tokens_per_second=20)
     task = serving(EIGHT_B, ("L4",))
     with pytest.raises(NoIntervalError):
-        recommend(task, asked, today=TODAY)
-    anyhow = replace(asked, allow_extrapolation=True)
+        recommend(task, question, today=TODAY)
+    anyhow = replace(question, allow_extrapolation=True)
     chosen = recommend(task, anyhow, today=TODAY).chosen
     assert not chosen.calibrated
 
 
 def test_relaxations_make_something_answer() -> None:
     """Each is asked again, and its answer keeps the changed request."""
-    asked = request(target_output_tokens_per_second=2000, max_tpot_ms=4, gpus=("L4", "A10G"))
-    found = recommend(serving(), asked, today=TODAY)
-    assert found.chosen is None
-    relaxed = relaxations(serving(), found)
-    assert {change.constraint for one in relaxed for change in one.changes} >= {"gpus"}
-    line = str(unmet(replace(found, relaxations=relaxed), described))
+    question = request(target_output_tokens_per_second=2000, max_tpot_ms=4, gpus=("L4", "A10G"))
+    recommendation = recommend(serving(), question, today=TODAY)
+    assert recommendation.chosen is None
+    relaxed = relaxations(serving(), recommendation)
+    assert {change.constraint for way in relaxed for change in way.changes} >= {"gpus"}
+    line = str(unmet(replace(recommendation, relaxations=relaxed), described))
     assert "relax" in line
-    assert found.nearest.spec.name in line
+    assert recommendation.nearest.spec.name in line
 
 
 def test_replicas_whose_weights_overflow_ram_read_them_again() -> None:
@@ -204,11 +208,11 @@ def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
 
 def test_memory_of_a_card_adds_up() -> None:
     """Weights, KV cache, engine and what is free are the card."""
-    for one in answer(gpus=("L40S", "H100")).ranked:
-        memory = one.memory
-        card = one.spec.offer.instance.gpu_memory_mib
+    for candidate in answer(gpus=("L40S", "H100")).ranked:
+        memory = candidate.memory
+        card = candidate.spec.offer.instance.gpu_memory_mib
         parts = memory.weights_gib + memory.kv_gib + memory.overhead_gib + memory.free_gib
-        assert card_gib(str(one.spec.offer.instance.gpu_name), card / 1024) == pytest.approx(parts)
+        assert card_gib(str(candidate.spec.offer.instance.gpu_name), card / 1024) == pytest.approx(parts)
 
 
 @pytest.mark.parametrize(
@@ -228,11 +232,11 @@ def test_what_no_instance_helps_with_is_refused_by_its_field(changed: dict[str, 
 
 def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None:
     """Eight GPUs that hold the model each are replicas; half the time to read the weights is a step."""
-    found = predicted("p5.48xlarge")
-    assert found.candidate.placement.gpus_used == 8
-    assert found.candidate.placement.replicas > 1
-    sooner = {one.kind: one for one in found.steps}[StepKind.DISK].gives
-    assert sooner.ready.load_seconds < 0.6 * found.candidate.ready.load_seconds
+    prediction = predicted("p5.48xlarge")
+    assert prediction.candidate.placement.gpus_used == 8
+    assert prediction.candidate.placement.replicas > 1
+    sooner = {step.kind: step for step in prediction.steps}[StepKind.DISK].gives
+    assert sooner.ready.load_seconds < 0.6 * prediction.candidate.ready.load_seconds
     with pytest.raises(UsageError, match="weights"):
         predicted("g5.xlarge", model="Qwen2.5-72B")
 

@@ -78,32 +78,32 @@ def prices_of(
     every = [served(request, closed, option, load) for load in loads]
     if request.target_requests_per_second is not None:
         arrive = request.target_requests_per_second / replicas
-        most = max(one.output for one in every) / request.output_tokens
+        most = max(rates.output for rates in every) / request.output_tokens
         if arrive <= most and keeps(request, served(request, task.predictor.under_load, option, arrive)):
             yield usd
         return
-    yield from _of_rates(request, usd, replicas, [one for one in every if keeps(request, one)])
+    yield from _of_rates(request, usd, replicas, [rates for rates in every if keeps(request, rates)])
 
 
 def _of_rates(request: ServingQuestion, usd: float, replicas: int, good: list[Served]) -> Iterator[float]:
     """With a target the price, where a rate of one replica is enough; without one that of a million
     tokens at the smallest load within 5 % of the best."""
     target = request.target_output_tokens_per_second
-    best = max((one.output for one in good), default=0.0)
+    best = max((rates.output for rates in good), default=0.0)
     if target is None and good:
-        enough = next(one for one in good if one.output >= 0.95 * best)
+        enough = next(rates for rates in good if rates.output >= 0.95 * best)
         yield usd / (replicas * enough.median * 3600) * 1e6
     elif target is not None and replicas * best >= target:
         yield usd
 
 
-def keeps(request: ServingQuestion, one: Served) -> bool:
+def keeps(request: ServingQuestion, rates: Served) -> bool:
     """Whether a load keeps every limit of times."""
-    e2e = one.ttft + (request.output_tokens - 1) * one.tpot
+    e2e = rates.ttft + (request.output_tokens - 1) * rates.tpot
     return (
-        one.tpot == one.tpot  # not beyond capacity
-        and 1000 * one.ttft <= (request.max_ttft_ms or math.inf)
-        and 1000 * one.tpot <= (request.max_tpot_ms or math.inf)
+        rates.tpot == rates.tpot  # not beyond capacity
+        and 1000 * rates.ttft <= (request.max_ttft_ms or math.inf)
+        and 1000 * rates.tpot <= (request.max_tpot_ms or math.inf)
         and e2e <= (request.max_e2e_seconds or math.inf)
     )
 
@@ -112,12 +112,12 @@ def served(request: ServingQuestion, predicted: Any, option: ServingOption, load
     """The bounds that count, of a replica with so many requests in flight (`closed_loop`), or at
     which so many arrive a second (`under_load`)."""
     traffic = Traffic(request.input_tokens, request.output_tokens, request.prefix_share)
-    found = predicted([option.deployment], traffic, np.array([load]), 0.9)
+    prediction = predicted([option.deployment], traffic, np.array([load]), 0.9)
     return Served(
-        float(found.output_tokens_per_second.lower[0]),
-        float(found.output_tokens_per_second.median[0]),
-        float(found.ttft_seconds.upper[0]),
-        float(found.tpot_seconds.upper[0]),
+        float(prediction.output_tokens_per_second.lower[0]),
+        float(prediction.output_tokens_per_second.median[0]),
+        float(prediction.ttft_seconds.upper[0]),
+        float(prediction.tpot_seconds.upper[0]),
     )
 
 
@@ -174,25 +174,25 @@ def test_every_type_is_ranked_and_keeps_the_limits_or_has_a_reason(request: Serv
     lost, and none both answers and is turned down."""
     task = serving(request.model)
     answer = recommend(task, replace(request, max_results=1000), today=TODAY)
-    for one in answer.ranked:
-        rates = one.rates
+    for candidate in answer.ranked:
+        rates = candidate.rates
         assert 1000 * rates.ttft_seconds.upper <= (request.max_ttft_ms or math.inf)
         assert 1000 * rates.tpot_seconds.upper <= (request.max_tpot_ms or math.inf)
         assert rates.e2e_seconds.upper <= (request.max_e2e_seconds or math.inf)
-        assert one.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
-        assert one.spec.count <= request.max_count
-        replicas = one.spec.count * one.placement.replicas
-        assert rates.concurrency <= replicas * one.memory.largest_concurrency * (1 + 1e-9) or (
+        assert candidate.spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
+        assert candidate.spec.count <= request.max_count
+        replicas = candidate.spec.count * candidate.placement.replicas
+        assert rates.concurrency <= replicas * candidate.memory.largest_concurrency * (1 + 1e-9) or (
             request.target_requests_per_second is not None
         )
         lower = rates.output_tokens_per_second.lower
         assert lower >= (request.target_output_tokens_per_second or 0) * (1 - 1e-9)
         if request.users is not None:
             assert rates.concurrency == pytest.approx(request.users)
-    usd = [one.spec.total_usd_per_hour for one in answer.ranked]
+    usd = [candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     if request.targets:
         assert usd == sorted(usd)
-    ranked = {one.spec.offer.instance.name for one in answer.ranked}
-    rejected = {one.instance_type for one in answer.rejected}
+    ranked = {candidate.spec.offer.instance.name for candidate in answer.ranked}
+    rejected = {rejection.instance_type for rejection in answer.rejected}
     assert not ranked & rejected
     assert {option.offer.instance.name for option in task.options(request).options} <= ranked | rejected

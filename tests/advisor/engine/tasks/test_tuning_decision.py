@@ -37,9 +37,9 @@ def catalog() -> Catalog:
 def answer(**fields: Any) -> FineTuningRecommendation:
     """LoRA of an 8B model on a hundred million tokens on AWS, with some fields changed."""
     usual = {"model": EIGHT_B, "tokens": 1e8, "sequence": 2048}
-    asked = tuning_question(**{**usual, **fields})
-    model = bundled_language_models().find(asked.model)
-    return recommend(TuningTask(catalog(), model, bundled_finetuning_predictor()), asked, today=TODAY)
+    request = tuning_question(**{**usual, **fields})
+    model = bundled_language_models().find(request.model)
+    return recommend(TuningTask(catalog(), model, bundled_finetuning_predictor()), request, today=TODAY)
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,11 @@ def answer(**fields: Any) -> FineTuningRecommendation:
 )
 def test_an_answer_warns_of_what_was_not_measured(changed: dict[str, Any], said: tuple[str, ...]) -> None:
     """A GPU, a model, a run on one GPU and QLoRA's rates count as facts outside of the rows."""
-    found = answer(**changed)
-    outside = [str(one) for one in found.chosen.extrapolation]
+    recommendation = answer(**changed)
+    outside = [str(message) for message in recommendation.chosen.extrapolation]
     assert len(outside) == len(said)
-    assert all(word in one for word, one in zip(said, outside, strict=True))
-    assert set(outside) <= set(map(str, found.warnings))
+    assert all(word in message for word, message in zip(said, outside, strict=True))
+    assert set(outside) <= set(map(str, recommendation.warnings))
 
 
 @given(st.floats(0.05, 50), st.floats(1, 500), st.none() | st.floats(100, 200_000))
@@ -67,23 +67,27 @@ def test_limits_hold_by_the_surer_bound_and_the_cheapest_is_first(
     hours: float, usd: float, target: float | None
 ) -> None:
     """By the hour for a target, else by the run at the median; who misses a limit is turned down."""
-    found = answer(max_hours=hours, max_run_usd=usd, target_tokens_per_second=target)
-    for one in found.ranked:
-        assert one.hours.upper <= hours
-        assert one.usd_per_run.upper <= usd
-        assert one.tokens_per_second.lower >= (target or 0)
-        assert one.hours.median == pytest.approx(1e8 / one.tokens_per_second.median / 3600)
-    by_hour = [one.spec.total_usd_per_hour for one in found.ranked]
-    costs = by_hour if target else [one.usd_per_run.median for one in found.ranked]
+    recommendation = answer(max_hours=hours, max_run_usd=usd, target_tokens_per_second=target)
+    for candidate in recommendation.ranked:
+        assert candidate.hours.upper <= hours
+        assert candidate.usd_per_run.upper <= usd
+        assert candidate.tokens_per_second.lower >= (target or 0)
+        assert candidate.hours.median == pytest.approx(1e8 / candidate.tokens_per_second.median / 3600)
+    by_hour = [candidate.spec.total_usd_per_hour for candidate in recommendation.ranked]
+    costs = by_hour if target else [candidate.usd_per_run.median for candidate in recommendation.ranked]
     assert costs == sorted(costs)
-    assert found.ranked or {one.reason for one in found.rejected} & {"too_long", "over_max_cost", "too_slow"}
+    assert recommendation.ranked or {rejection.reason for rejection in recommendation.rejected} & {
+        "too_long",
+        "over_max_cost",
+        "too_slow",
+    }
 
 
 @pytest.mark.parametrize("method", list(LlmMethod))
 def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
     """The parts are there one by one, and the card is larger than they are together."""
-    for one in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
-        memory, gpu = one.memory, one.spec.offer.instance.gpu_memory_mib
+    for candidate in answer(method=method, model="meta-llama/Llama-3.1-70B").ranked:
+        memory, gpu = candidate.memory, candidate.spec.offer.instance.gpu_memory_mib
         names = ("weights", "gradients", "optimizer", "activations", "overhead")
         assert memory.free_gib > 0
         assert sum(getattr(memory, f"{name}_gib") for name in names) < gpu / 1024
@@ -91,36 +95,36 @@ def test_what_is_recommended_has_memory_left(method: LlmMethod) -> None:
 
 def test_a_card_too_small_is_turned_down_with_what_it_lacks() -> None:
     """Full tuning of eight billion weights takes 128 GB before any activation."""
-    found = answer(method=LlmMethod.FULL)
-    reasons = {one.instance_type: one for one in found.rejected}
+    recommendation = answer(method=LlmMethod.FULL)
+    reasons = {rejection.instance_type: rejection for rejection in recommendation.rejected}
     small = reasons["g6.xlarge"]
     assert small.reason == "gpu_memory"
     assert "GiB" in str(small.detail)
     assert reasons["g4dn.xlarge"].reason == "unsupported"  # T4 has no bf16
-    assert not {one.spec.offer.instance.name for one in found.ranked} & set(reasons)
+    assert not {candidate.spec.offer.instance.name for candidate in recommendation.ranked} & set(reasons)
 
 
 def test_what_comes_nearest_is_within_the_price_where_anything_is() -> None:
     """A faster instance beyond the limit is no way out for who set it."""
-    found = answer(target_tokens_per_second=1e6, max_usd_per_hour=2.0)
-    assert found.chosen is None
-    assert found.nearest.spec.total_usd_per_hour <= 2.0
+    recommendation = answer(target_tokens_per_second=1e6, max_usd_per_hour=2.0)
+    assert recommendation.chosen is None
+    assert recommendation.nearest.spec.total_usd_per_hour <= 2.0
 
 
 def test_no_more_gpus_are_used_than_are_allowed() -> None:
     """An instance with four cards, of which one may be used, is paid for whole."""
-    found = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
-    assert all(one.gpus_used == 1 for one in found.ranked)
-    assert found.chosen.spec.offer.instance.gpu_count == 1
+    recommendation = answer(gpus=("L4", "A10G"), method=LlmMethod.QLORA, max_gpus=1, max_results=50)
+    assert all(candidate.gpus_used == 1 for candidate in recommendation.ranked)
+    assert recommendation.chosen.spec.offer.instance.gpu_count == 1
 
 
 def test_nothing_that_answers_says_what_to_relax() -> None:
     """An hour and three dollars do not buy a hundred billion tokens."""
-    asked = RecommendFinetuning(**COMMON, tokens=1e11, sequence=2048, max_hours=1.0)
-    found = tuning.tuning_recommended(catalog(), asked, today=TODAY)
-    assert found.chosen is None
-    assert found.nearest is not None
-    changes = [one.changes[0].constraint for one in found.relaxations]
+    question = RecommendFinetuning(**COMMON, tokens=1e11, sequence=2048, max_hours=1.0)
+    recommendation = tuning.tuning_recommended(catalog(), question, today=TODAY)
+    assert recommendation.chosen is None
+    assert recommendation.nearest is not None
+    changes = [way.changes[0].constraint for way in recommendation.relaxations]
     assert "max_hours" in changes
 
 
@@ -128,9 +132,9 @@ def test_a_named_instance_is_predicted_and_one_that_cannot_says_why() -> None:
     """Eight H100 tune all weights of 8B; one L4 does not hold them."""
     common = {**COMMON, "tokens": 1e9, "sequence": 4096, "method": LlmMethod.FULL}
     question = PredictFinetuning(**common, instance="p5.48xlarge")
-    found = tuning.predicted(catalog(), question).result
-    assert found.candidate.gpus_used == 8
-    assert found.price is not None
+    prediction = tuning.predicted(catalog(), question).result
+    assert prediction.candidate.gpus_used == 8
+    assert prediction.price is not None
     with pytest.raises(UsageError) as refused:
         tuning.predicted(catalog(), PredictFinetuning(**common, instance="g6.xlarge"))
     assert "GiB" in str(refused.value)
@@ -146,13 +150,13 @@ def test_a_sequence_longer_than_the_model_takes_is_refused() -> None:
 def test_memory_is_told_before_anything_is_rented() -> None:
     """Over as few cards as hold the run, or what it lacks."""
     cards = GpuFilter(names=("L4", "H100", "T4"))
-    asked = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
-    found = {one.gpu: one for one in tuning.memory(catalog(), asked).result.gpus}
-    assert found["L4"].use is not None
-    assert found["L4"].gpus == 1
-    assert found["H100-SXM5-80GB"].use is not None
+    question = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.QLORA, gpu=cards)
+    gpus = {gpu.gpu: gpu for gpu in tuning.memory(catalog(), question).result.gpus}
+    assert gpus["L4"].use is not None
+    assert gpus["L4"].gpus == 1
+    assert gpus["H100-SXM5-80GB"].use is not None
     full = MemoryFinetuning(**COMMON, sequence=4096, method=LlmMethod.FULL, gpu=cards)
-    told = {one.gpu: one for one in tuning.memory(catalog(), full).result.gpus}
-    assert told["T4"].use is None
-    assert "bf16" in str(told["T4"].why_not)
-    assert told["H100-SXM5-80GB"].gpus > 1
+    full_gpus = {gpu.gpu: gpu for gpu in tuning.memory(catalog(), full).result.gpus}
+    assert full_gpus["T4"].use is None
+    assert "bf16" in str(full_gpus["T4"].why_not)
+    assert full_gpus["H100-SXM5-80GB"].gpus > 1

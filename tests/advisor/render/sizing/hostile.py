@@ -21,11 +21,13 @@ def renamed(document, names=HOSTILE):
     """The document with these names for its title, its workloads and their networks, one after the
     other."""
     sections = []
-    for at, one in enumerate(document["workloads"]):
-        name = {"model": names[at % len(names)]}
-        told = {**one["recommendation"], "request": one["recommendation"]["request"] | name}
-        answer = one["answer"] | name
-        sections.append({**one, "name": name["model"], "answer": answer, "recommendation": told})
+    for index, section in enumerate(document["workloads"]):
+        name = {"model": names[index % len(names)]}
+        recommendation = {**section["recommendation"], "request": section["recommendation"]["request"] | name}
+        answer = section["answer"] | name
+        sections.append(
+            {**section, "name": name["model"], "answer": answer, "recommendation": recommendation}
+        )
     return {**document, "title": names[0], "workloads": sections}
 
 

@@ -43,11 +43,11 @@ def mixed_report():
 def leaves(value):
     """Every value of a document, whatever it is called; nothing at all is none."""
     if isinstance(value, dict):
-        for one in value.values():
-            yield from leaves(one)
+        for item in value.values():
+            yield from leaves(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from leaves(one)
+        for item in value:
+            yield from leaves(item)
     elif value is not None:
         yield value
 

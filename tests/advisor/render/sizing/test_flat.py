@@ -31,8 +31,8 @@ def test_every_value_of_the_document_stands_in_a_cell():
     document = golden_report()
     wanted = sorted(leaves(document), key=repr)
     # A workload's name stands in every row of it: once is enough here.
-    told = [value for row in report_rows(document) for value in row.values.values()]
-    assert sorted((one for one in told if one is not None), key=repr) == wanted
+    cells = [value for row in report_rows(document) for value in row.values.values()]
+    assert sorted((cell for cell in cells if cell is not None), key=repr) == wanted
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -83,7 +83,7 @@ def test_pandas_reads_every_number_to_its_last_bit():
     frame = pd.read_csv(io.StringIO(report_csv(document)), low_memory=False)
     for name in ("lower", "median", "upper", "total_usd_per_hour"):
         drawn = frame[frame.part == "price_throughput"][name].tolist()
-        wanted = [row[name] for one in document["workloads"] for row in one["price_throughput"]]
+        wanted = [row[name] for section in document["workloads"] for row in section["price_throughput"]]
         assert drawn == wanted
 
 
@@ -91,4 +91,4 @@ def test_nulls_are_empty_and_no_number_is_a_text():
     frame = reopened(golden_report())
     assert not {"None", "nan", "null"} & set(frame.to_numpy().ravel())
     lower = frame[frame.part == "price_throughput"].lower.map(float)
-    assert all(math.isfinite(one) for one in lower)
+    assert all(math.isfinite(rate) for rate in lower)

@@ -43,11 +43,11 @@ def test_it_is_valid_and_says_its_language(page):
     tree = _tree(page)
     assert tree.get("lang") in LANGUAGES
     assert tree.find(f"{X}head/{X}title").text
-    ids = [one.get("id") for one in tree.iter() if one.get("id")]
+    ids = [element.get("id") for element in tree.iter() if element.get("id")]
     assert len(ids) == len(set(ids))
-    links = [one.get("href") for one in tree.iter(f"{X}a")]
+    links = [element.get("href") for element in tree.iter(f"{X}a")]
     assert links
-    assert all(one[1:] in ids for one in links)
+    assert all(link[1:] in ids for link in links)
 
 
 def test_it_stands_alone(page):
@@ -55,7 +55,7 @@ def test_it_stands_alone(page):
     tree = _tree(page)
     assert not list(tree.iter(f"{X}script"))
     assert not list(tree.iter(f"{X}link"))
-    assert all(one.get("src").startswith("data:image/svg+xml,") for one in tree.iter(f"{X}img"))
+    assert all(element.get("src").startswith("data:image/svg+xml,") for element in tree.iter(f"{X}img"))
     assert "url(" not in page
     assert "@import" not in page
 
@@ -63,14 +63,14 @@ def test_it_stands_alone(page):
 def test_every_picture_is_well_formed_and_told_in_words(page):
     images = list(_tree(page).iter(f"{X}img"))
     assert len(images) > 10
-    for one in images:
-        assert ET.fromstring(unquote(one.get("src").partition(",")[2])).tag.endswith("svg")
-        assert re.search(r"\d", one.get("alt"))
+    for image in images:
+        assert ET.fromstring(unquote(image.get("src").partition(",")[2])).tag.endswith("svg")
+        assert re.search(r"\d", image.get("alt"))
 
 
 def test_pictures_tell_the_numbers_of_the_document(document):
     """What a blind reader hears is what the others see."""
-    alts = " ".join(one.get("alt") for one in _tree(report_html(document, "en")).iter(f"{X}img"))
+    alts = " ".join(element.get("alt") for element in _tree(report_html(document, "en")).iter(f"{X}img"))
     for section in document["workloads"]:
         for row in section["price_throughput"]:
             if row["chosen"]:
@@ -90,16 +90,16 @@ def _as_printed(number):
 def test_every_cell_with_a_number_has_one_of_the_document(document):
     """Printed as the product prints numbers, and otherwise the JSON's."""
     known = {"not known", "still rises", "1 day", ""}
-    for one in leaves(document):
-        if isinstance(one, int | float):
-            known |= _as_printed(one)
+    for leaf in leaves(document):
+        if isinstance(leaf, int | float):
+            known |= _as_printed(leaf)
     cells = [
-        "".join(one.itertext()).strip()
-        for one in _tree(report_html(document, "en")).iter(f"{X}td")
-        if one.get("class") == "number"
+        "".join(element.itertext()).strip()
+        for element in _tree(report_html(document, "en")).iter(f"{X}td")
+        if element.get("class") == "number"
     ]
     assert len(cells) > 500
-    assert [one for one in cells if one not in known] == []
+    assert [cell for cell in cells if cell not in known] == []
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -110,8 +110,8 @@ def test_no_name_harms_it(document, language):
         names = texts[start : start + several]
         tree = _tree(report_html(renamed(document, names), language))
         assert not list(tree.iter(f"{X}script"))
-        assert all(one.get("onerror") is None for one in tree.iter())
-        assert set(names) <= {"".join(one.itertext()) for one in tree.iter(f"{X}h2")}
+        assert all(element.get("onerror") is None for element in tree.iter())
+        assert set(names) <= {"".join(element.itertext()) for element in tree.iter(f"{X}h2")}
 
 
 _BARE = {
@@ -146,7 +146,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
     words = _words(tree)
     assert t("answer.saved") in words
     assert t("answer.nothing") in words
-    heads = {"".join(one.itertext()) for one in tree.iter(f"{X}h3")}
+    heads = {"".join(element.itertext()) for element in tree.iter(f"{X}h3")}
     assert not heads & {t(f"{name}.title") for name in ("costs", "curves", "memory", "regions")}
     assert len(list(tree.iter(f"{X}img"))) == 2
 
@@ -154,7 +154,7 @@ def test_a_saved_answer_and_an_answer_about_nothing_are_told_too(document, langu
 @pytest.mark.slow
 def test_fifty_workloads_fit_into_a_mail(document):
     """1.5 MB, and above fifty the answers alone."""
-    most = max(document["workloads"], key=lambda one: len(str(one["price_throughput"])))
+    most = max(document["workloads"], key=lambda section: len(str(section["price_throughput"])))
     many = {**document, "workloads": [most] * 50}
     assert len(report_html(many, "zh-CN").encode()) < 1.5e6
     more = report_html({**document, "workloads": [most] * 200}, "en")

@@ -48,7 +48,7 @@ def test_every_limit_that_was_asked_is_told(section, language):
     limits = {name: value for name, (value, _) in LIMITS.items()}
     section["recommendation"]["request"] |= limits | {"accelerated_only": True}
     sentence = asked_sentence(section, report_texts(language))
-    assert [told for _, told in LIMITS.values() if told not in sentence] == []
+    assert [words for _, words in LIMITS.values() if words not in sentence] == []
     assert report_texts(language)("limit.accelerated_only", value="") in sentence
 
 
@@ -56,5 +56,5 @@ def test_every_field_of_a_question_is_told_or_stands_elsewhere(section):
     elsewhere = {"task", "model", "target_throughput", "confidence", "dataset"}
     elsewhere |= {"cloud", "region", "market", "horizon_hours", "max_results", "pareto"}
     elsewhere |= {"sample_input", "model_asked", "namesake"}
-    told = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
-    assert set(section["recommendation"]["request"]) == told | elsewhere
+    sentences = {*LIMITS, "accelerated_only", "allow_extrapolation", "max_first_epoch_hours"}
+    assert set(section["recommendation"]["request"]) == sentences | elsewhere

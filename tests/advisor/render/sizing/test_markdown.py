@@ -80,7 +80,7 @@ def test_a_command_ends_where_it_began(text):
 
 @given(st.lists(st.text(), min_size=1, max_size=4))
 def test_a_row_has_a_cell_for_each_column(cells):
-    table = md_table([f"c{at}" for at in range(len(cells))], [[md_text(one) for one in cells]])
+    table = md_table([f"c{column}" for column in range(len(cells))], [[md_text(cell) for cell in cells]])
     rows = table.split("\n")
     assert len(rows) == 3
     assert len(re.findall(r"(?<!\\)(?:\\\\)*\|", rows[2])) == len(cells) + 1

@@ -28,18 +28,18 @@ def made(pango):
 
 
 def _titles(outline):
-    for one in outline:
-        if isinstance(one, list):
-            yield from _titles(one)
+    for item in outline:
+        if isinstance(item, list):
+            yield from _titles(item)
         else:
-            yield one.title
+            yield item.title
 
 
 @pytest.mark.smoke
 @pytest.mark.usefixtures("pango")
 def test_bookmarks_lead_to_every_workload(made):
     reader = pypdf.PdfReader(io.BytesIO(made))
-    names = {one["name"] for one in _short(golden_report())["workloads"]}
+    names = {section["name"] for section in _short(golden_report())["workloads"]}
     assert names <= set(_titles(reader.outline))
     assert "费用" in "".join(page.extract_text() for page in reader.pages)
     assert reader.trailer["/Root"]["/MarkInfo"]["/Marked"]
@@ -63,13 +63,13 @@ def test_another_process_makes_the_same_bytes(made):
         "import sys; from tests.advisor.render.sizing import test_pdf as t;"
         "sys.stdout.buffer.write(t.report_pdf(t._short(t.golden_report()), 'zh-CN'))"
     )
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONHASHSEED": "7"},
     )
-    assert told.stdout == made
+    assert process.stdout == made
 
 
 def _in_a_world_without(fonts, tmp_path, text):
@@ -125,10 +125,10 @@ def test_what_is_missing_is_told_in_one_line(monkeypatch, capsys, error, way_out
 
     monkeypatch.setattr(sys, "meta_path", [Finder, *sys.meta_path])
     monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
-    with pytest.raises(UsageError) as told:
+    with pytest.raises(UsageError) as raised:
         report_pdf(golden_report(), "en")
-    assert way_out in str(told.value.hint)
-    assert "\n" not in str(told.value)
+    assert way_out in str(raised.value.hint)
+    assert "\n" not in str(raised.value)
     assert capsys.readouterr().out == ""
 
 

@@ -43,18 +43,18 @@ def rows(page):
     """The table of a sheet as records."""
     lines = page.iter_rows(min_row=HEAD, values_only=True)
     names = [name for name in next(lines) if name is not None]
-    found = []
+    records = []
     for line in lines:
         if line[0] is None or line[0] == "Total":
             break
-        found.append(dict(zip(names, line, strict=False)))
-    return found
+        records.append(dict(zip(names, line, strict=False)))
+    return records
 
 
 def test_the_same_document_gives_the_same_bytes(report, content):
     assert report_workbook(copy.deepcopy(report)) == content
     with zipfile.ZipFile(io.BytesIO(content)) as parts:
-        assert {one.date_time for one in parts.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert {part.date_time for part in parts.infolist()} == {(1980, 1, 1, 0, 0, 0)}
     properties = opened(content).properties
     assert properties.created.date().isoformat() == report["as_of"]
 
@@ -62,11 +62,15 @@ def test_the_same_document_gives_the_same_bytes(report, content):
 def test_the_sums_are_those_of_the_document(report, content):
     """By Python's own addition of the workloads, too."""
     page = opened(content)["Totals"]
-    line = next(one for one in page.iter_rows(min_row=HEAD) if one[0].value == "Total")
-    heads = [one.value for one in page[HEAD]]
-    totals = dict(zip(heads, [one.value for one in line], strict=True))
-    specs = [one["answer"]["spec"] for one in report["workloads"] if one["answer"]["status"] == "answered"]
-    assert totals["USD/hour"] == pytest.approx(sum(one["usd_per_hour"] for one in specs))
+    line = next(row for row in page.iter_rows(min_row=HEAD) if row[0].value == "Total")
+    heads = [cell.value for cell in page[HEAD]]
+    totals = dict(zip(heads, [cell.value for cell in line], strict=True))
+    specs = [
+        section["answer"]["spec"]
+        for section in report["workloads"]
+        if section["answer"]["status"] == "answered"
+    ]
+    assert totals["USD/hour"] == pytest.approx(sum(spec["usd_per_hour"] for spec in specs))
     assert totals["USD/hour"] == pytest.approx(report["totals"]["usd_per_hour"], rel=1e-14)
     assert totals["USD/month"] == pytest.approx(report["totals"]["usd_per_month"], rel=1e-14)
     assert totals["Instances"] == report["totals"]["instances"]
@@ -79,7 +83,7 @@ def _column(page, heading):
 def test_every_number_of_the_charts_is_there(report, content):
     """In the sheets' own columns: rows and values of the document, nothing lost."""
     book = opened(content)
-    drawn = [row for one in report["workloads"] for row in one["price_throughput"]]
+    drawn = [row for section in report["workloads"] for row in section["price_throughput"]]
     sheet = rows(book["Price and rate"])
     assert len(sheet) == len(drawn)
     for cells, row in zip(sheet, drawn, strict=True):
@@ -89,16 +93,19 @@ def test_every_number_of_the_charts_is_there(report, content):
         assert cells["On the front"] is row["on_front"]
     for name, title in (("vcpus", "Over vCPUs"), ("memory", "Over memory"), ("disk", "Over disks")):
         points = [
-            row for one in report["workloads"] if one["curves"] for row in one["curves"][name]["points"]
+            row
+            for section in report["workloads"]
+            if section["curves"]
+            for row in section["curves"][name]["points"]
         ]
-        assert [one["Median samples/s"] for one in rows(book[title])] == pytest.approx(
-            [one["median"] for one in points], rel=1e-14
+        assert [row["Median samples/s"] for row in rows(book[title])] == pytest.approx(
+            [point["median"] for point in points], rel=1e-14
         )
-    measured = [row for one in report["workloads"] for row in one["measured"]]
-    assert [one["Measured samples/s"] for one in rows(book["Measured"])] == pytest.approx(
-        [one["samples_per_second"] for one in measured], rel=1e-14
+    measured = [row for section in report["workloads"] for row in section["measured"]]
+    assert [row["Measured samples/s"] for row in rows(book["Measured"])] == pytest.approx(
+        [trial["samples_per_second"] for trial in measured], rel=1e-14
     )
-    rejected = [row for one in report["workloads"] for row in one["recommendation"]["rejected"]]
+    rejected = [row for section in report["workloads"] for row in section["recommendation"]["rejected"]]
     assert len(rows(book["Rejected"])) == len(rejected)
 
 
@@ -120,10 +127,10 @@ def test_a_hostile_name_stays_text(report, text):
     changed = copy.deepcopy(report)
     changed["title"] = text
     changed["workloads"] = changed["workloads"][:1]
-    one = changed["workloads"][0]
-    one["name"] = text
-    one["price_throughput"][0]["instance_type"] = text
-    one["recommendation"]["rejected"][0]["detail"] = text
+    section = changed["workloads"][0]
+    section["name"] = text
+    section["price_throughput"][0]["instance_type"] = text
+    section["recommendation"]["rejected"][0]["detail"] = text
     book = opened(report_workbook(changed))
     assert all(cell.data_type != "f" for page in book for line in page.iter_rows() for cell in line)
     assert book["Totals"]["A6"].data_type == "s"
@@ -148,7 +155,7 @@ def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     units = ["images/s", "output tokens/s", "tokens/s", None]
     assert [pick["Unit"] for pick in picks] == units
     answered = [pick for pick in picks if pick["Unit"]]
-    assert all(one["Lowest USD/hour"] <= one["USD/hour"] <= one["Highest USD/hour"] for one in answered[1:])
+    assert all(row["Lowest USD/hour"] <= row["USD/hour"] <= row["Highest USD/hour"] for row in answered[1:])
     serving, latency, tuning = (rows(book[name]) for name in ("Serving", "Latency", "Tuning"))
     assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
     assert {row["workload"] for row in latency} == {"Chat"}
