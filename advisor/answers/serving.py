@@ -51,7 +51,7 @@ from advisor.render.views.memory import serving_memory_document, serving_memory_
 from advisor.render.views.serving import generation_text, serving_prediction_document, serving_prediction_text
 
 if TYPE_CHECKING:
-    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.deployments import GpuFacts
     from advisor.models.language.language_model import LanguageModel
     from advisor.models.language.serving import ServingPredictor
     from advisor.questions.language import (

@@ -19,8 +19,8 @@ from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import Day, FieldType, output_option, question_options
 from advisor.domain import Market
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.asking import NO_CREDENTIALS
 from advisor.infra.live.lists import Access, price_list
+from advisor.infra.live.session import NO_CREDENTIALS
 from advisor.messages import Message
 from advisor.questions.fields import Choice, Flag, Kind, Text, Texts
 from advisor.questions.listings import HardwareFilter

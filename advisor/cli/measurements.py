@@ -20,8 +20,7 @@ from advisor.errors import DataError
 from advisor.files import write_whole
 from advisor.render.text import table
 from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
-from advisor.sweeps.formats.exporting import to_csv, to_jsonl
-from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.formats.files import read_file, to_csv, to_jsonl
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.units import format_rate
 

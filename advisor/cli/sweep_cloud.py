@@ -12,7 +12,7 @@ from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.errors import CloudError, one_line
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.watching import Why
+from advisor.infra.aws.reap import Why
 from advisor.render.text import table
 from advisor.runs.cloud.status import fleet_document, fleet_plan_document, plan_document, run_document
 from advisor.runs.sweep_questions import SweepRun

@@ -30,9 +30,8 @@ from advisor.runs.sweeps.status import counts_of, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
 from advisor.store import default_database_url
 from advisor.sweeps.events import this_node
-from advisor.sweeps.watching.logfile import without_secrets
+from advisor.sweeps.watching.logfile import log_lines, row_story, story_of, story_text, without_secrets
 from advisor.sweeps.watching.shared import look_at
-from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_text
 from advisor.units import format_counted, format_duration
 
 if TYPE_CHECKING:

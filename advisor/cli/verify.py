@@ -39,7 +39,7 @@ from advisor.runs.cloud.status import run_document
 from advisor.runs.endpoint.questions import VERIFY, VerifyGeneration
 from advisor.runs.launch_fields import AWS, dollars
 from advisor.runs.questions import VerificationRun
-from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.files import to_jsonl
 
 if TYPE_CHECKING:
     from advisor.answers.serving import LanguageContext

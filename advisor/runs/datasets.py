@@ -13,12 +13,11 @@ from advisor.errors import UsageError
 from advisor.runs.sweeps.data import data_here
 from advisor.sweeps.datasets import making
 from advisor.sweeps.datasets.converting import Conversion, broken_samples, convert
-from advisor.sweeps.datasets.decoding import decode_costs
 from advisor.sweeps.datasets.node_cache import CachedData
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder, read_profile, recognise
 from advisor.sweeps.datasets.places import check_free
 from advisor.sweeps.datasets.text import TEXT, read_corpus
-from advisor.sweeps.datasets.transforming import Change
+from advisor.sweeps.datasets.transforming import Change, decode_costs
 from advisor.sweeps.machine.size import machine_size
 
 Progress = Callable[[int, int], None]

@@ -16,8 +16,13 @@ from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.processes import how_it_ended
-from advisor.sweeps.anchors.measure.document import anchor_of_script
-from advisor.sweeps.anchors.measure.recorded import FEWEST_STEPS, RecordedSteps, gpu_uuid, read_steps
+from advisor.sweeps.anchors.measure.document import (
+    FEWEST_STEPS,
+    RecordedSteps,
+    anchor_of_script,
+    gpu_uuid,
+    read_steps,
+)
 from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
 

@@ -20,7 +20,7 @@ from advisor.files import write_whole
 from advisor.places import own_fingerprint_path
 from advisor.runs.processes import environment, how_it_ended
 from advisor.sweeps.machine.environment import cpu_model
-from advisor.sweeps.probe.figures import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
+from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped
 
 COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.probe")  # -P: a user's own files are not ours
 _TIMEOUT_SECONDS = 300.0

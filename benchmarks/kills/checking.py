@@ -14,8 +14,8 @@ from typing import Any
 from advisor.domain import Measurement
 from advisor.store.measurements import open_store
 from advisor.sweeps.executors.process import unmarked
-from advisor.sweeps.formats.exporting import to_jsonl
-from advisor.sweeps.trial.orphans.removing import find_orphans
+from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.trial.orphan_removal import find_orphans
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")
 

@@ -18,7 +18,7 @@ from advisor.runs.sweeps.sweeping import execute_sweep
 from advisor.store.measurements import open_store
 from advisor.sweeps.driver.runner import Progress
 from advisor.sweeps.executors.process import Executor, ProcessExecutor, replayed
-from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.formats.files import read_file
 
 _MOST_ROUNDS = 50
 _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}

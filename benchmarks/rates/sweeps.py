@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.domain import Measurement, Status
 from advisor.sweeps.datasets.making import ensure_dataset
-from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.formats.files import read_file
 from advisor.sweeps.quality.rates import rate_interval
 from benchmarks.rates.coverage import between_runs
 

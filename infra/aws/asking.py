@@ -16,8 +16,7 @@ from typing import Any, Protocol
 
 from advisor.errors import LiveError
 from advisor.infra.aws.errors import AwsFailure, Reaction, Refused, Unanswered
-from advisor.infra.live.asking import Deadline
-from advisor.infra.live.session import as_live_errors, client
+from advisor.infra.live.session import Deadline, as_live_errors, client
 
 # Seconds of one try, whatever hangs: name servers, what trickles, programs that fetch credentials.
 TRY_SECONDS = 20.0

@@ -14,8 +14,7 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
 from advisor.infra.aws.permissions import Finding, good, missing, not_checked, without
-from advisor.infra.aws.provisioning.fallbacks import in_order
-from advisor.infra.aws.provisioning.orders import Order
+from advisor.infra.aws.provisioning.orders import Order, in_order
 from advisor.infra.aws.regions import InstanceRequirements
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from advisor.infra.build.fitting.tuning import (
 )
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, PATH, FineTuningPredictor
-from advisor.models.language.gpus import bundled_gpu_facts
 
 # Sources and licences of the rows: infra/build/language_sources/SOURCES.md.
 _TRAINED_ON = "{count} published runs of {sources}"

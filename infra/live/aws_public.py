@@ -21,9 +21,8 @@ from msgspec.structs import replace
 
 from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.asking import unreadable
 from advisor.infra.live.ec2 import PLAIN
-from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
 from advisor.infra.live.web import Say, WebList, streamed
 
 SERVICE = "AWS's public price list"

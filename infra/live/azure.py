@@ -16,8 +16,7 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec import Struct
 
 from advisor.domain import Market
-from advisor.infra.live.asking import unreadable
-from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
 from advisor.infra.live.web import Parameters, Say, WebList
 
 SERVICE = "Azure's price list"

@@ -16,9 +16,17 @@ from msgspec import Struct
 from advisor.catalog.support import quota_code
 from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.asking import unreadable
-from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
-from advisor.infra.live.session import as_live_errors, client, in_portions, required
+from advisor.infra.live.session import (
+    NoQuote,
+    Quote,
+    as_live_errors,
+    client,
+    in_portions,
+    one_price,
+    price_from,
+    required,
+    unreadable,
+)
 
 # The API is served in a few regions only; this one knows the prices of all.
 _SERVED_IN = "us-east-1"

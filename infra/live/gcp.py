@@ -21,8 +21,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.domain import HOURS_PER_MONTH, InstanceType, Market
-from advisor.infra.live.asking import unreadable
-from advisor.infra.live.quotes import NoQuote, Quote, one_price, price_from
+from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
 from advisor.infra.live.web import Parameters, Say, WebList
 
 _CORES_AND_MEMORY = {

@@ -14,10 +14,8 @@ from advisor.catalog.support import CLOUD as AWS
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError, UsageError
 from advisor.infra.live import aws_public, azure, gcp
-from advisor.infra.live.asking import NO_CREDENTIALS
 from advisor.infra.live.ec2 import on_demand, spot
-from advisor.infra.live.quotes import NoQuote, Quote
-from advisor.infra.live.session import has_credentials
+from advisor.infra.live.session import NO_CREDENTIALS, NoQuote, Quote, has_credentials
 from advisor.infra.live.web import Say, WebList, checked_url
 from advisor.messages import Message
 

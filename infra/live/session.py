@@ -1,14 +1,152 @@
-"""boto3 clients that give up in time, and their errors in one line with the way out."""
+"""Quotes from clouds; boto3 clients that give up in time, and their errors in one line with the way out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
+from msgspec import Struct
+
+from advisor.domain import Market
 from advisor.errors import LiveError
-from advisor.infra.live.asking import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
+
+# Nothing that is sold by the hour costs more: a rack of 72 GB200 is below $1,000.
+MOST_USD_PER_HOUR = 20_000.0
+
+
+class Quote(Struct, frozen=True, kw_only=True):
+    """A price of the cloud; `zone` is the cheapest zone of a spot price, which may be `estimated`
+    and have `terms`."""
+
+    instance_type: str
+    region: str
+    market: Market
+    usd_per_hour: float
+    as_of: date
+    zone: str = ""
+    estimated: bool = False
+    terms: str = ""
+
+
+class NoQuote(Struct, frozen=True, kw_only=True):
+    """A price that is not believed, or that nobody has, and why; `unlisted`: the list was read
+    whole, and does not have the type."""
+
+    instance_type: str
+    why: str
+    unlisted: bool = False
+
+
+def price_from(amount: object) -> float | None:
+    """A price above 0 that an instance may have, or None: lists have zeros, which are no prices."""
+    if isinstance(amount, bool) or not isinstance(amount, (int, float, str)):
+        return None
+    try:
+        usd = float(amount)
+    except (ValueError, OverflowError):
+        return None
+    return usd if 0 < usd <= MOST_USD_PER_HOUR else None
+
+
+def one_price(
+    name: str, prices: Collection[float], where: tuple[str, Market], today: date
+) -> Quote | NoQuote:
+    """The quote in a region and on a market, where exactly one price remains: of two, one is the
+    answer to another question."""
+    region, market = where
+    if not prices:
+        why = f"the price list has no {market} price in {region}"
+        return NoQuote(instance_type=name, why=why, unlisted=True)
+    if len(prices) > 1:
+        several = ", ".join(f"${price:g}" for price in sorted(prices))
+        return NoQuote(instance_type=name, why=f"the price list has several prices: {several}")
+    (usd,) = prices
+    return Quote(instance_type=name, region=region, market=market, usd_per_hour=usd, as_of=today)
+
+
+# Codes of errors by which programs decide whether to ask again.
+NO_CREDENTIALS, THROTTLED = "no_credentials", "throttled"
+
+
+def late(service: str) -> LiveError:
+    """It accepted the question and stayed silent."""
+    return LiveError("{service} did not answer in time", hint="ask again later", service=service)
+
+
+def unreachable(service: str) -> LiveError:
+    """No connection."""
+    return LiveError("{service} cannot be reached from here", hint="ask without it", service=service)
+
+
+def unreadable(service: str) -> LiveError:
+    """An answer of another form than the service documents."""
+    return LiveError("{service} answered what cannot be read", hint="is a proxy in between?", service=service)
+
+
+Answer = TypeVar("Answer")
+
+
+class Deadline:
+    """Seconds that all asking together may take, and those of one question."""
+
+    def __init__(self, seconds: float, each: float | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._each = each or seconds
+
+    def within(self, what: str, ask: Callable[[], Answer], *, each: float | None = None) -> Answer:
+        """The answer, or the error, of `ask`; `LiveError` where the time is over before it.
+
+        `each` is what this one question may take, where it is not as the others.
+        """
+        seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
+        if seconds <= 0:
+            raise LiveError("{what}: no time is left to ask for it", hint="ask again later", what=what)
+        answers: queue.SimpleQueue[tuple[Answer | None, BaseException | None]] = queue.SimpleQueue()
+
+        def work() -> None:
+            try:
+                answers.put((ask(), None))
+            except BaseException as error:
+                answers.put((None, error))
+
+        # A daemon does not keep the program from ending.
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            answer, error = answers.get(timeout=seconds)
+        except queue.Empty:
+            raise LiveError(
+                "{what} did not answer within {seconds:.0f} seconds",
+                hint="ask again later",
+                what=what,
+                seconds=seconds,
+            ) from None
+        if error is not None:
+            raise error
+        return answer  # type: ignore[return-value]
+
+
+def each_within(seconds: float, what: str, answers: Iterable[Answer]) -> Iterator[Answer]:
+    """Every answer of a slow iterator, none of which may take longer than this."""
+    source = iter(answers)
+    end: list[Answer] = []
+    while True:
+        entry = Deadline(seconds).within(what, lambda: list(_first(source)))
+        if entry == end:
+            return
+        yield from entry
+
+
+def _first(source: Iterator[Answer]) -> Iterator[Answer]:
+    for entry in source:
+        yield entry
+        return
+
 
 # Seconds. A person waits: four tries of this, then the snapshot answers.
 CONNECT_SECONDS = 3

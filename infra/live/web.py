@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from msgspec import Struct, field
 
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.asking import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
+from advisor.infra.live.session import NO_CREDENTIALS, THROTTLED, late, unreachable, unreadable
 
 if TYPE_CHECKING:
     from httpx2 import Client, Response

@@ -4,12 +4,93 @@ asked for and as measured.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import NamedTuple
 
+from advisor.domain import Gpu
+from advisor.domain.machines import gpu_of_row, number_of
 from advisor.messages import Message
+from advisor.models.bundled import power_ratio, read_data_sheets
 from advisor.models.language.configs import LanguageModel
-from advisor.models.language.gpus import GpuFacts
+
+# Sheets name neither: NVIDIA's dense FP4 rate over its FP8 rate, by compute capability.
+_FP4_OVER_FP8 = {10.0: 2.0, 10.3: 10 / 3, 12.0: 2.0}
+# One direction of sixteen lanes, GB/s after encoding.
+_PCIE_GB_S = {3: 15.8, 4: 31.5, 5: 63.0, 6: 121.0}
+_NVLINK = re.compile(r"NVLink[-C2\d]*(?: bridge)?(?: (?P<both>[\d.]+)GB/s)?")
+_PCIE = re.compile(r"PCIe(\d)")
+# A sheet that tells of a bridge without its rate: NVIDIA's bridge of its generation.
+_BRIDGE_GB_S = 600.0
+
+
+class GpuFacts(NamedTuple):
+    """A GPU's rates, dense, in TFLOP/s; 0 where it has no such units.
+
+    `compute_capability` is 0 where no CUDA runs. `nvlink_gb_s` and `pcie_gb_s` are of one
+    direction. `power` is the log of the watts per multiprocessor and clock over what holds the
+    clock, 0 or below: cards of few watts fall short of their peaks (`power_ratio`). `watts` are 0
+    where unknown.
+    """
+
+    name: str
+    vendor: str
+    compute_capability: float
+    memory_gib: float
+    bandwidth_gb_s: float
+    tflops: float
+    has_bf16: bool
+    fp8_tflops: float
+    fp4_tflops: float
+    nvlink_gb_s: float
+    pcie_gb_s: float
+    power: float = 0.0
+    watts: float = 0.0
+
+
+def gpu_facts(gpu: Gpu, fp8_tflops: float | None, link: str | None) -> GpuFacts:
+    """The facts of a data sheet, with its FP8 rate and its link as the catalogue writes it."""
+    capability = gpu.capability or 0.0
+    fp8 = fp8_tflops or 0.0
+    nvlink, pcie = _link_rates(link or "")
+    return GpuFacts(
+        name=gpu.name,
+        vendor=gpu.vendor,
+        compute_capability=capability,
+        memory_gib=gpu.memory_mib / 1024,
+        bandwidth_gb_s=gpu.memory_gb_per_second,
+        tflops=gpu.fp16_tflops or gpu.bf16_tflops or gpu.fp32_tflops,
+        has_bf16=bool(gpu.bf16_tflops),
+        fp8_tflops=fp8,
+        fp4_tflops=fp8 * _FP4_OVER_FP8.get(capability, 0.0),
+        nvlink_gb_s=nvlink,
+        pcie_gb_s=pcie,
+        power=power_ratio(gpu),
+        watts=gpu.watts or 0.0,
+    )
+
+
+def _link_rates(link: str) -> tuple[float, float]:
+    """GB/s of one direction over NVLink (0: none) and over PCIe.
+
+    Sheets give NVLink's both directions together. Modules with NVLink reach their host over the
+    PCIe of their time, and it is not what joins them; then the rate of PCIe 4 stands.
+    """
+    nvlink, pcie = _NVLINK.search(link), _PCIE.search(link)
+    both = float(nvlink["both"] or _BRIDGE_GB_S) if nvlink else 0.0
+    return both / 2, _PCIE_GB_S[int(pcie[1]) if pcie else 4]
+
+
+@cache
+def bundled_gpu_facts() -> Mapping[str, GpuFacts]:
+    """The facts of every GPU of the bundled catalogue, by its name; memory is nominal."""
+    rows = csv.DictReader(io.StringIO(read_data_sheets()))
+    return {
+        row["name"]: gpu_facts(gpu_of_row(row), number_of(row["fp8_tflops"]), row["link"]) for row in rows
+    }
 
 
 class Deployment(NamedTuple):

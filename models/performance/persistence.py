@@ -29,8 +29,7 @@ from advisor.domain.workload import is_own
 from advisor.errors import DataError, UsageError, unknown_name
 from advisor.files import write_whole
 from advisor.messages import FieldName, Message
-from advisor.models.bundled import FOLDER, MODEL, read_bundled
-from advisor.models.data_sheets import read_data_sheets
+from advisor.models.bundled import FOLDER, MODEL, read_bundled, read_data_sheets
 from advisor.models.performance.gpu_observations import observations_document, observations_from
 from advisor.models.performance.machines import CoreTrials, ReferenceCpu, ranges_from
 from advisor.models.performance.model import PerformanceModel

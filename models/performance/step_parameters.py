@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from advisor.domain import Gpu
 from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
-from advisor.models.data_sheets import power_ratio
+from advisor.models.bundled import power_ratio
 from advisor.models.network_columns import KINDS
 
 Integers = NDArray[np.intp]

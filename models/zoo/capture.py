@@ -6,18 +6,139 @@ A step is recorded once (`kernels`) and summed up in classes, for reports of wha
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from advisor.domain import Precision
 from advisor.errors import CANNOT_FOLLOW, AdvisorError, UsageError
 from advisor.messages import Message
 from advisor.models.zoo.kernels import PRIME_BATCH, KernelLog, recording
+from advisor.models.zoo.networks import NO_TARGET, Kind, network_info
 
 if TYPE_CHECKING:
     import torch
+
+
+Loss = Callable[["torch.nn.Module", "torch.Tensor", Any], "torch.Tensor"]
+_MASK_RCNN = "maskrcnn_resnet50_fpn"
+_IMAGE_DIMENSIONS = 4  # batch, channels, height, width
+
+
+def forward(name: str, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
+    """The network's outputs for a batch of inputs, in its present mode."""
+    if name == _MASK_RCNN:
+        from advisor.models.zoo import detectors
+
+        return detectors.forward(network, inputs)
+    return network(inputs)
+
+
+def training_loss(name: str, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    """The scalar to send back through the network (in training mode), with its forward pass.
+
+    Raises `UsageError` for an unknown network, or a batch too small for it to train on.
+    """
+    info = network_info(name)
+    if len(inputs) < info.min_training_batch:
+        raise UsageError(
+            "{name} cannot train on a batch of {count}: it normalises single values over the batch",
+            hint=Message(
+                "use --batch-size {min_training_batch} or more", min_training_batch=info.min_training_batch
+            ),
+            name=name,
+            count=len(inputs),
+        )
+    return _loss_of(info.name, info.kind)(network, inputs, targets)
+
+
+def autocast(device_type: str, precision: Precision) -> AbstractContextManager[Any]:
+    """The forward pass in fp16 (amp) or bf16 where that is safe; nothing for fp32."""
+    import torch
+
+    if precision is Precision.FP32:
+        return nullcontext()
+    dtype = torch.float16 if precision is Precision.AMP else torch.bfloat16
+    context: AbstractContextManager[Any] = torch.autocast(device_type, dtype=dtype)
+    return context
+
+
+def to_device(batch: Any, device: str | torch.device, image_format: torch.memory_format | None = None) -> Any:
+    """Tensors, in tuples, lists and dictionaries, copied to the device without waiting; images
+    (4 dimensions) are laid out there in `image_format`. What else a batch has stays as it is."""
+    import torch
+    from torch.utils._pytree import tree_map
+
+    def sent(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        there = leaf.to(device, non_blocking=True)
+        if image_format is None or there.dim() != _IMAGE_DIMENSIONS:
+            return there
+        return there.contiguous(memory_format=image_format)
+
+    return tree_map(sent, batch)
+
+
+def _loss_of(name: str, kind: Kind) -> Loss:
+    by_kind: Mapping[Kind, Loss] = {
+        Kind.IMAGE: _class_loss,
+        Kind.TEXT: _word_loss,
+        Kind.SEGMENTATION: _pixel_loss,
+    }
+    by_name: Mapping[str, Loss] = {
+        "yolov3": _yolo_loss,
+        _MASK_RCNN: _mask_rcnn_loss,
+        "transformer_big": _word_loss,
+        "bert_base": _pretraining_loss,
+        "bert_base_squad": _span_loss,
+    }
+    return by_name[name] if name in by_name else by_kind[kind]
+
+
+def _cross_entropy(logits: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
+    from torch.nn import functional
+
+    return functional.cross_entropy(logits, classes, ignore_index=NO_TARGET)
+
+
+def _class_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs), targets)
+
+
+def _word_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
+
+
+def _pixel_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    return _cross_entropy(network(inputs)["out"], targets)
+
+
+def _yolo_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    from advisor.models.zoo.detectors import yolo_loss
+
+    return yolo_loss(network(inputs), targets)
+
+
+def _mask_rcnn_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    from advisor.models.zoo import detectors
+
+    summed: torch.Tensor = detectors.loss(network, inputs, targets)
+    return summed
+
+
+def _pretraining_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    words, is_next = network(inputs)
+    hidden_words = _cross_entropy(words.flatten(0, 1), targets["words"].flatten())
+    return hidden_words + _cross_entropy(is_next, targets["is_next"])
+
+
+def _span_loss(network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
+    """The mean of where the answer starts and where it ends, as for SQuAD."""
+    return _cross_entropy(network(inputs).flatten(0, 1), targets.flatten())
+
 
 OPERATION_CLASSES = (
     "conv_depthwise",

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
-from advisor.models.zoo import building, steps
+from advisor.models.zoo import building, capture
 from advisor.models.zoo.networks import NO_TARGET, Kind, NetworkInfo, is_read_as_photographs, network_info
 from advisor.models.zoo.own import load_own
 
@@ -171,11 +171,11 @@ class BuiltIn(Struct, frozen=True):
 
     def forward(self, network: torch.nn.Module, inputs: torch.Tensor) -> Any:
         """See `advisor.models.zoo.forward`."""
-        return steps.forward(self.info.name, network, inputs)
+        return capture.forward(self.info.name, network, inputs)
 
     def training_loss(self, network: torch.nn.Module, inputs: torch.Tensor, targets: Any) -> torch.Tensor:
         """See `advisor.models.zoo.training_loss`."""
-        return steps.training_loss(self.info.name, network, inputs, targets)
+        return capture.training_loss(self.info.name, network, inputs, targets)
 
 
 def open_network(reference: str) -> Runnable:

@@ -156,7 +156,7 @@ class OwnNetwork(Struct, frozen=True):
         """The file's example_batch(batch_size), or noise of its INPUT_SHAPE and class numbers."""
         import torch
 
-        from advisor.models.zoo.steps import to_device
+        from advisor.models.zoo.capture import to_device
 
         example = getattr(self._module, "example_batch", None)
         if example is None:

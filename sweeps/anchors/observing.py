@@ -23,7 +23,7 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
-from advisor.sweeps.formats.importing import RefusedLine, read_lines
+from advisor.sweeps.formats.files import RefusedLine, read_lines
 from advisor.sweeps.quality.issues import refusal
 from advisor.sweeps.quality.rates import rate_interval, runs_error
 

@@ -16,13 +16,12 @@ from msgspec.structs import replace
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError, unknown_name
-from advisor.sweeps.datasets.jpeg_files import write_files
 from advisor.sweeps.datasets.lmdb_images import BYTES_A_RECORD, write_lmdb
+from advisor.sweeps.datasets.making import in_order
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder, write_profile
 from advisor.sweeps.datasets.places import check_free, made_whole
 from advisor.sweeps.datasets.recordio import write_records
-from advisor.sweeps.datasets.side_processes import in_order
-from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes
+from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource, stored_bytes, write_files
 from advisor.sweeps.datasets.tar_shards import write_shards
 from advisor.sweeps.datasets.transforming import Change, changed, picture
 

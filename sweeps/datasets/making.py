@@ -1,4 +1,4 @@
-"""Makes a data set once, whole or not at all, and finds it again: photographs, or a text.
+"""Makes a data set of photographs or of a text once, in side processes, and finds it again.
 
 The text has the Penn Treebank's size, sentences and vocabulary, where the corpus is not at hand.
 Tokens and sentences of train, valid and test are the corpus's own (Mikolov's preparation:
@@ -10,24 +10,177 @@ The text means nothing: it is for speed, never for perplexity.
 
 from __future__ import annotations
 
+import importlib.util
+import io
+import math
 import multiprocessing
-from collections.abc import Callable
+import os
+import random
+import signal
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
-from itertools import product
+from functools import cache
+from itertools import pairwise, product
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from advisor.domain import DatasetProfile
+from advisor.errors import DataError, MeasuringError
 from advisor.places import datasets_folder
-from advisor.sweeps.datasets.jpeg_files import JpegFiles
 from advisor.sweeps.datasets.opening import read_profile, write_profile
-from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.datasets.places import made_whole
-from advisor.sweeps.datasets.side_processes import be_a_side_process
-from advisor.sweeps.datasets.source import stored_bytes
+from advisor.sweeps.datasets.source import JpegFiles, stored_bytes
 from advisor.sweeps.datasets.text import VOCABULARY, profile_text
-from advisor.sweeps.trial.orphans.removing import deferred_signals
+from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.orphan_removal import deferred_signals
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+# Large draws fall short where a smooth crop ends at quality 100, so more is drawn than the
+# mean of 110 kB that comes out.
+_DRAWN_MEAN_BYTES = 122_000
+_LOG_SIGMA = 0.45
+_PHOTOGRAPHS = (
+    ("sklearn", "datasets/images/china.jpg"),
+    ("sklearn", "datasets/images/flower.jpg"),
+    ("skimage", "data/astronaut.png"),
+    ("skimage", "data/chelsea.png"),
+    ("skimage", "data/coffee.png"),
+    ("skimage", "data/rocket.jpg"),
+    ("skimage", "data/motorcycle_left.png"),
+    ("skimage", "data/motorcycle_right.png"),
+)
+_QUALITIES = (40, 60, 75, 85, 90, 93, 95, 97, 98, 99, 100)
+_SIDE_SPREAD = 0.1
+_CROP_SHARE = (0.5, 1.0)
+
+
+def write_samples(folder: Path, indices: range, seed: int) -> int:
+    """Write one JPEG file an index into `folder`; returns the bytes written.
+
+    A file's content depends on the seed and its index alone.
+    """
+    total = 0
+    for index in indices:
+        content = make_sample(random.Random(f"{seed}:{index}"))
+        (folder / f"{index:07d}.jpg").write_bytes(content)
+        total += len(content)
+    return total
+
+
+def make_sample(draw: random.Random) -> bytes:
+    """One JPEG file: a random crop of a random photograph, near its drawn size."""
+    number = draw.randrange(len(photographs()))
+    crop = _random_crop(photographs()[number], draw)
+    wanted = math.exp(draw.gauss(math.log(_DRAWN_MEAN_BYTES) - _LOG_SIGMA**2 / 2, _LOG_SIGMA))
+    pixels = crop.size[0] * crop.size[1]
+    # One trial encoding shows how this crop compares with its photograph, a second one hits.
+    middle = 90
+    ratio = len(_encode(crop, middle)) / pixels / _bytes_per_pixel(number)[middle]
+    return _encode(crop, _quality_for(number, wanted / pixels / ratio))
+
+
+@cache
+def photographs() -> tuple[Image, ...]:
+    """The photographs that are installed, decoded; `MeasuringError` when there is none."""
+    from PIL import Image
+
+    paths = [_installed(package, inner) for package, inner in _PHOTOGRAPHS]
+    images = tuple(Image.open(path).convert("RGB") for path in paths if path)
+    if not images:
+        raise MeasuringError(
+            "no photographs to make a data set from",
+            hint="install scikit-image, or name a folder of your own with --data",
+        )
+    return images
+
+
+def _installed(package: str, inner: str) -> Path | None:
+    """The file inside a package, without importing the package."""
+    spec = importlib.util.find_spec(package)
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        path = Path(place) / inner
+        if os.access(path, os.R_OK):
+            return path
+    return None
+
+
+def _random_crop(photograph: Image, draw: random.Random) -> Image:
+    width = round(500 * draw.uniform(1 - _SIDE_SPREAD, 1 + _SIDE_SPREAD))
+    height = round(375 * draw.uniform(1 - _SIDE_SPREAD, 1 + _SIDE_SPREAD))
+    scale = min(photograph.width / width, photograph.height / height)
+    scale *= draw.uniform(*_CROP_SHARE)
+    left = draw.uniform(0, photograph.width - width * scale)
+    top = draw.uniform(0, photograph.height - height * scale)
+    box = (left, top, left + width * scale, top + height * scale)
+    return photograph.resize((width, height), box=box)
+
+
+def _encode(image: Image, quality: int) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=quality)
+    return buffer.getvalue()
+
+
+@cache
+def _bytes_per_pixel(number: int) -> dict[int, float]:
+    """Bytes per pixel of a photograph's middle, by quality."""
+    crop = _random_crop(photographs()[number], random.Random(number))
+    pixels = crop.size[0] * crop.size[1]
+    return {quality: len(_encode(crop, quality)) / pixels for quality in _QUALITIES}
+
+
+def _quality_for(number: int, bytes_per_pixel: float) -> int:
+    """The quality that comes nearest, between the measured ones by straight lines."""
+    points = sorted(_bytes_per_pixel(number).items())
+    for (low, below), (high, above) in pairwise(points):
+        if bytes_per_pixel <= above:
+            share = (bytes_per_pixel - below) / (above - below) if above > below else 1.0
+            return round(low + max(0.0, share) * (high - low))
+    return points[-1][0]
+
+
+Work = TypeVar("Work")
+Result = TypeVar("Result")
+
+
+def in_order(do: Callable[[Work], Result], work: Iterable[Work], processes: int) -> Iterator[Result]:
+    """`do` of each piece of work, in order. At most two pieces a process are under way, so that
+    a slow reader of the results bounds the memory. No process is left when it ends, however."""
+    waiting: deque[Future[Result]] = deque()
+    # Not forked: the parent may run threads by now (a progress bar).
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(processes, context, initializer=be_a_side_process)
+    try:
+        for piece in work:
+            with deferred_signals():  # it may start a process
+                waiting.append(pool.submit(do, piece))
+            if len(waiting) >= 2 * processes:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    except BrokenProcessPool as error:
+        raise DataError("a converting process was killed", hint="is there enough memory?") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def be_a_side_process() -> None:
+    """Ctrl-C is the parent's to handle; its sudden end ends this process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    end_with_parent()
+    parent = multiprocessing.parent_process()
+    if parent and parent.pid != os.getppid():
+        os._exit(1)  # it was killed before this was asked for
+
 
 SEED = 0
 _PROCESSES = 2

@@ -11,11 +11,17 @@ from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
 from advisor.messages import Message
 from advisor.records import asdict
-from advisor.sweeps.datasets.jpeg_files import IMAGE_SUFFIXES, JPEG_FILES, JpegFiles
 from advisor.sweeps.datasets.lmdb_images import DATA_FILE, LMDB, LmdbImages
 from advisor.sweeps.datasets.manifest import is_kept, keep_profile, kept_profile
 from advisor.sweeps.datasets.recordio import RECORDIO, RecordIoImages
-from advisor.sweeps.datasets.source import SampleKind, SampleSource, stored_bytes
+from advisor.sweeps.datasets.source import (
+    IMAGE_SUFFIXES,
+    JPEG_FILES,
+    JpegFiles,
+    SampleKind,
+    SampleSource,
+    stored_bytes,
+)
 from advisor.sweeps.datasets.tar_shards import TAR, TarShards
 from advisor.sweeps.datasets.text import TEXT, profile_text
 from advisor.sweeps.datasets.transforming import picture

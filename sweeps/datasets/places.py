@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from advisor.errors import DataError, UsageError
 from advisor.sweeps.datasets.opening import count_samples
 from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.trial.orphans.folders import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
+from advisor.sweeps.trial.orphan_removal import FOLDER_ON_MOUNTS, forget_unfinished, unfinished_name
 
 
 def check_free(folder: Path) -> None:

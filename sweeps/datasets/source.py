@@ -1,16 +1,58 @@
-"""The interface between the input pipeline and the formats of stored samples."""
+"""The interface between the input pipeline and the formats of stored samples, and JPEG files in a folder."""
 
 from __future__ import annotations
 
 import os
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from advisor.sweeps.datasets.manifest import Manifest
+from advisor.errors import DataError, UsageError
+from advisor.sweeps.datasets.manifest import Manifest, manifest_of
+
+IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg"})
+JPEG_FILES = "jpeg-files"
+
+
+class JpegFiles:
+    """A `SampleSource` over the JPEG files beneath a folder."""
+
+    storage_format = JPEG_FILES
+
+    def __init__(self, folder: Path) -> None:
+        self._manifest = manifest_of(folder, IMAGE_SUFFIXES)
+        self.files: Sequence[Path] = self._manifest
+        if not self.files:
+            raise UsageError("no JPEG files beneath '{folder}'", hint="name a folder of them", folder=folder)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def read(self, index: int) -> Sample:
+        """See `SampleSource`."""
+        path = self.files[index]
+        try:
+            return Sample(SampleKind.JPEG, path.read_bytes(), self._manifest.label(index))
+        except OSError as error:
+            raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
+
+    def name(self, index: int) -> str:
+        """See `SampleSource`."""
+        return f"'{self.files[index]}'"
+
+
+def write_files(folder: Path, samples: Iterable[Sample]) -> int:
+    """One file a sample, `CLASS/NUMBER.jpg`; returns how many."""
+    count = 0
+    for count, sample in enumerate(samples, start=1):
+        place = folder / f"{sample.label:05d}"
+        place.mkdir(exist_ok=True)
+        (place / f"{count - 1:08d}.jpg").write_bytes(sample.content)
+    return count
+
 
 Handle = TypeVar("Handle")
 

@@ -18,8 +18,7 @@ import numpy as np
 
 from advisor.errors import DataError, UsageError
 from advisor.places import manifests_folder
-from advisor.sweeps.datasets.jpeg_files import IMAGE_SUFFIXES
-from advisor.sweeps.datasets.source import OpenFiles, Sample, SampleKind
+from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, OpenFiles, Sample, SampleKind
 
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000

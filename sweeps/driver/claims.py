@@ -1,16 +1,22 @@
-"""Shares the trials of a plan among all drivers of a store, and keeps this driver's measurements."""
+"""Shares a plan's trials among the drivers of a store; keeps measurements in a file while it is away."""
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
-from advisor.sweeps.driver.spool import Spool
+from advisor.messages import Message
+from advisor.places import user_folder
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
+from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.measurement_store import LeaseBook
 from advisor.sweeps.planning.repeating import merged, runs_made, wanted_runs
 from advisor.sweeps.trial.formatting import kept_facts, trial_name
@@ -19,6 +25,79 @@ from advisor.sweeps.trial.ownership import Owner, this_process
 if TYPE_CHECKING:
     from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.trial.ownership import Owner
+
+
+_BEGIN = "unsaved-"
+
+
+class Spool:
+    """A JSONL file of `advisor measurements import`, made with its first line."""
+
+    def __init__(self) -> None:
+        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+        self._name = f"{_BEGIN}{stamp}-{os.getpid()}.jsonl"
+        self.path: Path | None = None
+
+    def keep(self, measurement: Measurement) -> Path:
+        """Write it durably; returns the file. `DataError` when no place takes it."""
+        line = to_jsonl([measurement])
+        for path in [self.path] if self.path else self._places():
+            try:
+                _append(path, line)
+            except OSError:
+                continue
+            self.path = path
+            return path
+        raise DataError("no place on this machine took what was measured", hint="free some space")
+
+    def explained(self, failure: DataError) -> DataError:
+        """The failure, with what to do with the file where there is one."""
+        if self.path is None:
+            return failure
+        return DataError(
+            "{failure}",
+            hint=Message(
+                "what was measured is kept, and no run of it lost: once the database is "
+                "back, advisor measurements import {path}",
+                path=self.path,
+            ),
+            failure=failure,
+        )
+
+    def _places(self) -> Iterator[Path]:
+        return (folder / self._name for folder in _folders())
+
+
+def unsaved_files() -> list[Path]:
+    """Spool files on this machine that nobody has imported and removed yet."""
+    return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
+
+
+def _folders() -> tuple[Path, ...]:
+    return user_folder(), Path.cwd(), Path(tempfile.gettempdir())
+
+
+def _append(path: Path, line: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    whole = path.stat().st_size if path.exists() else 0
+    try:
+        with path.open("a") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        _cut(path, whole)
+        raise
+
+
+def _cut(path: Path, size: int) -> None:
+    """Cuts off a line that a full disk truncated."""
+    if not path.exists():
+        return
+    if size:
+        os.truncate(path, size)
+    else:
+        path.unlink()
 
 
 # By processes a trial begins once its data are here; on Ray that event comes with its end.

@@ -15,8 +15,7 @@ from advisor.domain.machines import is_positive
 from advisor.domain.verification import p99_of
 from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
-from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
-from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.deployments import Deployment, GpuFacts, ServingObservation, Traffic
 from advisor.models.language.serving.effects import minor_version
 from advisor.sweeps.endpoint.records import Load
 

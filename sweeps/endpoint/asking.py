@@ -14,8 +14,15 @@ import aiohttp
 
 from advisor.errors import one_line
 from advisor.sweeps.endpoint.address import Address, ApiKey
-from advisor.sweeps.endpoint.event_stream import DONE, EventReader, error_text, piece_of
-from advisor.sweeps.endpoint.faults import Fault, RequestFailed, fault_of_status
+from advisor.sweeps.endpoint.faults import (
+    DONE,
+    EventReader,
+    Fault,
+    RequestFailed,
+    error_text,
+    fault_of_status,
+    piece_of,
+)
 from advisor.sweeps.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0

@@ -1,16 +1,208 @@
-"""Holds an endpoint under one load for some seconds, and keeps every request."""
+"""Opens an endpoint, holds it under one load for some seconds, and keeps every request."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import Any
 
-from advisor.sweeps.endpoint.asking import Client
-from advisor.sweeps.endpoint.faults import RequestFailed
-from advisor.sweeps.endpoint.opening import Opening, Prompts
+from msgspec import Struct
+
+from advisor.errors import MeasuringError
+from advisor.messages import FieldName, Message
+from advisor.sweeps.endpoint.asking import Client, Dialect
+from advisor.sweeps.endpoint.faults import Fault, RequestFailed, failure
 from advisor.sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
+
+# Each is one token with the space before it in the vocabularies of Llama, Qwen, Mistral and GPT;
+# for others `take_counts` measures how many it takes.
+_TEXT = (
+    "time year people way day man thing woman life child world school state family student group "
+    "country problem hand part place case week company system program question work government "
+    "number night point home water room mother area money story fact month lot right study book "
+    "eye job word business issue side kind head house service friend father power hour game line "
+    "end member law car city community name president team minute idea kid body information back "
+    "parent face others level office door health person art war history party result change "
+    "morning reason research girl guy moment air teacher force education"
+)
+_WORDS = _TEXT.split()
+# A length and its answer's are drawn so far around what is asked, so that requests do not begin
+# and end together for ever.
+_SPREAD = 0.1
+
+
+class Prompts:
+    """Random words. A prompt has `fixed_tokens` (what a chat's template adds) and
+    `tokens_per_word` for each of its words."""
+
+    def __init__(self, seed: int, *, fixed_tokens: float = 0.0, tokens_per_word: float = 1.0) -> None:
+        self._random = random.Random(seed)
+        self.fixed_tokens = fixed_tokens
+        self.tokens_per_word = tokens_per_word
+
+    def text(self, tokens: float) -> str:
+        """Words of about so many tokens, at least one."""
+        return self.words(max(1, round((tokens - self.fixed_tokens) / self.tokens_per_word)))
+
+    def words(self, count: int) -> str:
+        """The given number of random words."""
+        return " ".join(self._random.choices(_WORDS, k=count))
+
+    def drawn_length(self, mean: int) -> int:
+        """A length within 10 % of the mean, each as probable as another."""
+        return max(1, round(mean * self._random.uniform(1 - _SPREAD, 1 + _SPREAD)))
+
+    def gap_seconds(self, requests_per_second: float) -> float:
+        """Until the next request of a Poisson process."""
+        return self._random.expovariate(requests_per_second)
+
+    def take_counts(self, first: tuple[int, int], second: tuple[int, int]) -> None:
+        """Take tokens a word from two prompts, each of (words, tokens), that a server counted."""
+        words = second[0] - first[0]
+        if words and second[1] > first[1]:
+            self.tokens_per_word = (second[1] - first[1]) / words
+            self.fixed_tokens = max(0.0, first[1] - first[0] * self.tokens_per_word)
+
+
+_PLAINEST = Dialect(False, False, False)
+# Of several that a server takes, the one that makes answers as long as asked, and counts them.
+_DIALECTS = (
+    Dialect(False, True, True),
+    Dialect(False, False, True),
+    _PLAINEST,
+    Dialect(True, True, True),
+    Dialect(True, False, True),
+    Dialect(True, False, False),
+)
+# A server that says one of these may take the next dialect.
+_NOT_THIS_WAY = (Fault.BAD_REQUEST, Fault.NOT_FOUND)
+_NOT_IMPLEMENTED = 501
+_FEW_WORDS, _MORE_WORDS = 16, 80
+_FEW_TOKENS = 4
+# The first answer may wait for kernels that are compiled.
+_MOST_SECONDS = 300.0
+# By the owner that the list of models names.
+_ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp", "sglang": "sglang"}
+
+
+class Opening(Struct, frozen=True):
+    """The form of requests. `engine` and `engine_version` are the server's own report, "" where it has
+    none; `counts_tokens`: it reports the tokens of prompts and answers."""
+
+    served_model: str
+    dialect: Dialect
+    engine: str
+    engine_version: str
+    counts_tokens: bool
+
+
+async def opening_of(client: Client, model: str, served_model: str, prompts: Prompts) -> Opening:
+    """Find all of it with a few short requests, and calibrate the prompts; `MeasuringError` where
+    the endpoint does not answer one."""
+    try:
+        listed = await _listed_models(client)
+        name = served_model or _name_among(listed, model)
+        dialect, record = await _dialect_of(client, name, prompts)
+    except RequestFailed as error:
+        raise failure(error.fault, client.address.base, error.detail, error.status) from error
+    await _calibrate(client, name, dialect, prompts, record)
+    engine, version = await _engine_of(client, listed)
+    return Opening(name, dialect, engine, version, record.input_tokens is not None)
+
+
+async def _listed_models(client: Client) -> list[dict[str, Any]]:
+    """The models that the server lists; none where it has no list. A server that refuses the key, or does
+    not answer at all, fails here."""
+    try:
+        content = await client.document(f"{client.address.base}/models")
+    except RequestFailed as error:
+        # `transformers serve` fails there where nothing was ever downloaded.
+        if error.fault in (*_NOT_THIS_WAY, Fault.SERVER_ERROR, Fault.GARBAGE):
+            return []
+        raise
+    data = content.get("data") if isinstance(content, dict) else None
+    if not isinstance(data, list):
+        return []
+    return [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
+
+
+def _name_among(listed: Sequence[dict[str, Any]], model: str) -> str:
+    """The model by its own name; a server's only model whatever it is called there."""
+    names = [one["id"] for one in listed]
+    return names[0] if len(names) == 1 and model not in names else model
+
+
+async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dialect, RequestRecord]:
+    """The first dialect that the server takes, and the answer; where it takes none, the plainest
+    completion's failure, unless there is no such route."""
+    failures = []
+    for dialect in _DIALECTS:
+        try:
+            return dialect, await _short_answer(client, name, dialect, prompts.words(_FEW_WORDS))
+        except RequestFailed as error:
+            if error.fault not in _NOT_THIS_WAY and error.status != _NOT_IMPLEMENTED:
+                raise
+            failures.append(error)
+    plainest = failures[_DIALECTS.index(_PLAINEST)]
+    raise plainest if plainest.fault is Fault.BAD_REQUEST else failures[-1]
+
+
+async def _short_answer(client: Client, name: str, dialect: Dialect, prompt: str) -> RequestRecord:
+    record = RequestRecord(load=-1, slot=0, started_seconds=0.0, asked_tokens=_FEW_TOKENS)
+    try:
+        async with asyncio.timeout(_MOST_SECONDS):
+            await client.complete(dialect.body(name, prompt, _FEW_TOKENS), dialect.route, record)
+    except TimeoutError as error:  # it sends something, and never a whole answer
+        raise RequestFailed(Fault.TIMED_OUT, f"{_MOST_SECONDS:g}") from error
+    return record
+
+
+async def _calibrate(
+    client: Client, name: str, dialect: Dialect, prompts: Prompts, few: RequestRecord
+) -> None:
+    """Tokens per word, from two prompts that the server counts."""
+    if few.input_tokens is None:
+        return
+    prompts.take_counts((0, 0), (_FEW_WORDS, few.input_tokens))
+    with suppress(RequestFailed):  # a context shorter than that: the first prompt has to do
+        more = await _short_answer(client, name, dialect, prompts.words(_MORE_WORDS))
+        if more.input_tokens is not None:
+            prompts.take_counts((_FEW_WORDS, few.input_tokens), (_MORE_WORDS, more.input_tokens))
+
+
+async def _engine_of(client: Client, listed: Sequence[dict[str, Any]]) -> tuple[str, str]:
+    """The engine's name and version where a route of its own tells them."""
+    owner = str(listed[0].get("owned_by", "")) if listed else ""
+    root = client.address.root
+    by_owner = _ENGINES.get(owner, "")
+    for route, key, engine in (
+        ("/version", "version", by_owner),
+        ("/props", "build_info", "llama.cpp"),
+        ("/get_server_info", "version", "sglang"),
+    ):
+        with suppress(RequestFailed):
+            content = await client.document(root + route)
+            version = content.get(key) if isinstance(content, dict) else None
+            if isinstance(version, str) and version:
+                return engine, version[:100]
+    return by_owner, ""
+
+
+def no_tokens(model: str) -> MeasuringError:
+    """The fault for requests that were answered without a token in time."""
+    return MeasuringError(
+        "no request to {model} was answered within its time",
+        model=model,
+        hint=Message(
+            "give it more {minutes}, or fewer {output}",
+            minutes=FieldName("minutes"),
+            output=FieldName("output_tokens"),
+        ),
+    )
+
 
 # After a failure a slot waits, longer each time, so that a server that is overloaded can recover.
 _FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 0.25, 4.0

@@ -1,12 +1,188 @@
-"""Requests to an endpoint, and their outcomes."""
+"""Requests to an endpoint, their outcomes, and the figures of many of them."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from msgspec import Struct, field
 
 from advisor.sweeps.endpoint.faults import RequestFailed
+
+_MOST_WARM_UP = 0.4
+_BLOCKS = 8
+# Fewer answers than these say little; their figures carry the status `few`.
+FEWEST_ANSWERS = 5
+_PERCENTILES = (50, 90, 99)
+
+Figures = dict[str, Any]
+
+
+def load_figures(driven: DrivenLoad) -> Figures:
+    """The load as the anchor has it; times are None where nothing was measured.
+
+    TTFT is that of requests that began in the window, TPOT and the whole time that of requests
+    that ended in it, the time between pieces that of pieces in it; tokens/s counts the tokens that
+    came in it.
+    """
+    begin, end = window(driven)
+    began = [one for one in driven.requests if begin <= one.started_seconds < end]
+    ended = [
+        one
+        for one in driven.requests
+        if one.status == OK and one.ended_seconds is not None and begin < one.ended_seconds <= end
+    ]
+    seconds = max(0.0, end - begin)
+    return {
+        "kind": driven.load.kind,
+        "concurrency": driven.load.concurrency,
+        "requests_per_second_wanted": driven.load.requests_per_second,
+        "status": _status(driven, ended),
+        "reason": driven.failed.detail if driven.failed else "",
+        "began_seconds": driven.began_seconds,
+        "window_seconds": seconds,
+        "requests": _counts(driven.requests, len(ended)),
+        "input_tokens": distribution([one.input_tokens for one in ended]),
+        "output_tokens": distribution([one.output_tokens for one in ended]),
+        "asked_tokens": distribution([one.asked_tokens for one in ended]),
+        "cached_share": _cached_share(ended),
+        "tokens_per_piece": _mean([one.tokens_per_piece for one in ended]),
+        "in_flight": _in_flight(driven.requests, begin, end),
+        "ttft_seconds": distribution([one.ttft_seconds for one in began]),
+        "tpot_seconds": distribution([one.tpot_seconds for one in ended]),
+        "itl_seconds": distribution(_gaps(driven.requests, begin, end)),
+        "e2e_seconds": distribution([_e2e(one) for one in ended]),
+        "output_tokens_per_second": _rate(_token_moments(driven.requests), begin, end),
+        "requests_per_second": _rate([(_end(one), 1.0) for one in ended], begin, end),
+        "generator": {
+            "busy_share": driven.busy_share,
+            "late_p99_seconds": _percentile(driven.late_seconds, 99),
+            "is_capped": driven.is_capped,
+        },
+    }
+
+
+def window(driven: DrivenLoad) -> tuple[float, float]:
+    """The counted window: from the first moment at which every slot has answered once to the end of the
+    load's time. For a Poisson load it begins with the first answer."""
+    first: dict[int, float] = {}
+    for one in driven.requests:
+        if one.status == OK and one.ended_seconds is not None:
+            slot = one.slot if driven.load.concurrency else 0
+            first[slot] = min(first.get(slot, math.inf), one.ended_seconds)
+    latest = driven.began_seconds + _MOST_WARM_UP * (driven.ended_seconds - driven.began_seconds)
+    is_warm = len(first) == (driven.load.concurrency or 1)
+    begin = min(latest, max(first.values())) if is_warm else latest
+    return begin, driven.ended_seconds
+
+
+def distribution(values: Sequence[float | None]) -> Figures | None:
+    """Count, mean, its standard error (None for a single value), percentiles; None of nothing."""
+    known = np.array([value for value in values if value is not None], dtype=float)
+    if not known.size:
+        return None
+    return {
+        "count": int(known.size),
+        "mean": float(known.mean()),
+        "standard_error": standard_error(known),
+        **{f"p{p}": float(np.percentile(known, p)) for p in _PERCENTILES},
+    }
+
+
+def standard_error(values: Sequence[float] | np.ndarray[Any, Any]) -> float | None:
+    """The standard error of the mean of values in the order of time, from up to eight blocks of them."""
+    if len(values) < 2:
+        return None
+    means = [float(np.mean(block)) for block in np.array_split(values, min(_BLOCKS, len(values)))]
+    return float(np.std(means, ddof=1) / math.sqrt(len(means)))
+
+
+def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> Figures | None:
+    """Per second: (moment, weight) within the window, and the standard error of that."""
+    if end <= begin or not moments:
+        return None
+    edges = np.linspace(begin, end, _BLOCKS + 1)
+    at, weight = np.array(moments).T
+    # An answer's end began the window: it counts before it.
+    counts, _ = np.histogram(at[at > begin], edges, weights=weight[at > begin])
+    per_second = counts / (edges[1] - edges[0])
+    error = float(np.std(per_second, ddof=1) / math.sqrt(_BLOCKS))
+    return {"mean": float(per_second.mean()), "standard_error": error}
+
+
+def _token_moments(requests: Sequence[RequestRecord]) -> list[tuple[float, float]]:
+    """Each piece with the tokens that it stands for, also of answers that were cut."""
+    return [(moment, one.tokens_per_piece) for one in requests for moment in one.piece_seconds]
+
+
+def _gaps(requests: Sequence[RequestRecord], begin: float, end: float) -> list[float]:
+    return [
+        float(later - earlier)
+        for one in requests
+        for earlier, later in zip(one.piece_seconds, one.piece_seconds[1:], strict=False)
+        if begin <= earlier and later <= end
+    ]
+
+
+def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> float | None:
+    """Mean number of requests between their start and their end."""
+    if end <= begin:
+        return None
+    spans = (
+        min(end, one.ended_seconds if one.ended_seconds is not None else end)
+        - max(begin, one.started_seconds)
+        for one in requests
+    )
+    return sum(max(0.0, span) for span in spans) / (end - begin)
+
+
+def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
+    """Counts of all the load's requests; `completed` are those that ended within the window."""
+    by_status = Counter(one.status for one in requests)
+    failed = {name: count for name, count in by_status.items() if name not in (OK, CUT)}
+    return {
+        "completed": completed,
+        "ok": by_status[OK],
+        "cut": by_status[CUT],
+        "failed": sum(failed.values()),
+        "faults": dict(sorted(failed.items())),
+    }
+
+
+def _status(driven: DrivenLoad, ended: Sequence[RequestRecord]) -> str:
+    """`ok`, `few` (too few answers to say much), `none`, or the fault that ended the load."""
+    if driven.failed:
+        return driven.failed.fault.value
+    if not ended:
+        return "none"
+    return "few" if len(ended) < FEWEST_ANSWERS else "ok"
+
+
+def _cached_share(ended: Sequence[RequestRecord]) -> float | None:
+    counted = [one for one in ended if one.cached_tokens is not None and one.input_tokens]
+    total = sum(one.input_tokens or 0 for one in counted)
+    return sum(one.cached_tokens or 0 for one in counted) / total if total else None
+
+
+def _end(one: RequestRecord) -> float:
+    assert one.ended_seconds is not None  # it was answered
+    return one.ended_seconds
+
+
+def _e2e(one: RequestRecord) -> float | None:
+    return None if one.ended_seconds is None else one.ended_seconds - one.started_seconds
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None
+
+
+def _percentile(values: Sequence[float], percent: float) -> float | None:
+    return float(np.percentile(values, percent)) if values else None
+
 
 OK, CUT = "ok", "cut"
 

@@ -18,11 +18,9 @@ from advisor.messages import Message
 from advisor.sweeps.endpoint.address import Address, ApiKey
 from advisor.sweeps.endpoint.anchors import SCHEMA
 from advisor.sweeps.endpoint.asking import opened
-from advisor.sweeps.endpoint.driving import Driver
+from advisor.sweeps.endpoint.driving import Driver, Opening, Prompts, no_tokens, opening_of
 from advisor.sweeps.endpoint.faults import RequestFailed, failure
-from advisor.sweeps.endpoint.figures import Figures, load_figures
-from advisor.sweeps.endpoint.opening import Opening, Prompts, no_tokens, opening_of
-from advisor.sweeps.endpoint.records import DrivenLoad, Lengths, Load, RequestRecord
+from advisor.sweeps.endpoint.records import DrivenLoad, Figures, Lengths, Load, RequestRecord, load_figures
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
 

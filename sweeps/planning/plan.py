@@ -28,10 +28,10 @@ from advisor.domain import (
 )
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.sweeps.datasets.decoding import PILLOW
 from advisor.sweeps.datasets.places import dataset_on_mount
+from advisor.sweeps.datasets.transforming import PILLOW
 from advisor.sweeps.planning.networks import PlannedNetwork, StoredData, SweepData, network_of_zoo
-from advisor.sweeps.worker.pipeline.policy import PREFETCH_FACTOR, gpu_alone_seconds, loader_workers
+from advisor.sweeps.worker.policy import PREFETCH_FACTOR, gpu_alone_seconds, loader_workers
 
 MAX_TRIALS = 10_000
 # Seconds that one step of a workload takes on an emulated GPU.

@@ -8,6 +8,6 @@ runs on a bare GPU machine as well as on one that has neither.
 
 from __future__ import annotations
 
-from advisor.sweeps.probe.figures import PARTS, SCHEMA, fingerprint
+from advisor.sweeps.probe.session import PARTS, SCHEMA, fingerprint
 
 __all__ = ["PARTS", "SCHEMA", "fingerprint"]

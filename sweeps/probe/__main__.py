@@ -11,8 +11,7 @@ import sys
 from pathlib import Path
 
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.probe.figures import PARTS
-from advisor.sweeps.probe.session import run_probe
+from advisor.sweeps.probe.session import PARTS, run_probe
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -15,13 +15,11 @@ from contextlib import contextmanager
 from multiprocessing.connection import Connection
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.datasets.photographs import make_sample
+from advisor.sweeps.datasets.making import make_sample
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
-from advisor.sweeps.probe.accelerator import missing
-from advisor.sweeps.probe.figures import Document, figure, skipped
-from advisor.sweeps.probe.session import ProbeSession
-from advisor.sweeps.probe.timing import LEAST_REPEATS
-from advisor.sweeps.probe.topology import thread_counts, threads_first_by_core
+from advisor.sweeps.probe.accelerator import LEAST_REPEATS, missing
+from advisor.sweeps.probe.cpu import thread_counts, threads_first_by_core
+from advisor.sweeps.probe.session import Document, ProbeSession, figure, skipped
 from advisor.sweeps.trial.limits.choosing import read_cores
 
 _IMAGES = 24

@@ -24,9 +24,8 @@ from msgspec import Struct
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.mounts import MEMORY_FILE_SYSTEMS, describe_disk
-from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import ProbeSession
-from advisor.sweeps.probe.timing import LEAST_REPEATS
+from advisor.sweeps.probe.accelerator import LEAST_REPEATS
+from advisor.sweeps.probe.session import Document, ProbeSession, figure
 
 _OFFSETS_SEED = 0
 

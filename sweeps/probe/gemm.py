@@ -9,10 +9,16 @@ from functools import partial
 from typing import Any
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, compute_capability, has_cuda, load_torch
-from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import ProbeSession
-from advisor.sweeps.probe.timing import largest_affordable
+from advisor.sweeps.probe.accelerator import (
+    CPU,
+    CUDA,
+    Device,
+    compute_capability,
+    has_cuda,
+    largest_affordable,
+    load_torch,
+)
+from advisor.sweeps.probe.session import Document, ProbeSession, figure
 
 _SIZES = (512, 1024, 2048, 4096, 8192)
 _PRECISIONS = {"cuda": ("fp32", "tf32", "fp16", "bf16"), "cpu": ("fp32", "bf16")}

@@ -18,8 +18,7 @@ from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import Facts, gpus
 from advisor.sweeps.machine.gpu_sampling import gpu_states
 from advisor.sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
-from advisor.sweeps.probe.figures import Document, figure, skipped
-from advisor.sweeps.probe.session import ProbeBudget, ProbeSession
+from advisor.sweeps.probe.session import Document, ProbeBudget, ProbeSession, figure, skipped
 
 _DEVICES = Path("/sys/bus/pci/devices")
 # Classes: 03xx displays (VGA, 3D controllers), 12xx processing accelerators.

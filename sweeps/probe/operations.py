@@ -11,10 +11,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.domain import Precision
-from advisor.models.zoo.steps import autocast
+from advisor.models.zoo.capture import autocast
 from advisor.sweeps.probe.accelerator import CPU, CUDA, Device, has_cuda, load_torch
-from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import ProbeSession
+from advisor.sweeps.probe.session import Document, ProbeSession, figure
 
 SIZES = ("wide", "deep")
 _LSTM_STEPS = 35

@@ -13,11 +13,9 @@ import numpy.typing as npt
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from advisor.sweeps.machine.caches import last_level_cache_mib
-from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes
-from advisor.sweeps.probe.figures import Document, figure
-from advisor.sweeps.probe.session import ProbeSession
-from advisor.sweeps.probe.timing import time_calls
+from advisor.sweeps.machine.size import allowed_cpus, free_memory_bytes, last_level_cache_mib
+from advisor.sweeps.probe.accelerator import time_calls
+from advisor.sweeps.probe.session import Document, ProbeSession, figure
 
 _LEAST_BYTES = 128 * 2**20
 _CACHE_MULTIPLE = 4

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from advisor.sweeps.probe.figures import figures, is_skipped
+from advisor.sweeps.probe.session import figures, is_skipped
 from advisor.units import format_mib, format_rate
 
 Node = Mapping[str, Any]

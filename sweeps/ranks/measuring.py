@@ -32,7 +32,7 @@ from advisor.models.zoo.opening import open_network
 from advisor.sweeps.anchors.measure.document import SYNTHETIC
 from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, steps_on
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, Engine, HostEngine, Moment, StepRunner
-from advisor.sweeps.worker.timed_steps import TimeBox
+from advisor.sweeps.worker.timed_run import TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _SIOCGIFADDR = 0x8915  # netdevice(7)

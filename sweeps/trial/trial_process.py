@@ -14,29 +14,29 @@ from msgspec.structs import replace
 from advisor.domain import MOUNTED, CacheState, LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import INFO, WARNING, emit
 from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from advisor.sweeps.machine.caches import carved_from
 from advisor.sweeps.machine.environment import describe_container
 from advisor.sweeps.machine.gpu_sampling import busy_percent
 from advisor.sweeps.machine.mounts import block_device, device_number
-from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.machine.size import allowed_cpus, carved_from
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.trial.child import (
     LOADED,
     READY,
     STAGES_FOLLOW,
     WORKER_COMMAND,
+    Ending,
     Worker,
     WorkerEnded,
     WorkerLate,
+    recognised_ending,
     started_worker,
 )
 from advisor.sweeps.trial.disk_burst import with_disk_burst
-from advisor.sweeps.trial.faults import Ending, recognised_ending
 from advisor.sweeps.trial.formatting import ending_facts
 from advisor.sweeps.trial.limits.choosing import choose_limiter
 from advisor.sweeps.trial.limits.types import Limiter, LimitRequest, ResourceLimits, request_for
-from advisor.sweeps.trial.placement.node import VISIBLE_GPUS, Placement
-from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.node import VISIBLE_GPUS, Placement
+from advisor.sweeps.trial.taking import placed
 
 Place = Callable[..., AbstractContextManager[Placement]]  # as `placement.taking.placed`
 

@@ -49,7 +49,7 @@ def main() -> None:
 
 def _measure(job: dict[str, Any]) -> dict[str, Any]:
     from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
-    from advisor.sweeps.trial.faults import ending_of
+    from advisor.sweeps.trial.child import ending_of
 
     trial = trial_from_dict(job["trial"])
     try:

@@ -29,7 +29,7 @@ def main() -> None:
     end_with_parent(parent=int(sys.argv[2]))
     job = json.loads(sys.stdin.readline())
     from advisor.sweeps.formats.serialization import trial_from_dict
-    from advisor.sweeps.trial.faults import ending_of
+    from advisor.sweeps.trial.child import ending_of
 
     trial = trial_from_dict(job["trial"])
     try:

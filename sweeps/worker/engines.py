@@ -15,10 +15,9 @@ from advisor.errors import MeasuringError
 from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.worker.group import exchanges_gradients
-from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, compute_threads
+from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
-from advisor.sweeps.worker.torch_engine import TorchEngine
-from advisor.sweeps.worker.torch_facts import present_gpu
+from advisor.sweeps.worker.torch_engine import TorchEngine, present_gpu
 
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 

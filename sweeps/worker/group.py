@@ -27,13 +27,15 @@ from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_run import (
     SETTLING_SECONDS,
     WARMING_STEPS,
+    TimeBox,
     TimedRun,
     most_steps,
     prepared_ahead,
     settles,
+    timed_steps,
+    warm_up,
     watched_run,
 )
-from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
 
 _FEWEST_PILOT_STEPS = 4
 

@@ -1,8 +1,11 @@
-"""The sources of a trial's batches: stored photographs, a text, or memory. Needs torch."""
+"""The sources of a trial's batches: stored photographs, a text, or memory; the page cache. Needs torch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ctypes
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +15,83 @@ from advisor.domain import Task, Trial
 from advisor.errors import DataError
 from advisor.models.zoo.networks import Kind
 from advisor.models.zoo.opening import Runnable
-from advisor.sweeps.datasets.decoding import PILLOW
 from advisor.sweeps.datasets.source import SampleSource
 from advisor.sweeps.datasets.text import TEXT, read_corpus
-from advisor.sweeps.worker.pipeline.loading import make_loader
-from advisor.sweeps.worker.pipeline.policy import SHUFFLED
+from advisor.sweeps.datasets.transforming import PILLOW
+from advisor.sweeps.worker.loading import make_loader
+from advisor.sweeps.worker.policy import SHUFFLED
 from advisor.sweeps.worker.torch_engine import TorchEngine
+
+_SYS_CACHESTAT = 451  # Linux 6.5 and later, the same number on all architectures
+_CHUNK_BYTES = 1 << 20
+
+
+class _Range(ctypes.Structure):
+    _fields_ = (("offset", ctypes.c_uint64), ("length", ctypes.c_uint64))
+
+
+class _CacheStat(ctypes.Structure):
+    _fields_ = tuple(
+        (name, ctypes.c_uint64) for name in ("cached", "dirty", "writeback", "evicted", "recently_evicted")
+    )
+
+
+def evict(paths: Iterable[Path]) -> None:
+    """Drop the files from the page cache. Pages not yet written to disk stay."""
+    for path in paths:
+        with _opened(path) as file:
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def fill(paths: Iterable[Path], limit_bytes: float) -> int:
+    """Read files in the given order until `limit_bytes` were read; returns the bytes read.
+
+    A file may be the whole data set (a shard, a database), so it stops inside one, too. Pages
+    are charged to the reader's memory cgroup, so a trial must fill its own cache.
+    """
+    total = 0
+    for path in paths:
+        if total >= limit_bytes:
+            break
+        with _opened(path) as file:
+            while total < limit_bytes and (chunk := os.read(file, _CHUNK_BYTES)):
+                total += len(chunk)
+    return total
+
+
+def cached_share(paths: Sequence[Path]) -> float | None:
+    """Share of the files' pages that are in the page cache; None where the kernel cannot say."""
+    page = os.sysconf("SC_PAGE_SIZE")
+    cached, pages = 0, 0
+    for path in paths:
+        with _opened(path) as file:
+            count = _cached_pages(file)
+            if count is None:
+                return None
+            cached += count
+            pages += -(-os.fstat(file).st_size // page)
+    return cached / pages if pages else None
+
+
+def _cached_pages(file: int) -> int | None:
+    whole, answer = _Range(0, 0), _CacheStat()
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.syscall(_SYS_CACHESTAT, file, ctypes.byref(whole), ctypes.byref(answer), 0)
+    return None if failed else int(answer.cached)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    """Raises `DataError` that names the file, also where it fails only while it is read."""
+    try:
+        file = os.open(path, os.O_RDONLY)
+        try:
+            yield file
+        finally:
+            os.close(file)
+    except OSError as error:
+        raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
+
 
 Batches = Iterator[tuple[Any, Any]]
 

@@ -44,15 +44,13 @@ from advisor.sweeps.trial.child import LOADED, READY
 from advisor.sweeps.trial.limits.usage import MemoryPeak
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, joined_group
-from advisor.sweeps.worker.inputs import DeviceBatch, open_batches
-from advisor.sweeps.worker.page_cache import cached_share, evict, fill
-from advisor.sweeps.worker.pipeline.loading import sample_order
-from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
+from advisor.sweeps.worker.inputs import DeviceBatch, cached_share, evict, fill, open_batches
+from advisor.sweeps.worker.loading import sample_order
+from advisor.sweeps.worker.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
 from advisor.sweeps.worker.stages import stage_results
 from advisor.sweeps.worker.step_runner import StepRunner
 from advisor.sweeps.worker.timed_run import TimedRun, timed_run
-from advisor.sweeps.worker.torch_engine import TorchEngine
-from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
+from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, gpu_uuid, peaks, torch_facts
 
 Indices = NDArray[np.intp]  # of files
 _LOOKED_AT_FILES = 500

@@ -25,23 +25,20 @@ from torch.utils._pytree import tree_map
 
 from advisor.domain import MIB, AcceleratorKind, Stage, Trial
 from advisor.errors import MeasuringError
+from advisor.models.zoo.capture import to_device
 from advisor.models.zoo.kernels import tensors_in
 from advisor.models.zoo.opening import Runnable
-from advisor.models.zoo.steps import to_device
 from advisor.sweeps.datasets.source import Sample, SampleSource
-from advisor.sweeps.machine.caches import last_level_cache_mib
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
-from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.machine.size import allowed_cpus, last_level_cache_mib
 from advisor.sweeps.quality.timing import count_warmup_steps
-from advisor.sweeps.trial.faults import ending_of
+from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.trial.limits.usage import grown, read_usage
-from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches
-from advisor.sweeps.worker.page_cache import cached_share, evict
-from advisor.sweeps.worker.pipeline.policy import gpu_alone_seconds
+from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches, cached_share, evict
+from advisor.sweeps.worker.policy import gpu_alone_seconds
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
-from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from advisor.sweeps.worker.torch_engine import CudaCompletion, TorchEngine
-from advisor.sweeps.worker.torch_facts import gpu_uuid
+from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.torch_engine import CudaCompletion, TorchEngine, gpu_uuid
 
 _STILL_CACHED = 0.2
 _LOOKED_AT_FILES = 500

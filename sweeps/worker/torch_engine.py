@@ -1,9 +1,11 @@
-"""Steps of a network in PyTorch, on a CUDA device or on this CPU. Needs torch."""
+"""Steps of a network in PyTorch, on a CUDA device or on this CPU, and facts of the software. Needs torch."""
 
 from __future__ import annotations
 
+import gc
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -11,12 +13,90 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from advisor.domain import AcceleratorKind, MemoryFormat, Precision, Stack, Task
+from advisor.domain import MIB, Accelerator, AcceleratorKind, Gpu, MemoryFormat, Precision, Stack, Task
+from advisor.domain.gpu_identity import identified
 from advisor.errors import MeasuringError
+from advisor.models.zoo.capture import autocast, to_device
 from advisor.models.zoo.opening import Runnable
-from advisor.models.zoo.steps import autocast, to_device
-from advisor.sweeps.trial.faults import recognised_ending
+from advisor.sweeps.machine.gpu import gpu_facts
+from advisor.sweeps.trial.child import recognised_ending
 from advisor.sweeps.worker.step_runner import Completion, Moment
+
+# They change rates or memory, and stand in no other fact.
+_VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")
+
+
+def torch_facts(device: str) -> dict[str, Any]:
+    """Threads, and of a CUDA device its name, libraries and arithmetic, and what the driver knows
+    of it (`gpu_facts`; None without NVML). A CPU asks no driver."""
+    facts: dict[str, Any] = {"threads": torch.get_num_threads()}
+    if device != AcceleratorKind.CUDA:
+        return facts
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return facts | {
+        "gpu": torch.cuda.get_device_name(),
+        "gpu_facts": gpu_facts(gpu_uuid()),
+        "gpu_sm_count": properties.multi_processor_count,
+        "gpu_memory_mib": properties.total_memory / MIB,
+        "cuda": torch.version.cuda,
+        "cudnn": torch.backends.cudnn.version(),  # type: ignore[no-untyped-call]
+        "cudnn_benchmark": torch.backends.cudnn.benchmark,
+        "tf32_convolutions": torch.backends.cudnn.allow_tf32,
+        "float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+
+
+def present_gpu(sheets: Mapping[str, Gpu]) -> Accelerator:
+    """The present CUDA device: a card of `sheets`, a slice of one, or another GPU."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return identified(
+        properties.name,
+        sheets,
+        memory_mib=properties.total_memory / MIB,
+        sm_count=properties.multi_processor_count,
+        compute_capability=f"{properties.major}.{properties.minor}",
+    )
+
+
+def gpu_uuid() -> str:
+    """The present GPU's UUID, without the driver's prefix; of a slice that was made visible by
+    name, that name. '' where this torch has none."""
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if visible.startswith("MIG-"):  # CUDA sees the first slice alone
+        return visible.partition(",")[0]
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return str(getattr(properties, "uuid", ""))
+
+
+def forget_peaks(device: str) -> None:
+    """Begin to count the GPU's peaks anew, with no memory kept from before."""
+    free_memory(device)
+    if device == AcceleratorKind.CUDA:
+        torch.cuda.reset_peak_memory_stats()
+
+
+def peaks(device: str, process_mib: float | None = None) -> dict[str, float]:
+    """MiB that tensors took at most since `forget_peaks`, and that torch took from the GPU. Of
+    what the driver counts for the process (`process_mib`; None: it does not say) the rest is the
+    CUDA context and other libraries, `gpu_context_mib`. Empty on a CPU."""
+    if device != AcceleratorKind.CUDA:
+        return {}
+    reserved = torch.cuda.max_memory_reserved() / MIB
+    context = {} if process_mib is None else {"gpu_context_mib": max(0.0, process_mib - reserved)}
+    return {
+        "gpu_peak_allocated_mib": torch.cuda.max_memory_allocated() / MIB,
+        "gpu_peak_reserved_mib": reserved,
+        **context,
+    }
+
+
+def free_memory(device: str) -> None:
+    """Give back what nobody refers to any more; the CUDA context itself stays."""
+    gc.collect()
+    if device == AcceleratorKind.CUDA:
+        torch.cuda.empty_cache()
+
 
 # So small that thousands of steps on one made batch do not diverge; the arithmetic is the same.
 _LEARNING_RATE, _MOMENTUM = 1e-5, 0.9

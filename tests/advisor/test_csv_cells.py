@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from advisor.csv_cells import csv_of, harmless
 from advisor.render.tables import records_csv
-from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, to_csv
+from advisor.sweeps.formats.files import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial
 
 STARTERS = "=+-@\uff1d\uff0b\uff0d\uff20"

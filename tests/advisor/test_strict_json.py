@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import DataError
 from advisor.strict_json import UnfitError, check_json
-from advisor.sweeps.formats.importing import read_line
+from advisor.sweeps.formats.files import read_line
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.sweeps.builders import measurement
 

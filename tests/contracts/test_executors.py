@@ -10,8 +10,8 @@ import pytest
 
 from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.executors.process import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial

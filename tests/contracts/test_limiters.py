@@ -15,15 +15,13 @@ from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
 from advisor.sweeps.machine.mounts import block_device
 from advisor.sweeps.machine.processes import stat_fields
 from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1
-from advisor.sweeps.trial.limits.cgroup_v2 import CgroupV2
-from advisor.sweeps.trial.limits.choosing import asks_for_whole_machine
+from advisor.sweeps.trial.limits.choosing import Affinity, Unlimited, WholeMachine, asks_for_whole_machine
 from advisor.sweeps.trial.limits.delegation import delegated_parent
+from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2
 from advisor.sweeps.trial.limits.types import LimitRequest
 from advisor.sweeps.trial.limits.usage import MemoryPeak, read_usage
-from advisor.sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
-from advisor.sweeps.trial.orphans.removing import clean_up
-from advisor.sweeps.worker.page_cache import evict
+from advisor.sweeps.trial.orphan_removal import clean_up
+from advisor.sweeps.worker.inputs import evict
 
 BURN = "sum(1 for _ in iter(int, 1))"
 
@@ -319,7 +317,7 @@ class TestCgroupV1(KernelContract):
     def test_groups_and_processes_of_a_killed_owner_are_removed(self):
         code = (
             "import subprocess, sys, time\n"
-            "from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1\n"
+            "from advisor.sweeps.trial.limits.groups import CgroupV1\n"
             "from advisor.sweeps.machine.cgroups import v1_groups\n"
             "from advisor.sweeps.trial.limits.types import LimitRequest\n"
             "request = LimitRequest(vcpus=1, memory_mib=64, cpus=(0,))\n"

@@ -11,7 +11,7 @@ from advisor.catalog import load_catalog
 from advisor.domain import Accelerator
 from advisor.errors import MeasuringError
 from advisor.infra.build.campaign.cells import Machine, host_resources
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.trial_process import run_attempt
@@ -61,7 +61,7 @@ def require_whole_gpu():
     need_cuda()
     import torch
 
-    from advisor.sweeps.worker.torch_facts import present_gpu
+    from advisor.sweeps.worker.torch_engine import present_gpu
 
     found = present_gpu(load_catalog().gpus)
     if found.is_slice:

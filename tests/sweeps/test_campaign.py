@@ -42,7 +42,7 @@ from advisor.infra.build.campaign.records import Records
 from advisor.infra.build.campaign.session import Campaign, measure_ladder, this_machine
 from advisor.models.zoo.networks import NETWORKS, Kind, network_info
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.formats.importing import read_file
+from advisor.sweeps.formats.files import read_file
 from advisor.sweeps.planning.repeating import merged
 from tests.sweeps.builders import PROFILE, measurement
 from tests.sweeps.own_networks import own_network

@@ -19,7 +19,7 @@ from advisor.domain.price_age import is_old
 from advisor.errors import LiveError
 from advisor.infra.live.ec2 import Facts, facts, offered
 from advisor.infra.live.lists import PriceList
-from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.session import NoQuote, Quote
 
 _KINDS = {Market.ON_DEMAND: LIST, Market.SPOT: OBSERVED}
 # Between which times the estimate 90 % of observed prices lay, without a GPU and with one:

@@ -21,7 +21,7 @@ from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market
 from advisor.domain.live import PriceAnswer, Refresh
 from advisor.errors import LiveError, UsageError
-from advisor.infra.live.asking import Deadline, each_within
+from advisor.infra.live.session import Deadline, each_within
 from advisor.infra.live.web import Say, checked_url, download
 
 # Seconds for one answer: four tries of boto3, and what it waits between them. Google's list is

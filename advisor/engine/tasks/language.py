@@ -26,7 +26,7 @@ from advisor.engine.offers import judged_offer, offers_in, place_query, rejected
 from advisor.engine.task import Task
 from advisor.errors import CANNOT_RUN, UsageError
 from advisor.messages import FieldName, Message
-from advisor.models.language.gpus import GpuFacts, gpu_facts
+from advisor.models.language.deployments import GpuFacts, gpu_facts
 from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion, TuningQuestion
 

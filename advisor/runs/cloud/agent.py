@@ -19,12 +19,25 @@ from msgspec import Struct
 from advisor.catalog.disk_orders import LOCAL
 from advisor.errors import AdvisorError, DataError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.guest.engine import engine_environment, installed_engine
-from advisor.infra.aws.guest.job import MEASURE, SWEEP_RUN, VERIFY, Job, job_from_json, place_of
-from advisor.infra.aws.guest.metadata import Metadata
-from advisor.infra.aws.guest.result_bucket import ResultBucket
-from advisor.infra.aws.guest.supervising import Child, Watch, watching
-from advisor.infra.aws.guest.volumes import mount_local_disk, mount_volumes, volume_ids
+from advisor.infra.aws.guest.job import (
+    MEASURE,
+    SWEEP_RUN,
+    VERIFY,
+    Child,
+    Job,
+    Watch,
+    job_from_json,
+    place_of,
+    watching,
+)
+from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
+from advisor.infra.aws.guest.volumes import (
+    engine_environment,
+    installed_engine,
+    mount_local_disk,
+    mount_volumes,
+    volume_ids,
+)
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, StateLog, send_anchor
 from advisor.store.measurements import open_store
 

@@ -18,11 +18,10 @@ from advisor.domain import Measurement
 from advisor.errors import AdvisorError, DataError, one_line
 from advisor.infra.aws.asking import Clock
 from advisor.infra.aws.guest.job import STATES_FOLDER
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.tags import time_text
 from advisor.records import asdict
-from advisor.sweeps.formats.exporting import to_jsonl
-from advisor.sweeps.formats.importing import read_line
+from advisor.sweeps.formats.files import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
 
 SCHEMA = "advisor.guest-state/1"

@@ -17,7 +17,7 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.domain import InstanceType
 from advisor.errors import AdvisorError, UsageError
 from advisor.infra.aws.asking import Aws, LeavingClock
-from advisor.infra.aws.ending import NotEndedError
+from advisor.infra.aws.budget import NotEndedError
 from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.infra.aws.permissions import refuse_missing
 from advisor.runs.cloud.plan import (

@@ -9,7 +9,7 @@ from msgspec import Struct
 from advisor.errors import CloudError, DataError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import STATES_FOLDER
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import LaunchedMachine, checked_sweep_id
 from advisor.infra.aws.machines import console_output, instances_of
 from advisor.infra.aws.managed import enabled_regions

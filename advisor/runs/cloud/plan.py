@@ -20,9 +20,8 @@ from advisor.infra.aws.launch_options import Sweep, Volume, checked_sweep_id, sw
 from advisor.infra.aws.permissions import Finding
 from advisor.infra.aws.preflight import Preflight, allowed, bucket, look
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
-from advisor.infra.live.asking import Deadline
 from advisor.infra.live.ec2 import on_demand
-from advisor.infra.live.quotes import Quote
+from advisor.infra.live.session import Deadline, Quote
 from advisor.runs.cloud.starts import Starts
 
 # As `--disks gp3` without a size is planned on this machine, too.

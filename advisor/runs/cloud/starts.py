@@ -11,8 +11,8 @@ from datetime import timedelta
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import BILLING_MINUTE
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.guest.result_bucket import ResultBucket
-from advisor.infra.aws.guest.supervising import BEFORE_EXPIRY
+from advisor.infra.aws.guest.job import BEFORE_EXPIRY
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import LEAST, LaunchedMachine
 from advisor.infra.aws.tags import time_from
 from advisor.runs.cloud.exchange import GuestState

@@ -11,8 +11,7 @@ from msgspec import Struct
 
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
-from advisor.infra.live.asking import NO_CREDENTIALS, THROTTLED
-from advisor.infra.live.session import as_live_errors, client
+from advisor.infra.live.session import NO_CREDENTIALS, THROTTLED, as_live_errors, client
 from advisor.runs.delivery.letter import Attachment, Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.webhook import webhook_target

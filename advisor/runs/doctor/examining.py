@@ -29,8 +29,8 @@ from advisor.runs.doctor.machine import (
     dates_in_bundle,
 )
 from advisor.sweeps.machine.gpu import NO_NVML, gpus
-from advisor.sweeps.trial.orphans.orphan import Orphan
-from advisor.sweeps.trial.orphans.removing import find_orphans, remove
+from advisor.sweeps.trial.orphan import Orphan
+from advisor.sweeps.trial.orphan_removal import find_orphans, remove
 
 _TOLD_COMMANDS = 3
 

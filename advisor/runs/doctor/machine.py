@@ -21,7 +21,7 @@ from advisor.places import datasets_folder, user_folder
 from advisor.runs.doctor.finding import Finding, State
 from advisor.store import default_database_url
 from advisor.store.description import describe
-from advisor.sweeps.driver.spool import unsaved_files
+from advisor.sweeps.driver.claims import unsaved_files
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
 from advisor.sweeps.trial.limits.choosing import choose_limiter

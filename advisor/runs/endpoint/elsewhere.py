@@ -13,7 +13,7 @@ from advisor.domain.verification import ServingVerification
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import MEASURE
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.messages import FieldName, Message
 from advisor.render.export.serving import engine_words, vllm_requirement
 from advisor.runs.cloud.exchange import anchors_sent

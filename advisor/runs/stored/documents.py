@@ -10,8 +10,7 @@ from typing import Any
 from advisor.domain import Measurement
 from advisor.domain.steps import stall_indices
 from advisor.messages import Message
-from advisor.sweeps.formats.exporting import csv_header, csv_rows, summary_row, to_jsonl
-from advisor.sweeps.formats.importing import ReadLines
+from advisor.sweeps.formats.files import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
 from advisor.sweeps.measurement_store import Appended, Damaged, Stored
 from advisor.sweeps.quality.issues import QualityIssue
 from advisor.sweeps.quality.rates import (

@@ -35,7 +35,7 @@ from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.runs.sweeps.presets import requests_of_preset
-from advisor.sweeps.datasets.decoding import decoder
+from advisor.sweeps.datasets.transforming import decoder
 from advisor.sweeps.driver.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
 from advisor.sweeps.executors.process import Executor, InlineExecutor, ProcessExecutor
 from advisor.sweeps.executors.ray.placing import trials_at_a_time
@@ -46,7 +46,7 @@ from advisor.sweeps.planning.disks import parse_named_rate
 from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import by_turns, rounds
-from advisor.sweeps.trial.orphans.removing import owning
+from advisor.sweeps.trial.orphan_removal import owning
 
 DEFAULT_SAMPLES = 10_000
 _BATCH_SIZE = 32

@@ -19,7 +19,7 @@ from advisor.sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
     from advisor.sweeps.driver.runner import Progress
-    from advisor.sweeps.watching.serving import TextFile
+    from advisor.sweeps.watching.tally import TextFile
 
 LOCAL_HOST = "127.0.0.1"
 
@@ -59,7 +59,7 @@ class Watch:
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
-        from advisor.sweeps.watching.serving import TextFile, sweep_registry
+        from advisor.sweeps.watching.tally import TextFile, sweep_registry
 
         self._file = TextFile(path, sweep_registry(self.tally.standing))
 
@@ -115,7 +115,7 @@ def watched(options: Watching, *, usd_per_hour: float | None = None, where: str 
 
 @contextmanager
 def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
-    from advisor.sweeps.watching.serving import served, sweep_registry
+    from advisor.sweeps.watching.tally import served, sweep_registry
 
     with served(sweep_registry(watch.tally.standing), port, host) as taken:
         yield f"http://{host}:{taken}/metrics"

@@ -19,7 +19,7 @@ from advisor.engine.single import predict_instance
 from advisor.errors import NoOfferError, UsageError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import VERIFY
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent

@@ -49,8 +49,8 @@ from advisor.runs.verification.machine import (
 )
 from advisor.runs.verification.verdict import Answers, judged
 from advisor.sweeps.anchors.observing import observed
+from advisor.sweeps.driver.claims import Spool
 from advisor.sweeps.driver.runner import current_rows
-from advisor.sweeps.driver.spool import Spool
 from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.measurement_store import MeasurementStore

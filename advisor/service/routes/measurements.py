@@ -20,7 +20,7 @@ from advisor.service.problems import Problem
 from advisor.service.stores import stored
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of
-from advisor.sweeps.formats.importing import read_lines
+from advisor.sweeps.formats.files import read_lines
 
 router = APIRouter(prefix="/v1/measurements", tags=["measurements"])
 

@@ -16,8 +16,7 @@ from advisor.infra.build.fitting.serving import fit_serving
 from advisor.infra.build.fitting.serving_rows import rows_of, version_of
 from advisor.infra.build.language_sources.rows import ServingRow
 from advisor.models.language.configs import LanguageModel, bundled_language_models
-from advisor.models.language.deployments import Deployment, Traffic
-from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, Traffic, bundled_gpu_facts
 from advisor.models.language.serving import ServingPredictor, ServingRates, bundled_serving_predictor
 from advisor.models.language.serving.rates import sequences_held
 from advisor.models.language.serving.values import MeasuredValue

@@ -10,9 +10,9 @@ import numpy as np
 
 from advisor.infra.build.fitting.tuning import Measured, gpu_group, left_out, measured_rows, model_group
 from advisor.infra.build.language_sources.training_rows import TrainingRow
+from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning.predictor import GPU, MODEL, bundled_finetuning_predictor
 from advisor.models.language.finetuning.tuning import Run
-from advisor.models.language.gpus import bundled_gpu_facts
 from benchmarks.truth.language.scores import Bounds, Scored, figures, grouped
 
 SCHEMA = "advisor.truth.tuning/1"

@@ -14,14 +14,12 @@ from msgspec.structs import replace
 from advisor.errors import AdvisorError, CloudError
 from advisor.infra.aws import machines, tags
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.budget import Meter, usd_per_hour
-from advisor.infra.aws.ending import Ended, end_instance, end_sweep, not_ended
+from advisor.infra.aws.budget import Ended, Meter, end_instance, end_sweep, not_ended, usd_per_hour
 from advisor.infra.aws.errors import Reaction, Refused, Unanswered, reaction_to
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, Sweep, oldest_first
 from advisor.infra.aws.permissions import explained, explained_state
-from advisor.infra.aws.provisioning.fallbacks import Fallbacks
-from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Order, TokenOrders
-from advisor.infra.aws.watching import Outcome, Why, Work, watch
+from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Fallbacks, Order, TokenOrders
+from advisor.infra.aws.reap import Outcome, Why, Work, watch
 from advisor.messages import Message
 
 _EXISTS = "InvalidGroup.Duplicate"

@@ -23,7 +23,7 @@ from advisor.domain import (
 )
 from advisor.models.zoo.networks import Kind, NetworkInfo
 from advisor.sweeps.planning.repeating import wanted_runs
-from advisor.sweeps.worker.pipeline.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
+from advisor.sweeps.worker.policy import CPU_CLOCK, PREFETCH_FACTOR, SYNTHETIC, loader_workers
 
 _COMPUTED = (Task.INFERENCE, Task.TRAINING)
 _VCPUS = (1, 2, 4, 8, 16)

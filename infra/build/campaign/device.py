@@ -75,8 +75,7 @@ def _name() -> str:
 
 
 def _fingerprint() -> dict[str, Any]:
-    from advisor.sweeps.probe.figures import fingerprint
-    from advisor.sweeps.probe.session import run_probe
+    from advisor.sweeps.probe.session import fingerprint, run_probe
 
     return fingerprint(run_probe(_PROBED, quick=True, disk=Path(), report=lambda _line: None))
 

@@ -36,7 +36,7 @@ from advisor.sweeps.datasets.opening import profile_folder
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.planning.repeating import merged
 from advisor.sweeps.trial.trial_process import run_attempt
-from advisor.sweeps.worker.pipeline.policy import is_synthetic
+from advisor.sweeps.worker.policy import is_synthetic
 
 _OWN_NETWORKS = Path(__file__).with_name("networks")
 _MORE_NETWORKS = (

@@ -13,7 +13,7 @@ import numpy as np
 from advisor.models.bundled import CPU_STEP_TIMES, FOLDER, MANIFEST, MODEL, STEP_TIMES
 from advisor.models.language.finetuning.predictor import PATH, FineTuningPredictor
 from advisor.models.language.finetuning.predictor import SCHEMA as TUNING_SCHEMA
-from advisor.models.language.serving.bundle import CORRELATIONS, FACTS, ONE
+from advisor.models.language.serving import CORRELATIONS, FACTS, ONE
 from advisor.models.language.serving.predictor import ServingPredictor
 from advisor.models.performance.cpu_step_times import CpuStepTimes
 from advisor.models.performance.posterior import Posterior

@@ -11,8 +11,7 @@ import numpy as np
 
 from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModels
-from advisor.models.language.deployments import Deployment
-from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.language_model import LanguageModel
 from advisor.models.language.serving.effects import Setting, minor_version
 from advisor.models.language.serving.rates import sequences_held

@@ -12,9 +12,9 @@ from msgspec import Struct
 
 from advisor.domain.generation import LlmMethod
 from advisor.models.bayes import Floats, Rows, held_out
+from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.finetuning.belief import NOISE, OF_SOURCES, Belief, Columns, prior_of, size_of
 from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding
-from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.language_model import LanguageModel
 
 # Quantiles that stand for each group where all count alike.

@@ -12,8 +12,8 @@ from advisor.infra.build.fitting.serving import fit_serving
 from advisor.infra.build.fitting.serving_rows import rows_of
 from advisor.infra.build.language_sources.rows import read_serving
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.gpus import bundled_gpu_facts
-from advisor.models.language.serving.bundle import FOLDER
+from advisor.models.language.deployments import bundled_gpu_facts
+from advisor.models.language.serving import FOLDER
 from advisor.models.language.serving.values import MeasuredValue
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from advisor.domain.generation import LlmMethod
 from advisor.models.bayes import Floats
-from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.deployments import GpuFacts
 from advisor.models.language.language_model import LanguageModel
 
 # Rank of the adapters, on every matrix of the layers: what LoRA's and QLoRA's authors' tools take.

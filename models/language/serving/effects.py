@@ -11,8 +11,7 @@ import numpy as np
 
 from advisor.models.bayes import UNNAMED, Floats, Parameters, Prior
 from advisor.models.language.configs import LanguageModel
-from advisor.models.language.deployments import Deployment
-from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.serving.seconds import Logs
 from advisor.models.language.serving.work import format_of_arithmetic
 

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from advisor.domain.generation import KvPrecision, LlmPrecision
 from advisor.models.language.configs import LanguageModel
-from advisor.models.language.deployments import Deployment
+from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.formats import bits_by_module, engine_of_formats
-from advisor.models.language.gpus import GpuFacts
 from advisor.models.language.memory import kv_bytes_per_token
 
 Floats = NDArray[np.float64]

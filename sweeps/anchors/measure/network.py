@@ -20,11 +20,10 @@ from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, go
 from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, measure_with_loader, steps_on
 from advisor.sweeps.operators import operator_table
 from advisor.sweeps.probe.accelerator import need_cuda
-from advisor.sweeps.trial.faults import lacks_memory
+from advisor.sweeps.trial.child import lacks_memory
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
-from advisor.sweeps.worker.timed_steps import TimeBox
-from advisor.sweeps.worker.torch_engine import TorchEngine
-from advisor.sweeps.worker.torch_facts import forget_peaks, free_memory
+from advisor.sweeps.worker.timed_run import TimeBox
+from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, free_memory
 
 _MOST_STEPS = 5
 

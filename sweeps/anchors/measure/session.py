@@ -20,10 +20,10 @@ from advisor.sweeps.machine.gpu_sampling import GpuSampler, busy_percent
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.probe.accelerator import missing
 from advisor.sweeps.quality.timing import count_warmup_steps
-from advisor.sweeps.worker.pipeline.policy import PREFETCH_FACTOR, loader_workers
+from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers
 from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
-from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
-from advisor.sweeps.worker.torch_facts import forget_peaks, gpu_uuid, peaks, torch_facts
+from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.torch_engine import forget_peaks, gpu_uuid, peaks, torch_facts
 
 
 class AnchorSession(Struct, kw_only=True):
@@ -169,7 +169,7 @@ def _batches(
 ) -> Iterator[Iterator[Any]]:
     """Endless batches (images, labels); the loader's processes are gone on leaving."""
     try:
-        from advisor.sweeps.worker.pipeline.loading import make_loader
+        from advisor.sweeps.worker.loading import make_loader
     except ModuleNotFoundError as error:
         raise missing(error.name or "Pillow") from error
     assert session.data is not None

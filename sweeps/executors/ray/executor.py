@@ -2,7 +2,7 @@
 
 Each is submitted with what it needs (`placing`), more of them than there is room for: Ray places
 them, and its autoscaler sees what waits. Ray limits nothing: each task starts a worker process on
-CPUs of its own (`advisor.sweeps.trial.placement`), under limits. What a node takes down with it is
+CPUs of its own (`advisor.sweeps.trial.taking`), under limits. What a node takes down with it is
 measured again on another one, and the measurement says how often, and why.
 """
 
@@ -22,16 +22,17 @@ from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
-from advisor.sweeps.executors.data import Measure
-from advisor.sweeps.executors.process import claimable
-from advisor.sweeps.executors.ray.autoscaling import has_autoscaler, never_started
-from advisor.sweeps.executors.ray.connection import connected
+from advisor.sweeps.executors.process import Measure, claimable
+from advisor.sweeps.executors.ray.connection import connected, has_autoscaler, never_started
 from advisor.sweeps.executors.ray.placing import (
+    EVENTS,
+    NODE,
     TRIAL_RESOURCE,
     Needs,
     Node,
     all_slots,
     describe_needs,
+    measuring_task,
     needs_of,
     refuse,
     refuse_ambiguous,
@@ -39,10 +40,9 @@ from advisor.sweeps.executors.ray.placing import (
     slots,
     task_options,
 )
-from advisor.sweeps.executors.ray.task import EVENTS, NODE, measuring_task
 from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
-from advisor.sweeps.trial.orphans.removing import clean_up
-from advisor.sweeps.trial.placement.node import read_node
+from advisor.sweeps.trial.node import read_node
+from advisor.sweeps.trial.orphan_removal import clean_up
 from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
 
 LOST_RUNS = 2  # how often what a node took down is measured again

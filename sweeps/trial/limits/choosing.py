@@ -1,20 +1,158 @@
-"""Chooses the limiter and the CPUs that this machine offers."""
+"""Chooses the limiter and the CPUs that this machine offers; limits where there are no cgroups."""
 
 from __future__ import annotations
 
 import os
 import re
+import resource
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
 from advisor.sweeps.machine.size import machine_size
-from advisor.sweeps.trial.limits.cgroup_v1 import CgroupV1
-from advisor.sweeps.trial.limits.cgroup_v2 import CgroupV2
 from advisor.sweeps.trial.limits.delegation import delegated_parent
-from advisor.sweeps.trial.limits.types import Limiter, LimitRequest
-from advisor.sweeps.trial.limits.without_cgroups import Affinity, Unlimited, WholeMachine
+from advisor.sweeps.trial.limits.groups import CgroupV1, CgroupV2
+from advisor.sweeps.trial.limits.types import (
+    AFFINITY,
+    MACHINE,
+    RLIMIT,
+    Held,
+    Limiter,
+    LimitRequest,
+    limited_by,
+)
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE, read_fields
+
+
+class Affinity:
+    """Holds whole vCPUs by CPU affinity and private memory by RLIMIT_DATA.
+
+    Page cache is not held. When a disk rate or a fraction of a vCPU is asked for, several processes
+    compute (nothing adds up what they take), or one has more memory mapped than its limit, the
+    hold says `none`, and the measurement is never fitted.
+    """
+
+    @contextmanager
+    def hold(self, request: LimitRequest) -> Iterator[AffinityHold]:
+        """Nothing is left behind: affinity and limits go with the process."""
+        yield AffinityHold(request)
+
+
+class AffinityHold:
+    """See `types.ResourceLimits`. Affinity set before threads start is inherited by them,
+    so CPUs are pinned in `add` already."""
+
+    def __init__(self, request: LimitRequest) -> None:
+        self._request = request
+        self._pids: list[int] = []
+        self._bears_rlimit = request.processes == 1
+
+    @property
+    def held(self) -> Held:
+        """A fraction of a CPU only where it is the quota of the container itself."""
+        request = self._request
+        whole = not request.is_fraction or request.vcpus == machine_size().vcpus
+        held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT if self._bears_rlimit else None}
+        return held | {"disk": None} if request.limits_disk else held
+
+    @property
+    def limited_by(self) -> LimitedBy:
+        """`affinity` where it holds what was asked, else `none`."""
+        return limited_by(LimitedBy.AFFINITY, self.held)
+
+    def add(self, pid: int) -> None:
+        """Pin the process."""
+        self._pids.append(pid)
+        os.sched_setaffinity(pid, self._request.cpus)
+
+    def limit_memory(self) -> None:
+        """Private memory only, of the processes and their later children.
+
+        The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the
+        limit already, the next allocation would fail whatever is in use: nothing is held then.
+        """
+        memory_mib = self._request.memory_mib
+        size = int(memory_mib * MIB)
+        for pid in self._pids:
+            status = read_fields(Path(f"/proc/{pid}/status"))
+            if _mib(status, "RssAnon:") > memory_mib:
+                raise MemoryError(f"more is in use than its limit of {memory_mib:g} MiB")
+            if _mib(status, "VmData:") < memory_mib:
+                resource.prlimit(pid, resource.RLIMIT_DATA, (size, size))
+            else:
+                self._bears_rlimit = False
+
+    def engage(self) -> None:
+        """The CPUs are pinned already."""
+
+    def usage_source(self) -> Mapping[str, Any]:
+        """The process tree."""
+        return {"kind": PROCESS_TREE}
+
+    def killed_for_memory(self) -> bool:
+        """Beyond RLIMIT_DATA an allocation fails; nobody is killed."""
+        return False
+
+
+def _mib(status: Mapping[str, str], name: str) -> float:
+    """MiB in a line '1234 kB'; 0 for a process that has ended, which holds no memory."""
+    return int(status.get(name, "0 kB").split()[0]) / 1024
+
+
+class WholeMachine:
+    """For trials that ask for the whole machine, which holds them by itself."""
+
+    @contextmanager
+    def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:
+        """Under a quota the process is pinned: eight vCPUs are eight hardware threads, not a
+        twelfth of 96."""
+        yield UnlimitedHold(LimitedBy.HOST, request.cpus)
+
+
+class Unlimited:
+    """Asked for limits and not able to hold them: the measurement says so."""
+
+    @contextmanager
+    def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:  # noqa: ARG002
+        """Marks the trial; holds nothing."""
+        yield UnlimitedHold(LimitedBy.NONE)
+
+
+class UnlimitedHold:
+    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
+
+    def __init__(self, limited_by: LimitedBy, cpus: tuple[int, ...] = ()) -> None:
+        self.limited_by = limited_by
+        self._cpus = cpus
+
+    @property
+    def held(self) -> Held:
+        """All by the machine, or nothing."""
+        return dict.fromkeys(("vcpus", "memory"), MACHINE if self.limited_by is LimitedBy.HOST else None)
+
+    def add(self, pid: int) -> None:
+        """Pin the process where CPUs are given."""
+        if self._cpus:
+            os.sched_setaffinity(pid, self._cpus)
+
+    def limit_memory(self) -> None:
+        """Nothing to do."""
+
+    def engage(self) -> None:
+        """Nothing to do."""
+
+    def usage_source(self) -> Mapping[str, Any]:
+        """The process tree."""
+        return {"kind": PROCESS_TREE}
+
+    def killed_for_memory(self) -> bool:
+        """The whole machine's memory has no group to ask."""
+        return False
+
 
 _ALL_MEMORY_SHARE = 0.9
 _CPUS = Path("/sys/devices/system/cpu")

@@ -1,7 +1,7 @@
 import pytest
 
 from advisor.cli.main import run
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import pytest
 
 from advisor.domain import Status
 from advisor.store.measurements import open_store
-from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.formats.files import to_jsonl
 from tests.sweeps.builders import measurement, resources, trial
 
 

@@ -13,7 +13,7 @@ from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_command
 from advisor.runs import probing
 from advisor.runs.probing import parse_parts, probe_machine
-from advisor.sweeps.probe.figures import PARTS, skipped
+from advisor.sweeps.probe.session import PARTS, skipped
 from tests.processes import gone
 from tests.sweeps.probe.test_showing import document, gpu_part, operations_part, validate
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from tests.advisor.cli.test_sweep_cloud import account
 
 __all__ = ["account"]

@@ -14,8 +14,8 @@ import pytest
 
 from advisor.domain import LimitedBy, Status
 from advisor.store.measurements import open_store
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder, write_profile
-from advisor.sweeps.datasets.photographs import write_samples
 from tests.sweeps.builders import measurement
 
 GRID = (

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from advisor.domain import Status
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from tests.sweeps.builders import measurement
 
 GRID = (

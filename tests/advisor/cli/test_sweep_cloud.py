@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from advisor.cli.main import run
 from advisor.infra.aws import regions
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.store.measurements import open_store
 from tests.infra.aws.bed import Bed, prepared, serving, worn

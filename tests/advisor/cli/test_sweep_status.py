@@ -19,7 +19,7 @@ from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.runs.sweeps.drivers import drivers_here
 from advisor.store.measurements import SqlStore, open_store
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process
 from tests.advisor.cli.test_sweep import GRID
 from tests.postgresql import PASSWORD

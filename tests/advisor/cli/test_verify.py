@@ -11,7 +11,7 @@ import pytest
 from advisor.cli.main import run
 from advisor.domain import Status
 from advisor.store.measurements import open_store
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from tests.sweeps.builders import measurement
 
 SCHEMA = json.loads((files("advisor.render") / "schemas/verification.schema.json").read_text())

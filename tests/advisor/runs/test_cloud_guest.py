@@ -12,8 +12,7 @@ import pytest
 from advisor.errors import AdvisorError, DataError
 from advisor.infra.aws.asking import Aws, SystemClock
 from advisor.infra.aws.guest.job import Job, job_to_json
-from advisor.infra.aws.guest.metadata import Metadata
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.runs.cloud.agent import Guest, command_of, own_data, run_job
 from advisor.runs.cloud.exchange import Collector, End, Phase, Sender, guest_states, object_of
 from advisor.store.measurements import open_store

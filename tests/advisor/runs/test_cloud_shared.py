@@ -14,7 +14,7 @@ from advisor.domain import Market
 from advisor.domain.gpu_identity import identified, is_card
 from advisor.errors import UsageError
 from advisor.infra.aws.asking import Aws
-from advisor.infra.aws.ending import NotEndedError
+from advisor.infra.aws.budget import NotEndedError
 from advisor.infra.aws.launch_options import LaunchedMachine
 from advisor.runs.cloud import fleet as cloud_fleet
 from advisor.runs.cloud.plan import accelerator_of

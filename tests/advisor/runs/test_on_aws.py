@@ -12,7 +12,7 @@ from advisor.cli.main import run as advisor
 from advisor.cli.questions import question_from
 from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.runs.cloud.launches import launches
 from advisor.runs.cloud.plan import sweep_id

@@ -9,8 +9,8 @@ from advisor.domain import Market
 from advisor.infra.aws import tags
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, Sweep, Volume
 from advisor.infra.aws.preflight import Preflight, look
+from advisor.infra.aws.reap import Outcome, Why
 from advisor.infra.aws.regions import InstanceRequirements
-from advisor.infra.aws.watching import Outcome, Why
 from tests.infra.aws.bed import Bed
 from tests.infra.aws.clocks import FakeClock
 

@@ -7,7 +7,7 @@ import boto3
 import pytest
 
 from advisor.cli.main import run
-from advisor.infra.aws.policies import policy
+from advisor.infra.aws.permissions import policy
 from tests.advisor.cli.test_sweep_cloud import GRID, guest_that_measures
 from tests.infra.aws.bed import prepared, serving
 from tests.infra.aws.iam import ACCOUNT, REGION, Ask, actions, allowed_actions, allows, asks, recorded_calls

@@ -11,11 +11,10 @@ import pytest
 import advisor.infra.aws
 from advisor.errors import UsageError
 from advisor.infra.aws.guest.job import Job, job_to_json
-from advisor.infra.aws.guest.metadata import Metadata
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.infra.aws.guest.volumes import volume_ids
 from advisor.infra.aws.managed import _BY_LISTS, _SINGLY, KINDS
-from advisor.infra.aws.policies import NAMES, policy, policy_text
+from advisor.infra.aws.permissions import NAMES, policy, policy_text
 from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.runs.cloud.exchange import Sender
@@ -160,7 +159,7 @@ def _asked_in_source() -> set[str]:
     but for the mailbox, which both use."""
     folder = Path(advisor.infra.aws.__file__).parent
     found: set[str] = set()
-    for path in (*folder.glob("*.py"), *folder.glob("provisioning/*.py"), folder / "guest/result_bucket.py"):
+    for path in (*folder.glob("*.py"), *folder.glob("provisioning/*.py"), folder / "guest/metadata.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
                 found |= set(_operation(node))

@@ -7,9 +7,9 @@ import pytest
 
 from advisor.errors import CloudError
 from advisor.infra.aws import tags
-from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.orders import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import Provisioned, Provisioner, provision
-from advisor.infra.aws.watching import Why
+from advisor.infra.aws.reap import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
 from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST

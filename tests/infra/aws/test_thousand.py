@@ -12,12 +12,11 @@ from advisor.errors import AdvisorError
 from advisor.infra.aws import tags
 from advisor.infra.aws.errors import AwsFailure, error_codes
 from advisor.infra.aws.guest.job import STATES_FOLDER
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.preflight import Preflight
-from advisor.infra.aws.provisioning.fallbacks import Fallbacks
+from advisor.infra.aws.provisioning.orders import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import provision
-from advisor.infra.aws.reap import reap
-from advisor.infra.aws.watching import Outcome
+from advisor.infra.aws.reap import Outcome, reap
 from advisor.runs.cloud.logs import logs_of_sweep
 from advisor.runs.cloud.starts import Starts
 from advisor.runs.cloud.sweep import BucketWork

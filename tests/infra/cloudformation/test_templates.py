@@ -12,8 +12,8 @@ import pytest
 
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import UsageError
-from advisor.infra.aws.policies import NAMES as POLICIES
-from advisor.infra.aws.policies import policy
+from advisor.infra.aws.permissions import NAMES as POLICIES
+from advisor.infra.aws.permissions import policy
 from advisor.infra.cloudformation import NAMES, template
 from tests.infra.aws.clients import client_of, moto_account
 from tests.infra.aws.iam import allowed_actions

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from advisor.domain import Market
 from advisor.errors import LiveError
 from advisor.infra.live.azure import AzurePrices, _quote
-from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.session import NoQuote, Quote
 from advisor.infra.live.web import WebList
 from tests.infra.live.listed import AZURE, Listed, meter, spot_meter
 

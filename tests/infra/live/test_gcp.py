@@ -13,7 +13,7 @@ from advisor.catalog.bundle import DATA_FOLDER
 from advisor.domain import InstanceType, Market
 from advisor.errors import LiveError
 from advisor.infra.live.gcp import KEY_HEADER, GcpPrices, parts, rates
-from advisor.infra.live.quotes import NoQuote, Quote
+from advisor.infra.live.session import NoQuote, Quote
 from advisor.infra.live.web import WebList
 from tests.infra.live.listed import GCP, KEY, Listed, sku
 from tests.infra.live.test_azure import anything

@@ -13,7 +13,7 @@ import yaml
 from moto import settings
 from moto.core.responses import ActionAuthenticatorMixin
 
-from advisor.infra.aws.policies import allowed_actions_of, policy
+from advisor.infra.aws.permissions import allowed_actions_of, policy
 from advisor.sweeps.executors.ray.placing import needs_of, slots
 from tests.infra.aws.clients import moto_account, role_credentials
 from tests.infra.aws.guest.sandbox import sandbox

@@ -15,6 +15,7 @@ from advisor.infra.build.fitting.tuning import fitted, measured_rows, run_of
 from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from advisor.models.language.configs import bundled_language_models
+from advisor.models.language.deployments import bundled_gpu_facts
 from advisor.models.language.finetuning import (
     Checkpointing,
     FineTuning,
@@ -28,7 +29,6 @@ from advisor.models.language.finetuning.belief import parts_of
 from advisor.models.language.finetuning.memory import adapter_weights
 from advisor.models.language.finetuning.predictor import read_predictor
 from advisor.models.language.finetuning.tuning import Run, work_of
-from advisor.models.language.gpus import bundled_gpu_facts
 from advisor.models.language.memory import card_gib
 
 MODELS = (

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.domain import CacheState, Cpu, DiskRate, Precision, Resources, Task, Workload
 from advisor.domain.machines import gpu_of_row
-from advisor.models.data_sheets import read_data_sheets
+from advisor.models.bundled import read_data_sheets
 from advisor.models.network_columns import KINDS
 from advisor.models.performance import load_model, paced_gpu
 from advisor.models.performance.machines import DiskTable

@@ -42,7 +42,7 @@ def seconds_on_the_true_card(layer):
 
 
 def fingerprint_of_the_true_card(noise=0.05):
-    """As `advisor.sweeps.probe.figures` keeps it, with the noise of a probe."""
+    """As `advisor.sweeps.probe.session` keeps it, with the noise of a probe."""
     rng = np.random.default_rng(7)
     figures = {"gpu.device_copy": {"value": 0.6 * 240.0, "unit": "GB/s"}}
     sizes = {f"operations.{name}": each for name, each in SIZES.items()}

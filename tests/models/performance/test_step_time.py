@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Task
 from advisor.models.bayes import Parameters
-from advisor.models.data_sheets import power_ratio
+from advisor.models.bundled import power_ratio
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
 from advisor.models.performance.step_parameters import Conditions, Step, unit_of

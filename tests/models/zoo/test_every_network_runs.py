@@ -7,9 +7,9 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.models.zoo.building import build
+from advisor.models.zoo.capture import to_device
 from advisor.models.zoo.networks import NETWORKS, Kind, network_info
 from advisor.models.zoo.opening import open_network, synthetic_batch, synthetic_targets
-from advisor.models.zoo.steps import to_device
 
 torch = pytest.importorskip("torch")
 

@@ -13,14 +13,21 @@ from PIL import Image
 
 from advisor.cli.main import run
 from advisor.errors import DataError, MeasuringError, UsageError
-from advisor.sweeps.datasets import decoding
+from advisor.sweeps.datasets import transforming
 from advisor.sweeps.datasets.converting import broken_samples
-from advisor.sweeps.datasets.decoding import DECODERS, decode_costs, decoder
-from advisor.sweeps.datasets.jpeg_files import JpegFiles
-from advisor.sweeps.datasets.making import PTB_PARTS, ensure_dataset, make_text, spelling, word_counts
+from advisor.sweeps.datasets.making import (
+    PTB_PARTS,
+    ensure_dataset,
+    make_sample,
+    make_text,
+    spelling,
+    word_counts,
+    write_samples,
+)
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder
-from advisor.sweeps.datasets.photographs import make_sample, write_samples
+from advisor.sweeps.datasets.source import JpegFiles
 from advisor.sweeps.datasets.text import read_corpus
+from advisor.sweeps.datasets.transforming import DECODERS, decode_costs, decoder
 
 
 def picture(path, size=(40, 30)):
@@ -175,7 +182,7 @@ def test_decoders_agree_on_shape_and_order_of_colours(name):
 
 
 def test_a_missing_decoder_names_the_way_out(monkeypatch):
-    monkeypatch.setattr(decoding, "_installed", lambda _package: False)
+    monkeypatch.setattr(transforming, "_installed", lambda _package: False)
     with pytest.raises(MeasuringError, match="pip install"):
         decoder("simplejpeg")
 
@@ -196,7 +203,7 @@ def test_costs_are_told_for_each_decoder_at_hand(tmp_path):
 def test_the_pipeline_decodes_with_each_and_names_what_it_cannot(tmp_path, name):
     if not available(name):
         pytest.skip(f"no {name} here")
-    from advisor.sweeps.worker.pipeline.loading import Images
+    from advisor.sweeps.worker.loading import Images
 
     (tmp_path / "0.jpg").write_bytes(jpeg(size=(300, 200)))
     (tmp_path / "1.jpg").write_bytes(b"\xff\xd8 no picture")

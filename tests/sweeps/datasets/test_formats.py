@@ -17,8 +17,8 @@ from advisor.domain import Status, Task
 from advisor.errors import DataError, UsageError
 from advisor.sweeps.datasets.converting import TARGETS, convert
 from advisor.sweeps.datasets.lmdb_images import datum, sample_of
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder, recognise
-from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.datasets.recordio import (
     MAGIC,
     RecordIoImages,

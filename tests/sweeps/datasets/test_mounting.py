@@ -13,7 +13,7 @@ from advisor.sweeps.datasets import source as slowed
 from advisor.sweeps.datasets.opening import open_dataset
 from advisor.sweeps.datasets.places import copy_to_mount, dataset_on_mount
 from advisor.sweeps.datasets.source import LatencyInjected
-from advisor.sweeps.worker.page_cache import cached_share, evict, fill
+from advisor.sweeps.worker.inputs import cached_share, evict, fill
 
 GP3 = DiskRate(type="gp3", read_mib_per_second=125.0, read_iops=3000.0)
 SLOW = DiskRate(type="slow", read_mib_per_second=20.0)

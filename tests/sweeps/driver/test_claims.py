@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver import spool
+from advisor.sweeps.driver import claims
 from advisor.sweeps.driver.claims import leasing
 from advisor.sweeps.driver.runner import RETRIED, run_sweep
 from advisor.sweeps.events import Event, collected, forward
-from advisor.sweeps.formats import importing
+from advisor.sweeps.formats import files
 from advisor.sweeps.trial.ownership import this_process
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
@@ -177,7 +177,7 @@ def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store
     with monkeypatch.context() as broken, pytest.raises(DataError, match="import") as told:
         run_sweep(TRIALS, executor, store)
     assert len(executor.given) < len(TRIALS)
-    found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
+    found = files.read_file(Path(str(told.value).rpartition(" ")[2]))
     assert not found.refused
     store.append_all(found.measurements)
     assert set(store.statuses()) == {one.trial_id for one in executor.given}
@@ -192,7 +192,7 @@ def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeyp
         broken.setattr(store, "join", away)
         with pytest.raises(DataError) as told:
             run_sweep([twice], Slow("again"), store)
-    found = importing.read_file(Path(str(told.value).rpartition(" ")[2]))
+    found = files.read_file(Path(str(told.value).rpartition(" ")[2]))
     assert store.append_all(found.measurements).replaced == 1
     (row,) = store.all()
     assert row.started_at == "first"
@@ -244,12 +244,12 @@ def test_what_others_measured_meanwhile_is_told_in_the_end(store):
 
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     (tmp_path / "in the way").write_text("")
-    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path / "in the way" / "folder")
+    monkeypatch.setattr(claims, "user_folder", lambda: tmp_path / "in the way" / "folder")
     monkeypatch.chdir(tmp_path)
-    kept = spool.Spool()
+    kept = claims.Spool()
     paths = {kept.keep(measurement(trial=one)) for one in TRIALS[:2]}
     assert [path.parent for path in paths] == [tmp_path]
-    assert len(importing.read_file(paths.pop()).measurements) == 2
+    assert len(files.read_file(paths.pop()).measurements) == 2
 
 
 def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(store, tmp_path, monkeypatch):
@@ -258,11 +258,11 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(claims, "user_folder", lambda: tmp_path)
     monkeypatch.setattr(store, "join", stopped)
     with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as told:
         run_sweep(TRIALS[:2], Slow("mine"), store)
-    (row,) = importing.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
+    (row,) = files.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
     assert row.trial == TRIALS[0]
 
 

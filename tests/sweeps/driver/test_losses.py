@@ -18,8 +18,8 @@ import sqlalchemy
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.formats import importing
+from advisor.sweeps.datasets.making import write_samples
+from advisor.sweeps.formats import files
 from tests.sweeps.driver.test_claims import TRIALS
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
@@ -164,7 +164,7 @@ def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql
         first, text = one.communicate(timeout=60)
         assert one.returncode == 1
         assert "advisor measurements import" in text
-        kept = importing.read_file(Path(text.split()[-1]))
+        kept = files.read_file(Path(text.split()[-1]))
         assert not kept.refused
         store.append_all(kept.measurements)
         assert set(store.statuses()) == set(first.split())

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.errors import UsageError
 from advisor.sweeps.endpoint.address import KEY_VARIABLE, address_of, api_key
-from advisor.sweeps.endpoint.event_stream import EventReader, Piece, piece_of
-from advisor.sweeps.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.endpoint.faults import EventReader, Fault, Piece, RequestFailed, piece_of
 
 KEY = "sk-secret-0123456789"
 

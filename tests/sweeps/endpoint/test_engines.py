@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.sweeps.endpoint.engines.commands import EngineSettings, StartedEngine, engine_command
-from advisor.sweeps.endpoint.engines.started import (
+from advisor.sweeps.endpoint.engine_commands import EngineSettings, StartedEngine, engine_command
+from advisor.sweeps.endpoint.started_engine import (
     EngineStart,
     free_port,
     free_ports,
@@ -120,7 +120,7 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
     port = free_port()
     script = textwrap.dedent(f"""
         import time
-        from advisor.sweeps.endpoint.engines.started import running_engine
+        from advisor.sweeps.endpoint.started_engine import running_engine
         with running_engine({server_command(tmp_path, port)!r}, {port}, patience_seconds=60,
                             report=print):
             print("serving", flush=True)

@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.sweeps.endpoint.driving import Prompts
 from advisor.sweeps.endpoint.faults import Fault, RequestFailed
-from advisor.sweeps.endpoint.figures import distribution, load_figures, standard_error, window
-from advisor.sweeps.endpoint.opening import Prompts
-from advisor.sweeps.endpoint.records import OK, DrivenLoad, Load, RequestRecord
+from advisor.sweeps.endpoint.records import (
+    OK,
+    DrivenLoad,
+    Load,
+    RequestRecord,
+    distribution,
+    load_figures,
+    standard_error,
+    window,
+)
 
 
 def answered(start, *, slot=0, ttft=0.5, tpot=0.1, tokens=11, status=OK):

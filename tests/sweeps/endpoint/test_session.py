@@ -224,7 +224,7 @@ def test_a_fault_now_and_then_ends_nothing():
 
 def test_a_server_that_only_says_that_it_lives_is_late(monkeypatch):
     """Comments all the time, and never a token: a deadline of its own ends the opening."""
-    monkeypatch.setattr("advisor.sweeps.endpoint.opening._MOST_SECONDS", 0.5)
+    monkeypatch.setattr("advisor.sweeps.endpoint.driving._MOST_SECONDS", 0.5)
     with (
         fake_endpoint(behaviours=["drips"]) as endpoint,
         pytest.raises(MeasuringError, match=r"did not answer within 0\.5 s") as caught,

@@ -23,9 +23,9 @@ from advisor.sweeps.executors.ray.placing import (
     task_options,
     trials_at_a_time,
 )
-from advisor.sweeps.trial.placement.node import Core, GpuDevice
-from advisor.sweeps.trial.placement.node import Node as Machine
-from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.node import Core, GpuDevice
+from advisor.sweeps.trial.node import Node as Machine
+from advisor.sweeps.trial.taking import placed
 from advisor.sweeps.trial.trial_process import stays_in_memory
 from tests.sweeps.builders import TIME_BOX, resources, trial
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with

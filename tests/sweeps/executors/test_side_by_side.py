@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.taking import placed
 from tests.sweeps.builders import resources, trial, trial_on
 from tests.sweeps.marks import REAL_WORKER
 

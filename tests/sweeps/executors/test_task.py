@@ -16,13 +16,12 @@ from advisor.models.performance.usable import why_not
 from advisor.sweeps.datasets.cache_room import LOCK
 from advisor.sweeps.datasets.node_cache import cached_data
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.executors.data import with_data
-from advisor.sweeps.executors.process import ProcessExecutor, answer_of, replayed, unmarked
-from advisor.sweeps.executors.ray.task import NODE, measuring_task
-from advisor.sweeps.formats.exporting import to_jsonl
+from advisor.sweeps.executors.process import ProcessExecutor, answer_of, replayed, unmarked, with_data
+from advisor.sweeps.executors.ray.placing import NODE, measuring_task
+from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
-from advisor.sweeps.trial.placement.taking import placed
+from advisor.sweeps.trial.taking import placed
 from tests.sweeps.builders import measurement, resources, trial
 
 WHOLE = resources(vcpus=float(len(allowed_cpus())))

@@ -14,8 +14,15 @@ from msgspec.structs import replace
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status, Task
 from advisor.errors import DataError
 from advisor.runs.stored.documents import spread_document
-from advisor.sweeps.formats.exporting import SUMMARY_COLUMNS, csv_rows, summary_row, to_csv, to_jsonl
-from advisor.sweeps.formats.importing import read_file, read_lines
+from advisor.sweeps.formats.files import (
+    SUMMARY_COLUMNS,
+    csv_rows,
+    read_file,
+    read_lines,
+    summary_row,
+    to_csv,
+    to_jsonl,
+)
 from advisor.sweeps.formats.serialization import (
     measurement_from_dict,
     measurement_to_dict,

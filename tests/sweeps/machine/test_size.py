@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.sweeps.machine import caches
+from advisor.sweeps.machine import size as sizes
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.environment import describe_machine
 from advisor.sweeps.machine.processes import busy_seconds, judge
@@ -140,23 +140,23 @@ def test_own_groups_are_found_nested_or_mounted_as_if_they_were_the_root(tmp_pat
 
 
 def test_cpu_lists_are_spans_and_single_numbers():
-    assert caches.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
-    assert caches.parse_cpu_list("\n") == ()
-    assert caches.parse_cpu_list("1-") == (1,)
+    assert sizes.parse_cpu_list("0-2,8\n") == (0, 1, 2, 8)
+    assert sizes.parse_cpu_list("\n") == ()
+    assert sizes.parse_cpu_list("1-") == (1,)
 
 
 @given(st.sets(st.integers(0, 500), max_size=40))
 def test_every_list_of_single_cpus_comes_back(cpus):
     text = ",".join(map(str, sorted(cpus)))
-    assert caches.parse_cpu_list(text) == tuple(sorted(cpus))
+    assert sizes.parse_cpu_list(text) == tuple(sorted(cpus))
 
 
 @pytest.mark.parametrize(
     ("parse", "text", "words"),
     [
-        (caches.parse_cpu_list, "a", "invalid literal"),
-        (caches.parse_cpu_list, "1,,x", "invalid literal"),
-        (caches.parse_size_kib, "32", "size of a cache"),  # without its unit
+        (sizes.parse_cpu_list, "a", "invalid literal"),
+        (sizes.parse_cpu_list, "1,,x", "invalid literal"),
+        (sizes.parse_size_kib, "32", "size of a cache"),  # without its unit
     ],
 )
 def test_nonsense_is_neither_a_cpu_list_nor_a_size(parse, text, words):
@@ -166,7 +166,7 @@ def test_nonsense_is_neither_a_cpu_list_nor_a_size(parse, text, words):
 
 @pytest.mark.parametrize(("text", "kib"), [("32K\n", 32), ("16M", 16384), ("1G", 1048576)])
 def test_sizes_of_caches_have_a_unit(text, kib):
-    assert caches.parse_size_kib(text) == kib
+    assert sizes.parse_size_kib(text) == kib
 
 
 def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
@@ -182,21 +182,21 @@ def test_shared_caches_are_counted_once(tmp_path):
         l3 = {"level": "3", "type": "Unified", "size": "16M"}
         _cache(tmp_path, cpu, 0, **l1)
         _cache(tmp_path, cpu, 3, **l3, shared_cpu_list="0-1" if cpu < 2 else "2-3")
-    counts = {cache.level: n for cache, n in caches.distinct_caches(range(4), tmp_path).items()}
+    counts = {cache.level: n for cache, n in sizes.distinct_caches(range(4), tmp_path).items()}
     assert counts == {1: 4, 3: 2}
-    assert caches.last_level_cache_mib(range(4), tmp_path) == 32.0
+    assert sizes.last_level_cache_mib(range(4), tmp_path) == 32.0
 
 
 def test_a_machine_that_describes_no_caches_has_none(tmp_path):
-    assert caches.distinct_caches([0], tmp_path) == {}
-    assert caches.last_level_cache_mib([0], tmp_path) == 0.0
+    assert sizes.distinct_caches([0], tmp_path) == {}
+    assert sizes.last_level_cache_mib([0], tmp_path) == 0.0
 
 
 def test_a_trial_on_one_cpu_has_the_cache_that_others_share(tmp_path):
     for cpu in range(4):
         files = {"level": "3", "type": "Unified", "size": "16M"}
         _cache(tmp_path, cpu, 3, **files, shared_cpu_list="0-1" if cpu < 2 else "2-3")
-    one, all_of_them = (caches.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
+    one, all_of_them = (sizes.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
     assert (one["last_level_cache_mib"], one["last_level_cache_cpus"]) == (16.0, 2)
     assert (all_of_them["last_level_cache_mib"], all_of_them["last_level_cache_cpus"]) == (32.0, 4)
 

@@ -5,7 +5,7 @@ import torch
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.probe import accelerator, gemm, gpu, operations
-from advisor.sweeps.probe.figures import is_figure, is_skipped
+from advisor.sweeps.probe.session import is_figure, is_skipped
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.probe.test_session import _session

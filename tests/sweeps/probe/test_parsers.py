@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps.machine.mounts import describe_disk, mount_of, parse_mountinfo
-from advisor.sweeps.probe import gpu, topology
+from advisor.sweeps.probe import cpu, gpu
 from tests.rows import table
 
 TABLES = table("sweeps")
@@ -15,12 +15,12 @@ LSPCI, MOUNTINFO = (f"{chr(10).join(TABLES[name])}\n" for name in ("lspci", "mou
 
 
 def test_the_memory_of_a_numa_node_is_its_total():
-    assert topology.parse_node_memory_mib("\n".join(TABLES["node_meminfo"])) == 198109248 / 1024
+    assert cpu.parse_node_memory_mib("\n".join(TABLES["node_meminfo"])) == 198109248 / 1024
 
 
 @given(st.dictionaries(st.integers(0, 63), st.integers(0, 15), min_size=1))
 def test_every_core_gets_a_thread_before_any_gets_two(cores):
-    ordered = topology.threads_first_by_core(cores)
+    ordered = cpu.threads_first_by_core(cores)
     assert sorted(ordered) == sorted(cores)
     distinct = len(set(cores.values()))
     assert len({cores[cpu] for cpu in ordered[:distinct]}) == distinct
@@ -31,7 +31,7 @@ def test_every_core_gets_a_thread_before_any_gets_two(cores):
     [(1, 1, [1]), (2, 2, [1, 2]), (4, 8, [1, 2, 4, 8]), (48, 96, [1, 2, 4, 8, 16, 32, 48, 64, 96])],
 )
 def test_decoding_is_tried_with_one_thread_the_cores_and_all_threads(cores, threads, counts):
-    assert topology.thread_counts(cores, threads) == counts
+    assert cpu.thread_counts(cores, threads) == counts
 
 
 def test_lspci_names_may_hold_brackets_and_messages_are_passed_over():

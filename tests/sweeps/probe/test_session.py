@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.datasets.photographs import make_sample
+from advisor.sweeps.datasets.making import make_sample
 from advisor.sweeps.probe import decode, disk, session
 from advisor.sweeps.probe.decode import decode as decode_one
 from advisor.sweeps.probe.disk import Opened, Pattern, opened_past_cache, scratch_file, timed_read
-from advisor.sweeps.probe.figures import PARTS
-from advisor.sweeps.probe.session import FULL, QUICK, ProbeSession, run_probe
+from advisor.sweeps.probe.session import FULL, PARTS, QUICK, ProbeSession, run_probe
 
 
 @pytest.fixture

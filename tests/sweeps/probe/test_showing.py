@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 import advisor.sweeps.probe
 from advisor.render.text import table
 from advisor.sweeps.probe import PARTS, fingerprint
-from advisor.sweeps.probe.figures import SCHEMA as FORM
-from advisor.sweeps.probe.figures import figure, is_figure, is_skipped, skipped
+from advisor.sweeps.probe.accelerator import LEAST_REPEATS, largest_affordable, time_calls
+from advisor.sweeps.probe.session import SCHEMA as FORM
+from advisor.sweeps.probe.session import figure, is_figure, is_skipped, skipped
 from advisor.sweeps.probe.showing import headline, not_measured, sections
-from advisor.sweeps.probe.timing import LEAST_REPEATS, largest_affordable, time_calls
 from tests import rows
 
 SCHEMA = json.loads((Path(advisor.sweeps.probe.__file__).parent / "probe.schema.json").read_text())

@@ -11,9 +11,8 @@ import pytest
 from advisor.domain import CacheState, Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.datasets.making import ensure_dataset
+from advisor.sweeps.datasets.making import ensure_dataset, write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial

@@ -18,10 +18,10 @@ from advisor.sweeps.formats.serialization import measurement_to_dict
 from advisor.sweeps.machine.environment import describe_container
 from advisor.sweeps.machine.mounts import device_number
 from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.faults import ending_of, recognised_ending
+from advisor.sweeps.trial.child import ending_of, recognised_ending
 from advisor.sweeps.trial.formatting import steps_text, trial_name
-from advisor.sweeps.trial.limits.without_cgroups import Unlimited
-from advisor.sweeps.trial.placement.node import GpuDevice, Placement
+from advisor.sweeps.trial.limits.choosing import Unlimited
+from advisor.sweeps.trial.node import GpuDevice, Placement
 from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, timeout_of
 from tests.processes import gone
 from tests.sweeps.builders import TIME_BOX, measurement, trial

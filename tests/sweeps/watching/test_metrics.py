@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from advisor.errors import DataError, MeasuringError
 from advisor.sweeps.events import collected
-from advisor.sweeps.watching.serving import TextFile, served, sweep_registry
+from advisor.sweeps.watching.tally import TextFile, served, sweep_registry
 from tests.alike import assert_golden_text
 from tests.sweeps.builders import standing
 

@@ -22,8 +22,15 @@ from advisor.sweeps.events import DEBUG, WARNING, collected, emit, forward_all, 
 from advisor.sweeps.trial.child import started_worker
 from advisor.sweeps.trial.trial_process import measure_trial
 from advisor.sweeps.watching import logfile
-from advisor.sweeps.watching.logfile import SharedFile, logged, without_secrets
-from advisor.sweeps.watching.story import log_lines, row_story, story_of, story_text
+from advisor.sweeps.watching.logfile import (
+    SharedFile,
+    log_lines,
+    logged,
+    row_story,
+    story_of,
+    story_text,
+    without_secrets,
+)
 from tests.sweeps.builders import measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in (1, 2)]

@@ -11,9 +11,9 @@ from itertools import islice
 import pytest
 
 from advisor.domain import Status
-from advisor.sweeps.trial.faults import ending_of
-from advisor.sweeps.worker.pipeline import loading
-from advisor.sweeps.worker.pipeline.loading import EndlessInOrder, EndlessShuffle, make_loader, sample_order
+from advisor.sweeps.trial.child import ending_of
+from advisor.sweeps.worker import loading
+from advisor.sweeps.worker.loading import EndlessInOrder, EndlessShuffle, make_loader, sample_order
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 
 pytestmark = [*LEFT_TO_THE_COLLECTOR]

@@ -11,8 +11,8 @@ import torch
 from msgspec.structs import replace
 
 from advisor.domain import MemoryFormat, Stack, Stage, Status, Task
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.datasets.photographs import write_samples
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.measuring import measure
 from tests.sweeps.builders import PROFILE, resources, trial

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Stack, Status, Task
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.group import common_steps

@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 
 from advisor.domain import Stage, Status, Task
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.datasets.jpeg_files import JpegFiles
-from advisor.sweeps.datasets.photographs import write_samples
-from advisor.sweeps.datasets.source import Sample, SampleKind
+from advisor.sweeps.datasets.making import write_samples
+from advisor.sweeps.datasets.source import JpegFiles, Sample, SampleKind
+from advisor.sweeps.trial.limits.choosing import Unlimited
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
-from advisor.sweeps.trial.limits.without_cgroups import Unlimited
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results

@@ -8,8 +8,7 @@ import pytest
 from advisor.errors import MeasuringError
 from advisor.sweeps.worker.machine_state import changes, machine_state
 from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
-from advisor.sweeps.worker.timed_run import timed_run
-from advisor.sweeps.worker.timed_steps import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.timed_run import TimeBox, timed_run, timed_steps, warm_up
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 BATCHES = itertools.repeat((None, None))

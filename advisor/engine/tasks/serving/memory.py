@@ -14,7 +14,7 @@ from advisor.models.language.memory import kv_bytes_per_token, weight_gib
 from advisor.questions.language import ServingQuestion
 
 if TYPE_CHECKING:
-    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.deployments import GpuFacts
     from advisor.models.language.language_model import LanguageModel
 
 

@@ -17,8 +17,7 @@ from advisor.engine.tasks.language import Cards, ram_shortage, require_tokens
 from advisor.engine.tasks.serving.ready import gib_to_read, ready_disk
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
-from advisor.models.language.deployments import Deployment
-from advisor.models.language.gpus import GpuFacts
+from advisor.models.language.deployments import Deployment, GpuFacts
 from advisor.models.language.memory import ServingMemory, can_split, serving_memory, weight_gib
 from advisor.models.language.support import AMPERE, supported
 from advisor.questions.language import ServingQuestion

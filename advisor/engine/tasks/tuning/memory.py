@@ -19,7 +19,7 @@ from advisor.models.language.finetuning import unsupported
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
-    from advisor.models.language.gpus import GpuFacts
+    from advisor.models.language.deployments import GpuFacts
 
 # Cards of one host that memory is computed for, until one number fits.
 _COUNTS = (1, 2, 4, 8)

@@ -29,8 +29,8 @@ from advisor.models.language.memory import weight_gib
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
+    from advisor.models.language.deployments import GpuFacts
     from advisor.models.language.finetuning import FineTuningPredictor
-    from advisor.models.language.gpus import GpuFacts
     from advisor.models.language.language_model import LanguageModel
 
 # GPUs of one instance that share a run; as many as there are, too.

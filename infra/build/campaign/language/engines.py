@@ -16,15 +16,14 @@ from advisor.infra.build.campaign.language.cells import VLLM, Cell, Grid, Server
 from advisor.infra.build.campaign.language.rows import Row
 from advisor.infra.build.campaign.language.shapes import write_model_folder
 from advisor.sweeps.endpoint.address import address_of
-from advisor.sweeps.endpoint.engines.commands import (
+from advisor.sweeps.endpoint.engine_commands import (
     EngineSettings,
     StartedEngine,
     engine_command,
     engine_version,
 )
-from advisor.sweeps.endpoint.engines.started import free_port, running_engine
-from advisor.sweeps.endpoint.figures import standard_error
-from advisor.sweeps.endpoint.records import Lengths, Load
+from advisor.sweeps.endpoint.records import Lengths, Load, standard_error
+from advisor.sweeps.endpoint.started_engine import free_port, running_engine
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _WORKER = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.language.worker")

@@ -15,7 +15,7 @@ from advisor.runs.doctor import examining, machine
 from advisor.runs.doctor.examining import document, run_checks, worst
 from advisor.runs.doctor.finding import Finding, State
 from advisor.store.measurements import open_store
-from advisor.sweeps.trial.orphans.orphan import Orphan
+from advisor.sweeps.trial.orphan import Orphan
 from advisor.sweeps.trial.ownership import own_tag, this_process
 from tests.postgresql import DATABASES
 from tests.sweeps.builders import measurement

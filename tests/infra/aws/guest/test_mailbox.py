@@ -10,8 +10,8 @@ import pytest
 from advisor.errors import DataError
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.errors import Refused
-from advisor.infra.aws.guest.engine import HUB_TOKEN, engine_environment, installed_engine
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
+from advisor.infra.aws.guest.volumes import HUB_TOKEN, engine_environment, installed_engine
 from tests.infra.aws.clients import moto_account
 from tests.infra.aws.reaping import aws
 

@@ -10,9 +10,9 @@ import pytest
 
 from advisor.errors import LiveError
 from advisor.infra.aws.asking import SystemClock
-from advisor.infra.aws.guest import supervising
+from advisor.infra.aws.guest import job
+from advisor.infra.aws.guest.job import EXPIRY, SPOT, Child, Watch, watching
 from advisor.infra.aws.guest.metadata import ADDRESS_VARIABLE, Metadata
-from advisor.infra.aws.guest.supervising import EXPIRY, SPOT, Child, Watch, watching
 from tests.infra.aws.guest.imds import Service, serving
 from tests.processes import gone
 
@@ -97,8 +97,8 @@ def test_where_systemd_runs_the_child_has_a_scope_of_its_own_to_divide(tmp_path,
     program = tmp_path / "systemd-run"
     program.write_text('#!/bin/sh\necho "$1 $2 $3"; shift 3; exec "$@"\n')
     program.chmod(0o755)
-    monkeypatch.setattr(supervising, "SYSTEMD", tmp_path)
-    monkeypatch.setattr(supervising.os, "getuid", lambda: 0)
+    monkeypatch.setattr(job, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(job.os, "getuid", lambda: 0)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with closing(started(tmp_path, SLEEPER)):
         assert "--quiet --scope --property=Delegate=yes\n" in (tmp_path / "log").read_text()
@@ -118,13 +118,13 @@ def test_a_notice_ends_the_child_in_order_and_a_service_in_trouble_is_none(servi
 
 def test_before_the_expiry_there_is_time_to_leave(service, tmp_path):
     with closing(started(tmp_path, POLITE)) as child:
-        with watching(watch_of(service, child, supervising.BEFORE_EXPIRY), 0.05) as watch:
+        with watching(watch_of(service, child, job.BEFORE_EXPIRY), 0.05) as watch:
             assert ended(child) == 7
         assert watch.reason == EXPIRY
 
 
 def test_a_child_that_does_not_listen_is_killed(service, tmp_path, monkeypatch):
-    monkeypatch.setattr(supervising, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(job, "GRACE_SECONDS", 0.2)
     with closing(started(tmp_path, DEAF)) as child:
         service.take_back()
         with watching(watch_of(service, child), 0.05):

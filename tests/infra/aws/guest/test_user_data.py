@@ -16,7 +16,7 @@ from advisor.errors import DataError
 from advisor.infra.aws.guest.job import Job
 from advisor.infra.aws.guest.software import Software
 from advisor.infra.aws.guest.user_data import MOST_BYTES
-from advisor.infra.aws.policies import policy
+from advisor.infra.aws.permissions import policy
 from tests.infra.aws.clients import moto_server, role_credentials
 from tests.infra.aws.guest.imds import serving
 from tests.infra.aws.guest.sandbox import sandbox

@@ -16,11 +16,11 @@ import pytest
 
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.guest.job import Job, job_to_json
-from advisor.infra.aws.guest.result_bucket import ResultBucket
+from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.guest.software import packed_software
 from advisor.runs.cloud.exchange import Collector, End, Phase, guest_states
 from advisor.store.measurements import open_store
-from advisor.sweeps.datasets.photographs import write_samples
+from advisor.sweeps.datasets.making import write_samples
 from tests.infra.aws.clients import moto_server
 from tests.infra.aws.guest.imds import Service, serving
 from tests.infra.aws.guest.sandbox import Sandbox, sandbox

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.deployments import Deployment, ServingObservation, Traffic
-from advisor.models.language.gpus import bundled_gpu_facts
+from advisor.models.language.deployments import Deployment, ServingObservation, Traffic, bundled_gpu_facts
 from advisor.models.language.serving import BINDS, bundled_serving_predictor
 from advisor.models.language.serving.rates import MOST_SEQUENCES, sequences_held
 

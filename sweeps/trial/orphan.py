@@ -19,7 +19,7 @@ from advisor.errors import MeasuringError
 from advisor.sweeps.machine.cgroups import mount_points
 from advisor.sweeps.machine.mounts import Mount, parse_mountinfo
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.trial.limits.removing import remove_group
+from advisor.sweeps.trial.limits.usage import remove_group
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, own_tag, tag_in
 
 OwnerFilter = Callable[[OwnerTag], bool]

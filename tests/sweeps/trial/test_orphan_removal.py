@@ -15,17 +15,16 @@ from msgspec.structs import replace
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.processes import is_running, start_ticks
-from advisor.sweeps.trial.orphans import folders, removing
-from advisor.sweeps.trial.orphans import removing as module
-from advisor.sweeps.trial.orphans.folders import unfinished_name
-from advisor.sweeps.trial.orphans.orphan import Orphan
-from advisor.sweeps.trial.orphans.removing import (
+from advisor.sweeps.trial import orphan_removal as module
+from advisor.sweeps.trial.orphan import Orphan
+from advisor.sweeps.trial.orphan_removal import (
     clean_up,
     deferred_signals,
     find_orphans,
     give_back_own,
     owning,
     remove,
+    unfinished_name,
 )
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, tag_in
 from tests.processes import gone
@@ -38,7 +37,7 @@ MAY_MOUNT = os.geteuid() == 0 and shutil.which("losetup") and Path("/dev/loop-co
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
     """A temporary folder of our own, so that no test removes what others left in the real one."""
-    monkeypatch.setattr(folders, "scratch_parent", lambda: tmp_path)
+    monkeypatch.setattr(module, "scratch_parent", lambda: tmp_path)
     return tmp_path
 
 
@@ -126,7 +125,7 @@ def test_what_cannot_be_removed_is_told_with_the_command_and_holds_up_nothing(mo
     (scratch / f"{GONE}-1-0").mkdir()
     bad = Orphan(kind="cgroup", name="/g", owner=GONE, command="rmdir '/g'", remove=refused)
     good = of_test(GONE)
-    monkeypatch.setattr(removing, "find_orphans", lambda: [bad, *good])
+    monkeypatch.setattr(module, "find_orphans", lambda: [bad, *good])
     assert clean_up() == 1
     assert "cgroup /g of a killed sweep cannot be removed (Operation not permitted)" in caplog.text
     assert "rmdir '/g'" in caplog.text

@@ -21,15 +21,8 @@ from msgspec import Struct
 from advisor.errors import MeasuringError
 from advisor.sweeps.events import emit
 from advisor.sweeps.machine.size import allowed_cpus
+from advisor.sweeps.trial.node import GpuDevice, Node, Placement, placement_of, read_node, wanted_cpus
 from advisor.sweeps.trial.ownership import scratch_parent
-from advisor.sweeps.trial.placement.node import (
-    GpuDevice,
-    Node,
-    Placement,
-    placement_of,
-    read_node,
-    wanted_cpus,
-)
 
 PATIENCE_SECONDS = 600.0
 # Looking locks every free core for a moment; on a large machine that takes some milliseconds.

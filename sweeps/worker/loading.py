@@ -14,11 +14,10 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from advisor.errors import DataError
 from advisor.models.zoo.torchvision_operators import import_torchvision
-from advisor.sweeps.datasets.decoding import PILLOW, decoder, pixels_of
 from advisor.sweeps.datasets.source import Sample, SampleKind, SampleSource
-from advisor.sweeps.datasets.transforming import picture
+from advisor.sweeps.datasets.transforming import PILLOW, decoder, picture, pixels_of
 from advisor.sweeps.machine.processes import end_with_parent
-from advisor.sweeps.worker.pipeline.policy import SHUFFLED
+from advisor.sweeps.worker.policy import SHUFFLED
 
 _IMAGENET_MEAN = (0.485, 0.456, 0.406)
 _IMAGENET_STD = (0.229, 0.224, 0.225)

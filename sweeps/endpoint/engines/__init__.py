@@ -1,1 +1,0 @@
-"""Engines that this machine starts itself: vLLM, llama.cpp's server, `transformers serve`."""

@@ -1,1 +1,0 @@
-"""Places a trial on its node: CPUs, GPU and NUMA node that no other trial has."""

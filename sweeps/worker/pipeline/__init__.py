@@ -1,1 +1,0 @@
-"""The input pipeline that is measured: JPEG files to normalised batches, as users run it."""
