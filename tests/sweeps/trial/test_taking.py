@@ -40,7 +40,7 @@ def taker(folder, times, seconds):
         [sys.executable, "-c", _TAKER, str(folder), str(times), str(seconds)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[4],
+        cwd=Path(__file__).parents[3],
     )
 
 
