@@ -27,3 +27,16 @@ def answered(request, model=None, today=TODAY):
 
 def task(model=None):
     return NetworkTask(Preparations(CATALOG, model or PlainModel()))
+
+
+def names(candidates):
+    return [candidate.spec.offer.instance.name for candidate in candidates]
+
+
+def hourly(candidates):
+    return [candidate.spec.total_usd_per_hour for candidate in candidates]
+
+
+def reasons(answer):
+    """Why each type was turned down."""
+    return {rejected.instance_type: rejected.reason for rejected in answer.rejected}

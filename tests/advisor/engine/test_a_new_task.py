@@ -1,6 +1,7 @@
 """A kind of work that nobody thought of is one class: it is decided, doubted and relaxed as all are."""
 
 from datetime import date
+from types import SimpleNamespace
 
 import numpy as np
 from msgspec import Struct
@@ -30,21 +31,6 @@ class Rendering(SpecQuestion):
     target_frames_per_second: float
 
 
-class Frames(Struct, frozen=True):
-    """An offer with a disk."""
-
-    offer: object
-    disk: object
-
-
-class Scene(Struct, frozen=True):
-    """What runs at all."""
-
-    table: object
-    rejected: list
-    considered: int
-
-
 class Rendered(Struct, frozen=True, kw_only=True):
     """A candidate."""
 
@@ -62,15 +48,15 @@ class Renderer(Task):
         offers = offers_in(self.catalog, place_query(request, accelerated=True))
         options, rejected = [], []
         for offer in offers:
-            verdict = judged_offer(request, self.catalog, offer, needs_gpu=True)
-            disks = verdict
-            if not isinstance(verdict, Rejected):
+            disks = judged_offer(request, self.catalog, offer, needs_gpu=True)
+            if not isinstance(disks, Rejected):
                 disks = disks_by_price(request, self.catalog, offer, 10)
             if isinstance(disks, Rejected):
                 rejected.append(disks)
             else:
-                options.append(Frames(offer, disks[0]))
-        return Scene(Table.of(options) if options else None, rejected, len(offers))
+                options.append(SimpleNamespace(offer=offer, disk=disks[0]))
+        table = Table.of(options) if options else None
+        return SimpleNamespace(table=table, rejected=rejected, considered=len(offers))
 
     def predict(self, request, options):
         return options.table
@@ -131,7 +117,7 @@ class Renderer(Task):
         ]
 
 
-class Table(OptionTable[Frames], frozen=True, kw_only=True):
+class Table(OptionTable, frozen=True, kw_only=True):
     """Offers as columns."""
 
     @property

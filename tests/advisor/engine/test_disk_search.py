@@ -8,48 +8,25 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import resources_of
-from advisor.domain import IMAGENET, DiskChoice, Prediction, Provenance, Stage, Task, Workload
+from advisor.domain import IMAGENET, DiskChoice, Stage, Task, Workload
 from advisor.render.records import disk_block
 from tests.advisor.catalog.builders import order
-from tests.advisor.engine.one_by_one import OneByOne
 
 from .asking import CATALOG, SMALL, answered, question
+from .plain_model import PlainModel, slowest
 
 EAST = "us-east-1"
 OPERATIONS = 4.6
 
 
-class DiskBound(OneByOne):
+class DiskBound(PlainModel):
     """IOPS and MiB/s bind, whichever is scarcer; the instance could do 40,000 a second."""
 
-    def predict(self, requests, *, confidence, cache=None):
-        return [self._one(workload, has, confidence) for workload, has in requests]
-
-    def gpu_memory_mib(self, _workload):
-        return 1000
-
-    def host_memory_mib(self, _workload, _resources):
-        return 1000
-
-    def most_on_cpu(self, _workloads, cores, _marks, _cpus):
-        return 1e-6 * cores
-
-    def _one(self, workload, has, confidence):
+    def _one(self, workload, has, confidence, cache):
         rate, iops = has.disk.read_mib_per_second or 1e6, has.disk.read_iops or 1e6
-        by_bytes = rate * 2**20 / workload.dataset.bytes_per_sample
-        storage = min(by_bytes, iops / OPERATIONS)
+        storage = min(rate * 2**20 / workload.dataset.bytes_per_sample, iops / OPERATIONS)
         rates = {Stage.STORAGE: storage, Stage.HOST: 500.0 * has.vcpus, Stage.ACCELERATOR: 4e4}
-        bottleneck = min(rates, key=rates.get)
-        median = rates[bottleneck]
-        return Prediction(
-            lower=0.8 * median,
-            median=median,
-            upper=1.2 * median,
-            confidence=confidence,
-            stage_rates=rates,
-            bottleneck=bottleneck,
-            provenance=Provenance.MODELLED,
-        )
+        return slowest(rates, 0.8, 1.2, confidence)
 
 
 MODEL = DiskBound()

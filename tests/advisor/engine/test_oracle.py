@@ -10,14 +10,14 @@ from advisor.domain import Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.errors import NoIntervalError, NoOfferError
 from advisor.models.performance import load_model
+from tests.advisor.engine.asking import names, reasons
 from tests.builders import network_question
 from tests.popular import POPULAR
 
-from .oracle.brute_force import BruteForce
-from .oracle.hardware import left_of_quota
+from .oracle.brute_force import BruteForce, is_true
+from .oracle.constraints import left_of_quota
 from .oracle.model import OracleModel
 from .oracle.requests import questions, real_questions
-from .oracle.truths import is_true
 from .oracle.world import real_world, world
 
 TODAY = date(2026, 7, 21)
@@ -92,14 +92,15 @@ def check(world, request, seed, model=MODEL):
 
 
 def reasons_are_true(truth, answer):
-    """Of every type that is turned down, and none of those is ranked."""
+    """Of every type that is turned down; none of those is ranked, and with room for all none is lost."""
     clouds = {name: cloud for cloud, name in truth.types}
-    ranked = {candidate.spec.offer.instance.name for candidate in answer.ranked}
-    for rejection in answer.rejected:
-        assert is_true(truth, clouds[rejection.instance_type], rejection.instance_type, rejection.reason), (
-            rejection
-        )
-        assert rejection.instance_type not in ranked
+    ranked = set(names(answer.ranked))
+    rejected = reasons(answer)
+    assert [name for name, reason in rejected.items() if not is_true(truth, clouds[name], name, reason)] == []
+    assert len(rejected) == len(answer.rejected)
+    assert not ranked & set(rejected)
+    if truth.request.max_results == 500:
+        assert {name for cloud, name in truth.types if truth.prices(cloud, name)} <= ranked | set(rejected)
 
 
 @settings(suppress_health_check=list(HealthCheck))

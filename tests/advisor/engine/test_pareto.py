@@ -4,17 +4,59 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.catalog import Rejection, check, resources_of
+from advisor.domain import IMAGENET, CacheState, DiskChoice, Task
 from advisor.engine import answers
+from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
+from advisor.errors import NoOfferError
 from advisor.render.views.network import thinned
-from tests.builders import candidate, prediction
+from tests.builders import candidate, network_question, prediction
 
-from .asking import answered, question, task
-from .test_decision import by_brute_force
-from .test_decision import requests as questions
+from .asking import CATALOG, SMALL, answered, question, task
+from .plain_model import PlainModel
 
 points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
+
+
+questions = st.builds(
+    network_question,
+    network=st.just("googlenet"),
+    task=st.sampled_from([Task.TRAINING, Task.INFERENCE]),
+    target_throughput=st.one_of(st.none(), st.floats(min_value=1, max_value=20_000)),
+    region=st.sampled_from(CATALOG.regions()),
+    batch_size=st.one_of(st.none(), st.integers(1, 512)),
+    dataset=st.sampled_from([IMAGENET, SMALL]),
+    max_usd_per_hour=st.one_of(st.none(), st.floats(min_value=0.3, max_value=50)),
+    min_gpu_memory_mib=st.one_of(st.none(), st.floats(min_value=8_000, max_value=90_000)),
+    disk=st.sampled_from([None, DiskChoice(type="gp3"), DiskChoice(type="st1", size_gib=500.0)]),
+    accelerated_only=st.just(True),
+)
+
+
+def by_brute_force(request):
+    """(total price, lower) of every spec and batch size that may be bought and would run, and whose
+    first epoch takes at most twice as long as one at the target."""
+    model = PlainModel()
+    for offer in CATALOG.offers(query_of(request)):
+        gpu = CATALOG.gpu_of(offer.instance)
+        verdict = check(offer.instance, gpu, needs_gpu=True, closed=offer.closed)
+        if isinstance(verdict, Rejection) or offer.instance.memory_mib < 4096:
+            continue
+        try:
+            disks = disks_for(request, CATALOG, offer.instance)
+        except NoOfferError:  # the disk that is asked for has no known price there
+            continue
+        for disk in disks:
+            resources = resources_of(CATALOG, offer, disk)
+            for workload in workloads_of(request):
+                if model.gpu_memory_mib(workload) <= gpu.memory_mib:
+                    (prediction,) = model.predict([(workload, resources)], confidence=0.9)
+                    (cold,) = model.predict([(workload, resources)], confidence=0.9, cache=CacheState.COLD)
+                    pace = request.target_throughput or prediction.lower
+                    if request.task is not Task.TRAINING or cold.lower >= pace / 2:
+                        yield offer.price.usd_per_hour + disk.usd_per_hour, prediction
 
 
 def specs(points):

@@ -1,4 +1,5 @@
-"""What is kept between questions changes no answer, only how long it takes."""
+"""What is kept between questions changes no answer, only how long it takes; nor does it over all clouds
+that types dearer than the last that is shown are not looked at."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
@@ -14,11 +15,12 @@ from advisor.domain import Precision, Range, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.prepared import key_of
 from advisor.render.document import recommendation_document
+from tests.advisor.engine.asking import reasons
 from tests.alike import alike
 from tests.builders import network_question
 
 CATALOG, MODEL = load_catalog(), model_in_use(None)
-TODAY = date(2026, 7, 21)
+TODAY, LATER = date(2026, 7, 21), date(2026, 8, 30)
 KNOWN = Preparations(CATALOG, MODEL)
 SOURCES = Context(CATALOG, MODEL).sources()
 # An example takes a second: a failing one is told as it was found.
@@ -125,3 +127,53 @@ def test_what_decides_which_candidates_there_are_belongs_to_the_workload():
         {"disk_types": ("gp3",)},
     ):
         assert key_of(replace(request, **change)) != key_of(request)
+
+
+SMALL = network_question(
+    network="googlenet", task=Task.INFERENCE, target_throughput=300, region=None, max_results=4
+)
+LARGE = replace(SMALL, network="resnet50", precision=Precision.AMP, target_throughput=3000)
+# In the middle of CPUs and cards, and beyond all but a few cards.
+BOTH = pytest.mark.parametrize("request_", [SMALL, LARGE], ids=["small", "large"])
+
+
+def answer(request, known=None):
+    return recommend(request, known or Preparations(CATALOG, MODEL), today=LATER)
+
+
+def costs(ranked):
+    specs = [candidate.spec for candidate in ranked]
+    return [(spec.total_usd_per_hour, spec.offer.instance.cloud, spec.offer.instance.name) for spec in specs]
+
+
+@BOTH
+def test_the_best_over_all_clouds_are_the_best_of_each(request_):
+    """Each cloud asked alone looks at every type with an accelerator."""
+    known = Preparations(CATALOG, MODEL)
+    each = [
+        usd
+        for cloud in filter(CATALOG.is_in_dollars, CATALOG.clouds)
+        for usd, *_ in costs(answer(replace(request_, cloud=cloud), known).ranked)
+    ]
+    everywhere = costs(answer(replace(request_, cloud="any")).ranked)
+    assert sorted(usd for usd, *_ in everywhere) == sorted(each)[:4]
+
+
+@BOTH
+def test_a_second_question_is_answered_as_the_first(request_):
+    """What was prepared meanwhile changes neither the specs nor what is turned down."""
+    known, everywhere = Preparations(CATALOG, MODEL), replace(request_, cloud="any")
+    first = answer(everywhere, known)
+    answer(replace(everywhere, max_results=60), known)
+    again = answer(everywhere, known)
+    assert costs(again.ranked) == costs(first.ranked)
+    assert again.rejected_counts == first.rejected_counts
+    assert again.offers_considered == first.offers_considered
+
+
+def test_nothing_is_left_out_where_nothing_answers():
+    """Then every type is turned down, and says why."""
+    nothing = answer(replace(LARGE, cloud="any", target_throughput=1e7))
+    assert nothing.chosen is None
+    assert nothing.offers_considered > 500
+    assert {"p5.48xlarge", "g4dn.xlarge"} <= set(reasons(nothing))

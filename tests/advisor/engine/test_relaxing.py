@@ -198,24 +198,6 @@ def test_a_named_gpu_is_joined_by_the_one_that_costs_least():
     assert joined.changes[0].after.startswith("P100,")
 
 
-def test_two_changes_are_told_where_no_single_one_is_enough():
-    request = question(target_throughput=1e6, max_usd_per_hour=0.3, accelerated_only=True)
-    ways = relaxed(request)
-    assert {tuple(change.option for change in way.changes) for way in ways} == {
-        ("--max-price", "--target-throughput"),
-        ("--target-throughput", "--max-price"),
-    }
-    answer = replace(ask(request), relaxations=ways)
-    assert "--max-price to" in str(no_offer(answer))
-    assert " with --target-throughput to" in str(no_offer(answer))
-
-
-def test_as_many_changes_as_it_takes_are_told_together():
-    limits = {"max_usd_per_hour": 0.3, "gpus": ("P100",), "memory_mib": Range(None, 1000.0)}
-    (way,) = relaxed(question(target_throughput=1e6, **limits))
-    assert len(way.changes) > 2
-
-
 TRAINING = {"task": Task.TRAINING, "dataset": SMALL, "epochs": 10}
 SOON = TRAINING | {"max_hours": 0.001}
 OPTIONS = {
@@ -269,13 +251,6 @@ def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
     request = preprocessing(target_throughput=1e6, min_gpu_memory_mib=24576)
     for way in by_the_plain_model(request):
         assert way.gives.spec.offer.instance.gpu_name
-
-
-def test_accelerated_only_keeps_cpus_out_of_preprocessing_too():
-    request = preprocessing(accelerated_only=True)
-    chosen = ask(request).chosen
-    assert chosen is not None
-    assert chosen.spec.offer.instance.gpu_name
 
 
 def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():

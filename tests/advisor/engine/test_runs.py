@@ -11,7 +11,7 @@ from advisor.models.performance import load_model
 from tests.builders import network_question
 from tests.models.performance.test_prediction import machine
 
-from .asking import CATALOG, SMALL, answered, question
+from .asking import CATALOG, SMALL, answered, hourly, question
 from .plain_model import PlainModel
 
 MODEL = load_model()
@@ -94,7 +94,7 @@ def test_a_run_with_a_target_ranks_by_what_the_run_costs():
     hours = [candidate.run.hours.median * candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     assert costs == pytest.approx(hours)
     assert all(candidate.prediction.lower >= 500 for candidate in answer.ranked)
-    prices = [candidate.spec.total_usd_per_hour for candidate in answer.ranked]
+    prices = hourly(answer.ranked)
     assert prices != sorted(prices)
 
 

@@ -20,7 +20,6 @@ ON_GPU = {"gpu": "T4,L4"}
     [
         (Recommend, {**TRAINING, "max_latency_ms": 5}, "max_latency_ms"),
         (Recommend, {**INFERENCE, "max_first_epoch_hours": 5}, "max_first_epoch_hours"),
-        (Recommend, {**TRAINING, "max_hours": 5}, "max_hours"),
         (Recommend, {**TRAINING, "max_cost": 5}, "max_cost"),
         (Recommend, {**TRAINING, "epochs": 5, "samples": 5}, "samples"),
         (Recommend, {**TRAINING, "precision": "amp", "tf32": "on"}, "tf32"),

@@ -113,15 +113,3 @@ def test_a_length_beyond_the_limit_is_told_the_limit(tmp_path):
     with pytest.raises(UsageError, match="line 2, is no request") as refused:
         traffic_named(str(file))
     assert "from 1 to 100,000,000" in str(refused.value.hint)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("chatt", "did you mean chat"),
-        ("/no/such/trace.csv", "known: a CSV or JSONL file, chat, code, summary"),
-    ],
-)
-def test_what_is_neither_a_name_nor_a_file_gets_the_known_names(name, said):
-    with pytest.raises(UsageError, match=said):
-        traffic_named(name)

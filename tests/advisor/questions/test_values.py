@@ -47,12 +47,9 @@ def test_a_gpu_is_asked_by_name_memory_and_capability(text, names, memory, capab
         (",", "--gpu takes"),
         ("24GiB..,32GiB..", "one range of memory"),
         ("cc8..,cc9..", "one of compute"),
-        ("..", "no range"),
         ("cc..", "no range"),
-        ("48GiB..24GiB", "lower end first"),
         ("cc8.75..", "compute capability"),
         ("cc9.x", "compute capability"),
-        ("24..", "not a size"),
         ("0GiB..", "above 0"),
     ],
 )
@@ -66,7 +63,6 @@ def test_a_gpu_that_cannot_be_meant_is_refused_with_the_way_out(text, hint) -> N
     [
         ("vcpus", "4-16", "write it as 4..16"),
         ("memory", "32GiB - 64GiB", "write it as 32GiB..64GiB"),
-        ("gpu", "24GiB", "write 24GiB.."),
         ("gpu", "24GiB-48GiB", "write 24GiB..48GiB"),
     ],
 )

@@ -155,17 +155,6 @@ def test_a_document_keeps_its_schema():
         assert_keeps(document, "verification")
 
 
-def test_the_parts_of_the_memory_add_up():
-    document = DOCUMENTS["memory"]
-    assert sum(document["parts_mib"].values()) == pytest.approx(document["peak_mib"]["median"])
-
-
-def test_nothing_is_told_as_certain():
-    """0.999 is no 100 %: nobody measured that card."""
-    assert "99 %" in memory_text(memory())
-    assert "100 %" not in memory_text(memory())
-
-
 def test_a_single_stage_has_no_next_one_and_long_facts_are_wrapped():
     many = [distance("cpu", Stage.HOST, None, "a long fact " * 9) for _ in range(9)]
     alone = Explanation(

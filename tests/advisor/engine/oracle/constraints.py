@@ -7,23 +7,142 @@ one that none of its points meets, of those that meet all before it.
 """
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from advisor.domain import DiskChoice, Task
+from msgspec.structs import replace
 
-from .drawing import (
-    between,
-    but_for_training,
-    no_more,
-    one_of,
-    only_for_inference,
-    only_with_a_run,
-    sometimes,
-    times,
-)
-from .hardware import a_range, left_of_quota, less_quota, narrower, some_quotas
+from advisor.domain import DiskChoice, Market, Range, Task
+
 from .points import BATCHES
+
+
+def between(random, low, high):
+    """A number between two, evenly in its logarithm."""
+    return math.exp(random.uniform(math.log(low), math.log(high)))
+
+
+def rarely(share, change):
+    """The change in so many of the requests."""
+    return lambda random, *of: (change(random, *of) or {}) if random.random() < share else {}
+
+
+def where(goes, change):
+    """The change of those requests that the limit goes with."""
+    return lambda random, request, world: change(random, request, world) if goes(request) else {}
+
+
+def sometimes(share, field, low, high):
+    """A number between two in so many of the requests."""
+    return rarely(share, lambda random, *_: {field: between(random, low, high)})
+
+
+def one_of(share, field, values):
+    """One of the values in so many of the requests."""
+    return rarely(share, lambda random, *_: {field: random.choice(values)})
+
+
+def times(field, low, high, start=None):
+    """What is limited, limited more; what is free, held to `start` times a factor."""
+
+    def tighten(random, request, world):
+        value = getattr(request, field)
+        value = start if value is None else value
+        return None if value is None else {field: value * between(random, low, high)}
+
+    return tighten
+
+
+def no_more(field, start):
+    """A whole number that is no larger, `start` at most."""
+    return lambda random, request, world: {field: random.randint(1, getattr(request, field) or start)}
+
+
+# Quota of on-demand instances (commitments count there) and of spot ones, by the first letters of a
+# family: docs.aws.amazon.com, "Amazon EC2 instance type quotas".
+QUOTAS = {
+    "g": ("L-DB2E81BA", "L-3819A6DF"),
+    "p": ("L-417A185B", "L-7212CCBC"),
+    "standard": ("L-1216C47A", "L-34B43A08"),
+    "x": ("L-7295265B", "L-E3A00192"),
+    "inf": ("L-1945791B", "L-B5D1601B"),
+    "trn": ("L-2C3B7624", "L-5480EFD2"),
+}
+_KINDS = {
+    "g": "g",
+    "gr": "g",
+    "vt": "g",
+    "p": "p",
+    "x": "x",
+    "inf": "inf",
+    "trn": "trn",
+    **dict.fromkeys(("a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z"), "standard"),
+}
+
+
+def quota_of(instance, market):
+    """The code of what an instance counts against; None: not known, or none."""
+    if instance.cloud != "aws":
+        return None
+    letters, digits = re.match(r"([a-z]+)(\d*)", instance.name).groups()
+    spot = market is Market.SPOT
+    if letters not in _KINDS:
+        return None
+    if spot and letters == "p" and int(digits) >= 5:  # quotas of their own
+        return None
+    return QUOTAS[_KINDS[letters]][spot]
+
+
+def left_of_quota(request, instance):
+    """vCPUs that may still be started of what the instance counts against."""
+    return dict(request.vcpu_quota).get(quota_of(instance, request.market), math.inf)
+
+
+def less_quota(random, request, world):
+    left = request.vcpu_quota
+    if not left:
+        return _quotas(random, request, world)
+    code, vcpus = random.choice(left)
+    return {"vcpu_quota": tuple({**dict(left), code: int(vcpus * random.random())}.items())}
+
+
+def _quotas(random, request, world):
+    spot = request.market is Market.SPOT
+    kinds = random.sample(["g", "g", "p", "standard", "x"], random.randint(1, 3))
+    sizes = (0, 4, 8, 16, 40, 96, 200, 500)
+    return {"vcpu_quota": tuple({QUOTAS[kind][spot]: random.choice(sizes) for kind in kinds}.items())}
+
+
+def a_range(share, field, low, high):
+    """From or to a number between two, or both, in so many of the requests."""
+
+    def draw(random, request, world):
+        ends = sorted(_rounded(between(random, low, high)) for _ in range(2))
+        return {field: Range(*(end if random.random() < 0.6 else None for end in ends))}
+
+    return rarely(share, draw)
+
+
+def narrower(field, low, high):
+    """One end drawn in."""
+
+    def tighten(random, request, world):
+        wanted = getattr(request, field)
+        least, most = wanted.least or low, wanted.most or high
+        if least >= most:
+            return None
+        end = _rounded(between(random, least, most), least, most)
+        return {field: replace(wanted, **{random.choice(("least", "most")): end})}
+
+    return tighten
+
+
+def _rounded(value, least=0.0, most=math.inf):
+    """As users type it, so that it meets what is sold."""
+    digits = 1 if value < 10 else 0
+    return min(max(round(value, digits), least), most)
+
 
 NVIDIA = ("T4", "A10G", "A100", "V100")
 DISKS = {
@@ -58,8 +177,6 @@ def _a_run(random, request, world):
 
 
 def _some_gpus(random, request, world):
-    if random.random() < 0.9:
-        return {}
     names = [random.choice([*world.cards, *NVIDIA]) for _ in range(random.randint(1, 4))]
     return {"gpus": tuple(sorted(set(names)))}
 
@@ -94,14 +211,6 @@ def _fewer_disk_types(random, request, world):
     return {"disk_types": tuple(random.sample(known, random.randint(1, len(known))))}
 
 
-def _some_disk_types(random, request, world):
-    return (_fewer_disk_types(random, request, world) or {}) if random.random() < 0.15 else {}
-
-
-def _a_disk(random, request, world):
-    return (_one_disk(random, request, world) or {}) if random.random() < 0.12 else {}
-
-
 def _disk(text, dataset):
     kind, *parts = text.split(":")
     number = {part.lstrip("0123456789"): float(part.rstrip("GiBopsM/")) for part in parts}
@@ -121,10 +230,6 @@ def _one_batch(random, request, world):
     if request.batch_size or request.task is Task.PREPROCESSING:
         return None
     return {"batch_size": random.choice(BATCHES)}
-
-
-def _a_batch(random, request, world):
-    return {"batch_size": random.randint(1, 400)} if random.random() < 0.3 else {}
 
 
 def _surer(random, request, world):
@@ -148,13 +253,29 @@ def _soon_read(request, point):
     """The first epoch takes at most twice as long as one at the target, or as a later one."""
     if request.task is not Task.TRAINING or request.run_samples is not None:
         return True
+    # Without a target a smaller batch than the advisor's least (8) is slower for nothing: its first epoch
+    # takes as long, and only its later ones longer.
+    if request.target_throughput is None and request.batch_size is None and point.batch < 8:
+        return False
     return 2 * point.first_lower >= (request.target_throughput or point.prediction.lower)
+
+
+def _is_inference(request):
+    return request.task is Task.INFERENCE
+
+
+def _may_be_shared(request):
+    return request.task is not Task.TRAINING
+
+
+def _has_a_run(request):
+    return request.run_samples
 
 
 LIMITS = (
     Limit("cloud", tighten=_one_cloud),
     Limit("region", tighten=_one_region),
-    Limit("GPU", _some_gpus, _fewer_gpus),
+    Limit("GPU", rarely(0.1, _some_gpus), _fewer_gpus),
     Limit("GPU memory", sometimes(0.06, "min_gpu_memory_mib", 8e3, 9e4), _least_memory),
     Limit(
         "most GPU memory",
@@ -176,18 +297,18 @@ LIMITS = (
     Limit("GPUs of an instance", one_of(0.15, "max_gpus", (1, 2, 3, 4)), no_more("max_gpus", 8)),
     Limit(
         "instances",
-        but_for_training(one_of(0.4, "max_count", (2, 3, 4, 7))),
-        but_for_training(no_more("max_count", 1)),
+        where(_may_be_shared, one_of(0.4, "max_count", (2, 3, 4, 7))),
+        where(_may_be_shared, no_more("max_count", 1)),
     ),
     Limit(
         "quota",
-        some_quotas,
+        rarely(0.15, _quotas),
         less_quota,
         lambda request, point: point.vcpus <= left_of_quota(request, point.instance),
     ),
-    Limit("batch", _a_batch, _one_batch),
-    Limit("disk", _a_disk, _one_disk),
-    Limit("disk types", _some_disk_types, _fewer_disk_types),
+    Limit("batch", rarely(0.3, lambda random, *_: {"batch_size": random.randint(1, 400)}), _one_batch),
+    Limit("disk", rarely(0.12, _one_disk), _one_disk),
+    Limit("disk types", rarely(0.15, _fewer_disk_types), _fewer_disk_types),
     Limit("confidence", one_of(1, "confidence", (0.5, 0.8, 0.9, 0.9, 0.95, 0.99)), _surer),
     Limit("run", _a_run),
     Limit(
@@ -199,8 +320,8 @@ LIMITS = (
     ),
     Limit(
         "latency",
-        only_for_inference(sometimes(0.2, "max_latency_ms", 20, 5000)),
-        only_for_inference(times("max_latency_ms", 0.3, 1, start=1000.0)),
+        where(_is_inference, sometimes(0.2, "max_latency_ms", 20, 5000)),
+        where(_is_inference, times("max_latency_ms", 0.3, 1, start=1000.0)),
         _up_to("p99_ms", "max_latency_ms"),
         "latency",
     ),
@@ -214,15 +335,15 @@ LIMITS = (
     Limit("first epoch", met=_soon_read, reason="slow_first_epoch"),
     Limit(
         "hours",
-        only_with_a_run(sometimes(0.2, "max_hours", 1, 3000)),
-        only_with_a_run(times("max_hours", 0.2, 1, start=300.0)),
+        where(_has_a_run, sometimes(0.2, "max_hours", 1, 3000)),
+        where(_has_a_run, times("max_hours", 0.2, 1, start=300.0)),
         _up_to("sure_hours", "max_hours"),
         "too_long",
     ),
     Limit(
         "cost of the run",
-        only_with_a_run(sometimes(0.2, "max_run_usd", 3, 5000)),
-        only_with_a_run(times("max_run_usd", 0.2, 1, start=500.0)),
+        where(_has_a_run, sometimes(0.2, "max_run_usd", 3, 5000)),
+        where(_has_a_run, times("max_run_usd", 0.2, 1, start=500.0)),
         lambda request, point: (
             request.max_run_usd is None or point.sure_hours * point.usd <= request.max_run_usd
         ),

@@ -5,16 +5,15 @@ from statistics import NormalDist
 
 import numpy as np
 
-from advisor.domain import CacheState, Precision, Prediction, Provenance, Stage, Task
-from tests.advisor.engine.one_by_one import OneByOne
+from advisor.domain import Precision, Stage, Task
+from tests.advisor.engine.plain_model import MIB, PlainModel, filled, missed, slowest
 
-MIB = 2**20
 OPERATIONS = 4.6  # reads of the disk a sample
 CORE_TFLOPS = 0.7  # what a core of mark 2,500 computes; more than any does, so that CPUs often win
 _MARK = 2500.0
 
 
-class OracleModel(OneByOne):
+class OracleModel(PlainModel):
     """Rates of cores, GPU, copying and disk (MiB/s or IOPS); the least of them is the median.
 
     How unsure a GPU is, and up to which confidence that is calibrated, differ from card to card;
@@ -35,24 +34,15 @@ class OracleModel(OneByOne):
     def most_on_cpu(self, workloads, cores, marks, cpus):
         """A little more than `_rates` gives where everything else is for nothing."""
         score = np.where(np.isnan(marks), _MARK, marks)
-        filled = max(_filled(workload.batch_size) for workload in workloads)
-        return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * filled
+        busy = max(filled(workload.batch_size) for workload in workloads)
+        return 1.01 * _step(workloads[0]) * CORE_TFLOPS * cores * score / _MARK * busy
 
     def _one(self, workload, has, confidence, z, cache):
-        rates = _rates(workload, has, cache)
-        bottleneck = min(rates, key=rates.get)
-        median, doubt = rates[bottleneck], _doubt(workload, has)
-        return Prediction(
-            lower=median * math.exp(-0.06 * doubt * z),
-            median=median,
-            upper=median * math.exp(0.06 * doubt * z),
-            confidence=confidence,
-            stage_rates=rates,
-            bottleneck=bottleneck,
-            provenance=Provenance.MODELLED,
-            gpus_used=has.gpu_count,
-            calibrated=confidence <= 1 - 0.02 * (doubt + (doubt > 2 and workload.batch_size > 64)),
-        )
+        doubt = _doubt(workload, has)
+        calibrated = confidence <= 1 - 0.02 * (doubt + (doubt > 2 and workload.batch_size > 64))
+        lower, upper = math.exp(-0.06 * doubt * z), math.exp(0.06 * doubt * z)
+        facts = {"gpus_used": has.gpu_count, "calibrated": calibrated}
+        return slowest(_rates(workload, has, cache), lower, upper, confidence, **facts)
 
 
 def _doubt(workload, has):
@@ -63,21 +53,17 @@ def _doubt(workload, has):
 
 def _rates(workload, has, cache):
     rates = {Stage.HOST: 150.0 * has.physical_cores}
-    missed = _missed(workload, has, cache)
-    if missed:
+    from_disk = missed(workload, has, cache)
+    if from_disk:
         by_bytes = (has.disk.read_mib_per_second or 1e9) * MIB / workload.dataset.bytes_per_sample
-        rates[Stage.STORAGE] = min(by_bytes, (has.disk.read_iops or 1e9) / OPERATIONS) / missed
+        rates[Stage.STORAGE] = min(by_bytes, (has.disk.read_iops or 1e9) / OPERATIONS) / from_disk
     if workload.task is not Task.PREPROCESSING:
         several = has.gpu_count**0.9
-        filled = _filled(workload.batch_size)
-        rates[Stage.ACCELERATOR] = _step(workload) * _tflops(workload, has) * filled * several
+        busy = filled(workload.batch_size)
+        rates[Stage.ACCELERATOR] = _step(workload) * _tflops(workload, has) * busy * several
         if has.gpu:
             rates[Stage.TRANSFER] = 400.0 * several * (has.host_to_gpu_gb_per_second or 6.0)
     return rates
-
-
-def _filled(batch):
-    return batch / (batch + 4)
 
 
 def _step(workload):
@@ -90,10 +76,3 @@ def _tflops(workload, has):
         return CORE_TFLOPS * min(has.vcpus, has.physical_cores) * mark / _MARK
     fp16 = 0.0 if workload.precision is Precision.FP32 else 0.3 * (has.gpu.fp16_tflops or 0.0)
     return max(has.gpu.fp32_tflops, fp16)
-
-
-def _missed(workload, has, cache):
-    usual = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
-    if (cache or usual) is CacheState.COLD:
-        return 1.0
-    return max(0.0, 1 - has.memory_mib / workload.dataset.total_mib)

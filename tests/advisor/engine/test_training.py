@@ -1,4 +1,5 @@
-"""The first epoch reads the disk, whatever RAM caches later: it counts in every answer."""
+"""Training: the first epoch reads the disk and counts in every answer; the batch is the one at which
+samples cost least."""
 
 from datetime import date
 
@@ -30,18 +31,14 @@ def hours(rate):
     return QUESTION.dataset.samples / rate / 3600
 
 
-def test_the_first_epoch_takes_at_most_twice_as_long_as_one_at_the_target():
+@pytest.mark.parametrize("target", [QUESTION.target_throughput, None])
+def test_the_first_epoch_takes_at_most_twice_as_long_as_one_at_the_target_or_as_a_later_one(target):
     """Once 158 GiB of sc1 were bought: 20 hours at $10.50."""
-    answer = ask()
-    limit = 2 * hours(QUESTION.target_throughput)
-    assert all(candidate.first_epoch.upper <= limit * (1 + 1e-9) for candidate in answer.ranked)
+    answer = ask(target_throughput=target)
+    for candidate in answer.ranked:
+        assert candidate.first_epoch.upper <= 2 * hours(target or candidate.prediction.lower) * (1 + 1e-9)
     assert answer.chosen.spec.disk.rate.read_mib_per_second > 10
     assert "first epoch" in " ".join(map(str, answer.assumptions))
-
-
-def test_without_a_target_it_takes_at_most_twice_as_long_as_a_later_one():
-    for candidate in ask(target_throughput=None).ranked:
-        assert candidate.first_epoch.upper <= 2 * hours(candidate.prediction.lower) * (1 + 1e-9)
 
 
 def test_another_limit_buys_another_disk():
@@ -68,11 +65,28 @@ def test_a_run_counts_its_first_epoch_by_what_it_costs():
 
 @pytest.mark.parametrize("task", [Task.INFERENCE, Task.PREPROCESSING])
 def test_what_reads_its_data_once_has_no_first_epoch(task):
-    request = network_question(network="resnet50", task=task, target_throughput=100.0)
-    assert recommend(request, Preparations(CATALOG, MODEL), today=TODAY).chosen.first_epoch is None
+    answer = ask(task=task, target_throughput=100.0, precision=Precision.FP32)
+    assert answer.chosen.first_epoch is None
 
 
 def test_a_named_instance_tells_its_first_epoch_too():
     prediction = predict_instance(QUESTION, CATALOG, MODEL, "g5.xlarge")
     assert prediction.first_epoch.upper > hours(prediction.prediction.lower)
     assert "first epoch" in " ".join(map(str, prediction.assumptions))
+
+
+@pytest.mark.parametrize("epochs", [None, 90.0])
+def test_a_batch_that_is_asked_for_is_never_cheaper_than_the_advisors_own(epochs):
+    free = {"target_throughput": None, "precision": Precision.FP32, "epochs": epochs, "gpus": ("L4", "A10G")}
+    best = ask(**free).chosen
+    for size in (32, 64, 128, 256):
+        other = ask(**free, batch_size=size).chosen
+        if other is not None:
+            assert best.usd_per_million_samples <= other.usd_per_million_samples * (1 + 1e-9)
+
+
+def test_a_tighter_budget_is_never_a_cheaper_run():
+    run = {"target_throughput": None, "precision": Precision.FP32, "epochs": 90.0}
+    free = ask(**run).chosen
+    tight = ask(**run, max_run_usd=1.02 * free.usd_per_run.upper).chosen
+    assert tight.usd_per_run.median >= free.usd_per_run.median * (1 - 1e-9)
