@@ -45,14 +45,14 @@ def steps(loader: Iterable[Batch]) -> Iterable[Batch]:
     Call it once an epoch, as the loader itself. Of several processes of one training (torchrun)
     only the first records.
     """
-    place = os.environ.get(FILE_VARIABLE)
-    if not place or os.environ.get("RANK", "0") != "0":
+    path = os.environ.get(FILE_VARIABLE)
+    if not path or os.environ.get("RANK", "0") != "0":
         return loader
     global _recorder
     if _recorder is None:
         seconds = float(os.environ.get(SECONDS_VARIABLE, _DEFAULT_SECONDS))
         profiles = os.environ.get(PROFILE_VARIABLE, "1") != "0"
-        _recorder = Recorder(Path(place), seconds, profiles=profiles)
+        _recorder = Recorder(Path(path), seconds, profiles=profiles)
         atexit.register(_recorder.close)
     return _Watched(loader, _recorder)
 
@@ -110,13 +110,13 @@ class Recorder:
 
     def __init__(
         self,
-        place: Path,
+        path: Path,
         seconds: float,
         *,
         profiles: bool = True,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._place = place
+        self._place = path
         self._seconds = seconds
         self._profiles = profiles
         self._clock = clock
@@ -168,8 +168,8 @@ class Recorder:
             return
         self._done = True
         self._read(wait=True)
-        found = self._profile.operators() if self._profile else {}
-        self._write(self._news() | found)
+        operators = self._profile.operators() if self._profile else {}
+        self._write(self._news() | operators)
 
     def finish(self) -> None:
         """Close, and give the file its name: the script need not go on."""
@@ -276,9 +276,9 @@ class _Profile:
             return {"no_profile": f"{type(error).__name__}: {error}"}
 
 
-def unfinished(place: Path) -> Path:
+def unfinished(path: Path) -> Path:
     """The file as it grows: there as soon as the script has called the hook."""
-    return place.with_name(f"{place.name}.part")
+    return path.with_name(f"{path.name}.part")
 
 
 def batch_size(batch: Any) -> int:

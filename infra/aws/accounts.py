@@ -35,8 +35,8 @@ def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
             _CHECK, f"an instance without a role cannot read {address}", "leave --instance-profile none out"
         )
     try:
-        found = aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=profile)
-        (role,) = found["InstanceProfile"]["Roles"]
+        answer = aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=profile)
+        (role,) = answer["InstanceProfile"]["Roles"]
         rights = reading_policy(address, partition=str(role["Arn"]).split(":")[1])
         denied = [
             statement["Action"]

@@ -47,16 +47,16 @@ def policy(
         "Bucket": bucket,
         "GuestRole": guest_role,
     }
-    for place, value in places.items():
-        if f"${{{place}}}" in text:
-            _refuse_wrong(place, value)
-        text = text.replace(f"${{{place}}}", value)
+    for placeholder, value in places.items():
+        if f"${{{placeholder}}}" in text:
+            _refuse_wrong(placeholder, value)
+        text = text.replace(f"${{{placeholder}}}", value)
     document: dict[str, Any] = json.loads(text)
     return document
 
 
-def _refuse_wrong(place: str, value: str) -> None:
-    form, noun = _FORMS[place]
+def _refuse_wrong(placeholder: str, value: str) -> None:
+    form, noun = _FORMS[placeholder]
     if not re.fullmatch(form, value):
         raise UsageError("'{value}' is no {noun}", value=value, noun=noun)
 

@@ -72,9 +72,9 @@ class AwsPrices:
         """
         if region not in self._told:
             self._told[region] = self._read(region)
-        told = self._told[region]
+        prices = self._told[region]
         for name in names:
-            quote = one_price(name, told.get(name, ()), (region, Market.ON_DEMAND), today)
+            quote = one_price(name, prices.get(name, ()), (region, Market.ON_DEMAND), today)
             if market is Market.SPOT and isinstance(quote, Quote):
                 quote = self._as_spot(quote)
             yield quote
@@ -86,8 +86,8 @@ class AwsPrices:
         if isinstance(advice, LiveError):
             return NoQuote(instance_type=name, why=str(advice))
         try:
-            told = advice[quote.region]["Linux"][name]
-            saving, band = price_from(told["s"]), told.get("r")
+            advice_of_type = advice[quote.region]["Linux"][name]
+            saving, band = price_from(advice_of_type["s"]), advice_of_type.get("r")
         except (KeyError, TypeError, AttributeError):
             saving = None
         if saving is None or saving >= 100:
@@ -131,7 +131,7 @@ class AwsPrices:
 
     def _prices(self, region: str, pieces: Iterable[bytes]) -> dict[str, set[float]]:
         """By type what an hour costs, of the rows that count."""
-        found: dict[str, set[float]] = {}
+        prices: dict[str, set[float]] = {}
         try:
             rows = csv.reader(_lines(self._counted(pieces)))
             about = [next(rows) for _ in range(_LINES_BEFORE)]
@@ -141,20 +141,20 @@ class AwsPrices:
             for row in rows:
                 price = price_from(row[usd]) if counts(row) else None
                 if price is not None:
-                    found.setdefault(row[name], set()).add(price)
+                    prices.setdefault(row[name], set()).add(price)
         except (StopIteration, ValueError, IndexError, csv.Error):
             raise unreadable(SERVICE) from None
-        if about[0][:1] != ["FormatVersion"] or not found:
+        if about[0][:1] != ["FormatVersion"] or not prices:
             raise unreadable(f"{SERVICE} of {region}")
-        return found
+        return prices
 
     def _counted(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        size, told = 0, 0
+        size, mebibytes = 0, 0
         for piece in pieces:
             size += len(piece)
-            if size >= (told + _EVERY_MIB) * 2**20:
-                told = size // 2**20
-                self._say(f"{SERVICE}: {told} MiB read")
+            if size >= (mebibytes + _EVERY_MIB) * 2**20:
+                mebibytes = size // 2**20
+                self._say(f"{SERVICE}: {mebibytes} MiB read")
             yield piece
 
 
@@ -165,7 +165,7 @@ def _counting(header: Sequence[str], region: str) -> Callable[[Sequence[str]], b
     market = header.index(_MARKET_COLUMN) if _MARKET_COLUMN in header else None
 
     def counts(row: Sequence[str]) -> bool:
-        if any(row[at] != value for at, value in wanted):
+        if any(row[column] != value for column, value in wanted):
             return False
         return market is None or row[market] in ("", "OnDemand")
 

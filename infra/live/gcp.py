@@ -84,16 +84,16 @@ def parts(machine: InstanceType) -> tuple[Part, ...]:
     gpu = _MEGA_GPU if series == "a3-megagpu" else _GPUS.get(machine.gpu_name or "")
     if host is None or machine.burstable or (machine.gpu_name and gpu is None):
         return ()
-    found = [
+    machine_types = [
         Part((f"{host} Core",), "h", machine.vcpus),
         Part((f"{host} Ram",), "GiBy.h", machine.memory_mib / 1024),
     ]
     if gpu:
-        found.append(Part(gpu, "h", machine.gpu_count * machine.gpu_fraction))
+        machine_types.append(Part(gpu, "h", machine.gpu_count * machine.gpu_fraction))
     if machine.instance_store_gib:
         disk = _LOCAL_SSD.get(family, _GENERIC_LOCAL_SSD)
-        found.append(Part((disk,), "GiBy.h", machine.instance_store_gib))
-    return tuple(found)
+        machine_types.append(Part((disk,), "GiBy.h", machine.instance_store_gib))
+    return tuple(machine_types)
 
 
 SKU_NAMES = frozenset(
@@ -149,10 +149,10 @@ class GcpPrices:
             return NoQuote(instance_type=name, why="it is not known which of Google's SKUs make up its price")
         total = 0.0
         for part in needed:
-            found = _rate(part, region, market, known)
-            if isinstance(found, str):
-                return NoQuote(instance_type=name, why=found)
-            total += part.amount * found
+            rate = _rate(part, region, market, known)
+            if isinstance(rate, str):
+                return NoQuote(instance_type=name, why=rate)
+            total += part.amount * rate
         usd = price_from(total)
         return one_price(name, {usd} if usd else set(), (region, market), today)
 
@@ -192,7 +192,7 @@ def rates(skus: Iterable[Any], now: datetime) -> Rates:
 
     A SKU that is something else is passed over, whatever it looks like.
     """
-    found: dict[tuple[str, str, str, Market], set[float | None]] = defaultdict(set)
+    prices: dict[tuple[str, str, str, Market], set[float | None]] = defaultdict(set)
     for sku in skus:
         known = _known(sku)
         if known is not None:
@@ -200,8 +200,8 @@ def rates(skus: Iterable[Any], now: datetime) -> Rates:
             unit, usd = _price(sku, now)
             for region in regions:
                 for of in (unit,) if unit else ("h", "GiBy.h"):
-                    found[name, of, region, market].add(usd)
-    return dict(found)
+                    prices[name, of, region, market].add(usd)
+    return dict(prices)
 
 
 def _known(sku: Any) -> tuple[str, Market, list[str]] | None:

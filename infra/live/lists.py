@@ -93,8 +93,8 @@ def _aws(access: Access, say: Say) -> PriceList:
     if access.url is not None or (access.whole and not has_credentials()):
         index = WebList(service=aws_public.SERVICE, url=_url(AWS, access, aws_public.URL))
         own = os.environ.get(SPOT_URL_VARIABLE)
-        at = checked_url(own, SPOT_URL_VARIABLE) if own else aws_public.SPOT_URL
-        advisor = WebList(service=aws_public.SPOT_SERVICE, url=at)
+        address = checked_url(own, SPOT_URL_VARIABLE) if own else aws_public.SPOT_URL
+        advisor = WebList(service=aws_public.SPOT_SERVICE, url=address)
         public = {Market.ON_DEMAND: "AWS price list (bulk; Linux; shared tenancy)"}
         # Who names an address for AWS's list does not want AWS to be asked.
         if own or index.url == aws_public.URL:

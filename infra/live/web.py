@@ -72,29 +72,29 @@ class WebList(Struct, frozen=True, kw_only=True):
         Only the query of a link to the next page counts: the key goes nowhere else. `LiveError`
         where pages do not end, or the service cannot be asked.
         """
-        asked = set[tuple[tuple[str, str], ...]]()
+        parameters_seen = set[tuple[tuple[str, str], ...]]()
         left = MOST_MIB_OF_A_LIST * 2**20
         wanted: Parameters | None = first
         with _client(self) as client:
             while wanted is not None:
                 question = tuple(sorted(wanted.items()))
-                if question in asked or len(asked) >= MOST_PAGES:
+                if question in parameters_seen or len(parameters_seen) >= MOST_PAGES:
                     raise LiveError(
                         "{service}: page {count} leads back to a page that was read, "
                         "or there are more than {most}",
                         service=self.service,
-                        count=len(asked),
+                        count=len(parameters_seen),
                         most=MOST_PAGES,
                         hint="a proxy in between may cause this",
                     )
-                asked.add(question)
+                parameters_seen.add(question)
                 page, size = _tried(partial(_page, self, client, wanted))
                 left -= size
                 if left < 0:
                     raise _too_much(self, MOST_MIB_OF_A_LIST)
                 wanted = following(page)
                 if wanted is not None:
-                    say(f"{self.service}: page {len(asked)} read")
+                    say(f"{self.service}: page {len(parameters_seen)} read")
                 yield page
 
 

@@ -48,8 +48,8 @@ def file_of(path: Path) -> Path:
     """The file itself; of a folder its config.json, or what stands there in its place."""
     if not path.is_dir():
         return path
-    found = (path / name for name in _NAMES if (path / name).is_file())
-    return next(found, path / _NAMES[0])
+    files = (path / name for name in _NAMES if (path / name).is_file())
+    return next(files, path / _NAMES[0])
 
 
 def no_model_config(values: ConfigValues) -> UsageError:
@@ -299,7 +299,7 @@ def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
         return None, 0
     kinds = text.items("layer_types")
     if kinds:
-        count = sum(_KINDS_OF_LAYERS[str(one)] == "window" for one in kinds)
+        count = sum(_KINDS_OF_LAYERS[str(kind)] == "window" for kind in kinds)
         return (window, min(count, layers)) if count else (None, 0)
     if "use_sliding_window" in text:
         count = layers - text.whole("max_window_layers", default=0, least=0)

@@ -57,9 +57,9 @@ class ConfigValues:
 
         `UsageError` where none has one and there is no default, and for what is no such number.
         """
-        found = self.maybe_whole(*keys, least=least)
-        if found is not None:
-            return found
+        whole = self.maybe_whole(*keys, least=least)
+        if whole is not None:
+            return whole
         if default is None:
             reason = Message("its configuration has no {key}", key=keys[0])
             raise self.error(reason, hint=_SAVE_ALL)
@@ -123,7 +123,7 @@ class ConfigValues:
         value = self._values.get(key)
         if value is None:
             return ()
-        if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        if not isinstance(value, list) or not all(isinstance(entry, str) for entry in value):
             raise self.error(Message("{key} must be a list of texts", key=key))
         return tuple(value)
 
@@ -158,8 +158,8 @@ class ConfigValues:
 
     def parts(self) -> dict[str, ConfigValues]:
         """All values that hold keys of their own, by their keys."""
-        found = ((key, part) for key, part in self._values.items() if isinstance(part, dict))
-        return {key: ConfigValues(self.name, part) for key, part in found}
+        parts = ((key, part) for key, part in self._values.items() if isinstance(part, dict))
+        return {key: ConfigValues(self.name, part) for key, part in parts}
 
     def error(self, reason: Message, hint: Message | None = None) -> UsageError:
         """The error that says why this configuration cannot be used."""

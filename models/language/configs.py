@@ -169,14 +169,14 @@ class LanguageModels:
         Raises `UsageError` with near names for an unknown one, with the choices where a short name
         means several models of different sizes, and for a model that is not covered.
         """
-        found = self._key_of(name.strip())
-        if found is None:
+        key = self._key_of(name.strip())
+        if key is None:
             raise self._unknown(name)
-        if kind := self._cells[found]["uncovered"]:
-            raise uncovered(found, kind)
-        if found not in self._made:
-            self._made[found] = model_of_cells(found, self._cells[found])
-        return self._made[found]
+        if kind := self._cells[key]["uncovered"]:
+            raise uncovered(key, kind)
+        if key not in self._made:
+            self._made[key] = model_of_cells(key, self._cells[key])
+        return self._made[key]
 
     def _key_of(self, name: str) -> str | None:
         """The name in the table, exact names first, then ever looser ones."""
@@ -185,18 +185,18 @@ class LanguageModels:
         organisation, _, own = name.rpartition("/")
         for index, key in ((self._by_name, _loose(own)), (self._by_stem, _stem(own))):
             alike = index.get(key, ())
-            whole = [one for one in alike if _loose(one) == _loose(name)] if organisation else []
+            whole = [entry for entry in alike if _loose(entry) == _loose(name)] if organisation else []
             choices = whole or list(alike)
             if len(choices) > 1 and not self._are_one(choices):
                 raise _ambiguous(name, choices)
             if choices:
-                return min(choices, key=lambda one: (_bare(one) != _bare(name), len(one), one))
+                return min(choices, key=lambda choice: (_bare(choice) != _bare(name), len(choice), choice))
         return None
 
     def _are_one(self, names: Iterable[str]) -> bool:
         """Whether they have the same facts but for the names and where they are from."""
         facts = [{**self._cells[name], **dict.fromkeys(_NO_SIZES)} for name in names]
-        return all(one == facts[0] for one in facts)
+        return all(entry == facts[0] for entry in facts)
 
     @cached_property
     def _by_name(self) -> Mapping[str, list[str]]:
@@ -208,7 +208,7 @@ class LanguageModels:
 
     def _unknown(self, name: str) -> UsageError:
         part = _loose(name.rpartition("/")[2])
-        within = [one for own, several in self._by_name.items() if part in own for one in several]
+        within = [entry for own, several in self._by_name.items() if part in own for entry in several]
         error = unknown_name("language model", name, self._cells, field="model")
         if len(part) > 2 and within:
             error.suggestions = _shortest(within)
@@ -223,7 +223,7 @@ class LanguageModels:
 
 
 def _shortest(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(names, key=lambda one: (len(one), one))[:_MOST_CHOICES])
+    return tuple(sorted(names, key=lambda name: (len(name), name))[:_MOST_CHOICES])
 
 
 def _ambiguous(name: str, choices: Iterable[str]) -> UsageError:

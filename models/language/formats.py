@@ -124,7 +124,7 @@ def _beside(folder: Path) -> ConfigValues | None:
 
 def _mixed(config: ConfigValues) -> dict[str, list[_Format]]:
     """Module -> the formats that its layers have, where modules have different ones."""
-    found: dict[str, list[_Format]] = {}
+    of_module: dict[str, list[_Format]] = {}
     listed = config.part("quantized_layers")
     formats = [(name, _format_of(part)) for name, part in (listed.parts() if listed else {}).items()]
     groups = config.part("config_groups")
@@ -134,8 +134,8 @@ def _mixed(config: ConfigValues) -> dict[str, list[_Format]]:
             formats += [(target, own) for target in group.texts("targets")]
     for name, own in formats:
         if module := _module(name.lower()):
-            found.setdefault(module, []).append(own)
-    return found if len({own for _, own in formats}) > 1 else {}
+            of_module.setdefault(module, []).append(own)
+    return of_module if len({own for _, own in formats}) > 1 else {}
 
 
 def _in_mixed_formats(model: LanguageModel, modules: Mapping[str, list[_Format]]) -> LanguageModel:
@@ -183,8 +183,8 @@ def _of_groups(config: ConfigValues) -> _Format:
     """The format of compressed-tensors: of the group with most bits, where they differ."""
     groups = config.part("config_groups")
     every = groups.parts().values() if groups else ()
-    found = [part for one in every if (part := one.part("weights"))]
-    formats = [_of_group(part, config) for part in found]
+    weights = [part for entry in every if (part := entry.part("weights"))]
+    formats = [_of_group(part, config) for part in weights]
     if not formats:
         raise config.error(Message("it is quantised, and its configuration does not say how"))
     return max(formats, key=lambda own: own.bits)
@@ -212,7 +212,9 @@ def _sixteen_bit(patterns: Iterable[str], layers: int) -> tuple[str, ...]:
         if module := _module(pattern.lower()):
             layer = _LAYER.search(pattern)
             named.setdefault(module, set()).add(layer[0] if layer else "all")
-    return tuple(module for module, found in named.items() if "all" in found or 2 * len(found) >= layers)
+    return tuple(
+        module for module, formats in named.items() if "all" in formats or 2 * len(formats) >= layers
+    )
 
 
 def _module(pattern: str) -> str | None:

@@ -219,11 +219,13 @@ def serving_memory(
     columns = [_several(each) for each in given]
     count = max(len(memory), *(len(column) for column in columns))
     replicas = list(zip(*(_repeated(each, count) for each in columns), strict=True))
-    rows = np.array([_row(*one) for one in replicas], float)
+    rows = np.array([_row(*replica) for replica in replicas], float)
     facts = _Row(*rows.reshape(count, len(_Row._fields)).T)
     tokens = np.where(memory >= _LARGE_GPU_GIB, _CHUNK_TOKENS, _SMALL_CHUNK_TOKENS)
     overhead = facts.fixed + tokens * facts.token
-    kv = _room(memory, np.asarray(facts.weights), overhead, [engine_of_formats(one[-1]) for one in replicas])
+    kv = _room(
+        memory, np.asarray(facts.weights), overhead, [engine_of_formats(replica[-1]) for replica in replicas]
+    )
     free = np.maximum(memory - facts.weights - overhead - kv.median, 0.0)
     return ServingMemory(
         np.asarray(facts.weights),
@@ -239,8 +241,8 @@ def serving_memory(
 
 def _room(memory: Floats, weights: Floats, overhead: Floats, engines: Sequence[LlmEngine]) -> Bounds:
     """GiB for KV on each GPU."""
-    empty = np.array([_EMPTY[one] for one in engines]).T
-    taken = np.array([_TAKEN.get(one, (1.0, 1.0, 1.0)) for one in engines]).T
+    empty = np.array([_EMPTY[engine] for engine in engines]).T
+    taken = np.array([_TAKEN.get(engine, (1.0, 1.0, 1.0)) for engine in engines]).T
     room = []
     for end, (most, doubt) in enumerate(zip(_MOST_EMPTY_GIB, _OVERHEAD_DOUBT, strict=True)):
         left = memory - np.minimum(memory * empty[end], most) - weights - overhead * doubt

@@ -183,7 +183,7 @@ class Seconds(NamedTuple):
 
     def plus(self, other: Seconds) -> Seconds:
         """One after the other; the bounds as if both went well, or badly."""
-        return Seconds(*(one + more for one, more in zip(self, other, strict=True)))
+        return Seconds(*(seconds + more for seconds, more in zip(self, other, strict=True)))
 
 
 # vLLM 0.5.5 on an A10G, start to ready less the load: 15.7 to 20.8 s. Since 0.6 engines compile

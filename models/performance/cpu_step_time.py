@@ -232,8 +232,8 @@ def _needed(parameters: Parameters, terms: Mapping[str, tuple[Prior, Floats]]) -
 def _columns(terms: _ByStep, count: int, size: int) -> Floats:
     """The coefficient of each parameter in each step, (count, size)."""
     columns = np.zeros((count, size))
-    for place, by in terms:
-        columns[:, place] = by
+    for column, by in terms:
+        columns[:, column] = by
     return columns
 
 
@@ -241,8 +241,8 @@ def _matrix(terms: Sequence[_Terms], size: int) -> Floats:
     """The coefficient of each parameter in each operation, (rows, size)."""
     matrix = np.zeros((len(terms), size))
     for row, term in enumerate(terms):
-        for place, by in term:
-            matrix[row, place] = by
+        for column, by in term:
+            matrix[row, column] = by
     return matrix
 
 

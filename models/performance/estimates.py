@@ -85,7 +85,7 @@ class Estimates(Columns, frozen=True):
 
     def bottleneck_names(self) -> list[Stage]:
         """The binding stages by name."""
-        return [STAGES[place] for place in self.bottleneck.tolist()]
+        return [STAGES[stage] for stage in self.bottleneck.tolist()]
 
 
 class StageErrors(Struct, frozen=True):
@@ -249,11 +249,11 @@ def _with_disk_moves(
     reach = spread.quantile[spread.level] / _QUANTILE_OF_90
     sides = (columns.disk_low, columns.disk_high)[: 1 if shifts.shape[1] == 1 + many else 2]
     parts = [shifts[:, : 1 + many], shifts[:, 1 + many :]]
-    for at, factor in enumerate(sides):
+    for number, factor in enumerate(sides):
         disks = columns.with_disks_times(factor**reach)
         move = np.zeros((len(STAGES), 1, len(rates)))
         move[_STORAGE, 0] = np.log(storage_rate(disks, pipeline.parameters) / rates[:, _STORAGE])
-        parts[at] = np.concatenate([parts[at], move], axis=1)
+        parts[number] = np.concatenate([parts[number], move], axis=1)
     return np.concatenate(parts, axis=1)
 
 
@@ -283,11 +283,11 @@ def _stacked(pairs: Sequence[tuple[Shift, Shift]], count: int) -> Floats:
     """Moves in the layout of `Spread.shifts`."""
     many = len(pairs)
     shifts = np.zeros((len(STAGES), 1 + 2 * many, count))
-    for at, (down, up) in enumerate(pairs, 1):
+    for number, (down, up) in enumerate(pairs, 1):
         for stage, widths in down.items():
-            shifts[stage, at] = -widths
+            shifts[stage, number] = -widths
         for stage, widths in up.items():
-            shifts[stage, many + at] = widths
+            shifts[stage, many + number] = widths
     return shifts
 
 

@@ -232,24 +232,24 @@ def _core_trials(trials: Trials, pipeline: Pipeline, weights: Floats) -> tuple[C
     on_network = (columns.on_cpu > 0) & (bound == STAGES.index(Stage.ACCELERATOR))
     by_cores = (bound == STAGES.index(Stage.HOST)) | on_network
     sigmas = _posterior_sigmas(trials, pipeline)
-    found = []
+    fitted = []
     for number in range(1, len(trials.cpus)):
         vcpus = columns.vcpus[by_cores & (columns.cpu == number)]
         sigma = round(sigmas[f"{SPEED}/{number}"], 6)
-        found.append(CoreTrials(len(vcpus), float(vcpus.max(initial=0.0)), sigma))
-    return tuple(found)
+        fitted.append(CoreTrials(len(vcpus), float(vcpus.max(initial=0.0)), sigma))
+    return tuple(fitted)
 
 
 def _posterior_sigmas(trials: Trials, pipeline: Pipeline) -> dict[str, float]:
     """The standard deviation that is left of each parameter (Laplace's approximation)."""
     form = PhysicalForm.of(trials)
-    at = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
+    standardised = (np.array([pipeline.parameters[name] for name in form.names]) - form.means) / form.sigmas
     slopes = []
-    for move in _SLOPE_STEP * np.eye(len(at)):
-        up, down = (log_residuals(trials, form.pipeline(at + m)) for m in (move, -move))
+    for move in _SLOPE_STEP * np.eye(len(standardised)):
+        up, down = (log_residuals(trials, form.pipeline(standardised + m)) for m in (move, -move))
         slopes.append((up - down) / (2 * _SLOPE_STEP * _TRIAL_SIGMA))
     # In units of the priors' standard deviations, whose own precision is 1.
-    precision = np.eye(len(at)) + np.array(slopes) @ np.array(slopes).T
+    precision = np.eye(len(standardised)) + np.array(slopes) @ np.array(slopes).T
     left = form.sigmas * np.sqrt(np.diag(np.linalg.inv(precision)))
     return dict(zip(form.names, left.tolist(), strict=True))
 
@@ -280,8 +280,8 @@ def fit_units(form: PhysicalForm, trials: Trials) -> Floats:
 
     strays = np.array([name in _STRAYING for name in form.names])
     lower, upper = np.full(len(form.names), -8.0), np.full(len(form.names), 8.0)
-    at = form.names.index("join/gamma")
-    lower[at], upper[at] = (np.log(GAMMA_RANGE) - form.means[at]) / form.sigmas[at]
+    gamma = form.names.index("join/gamma")
+    lower[gamma], upper[gamma] = (np.log(GAMMA_RANGE) - form.means[gamma]) / form.sigmas[gamma]
     start = np.zeros(len(form.names))
     units: Floats = least_squares(residuals, start, bounds=(lower, upper), max_nfev=50).x
     return units

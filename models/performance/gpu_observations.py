@@ -75,7 +75,7 @@ def _spread(sizes: Sequence[int]) -> list[int]:
     if len(sizes) <= _MOST_BATCHES:
         return list(sizes)
     places = np.linspace(0, len(sizes) - 1, _MOST_BATCHES).round().astype(int)
-    return [sizes[place] for place in places]
+    return [sizes[name] for name in places]
 
 
 def _median(repeats: Sequence[Observation]) -> Observation:
@@ -88,17 +88,17 @@ def _median(repeats: Sequence[Observation]) -> Observation:
     return replace(first, seconds=seconds, sigma=sigma, origin=f"{first.origin}{more}")
 
 
-def observations_document(found: GpuObservations) -> dict[str, Any]:
+def observations_document(observations: GpuObservations) -> dict[str, Any]:
     """JSON-ready values; `observations_from` reads them."""
-    gpus = {step.gpu.name: step.gpu for step in found.steps}
-    gpus |= {layer.gpu.name: layer.gpu for layer in found.layers}
+    gpus = {step.gpu.name: step.gpu for step in observations.steps}
+    gpus |= {layer.gpu.name: layer.gpu for layer in observations.layers}
     return {
         "gpus": {name: _values(gpu) for name, gpu in sorted(gpus.items())},
-        "steps": [_step(step) for step in found.steps],
+        "steps": [_step(step) for step in observations.steps],
         "layers": [
             {name: getattr(layer, name) for name in _OF_LAYERS}
             | {"sizes": dict(layer.sizes), "gpu": layer.gpu.name}
-            for layer in found.layers
+            for layer in observations.layers
         ],
     }
 
@@ -249,8 +249,8 @@ def _copies(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
 
 
 def _layers(fingerprint: Mapping[str, Any], gpu: Gpu) -> Iterator[ProbedLayer]:
-    for place, sizes in fingerprint["sizes"].items():
-        part, _, name = place.partition(".")
+    for size_name, sizes in fingerprint["sizes"].items():
+        part, _, name = size_name.partition(".")
         if part != "operations" or name.partition(".")[0] not in _KINDS:
             continue
         for precision in ("fp32", "amp"):

@@ -41,7 +41,7 @@ class Kinship(Struct, frozen=True):
             near = np.argsort(away)[:_NEAREST]
             between = self.features[near]
             # Row by row: all at once takes megabytes, and several times as long.
-            apart = np.array([np.sqrt(((between - one) ** 2).sum(axis=1)) for one in between])
+            apart = np.array([np.sqrt(((between - point) ** 2).sum(axis=1)) for point in between])
             shared = covariance(apart) + np.diag(self.noise[near])
             to = covariance(away[near])
             weights = np.linalg.solve(shared, to)

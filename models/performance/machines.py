@@ -149,20 +149,20 @@ class ResourceTable(Struct, frozen=True):
         """Machines in columns, in their order."""
         # Each machine stands there once for every batch size: the same record.
         each = {id(resource): resource for resource in resources}
-        place = {key: at for at, key in enumerate(each)}
-        which = np.array([place[id(resource)] for resource in resources], dtype=np.intp)
+        positions = {key: position for position, key in enumerate(each)}
+        which = np.array([positions[id(resource)] for resource in resources], dtype=np.intp)
         distinct = list(each.values())
-        numbers = np.array([_numbers(one) for one in distinct], dtype=float)
+        numbers = np.array([_numbers(machine) for machine in distinct], dtype=float)
         columns = dict(zip(_COLUMNS, numbers.reshape(-1, len(_COLUMNS))[which].T, strict=True))
         gpus: dict[Gpu, int] = {}
         # Hashing a data sheet takes a while, and many machines share the same record.
         places: dict[int, int] = {id(None): _NO_GPU}
-        for one in distinct:
-            if id(one.gpu) not in places and one.gpu is not None:
-                places[id(one.gpu)] = gpus.setdefault(one.gpu, len(gpus))
-        gpu = np.array([places[id(one.gpu)] for one in distinct], dtype=np.intp)
-        architectures = np.array([one.cpu.architecture if one.cpu else "" for one in distinct])
-        cpus = np.array([one.cpu.model if one.cpu else "" for one in distinct])
+        for machine in distinct:
+            if id(machine.gpu) not in places and machine.gpu is not None:
+                places[id(machine.gpu)] = gpus.setdefault(machine.gpu, len(gpus))
+        gpu = np.array([places[id(machine.gpu)] for machine in distinct], dtype=np.intp)
+        architectures = np.array([machine.cpu.architecture if machine.cpu else "" for machine in distinct])
+        cpus = np.array([machine.cpu.model if machine.cpu else "" for machine in distinct])
         return cls(
             **columns, gpu=gpu[which], gpus=tuple(gpus), architectures=architectures[which], cpus=cpus[which]
         )

@@ -208,10 +208,10 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
     ) -> None:
         """Fill in the rows whose network the CPU computes."""
         alike: dict[tuple[str, str | None, Task], list[int]] = {}
-        for place, load in enumerate(loads):
+        for number, load in enumerate(loads):
             if load.on_cpu:
                 entry = load.workload
-                alike.setdefault((entry.network, entry.input, entry.task), []).append(place)
+                alike.setdefault((entry.network, entry.input, entry.task), []).append(number)
         sizes = np.array([load.workload.batch_size for load in loads], dtype=float)[which]
         cores = np.minimum(machines.vcpus, machines.physical_cores)
         for places in alike.values():

@@ -142,16 +142,16 @@ class NetworkTable:
             places.setdefault((library, name), []).append(line)
         return places
 
-    def _lines(self, place: tuple[str, str]) -> list[str]:
+    def _lines(self, source: tuple[str, str]) -> list[str]:
         """The lines of one network; most questions are about one, named as its library does."""
         if "_places" in vars(self):
-            return self._places.get(place, [])
-        lines, start = [], f"\n{place[1]},{place[0]},"
-        at = self._text.find(start)
-        while at >= 0:
-            end = self._text.find("\n", at + 1)
-            lines.append(self._text[at + 1 : end if end >= 0 else None])
-            at = self._text.find(start, at + 1)
+            return self._places.get(source, [])
+        lines, start = [], f"\n{source[1]},{source[0]},"
+        begin = self._text.find(start)
+        while begin >= 0:
+            end = self._text.find("\n", begin + 1)
+            lines.append(self._text[begin + 1 : end if end >= 0 else None])
+            begin = self._text.find(start, begin + 1)
         return lines
 
     @cached_property
@@ -203,7 +203,7 @@ class NetworkTable:
         is_own = network.name.casefold() in (plain, plain.rpartition("/")[2])
         alike = self._by_name.get(_squeezed(network.name), ()) if plain == network.name else ()
         first = min(
-            (place for entry, place in alike if _loose(entry) == _loose(name)), key=_rank, default=None
+            (source for entry, source in alike if _loose(entry) == _loose(name)), key=_rank, default=None
         )
         return (
             None if is_own or plain == short.casefold() else short,
@@ -212,8 +212,8 @@ class NetworkTable:
 
     def shortest_name(self, network: Network) -> str:
         """The bare name where that means this network, else with its library."""
-        place = self._place(network.name)
-        is_it = place == (network.library, network.name)
+        source = self._place(network.name)
+        is_it = source == (network.library, network.name)
         return network.name if is_it else f"{network.library}/{network.name}"
 
     def inputs(self, name: str) -> tuple[str, ...]:
@@ -276,8 +276,8 @@ class NetworkTable:
         )
 
     def _known(self, name: str) -> tuple[str, str]:
-        if place := self._place(name):
-            return place
+        if source := self._place(name):
+            return source
         raise unknown_name("network", name, self.names, listed_by="advisor networks", field="model")
 
     def _place(self, name: str) -> tuple[str, str] | None:
@@ -308,7 +308,7 @@ class NetworkTable:
             (self._by_alias, tagless),
         ):
             alike = names.get(_squeezed(written), ())
-            result = {place[0]: place for entry, place in alike if _loose(entry) == _loose(written)}
+            result = {source[0]: source for entry, source in alike if _loose(entry) == _loose(written)}
             for library in libraries:
                 if library in result:
                     return result[library]
@@ -318,17 +318,17 @@ class NetworkTable:
     def _by_name(self) -> Mapping[str, list[_Named]]:
         """(name, place) by letters and digits alone: few are compared in full then."""
         result: dict[str, list[_Named]] = {}
-        for place in self._places:
-            result.setdefault(_squeezed(place[1]), []).append((place[1], place))
+        for source in self._places:
+            result.setdefault(_squeezed(source[1]), []).append((source[1], source))
         return result
 
     @cached_property
     def _by_alias(self) -> Mapping[str, list[_Named]]:
         result: dict[str, list[_Named]] = {}
-        for place, lines in self._places.items():
+        for source, lines in self._places.items():
             for alias in lines[0].rpartition(",")[2].split(";"):
                 if alias:
-                    result.setdefault(_squeezed(alias), []).append((alias, place))
+                    result.setdefault(_squeezed(alias), []).append((alias, source))
         return result
 
     def _network(self, line: str) -> Network:
@@ -444,8 +444,8 @@ def _moved(rows: Rows) -> float:
     return float((rows["sample_elements"].astype(float) * rows["count"]).sum())
 
 
-def _rank(place: tuple[str, str]) -> int:
-    return LIBRARIES.index(place[0])
+def _rank(source: tuple[str, str]) -> int:
+    return LIBRARIES.index(source[0])
 
 
 _SIGNS = str.maketrans("", "", "-_ ./")

@@ -101,15 +101,15 @@ class NetworkTable:
         """Whether `find` finds it."""
         return network_table().knows(name)
 
-    def find(self, name: str, at: str | None = None) -> NetworkFacts:
+    def find(self, name: str, source: str | None = None) -> NetworkFacts:
         """Facts of the network under any of its names, at the input `at` (None: its own).
 
         Other inputs than were captured are scaled from the nearest. Raises `UsageError` with near
         names for an unknown one, and for an input that it does not take.
         """
-        if (name, at) not in self._made:
-            self._made[name, at] = _facts(network_table().find(name, at))
-        return self._made[name, at]
+        if (name, source) not in self._made:
+            self._made[name, source] = _facts(network_table().find(name, source))
+        return self._made[name, source]
 
     def other_names(self, name: str) -> tuple[str | None, str | None]:
         """The name that a name was resolved to, and the network it may be mistaken for; None for neither."""

@@ -57,15 +57,15 @@ def _best_addition(slopes: Floats, chosen: Sequence[int], candidates: Sequence[i
     left = [row for row in candidates if row not in chosen]
     rows = slopes[left] / USUAL_NOISE
     spread = np.sum(rows * np.linalg.solve(_precision(slopes, chosen), rows.T).T, axis=1)
-    place = int(np.argmax(spread))
-    return left[place], float(np.log1p(spread[place]))
+    position = int(np.argmax(spread))
+    return left[position], float(np.log1p(spread[position]))
 
 
 def _exchanged(slopes: Floats, chosen: list[int], candidates: Sequence[int]) -> bool:
     """Whether one of the chosen gave way to a better trial."""
     better = False
-    for place in range(len(chosen)):
-        others = chosen[:place] + chosen[place + 1 :]
+    for position in range(len(chosen)):
+        others = chosen[:position] + chosen[position + 1 :]
         best, _ = _best_addition(slopes, others, candidates)
         swapped = [*others, best]
         if log_determinant(slopes, swapped) > log_determinant(slopes, chosen) + 1e-9:
@@ -139,10 +139,10 @@ def _exhausted(question: Question) -> str:
 def _candidates(question: Question, belief: Belief) -> tuple[list[int], Floats]:
     """The rows that matter and their weights; of very many, an even thousand."""
     weights = question.weights(belief)
-    at = np.flatnonzero(weights > 0)
-    if len(at) > _MOST_CANDIDATES:
-        at = at[np.linspace(0, len(at) - 1, _MOST_CANDIDATES).astype(int)]
-    return [question.rows[place] for place in at], weights[at]
+    positions = np.flatnonzero(weights > 0)
+    if len(positions) > _MOST_CANDIDATES:
+        positions = positions[np.linspace(0, len(positions) - 1, _MOST_CANDIDATES).astype(int)]
+    return [question.rows[position] for position in positions], weights[positions]
 
 
 def _is_noisy(belief: Belief, row: int, noise: float) -> bool:

@@ -46,11 +46,11 @@ class OwnTable(NetworkTable):
         """Whether `find` finds it."""
         return name == self._own.name or self._base.knows(name)
 
-    def find(self, name: str, at: str | None = None) -> NetworkFacts:
+    def find(self, name: str, source: str | None = None) -> NetworkFacts:
         """Facts of `name`; `UsageError` for the own network at another input than its own."""
         if name != self._own.name:
-            return self._base.find(name, at)
-        if at not in (None, self._own.input):
+            return self._base.find(name, source)
+        if source not in (None, self._own.input):
             raise UsageError(
                 "{name} is known at {input} alone", hint="leave out --input", name=name, input=self._own.input
             )

@@ -201,16 +201,16 @@ def _pipeline(raw: Mapping[str, Any]) -> Pipeline:
 
 def _core_trials(rows: Sequence[Sequence[float]], cpus: int) -> tuple[CoreTrials, ...]:
     """None, or those of each other CPU."""
-    found = tuple(CoreTrials(int(number), *rest) for number, *rest in rows)
-    if len(found) not in (0, cpus) or not all(0 <= value < 1e9 for row in found for value in row):
-        raise ValueError(f"{len(found)} rows of trials for {cpus} other CPUs")
-    return found
+    trials = tuple(CoreTrials(int(number), *rest) for number, *rest in rows)
+    if len(trials) not in (0, cpus) or not all(0 <= value < 1e9 for row in trials for value in row):
+        raise ValueError(f"{len(trials)} rows of trials for {cpus} other CPUs")
+    return trials
 
 
 def _cpu_step(
     cpus: int,
     network: str,
-    at: str | None,
+    moment: str | None,
     task: str,
     batch_size: int,
     cores: float,
@@ -219,7 +219,7 @@ def _cpu_step(
 ) -> CpuStep:
     if cpu not in range(cpus) or not (0 < cores < math.inf and 0 < seconds < math.inf and batch_size >= 1):
         raise ValueError(f"a step of {network} on {cores} cores took {seconds} seconds")
-    return CpuStep(network, at, Task(task), batch_size, cores, seconds, cpu)
+    return CpuStep(network, moment, Task(task), batch_size, cores, seconds, cpu)
 
 
 def _checked_schema(values: Mapping[str, Any], names: Iterable[str]) -> Mapping[str, Any]:

@@ -371,9 +371,9 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     def other_cpu(self, machines: ResourceTable) -> Integers:
         """Index into `cpus` of each machine's CPU, shape (n,); 0 also for a CPU that is not among them."""
         number = np.zeros(len(machines), dtype=np.intp)
-        for place, cpu in enumerate(self.other_cpus, 1):
+        for position, cpu in enumerate(self.other_cpus, 1):
             if cpu.model:
-                number[machines.cpus == cpu.model] = place
+                number[machines.cpus == cpu.model] = position
         return number
 
     def measured_on(self, resources: Resources) -> CoreTrials | None:

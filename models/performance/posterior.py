@@ -98,12 +98,12 @@ class Posterior(Gaussian, frozen=True):
         members = []
         for network, alike in _rows_by_effects(cells).items():
             effects = _known(self, network, list(dict.fromkeys(itertools.chain(*alike))))
-            at = {name: place for place, name in enumerate(effects.names)}
-            held = np.zeros((len(cells), len(at)))
+            positions = {name: position for position, name in enumerate(effects.names)}
+            held = np.zeros((len(cells), len(positions)))
             for groups, rows in alike.items():
                 for name in (effect_name(network, group) for group in groups):
-                    if name in at:
-                        held[rows, at[name]] = 1.0
+                    if name in positions:
+                        held[rows, positions[name]] = 1.0
                     else:
                         slopes[rows, parameters.place[name]] += 1.0
                         mean[rows] += theta[parameters.place[name]]

@@ -103,7 +103,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         order."""
         if len(rows) > _ROWS_AT_ONCE:
             return Estimates.joined(
-                [self.columns_with(rows[one], disks.take(one), cache) for one in _parts(rows)]
+                [self.columns_with(rows[part], disks.take(part), cache) for part in _parts(rows)]
             )
         columns, rates = self._with_disks(rows, disks, cache)
         return estimates(columns, rates, self.spread.take(rows), self.pipeline)
@@ -112,7 +112,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
         """Logarithms of lower bounds of some rows, each with its own disk (shape of `rows`)."""
         if len(rows) > _ROWS_AT_ONCE:
             return np.concatenate(
-                [self.log_lowers(rows[one], disks.take(one), cache) for one in _parts(rows)]
+                [self.log_lowers(rows[part], disks.take(part), cache) for part in _parts(rows)]
             )
         columns, rates = self._with_disks(rows, disks, cache)
         return log_lower(columns, rates, self.spread.take(rows), self.pipeline)

@@ -115,9 +115,9 @@ class Scaling(Struct, frozen=True):
         for row in rows:
             if row.nodes == 1 and row.gpu is not None and is_same_card(row.gpu, gpu):
                 # Each doubling costs the same share.
-                found = math.log(min(1.0, row.efficiency)) * math.log(self.gpus, row.ranks)
+                logs = math.log(min(1.0, row.efficiency)) * math.log(self.gpus, row.ranks)
                 sigma = math.hypot(STEP_SIGMA, _PER_DOUBLING_SIGMA * abs(math.log2(self.gpus / row.ranks)))
-                weight, total = weight + sigma**-2, total + found / sigma**2
+                weight, total = weight + sigma**-2, total + logs / sigma**2
                 pace = max(pace, row.gradient_bytes / row.one_step_seconds / 1e9)
         log, width = total / weight, z * weight**-0.5
         widths = HalfWidths(width, min(width, -log), self.widths.calibrated)
@@ -251,7 +251,7 @@ class ScaledRows(Struct, frozen=True):
 
     def each(self) -> list[Scaling]:
         """One record a row."""
-        return [self.scalings[place] for place in self.row.tolist()]
+        return [self.scalings[number] for number in self.row.tolist()]
 
     def _column(self, values: Sequence[float]) -> Floats:
         return np.array(values, dtype=float)[self.row]
@@ -280,21 +280,23 @@ def scaled_rows(
         task = loads[load].workload.task
         if (task, gpu, count) not in existing:
             card = machines.gpus[gpu] if gpu >= 0 else None
-            found = model.of(task, card, count, confidence)
-            if task is Task.TRAINING and card is not None and found.gpus > 1 and within:
-                found = found.given(within, card, confidence)
-            existing[task, gpu, count] = found
+            scaling = model.of(task, card, count, confidence)
+            if task is Task.TRAINING and card is not None and scaling.gpus > 1 and within:
+                scaling = scaling.given(within, card, confidence)
+            existing[task, gpu, count] = scaling
         scalings.append(existing[task, gpu, count])
     sizes = [BYTES_PER_GRADIENT * networks[load.workload.network].parameters for load in loads]
     gradients = np.array(sizes, dtype=float)[which]
     paces = (gradients / 1e9 * steps_per_second).tolist()
     of_rows = np.asarray(row).reshape(-1).tolist()
-    paced = [scalings[place].with_pace(pace) for place, pace in zip(of_rows, paces, strict=True)]
+    paced = [scalings[number].with_pace(pace) for number, pace in zip(of_rows, paces, strict=True)]
     on_nodes = np.flatnonzero(machines.nodes > 1).tolist()
     law = node_law(measured) if on_nodes else None
-    for at in on_nodes:
+    for position in on_nodes:
         assert law is not None
-        alone = 1 / (float(steps_per_second[at]) * paced[at].efficiency)
-        nodes, rate = int(machines.nodes[at]), float(machines.gbit_per_second[at])
-        paced[at] = paced[at].on_nodes(nodes, alone, float(gradients[at]), rate, law, confidence)
+        alone = 1 / (float(steps_per_second[position]) * paced[position].efficiency)
+        nodes, rate = int(machines.nodes[position]), float(machines.gbit_per_second[position])
+        paced[position] = paced[position].on_nodes(
+            nodes, alone, float(gradients[position]), rate, law, confidence
+        )
     return ScaledRows(paced, np.arange(len(paced)))

@@ -126,22 +126,24 @@ def gains_of(
         return gains
     kinds = [_kind_of(workload, entry) for entry in changed]
     rows = {kind: _rows_of(times, workload, gpu, facts, kind) for kind in kinds}
-    places = [place for place, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])]
+    places = [
+        position for position, kind in enumerate(kinds) if _is_observed(workload, gpu, kind, rows[kind])
+    ]
     if not places:
         return gains
     before = cell_of(workload, gpu, facts)
-    after = [cell_of(changed[place], gpu, facts) for place in places]
+    after = [cell_of(changed[position], gpu, facts) for position in places]
     result = times.posterior.differences([before] * len(after), after)
     z = gaussian_multiplier(confidence)
-    for place, mean, variance in zip(places, result.mean.tolist(), result.variance.tolist(), strict=True):
-        kind = kinds[place]
+    for position, mean, variance in zip(places, result.mean.tolist(), result.variance.tolist(), strict=True):
+        kind = kinds[position]
         if kind == TF32 and abs(mean) < _LEAST_TF32:
             continue
         measured = rows[kind].of_network and rows[kind].on_card
         doubt = _DOUBT[kind][0 if measured else 1]
         width = z * math.sqrt(variance + 2 * ROW_SIGMA**2 + doubt**2)
         factor = Span(lower=math.exp(mean - width), median=math.exp(mean), upper=math.exp(mean + width))
-        gains[place] = Gain(factor, measured)
+        gains[position] = Gain(factor, measured)
     return gains
 
 

@@ -22,7 +22,7 @@ from advisor.models.network_columns import KINDS
 
 Integers = NDArray[np.intp]
 
-KIND = {name: place for place, name in enumerate(KINDS)}
+KIND = {name: number for number, name in enumerate(KINDS)}
 _CONVOLUTIONS = tuple(KIND[name] for name in KINDS if name.startswith("conv"))
 PRODUCTS = (
     *_CONVOLUTIONS,

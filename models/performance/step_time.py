@@ -102,11 +102,11 @@ def steps_of(steps: Sequence[Step], parameters: Parameters) -> Steps:
     """The steps as columns; parameters that they need are added to `parameters`."""
     lookups: dict[Conditions, ParameterPlaces] = {}
     parts = []
-    for place, step in enumerate(steps):
+    for position, step in enumerate(steps):
         lookup = lookups.get(step.conditions)
         if lookup is None:
             lookup = lookups[step.conditions] = ParameterPlaces(step.conditions, parameters)
-        parts.append(_columns(step, lookup, place))
+        parts.append(_columns(step, lookup, position))
     sizes = np.cumsum([0, *(len(p.group_rows[0]) for p in parts)])
     joined: list[Any] = [np.concatenate(c) for c in zip(*(p.rows for p in parts), strict=True)]
     joined[1] = joined[1] + sizes[joined[0]]
@@ -162,13 +162,13 @@ class _Kernels(Struct, frozen=True):
     weight_bytes: float
 
 
-def _columns(step: Step, lookup: ParameterPlaces, place: int) -> _Part:
+def _columns(step: Step, lookup: ParameterPlaces, position: int) -> _Part:
     how, batch, kernels = step.conditions, step.batch_size, _kernels(step)
     gpu = how.gpu
     moved = batch * kernels.sample_bytes + kernels.fixed_bytes
     tflops, *places = lookup.of(kernels)
     rows = (
-        np.full(len(kernels.code), place, dtype=np.intp),
+        np.full(len(kernels.code), position, dtype=np.intp),
         kernels.of_group,
         batch * kernels.flops / (tflops * _TERA),
         moved / (gpu.memory_gb_per_second * _GIGA),
@@ -181,7 +181,7 @@ def _columns(step: Step, lookup: ParameterPlaces, place: int) -> _Part:
         kernels.odd,
     )
     copied = step.input_bytes * batch if how.copies_input else 0.0
-    group_rows = (np.full(len(kernels.codes), place, dtype=np.intp), *places)
+    group_rows = (np.full(len(kernels.codes), position, dtype=np.intp), *places)
     return _Part(rows, group_rows, kernels.launches, copied / COPY_BYTES_PER_SECOND)
 
 
@@ -351,8 +351,8 @@ def _slopes(steps: Steps, theta: Floats, results: _Evaluation) -> Floats:
         (each, steps.launch_at, (by_launch * results.launch)[:, None]),
         (each, steps.offset_at, np.ones((count, 1))),
     )
-    places = [(row[:, None] * size + at).ravel() for row, at, _ in entries]
-    values = [np.broadcast_to(value, at.shape).ravel() for _, at, value in entries]
+    places = [(row[:, None] * size + columns).ravel() for row, columns, _ in entries]
+    values = [np.broadcast_to(value, columns.shape).ravel() for _, columns, value in entries]
     slopes = _summed(np.concatenate(places), np.concatenate(values), count * size)
     table: Floats = slopes.reshape(count, size)
 

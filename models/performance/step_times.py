@@ -406,10 +406,10 @@ def chip(gpu_name: str) -> str:
     return gpu_name.removeprefix("NVIDIA ").removeprefix("Tesla ").split("-")[0].strip()
 
 
-def is_same_card(one: Gpu, other: Gpu) -> bool:
+def is_same_card(gpu: Gpu, other: Gpu) -> bool:
     """Whether a step on one tells the other's: same chip and memory."""
-    ratio = one.memory_gb_per_second / other.memory_gb_per_second
-    return chip(one.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
+    ratio = gpu.memory_gb_per_second / other.memory_gb_per_second
+    return chip(gpu.name).casefold() == chip(other.name).casefold() and (abs(ratio - 1) <= _SAME_CARD)
 
 
 def arithmetic_of(precision: str) -> str:

@@ -39,17 +39,17 @@ class StoredEffects(Mapping[str, Gaussian]):
     """Effects by network, decoded when asked for."""
 
     def __init__(self, networks: list[str], groups: list[str], arrays: Mapping[str, Any]) -> None:
-        self._place = {name: place for place, name in enumerate(networks)}
+        self._place = {name: position for position, name in enumerate(networks)}
         self._groups = groups
         self._first, self._packed_first = arrays["effect_first"], arrays["covariance_first"]
         self._group, self._mean = arrays["effect_group"], arrays["effect_mean"]
         self._packed = arrays["effect_covariance"]
 
     def __getitem__(self, network: str) -> Gaussian:
-        place = self._place[network]
-        first, end = int(self._first[place]), int(self._first[place + 1])
+        position = self._place[network]
+        first, end = int(self._first[position]), int(self._first[position + 1])
         size = end - first
-        packed = self._packed[int(self._packed_first[place]) : int(self._packed_first[place + 1])]
+        packed = self._packed[int(self._packed_first[position]) : int(self._packed_first[position + 1])]
         covariance = np.zeros((size, size))
         covariance[np.tril_indices(size)] = packed
         covariance += np.tril(covariance, -1).T

@@ -92,20 +92,20 @@ class Belief(Struct, frozen=True):
         return cls(surface.log_rates(units), surface.slopes(units), _MISFITS[1], surface.places)
 
     @classmethod
-    def after(cls, surface: Surface, at: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
+    def after(cls, surface: Surface, cells: Sequence[int], log_rates: Floats, noise: Floats) -> Belief:
         """The surface after the measured rows; `noise` are variances of their log rates."""
-        if not at:
+        if not cells:
             return cls.before(surface)
         rows = np.zeros(len(surface.places), dtype=bool)
-        rows[list(at)] = True
+        rows[list(cells)] = True
         measured = surface.trials.log_rate.copy()
-        measured[list(at)] = log_rates
+        measured[list(cells)] = log_rates
         existing = replace(surface.trials, log_rate=measured).take(rows)
         units = fit_units(surface.form, existing)
         slopes = surface.slopes(units)
         mean = surface.log_rates(units) - slopes @ units
         beliefs = [
-            cls(mean, slopes, misfit, surface.places, tuple(at), log_rates, noise) for misfit in _MISFITS
+            cls(mean, slopes, misfit, surface.places, tuple(cells), log_rates, noise) for misfit in _MISFITS
         ]
         return max(beliefs, key=lambda belief: belief.log_likelihood())
 

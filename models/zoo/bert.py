@@ -131,9 +131,9 @@ class Encoder(nn.Module):
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Word numbers (batch, n) to (batch, n, 768); the second half is the second segment."""
-        place = torch.arange(tokens.shape[1], device=tokens.device)
-        segment = (place >= tokens.shape[1] // 2).long()
-        embedded = self.words(tokens) + self.positions(place) + self.segments(segment)
+        positions = torch.arange(tokens.shape[1], device=tokens.device)
+        segment = (positions >= tokens.shape[1] // 2).long()
+        embedded = self.words(tokens) + self.positions(positions) + self.segments(segment)
         hidden: torch.Tensor = self.dropout(self.norm(embedded))
         for layer in self.layers:
             hidden = layer(hidden)

@@ -101,9 +101,9 @@ class TransformerBig(nn.Module):
 
 def _sinusoids(length: int, width: int) -> torch.Tensor:
     """Section 3.5 of the paper: sines beside cosines of falling frequency."""
-    place = torch.arange(length)[:, None]
+    positions = torch.arange(length)[:, None]
     frequency = torch.exp(torch.arange(0, width, 2) * (-math.log(10_000.0) / width))
-    return torch.cat([torch.sin(place * frequency), torch.cos(place * frequency)], dim=1)
+    return torch.cat([torch.sin(positions * frequency), torch.cos(positions * frequency)], dim=1)
 
 
 # The auxiliary heads serve convergence, not the classifier whose speed is asked for.

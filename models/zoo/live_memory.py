@@ -58,8 +58,8 @@ class CachingAllocator:
         rounded = max(_ROUNDING, math.ceil(size / _ROUNDING) * _ROUNDING)
         small = rounded <= _SMALL
         pool = self._free[small]
-        at = bisect_left(pool, (rounded, -1))
-        number = pool.pop(at)[1] if at < len(pool) else self._new_segment(rounded, small)
+        position = bisect_left(pool, (rounded, -1))
+        number = pool.pop(position)[1] if position < len(pool) else self._new_segment(rounded, small)
         block = self._blocks[number]
         left = block.size - rounded
         if left >= _ROUNDING if small else left > _SMALL:

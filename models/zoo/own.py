@@ -142,8 +142,8 @@ class OwnNetwork(Struct, frozen=True):
         inputs, _ = self.synthetic_batch(_CHECKED_BATCH, torch.get_default_device())
         way_out = "call it once on a batch in build()"
         for trains in (True, False):
-            told = self._user_errors("has lazy layers that get no size from a batch", way_out)
-            with torch.no_grad(), self._imports.first(), told:
+            refused = self._user_errors("has lazy layers that get no size from a batch", way_out)
+            with torch.no_grad(), self._imports.first(), refused:
                 self.forward(network.train(trains), inputs)
         if _is_lazy(network):
             raise UsageError(
@@ -263,8 +263,8 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
     in packages named like the advisor's too. Raises `UsageError` when there is no such file or
     function, or when the file cannot be imported.
     """
-    place, name = own_file(reference)
-    path = Path(place).expanduser().resolve()
+    file, name = own_file(reference)
+    path = Path(file).expanduser().resolve()
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -272,7 +272,7 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
             "there is no file {place} that can be read",
             field="model",
             hint="name one as --model path/to/file.py:build",
-            place=place,
+            place=file,
         ) from error
     imports = TheirImports.of((path.parent, (root or Path.cwd()).resolve()))
     fingerprint = hashlib.sha256(content).hexdigest()[:12]
@@ -282,7 +282,7 @@ def load_own(reference: str, root: Path | None = None) -> OwnNetwork:
         raise UsageError(
             "{place} has no function {name}()",
             hint="write one that returns the network",
-            place=place,
+            place=file,
             name=name,
         )
     info = _info(module, reference, path)
@@ -367,7 +367,7 @@ def _arguments(network: Any, inputs: Any) -> tuple[tuple[Any, ...], Mapping[str,
         else:
             break
     taken = inspect.signature(network.forward)
-    takes_one = [one.kind for one in taken.parameters.values()] == [_ONE]
+    takes_one = [parameter.kind for parameter in taken.parameters.values()] == [_ONE]
     places = inputs if isinstance(inputs, tuple) and not takes_one else ()
     names = inputs if isinstance(inputs, Mapping) and not takes_one else {}
     try:

@@ -119,9 +119,9 @@ def _places(
     A sample more than a pixel outside of the features is zero; a nearer one is drawn inside.
     """
     steps = (torch.arange(points, device=start.device, dtype=start.dtype) + 0.5) / points
-    place = start[:, None] + steps * length[:, None]
-    inside = (place >= -1) & (place <= size)
-    return place.clamp(0, size - 1) * (2 / max(size - 1, 1)) - 1, inside
+    positions = start[:, None] + steps * length[:, None]
+    inside = (positions >= -1) & (positions <= size)
+    return positions.clamp(0, size - 1) * (2 / max(size - 1, 1)) - 1, inside
 
 
 _SCHEMAS = (

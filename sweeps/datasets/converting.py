@@ -116,13 +116,13 @@ def _check_room(source: SampleSource, folder: Path, target: str) -> None:
         return  # decoded images become smaller, by how much is not known
     else:
         needed = stored_bytes(source)
-    place = next(parent for parent in folder.absolute().parents if parent.exists())
-    free = shutil.disk_usage(place).free
+    existing = next(parent for parent in folder.absolute().parents if parent.exists())
+    free = shutil.disk_usage(existing).free
     if needed > free:
         raise DataError(
             "'{place}' has {free:mib} free, and the data set needs about {needed:mib}",
             hint="free some, or name another place",
-            place=place,
+            place=existing,
             free=free / 2**20,
             needed=needed / 2**20,
         )

@@ -124,10 +124,10 @@ def write_lmdb(folder: Path, samples: Iterable[Sample], most: int) -> int:
 
 def _environment(file: Path) -> lmdb.Environment:
     """This process's environment of the file; closed when nobody holds it any more."""
-    place = file.resolve()
-    environment = _OPEN.get(place)
+    resolved = file.resolve()
+    environment = _OPEN.get(resolved)
     if environment is None:
-        environment = _OPEN[place] = _open(file)
+        environment = _OPEN[resolved] = _open(file)
     return environment
 
 

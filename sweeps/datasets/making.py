@@ -105,8 +105,8 @@ def photographs() -> tuple[Image, ...]:
 def _installed(package: str, inner: str) -> Path | None:
     """The file inside a package, without importing the package."""
     spec = importlib.util.find_spec(package)
-    for place in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(place) / inner
+    for location in (spec.submodule_search_locations if spec else None) or ():
+        path = Path(location) / inner
         if os.access(path, os.R_OK):
             return path
     return None
@@ -194,14 +194,14 @@ def default_place(samples: int) -> Path:
 
 
 def ensure_dataset(
-    samples: int, place: Path | None = None, progress: Progress | None = None
+    samples: int, destination: Path | None = None, progress: Progress | None = None
 ) -> tuple[Path, DatasetProfile]:
     """The folder of a made data set of `samples` files, made now if it is not there yet.
 
     `progress` gets (made, all) from time to time. Raises `DataError` when it cannot be
     written; then nothing half-made is left.
     """
-    folder = place or default_place(samples)
+    folder = destination or default_place(samples)
     profile = read_profile(folder, samples)
     if profile:
         return folder, profile
@@ -257,9 +257,9 @@ def default_text_place() -> Path:
     return datasets_folder() / "penn-treebank-like"
 
 
-def ensure_text(place: Path | None = None) -> tuple[Path, DatasetProfile]:
+def ensure_text(destination: Path | None = None) -> tuple[Path, DatasetProfile]:
     """The folder of a made text, made now (in a few seconds) if it is not there yet."""
-    folder = place or default_text_place()
+    folder = destination or default_text_place()
     return folder, read_profile(folder) or make_text(folder)
 
 

@@ -54,7 +54,7 @@ class Manifest(Sequence[Path]):
     def __getitem__(self, index: slice) -> list[Path]: ...
     def __getitem__(self, index: int | slice) -> Path | list[Path]:
         if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(len(self)))]
+            return [self[position] for position in range(*index.indices(len(self)))]
         return self._folder / os.fsdecode(self._line(index)[_PATH_AT:])
 
     def label(self, index: int) -> int:
@@ -151,14 +151,14 @@ def _keep(folder: Path, listing: IO[bytes], folders: dict[str, int], size: int) 
 def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> Iterator[bytes]:
     """The lines of each folder's images, folder by folder; `folders` gets their times of change."""
     label = 0
-    for place, inner, names in os.walk(folder, onerror=_refuse_unlisted):
+    for directory, inner, names in os.walk(folder, onerror=_refuse_unlisted):
         # At the root of a mounted disk, for the system alone.
         inner[:] = sorted(name for name in inner if name != "lost+found")
-        here = os.path.relpath(place, folder)
-        folders[here] = os.stat(place).st_mtime_ns  # noqa: PTH116 - a million may follow
+        here = os.path.relpath(directory, folder)
+        folders[here] = os.stat(directory).st_mtime_ns  # noqa: PTH116 - a million may follow
         images = sorted(name for name in names if _suffix(name) in suffixes)
         beneath = "" if here == "." else here + os.sep
-        yield b"".join(_line(place, beneath, name, label) for name in images)
+        yield b"".join(_line(directory, beneath, name, label) for name in images)
         label += bool(images)
 
 
@@ -176,8 +176,8 @@ def _suffix(name: str) -> str:
     return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a million of them
 
 
-def _line(place: str, beneath: str, name: str, label: int) -> bytes:
-    path = os.path.join(place, name)  # noqa: PTH118
+def _line(parent: str, beneath: str, name: str, label: int) -> bytes:
+    path = os.path.join(parent, name)  # noqa: PTH118
     if "\n" in beneath + name:
         raise DataError("{path} has a line break in its name", hint="rename it", path=repr(path))
     size = 0  # of a link that leads nowhere: to read it names it

@@ -109,8 +109,8 @@ def remote_profile(address: str) -> DatasetProfile | None:
 
 def _entry_of(address: str) -> Path:
     """Two stores may have a bucket of one name."""
-    place = address + remote_folder(address).store
-    digest = sha256(place.encode()).hexdigest()[:12]
+    identity = address + remote_folder(address).store
+    digest = sha256(identity.encode()).hexdigest()[:12]
     return data_cache_folder() / f"{name_of(address)}-{digest}"
 
 

@@ -66,31 +66,31 @@ def dataset_on_mount(mount: Path, data: str) -> Path:
     return mount / FOLDER_ON_MOUNTS / f"{digest}-{PurePosixPath(data).name}"
 
 
-def copy_to_mount(data: Path, place: Path, samples: int) -> Path:
+def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     """The data set at its place on a mount, copied now unless all of its samples are there.
 
     Whole or not at all; `DataError` when it cannot be written.
     """
-    if place == data or _holds(place, samples):
-        return place
-    unfinished = unfinished_name(place)
+    if mount == data or _holds(mount, samples):
+        return mount
+    unfinished = unfinished_name(mount)
     try:
-        forget_unfinished(place)
-        _remove(place)
+        forget_unfinished(mount)
+        _remove(mount)
         _copy(data, unfinished)
-        unfinished.rename(place)
+        unfinished.rename(mount)
         # Only clean pages can be dropped from the page cache, as cold trials need.
         os.sync()
     except (OSError, shutil.Error) as error:
         raise DataError(
             "cannot copy the data set to '{place}' ({error})",
             hint="free some space there, or name a data set that lies on that disk with --data",
-            place=place,
+            place=mount,
             error=error,
         ) from error
     finally:
         _remove(unfinished)
-    return place
+    return mount
 
 
 def _copy(data: Path, target: Path) -> None:
@@ -101,14 +101,14 @@ def _copy(data: Path, target: Path) -> None:
     shutil.copyfile(data, target)
 
 
-def _remove(place: Path) -> None:
-    shutil.rmtree(place, ignore_errors=True)
+def _remove(folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
     with suppress(OSError):
-        place.unlink()
+        folder.unlink()
 
 
-def _holds(place: Path, samples: int) -> bool:
+def _holds(folder: Path, samples: int) -> bool:
     try:
-        return count_samples(place) == samples
+        return count_samples(folder) == samples
     except (UsageError, DataError):
         return False

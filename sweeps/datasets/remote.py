@@ -79,9 +79,9 @@ def name_of(address: str) -> str:
 def remote_folder(address: str) -> RemoteFolder:
     """The folder at an address; `UsageError` for an address that no installed library can read."""
     name_of(address)
-    scheme, _, place = address.partition("://")
+    scheme, _, path = address.partition("://")
     if scheme == S3:
-        bucket, _, prefix = place.strip("/").partition("/")
+        bucket, _, prefix = path.strip("/").partition("/")
         return S3Folder(address, bucket, prefix)
     return FsspecFolder(address)
 
@@ -244,13 +244,13 @@ def _beneath_folder(system: Any, root: str) -> Iterator[RemoteFile]:
     `walk` leaves out the folders that it cannot list."""
     folders = [(root, "")]
     while folders:
-        place, beneath = folders.pop()
-        for facts in system.ls(place, detail=True):
+        directory, beneath = folders.pop()
+        for facts in system.ls(directory, detail=True):
             key = facts["name"].rstrip("/")
             path = beneath + key.rpartition("/")[2]
             if facts["type"] != "directory":
                 yield _listed(path, key, facts)
-            elif key != place:  # some stores list a folder in itself
+            elif key != directory:  # some stores list a folder in itself
                 folders.append((key, f"{path}/"))
 
 

@@ -48,9 +48,9 @@ def write_files(folder: Path, samples: Iterable[Sample]) -> int:
     """One file a sample, `CLASS/NUMBER.jpg`; returns how many."""
     count = 0
     for count, sample in enumerate(samples, start=1):
-        place = folder / f"{sample.label:05d}"
-        place.mkdir(exist_ok=True)
-        (place / f"{count - 1:08d}.jpg").write_bytes(sample.content)
+        directory = folder / f"{sample.label:05d}"
+        directory.mkdir(exist_ok=True)
+        (directory / f"{count - 1:08d}.jpg").write_bytes(sample.content)
     return count
 
 

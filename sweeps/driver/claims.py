@@ -199,18 +199,18 @@ class TrialClaims:
             raise self._spool.explained(self._failure) from self._failure
 
     def _mine(self, trials: Sequence[Trial]) -> list[Trial]:
-        asked: dict[str, Trial] = {}
+        claimable: dict[str, Trial] = {}
         for trial in trials:
-            if trial.trial_id in self._in_hand or trial.trial_id in asked:
+            if trial.trial_id in self._in_hand or trial.trial_id in claimable:
                 self._left.append(trial)  # an earlier run of it has not come back yet
             else:
-                asked[trial.trial_id] = trial
-        labels = {name: trial_name(trial) for name, trial in asked.items()}
+                claimable[trial.trial_id] = trial
+        labels = {name: trial_name(trial) for name, trial in claimable.items()}
         taken = self._store.leases.take(labels, self._owner)
         # Their rows as they are now: while a lease lasts, nobody else adds a run.
         rows = {row.trial.trial_id: row for row in self._store.read(taken).measurements}
         done = []
-        for name, trial in asked.items():
+        for name, trial in claimable.items():
             if name not in taken:
                 emit("left_to_another", trial_id=name)
                 self._left.append(trial)
@@ -222,7 +222,7 @@ class TrialClaims:
         self.passed_over += len(done)
         if done:
             self._store.leases.give_back(self._owner, done)
-        return [trial for name, trial in asked.items() if name in taken and name not in done]
+        return [trial for name, trial in claimable.items() if name in taken and name not in done]
 
     def _needs_run(self, row: Measurement | None, trial: Trial) -> bool:
         if row is None or self._is_retried(row):

@@ -100,8 +100,8 @@ def run_sweep(
         done = outcome.measured + turns.passed_over
         on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
 
-    def claimed(asked: Sequence[Trial]) -> list[Trial]:
-        mine = turns.claimed(asked)
+    def claimed(trials: Sequence[Trial]) -> list[Trial]:
+        mine = turns.claimed(trials)
         for trial in mine:
             emit(started=trial)
         return mine

@@ -85,8 +85,8 @@ def address_of(url: str) -> Address:
         path = path.removesuffix(route)
     path = path if path.endswith("/v1") else f"{path}/v1"
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    place = host if port is None else f"{host}:{port}"
-    base = f"{parts.scheme}://{place}{path}"
+    authority = host if port is None else f"{host}:{port}"
+    base = f"{parts.scheme}://{authority}{path}"
     return Address(base, parts.hostname, parts.scheme == "https")
 
 

@@ -122,10 +122,10 @@ class Client:
         """Ask, and fill in the record as the answer comes; `RequestFailed` where it is not whole.
         Cancelled, the record keeps what came until then."""
         record.started_seconds = self.now_seconds
-        asked = self._addresses[record.slot % len(self._addresses)]
+        address = self._addresses[record.slot % len(self._addresses)]
         try:
             with self._failures():
-                async with await self._begun(asked.base + route, body) as answer:
+                async with await self._begun(address.base + route, body) as answer:
                     await self._require_ok(answer)
                     self._require_stream(answer, await self._start(answer))
                     await self._read(answer, record)
@@ -171,8 +171,8 @@ class Client:
         if answer.status == 200:
             return
         if 300 <= answer.status < 400:
-            place = self._line(answer.headers.get("Location", ""))
-            raise RequestFailed(Fault.REDIRECTED, place, answer.status)
+            target = self._line(answer.headers.get("Location", ""))
+            raise RequestFailed(Fault.REDIRECTED, target, answer.status)
         raise RequestFailed(fault_of_status(answer.status), await self._reason(answer), answer.status)
 
     async def _reason(self, answer: aiohttp.ClientResponse) -> str:

@@ -126,12 +126,12 @@ async def _listed_models(client: Client) -> list[dict[str, Any]]:
     data = content.get("data") if isinstance(content, dict) else None
     if not isinstance(data, list):
         return []
-    return [one for one in data if isinstance(one, dict) and isinstance(one.get("id"), str)]
+    return [entry for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
 
 
 def _name_among(listed: Sequence[dict[str, Any]], model: str) -> str:
     """The model by its own name; a server's only model whatever it is called there."""
-    names = [one["id"] for one in listed]
+    names = [entry["id"] for entry in listed]
     return names[0] if len(names) == 1 and model not in names else model
 
 
@@ -321,10 +321,10 @@ class Driver:
 
 def _is_hopeless(driven: DrivenLoad) -> bool:
     """Whether the last requests all failed."""
-    ended = [one for one in driven.requests if one.ended_seconds is not None]
+    ended = [request for request in driven.requests if request.ended_seconds is not None]
     least = max(_LEAST_FAILURES, driven.load.concurrency or 0)
     last = sorted(ended, key=_end)[-least:]
-    return len(last) >= least and all(one.status != OK for one in last)
+    return len(last) >= least and all(request.status != OK for request in last)
 
 
 def _end(record: RequestRecord) -> float:

@@ -29,11 +29,11 @@ def load_figures(driven: DrivenLoad) -> Figures:
     came in it.
     """
     begin, end = window(driven)
-    began = [one for one in driven.requests if begin <= one.started_seconds < end]
+    began = [request for request in driven.requests if begin <= request.started_seconds < end]
     ended = [
-        one
-        for one in driven.requests
-        if one.status == OK and one.ended_seconds is not None and begin < one.ended_seconds <= end
+        request
+        for request in driven.requests
+        if request.status == OK and request.ended_seconds is not None and begin < request.ended_seconds <= end
     ]
     seconds = max(0.0, end - begin)
     return {
@@ -45,18 +45,18 @@ def load_figures(driven: DrivenLoad) -> Figures:
         "began_seconds": driven.began_seconds,
         "window_seconds": seconds,
         "requests": _counts(driven.requests, len(ended)),
-        "input_tokens": distribution([one.input_tokens for one in ended]),
-        "output_tokens": distribution([one.output_tokens for one in ended]),
-        "asked_tokens": distribution([one.asked_tokens for one in ended]),
+        "input_tokens": distribution([request.input_tokens for request in ended]),
+        "output_tokens": distribution([request.output_tokens for request in ended]),
+        "asked_tokens": distribution([request.asked_tokens for request in ended]),
         "cached_share": _cached_share(ended),
-        "tokens_per_piece": _mean([one.tokens_per_piece for one in ended]),
+        "tokens_per_piece": _mean([request.tokens_per_piece for request in ended]),
         "in_flight": _in_flight(driven.requests, begin, end),
-        "ttft_seconds": distribution([one.ttft_seconds for one in began]),
-        "tpot_seconds": distribution([one.tpot_seconds for one in ended]),
+        "ttft_seconds": distribution([request.ttft_seconds for request in began]),
+        "tpot_seconds": distribution([request.tpot_seconds for request in ended]),
         "itl_seconds": distribution(_gaps(driven.requests, begin, end)),
-        "e2e_seconds": distribution([_e2e(one) for one in ended]),
+        "e2e_seconds": distribution([_e2e(request) for request in ended]),
         "output_tokens_per_second": _rate(_token_moments(driven.requests), begin, end),
-        "requests_per_second": _rate([(_end(one), 1.0) for one in ended], begin, end),
+        "requests_per_second": _rate([(_end(request), 1.0) for request in ended], begin, end),
         "generator": {
             "busy_share": driven.busy_share,
             "late_p99_seconds": _percentile(driven.late_seconds, 99),
@@ -69,10 +69,10 @@ def window(driven: DrivenLoad) -> tuple[float, float]:
     """The counted window: from the first moment at which every slot has answered once to the end of the
     load's time. For a Poisson load it begins with the first answer."""
     first: dict[int, float] = {}
-    for one in driven.requests:
-        if one.status == OK and one.ended_seconds is not None:
-            slot = one.slot if driven.load.concurrency else 0
-            first[slot] = min(first.get(slot, math.inf), one.ended_seconds)
+    for request in driven.requests:
+        if request.status == OK and request.ended_seconds is not None:
+            slot = request.slot if driven.load.concurrency else 0
+            first[slot] = min(first.get(slot, math.inf), request.ended_seconds)
     latest = driven.began_seconds + _MOST_WARM_UP * (driven.ended_seconds - driven.began_seconds)
     is_warm = len(first) == (driven.load.concurrency or 1)
     begin = min(latest, max(first.values())) if is_warm else latest
@@ -105,9 +105,9 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
     if end <= begin or not moments:
         return None
     edges = np.linspace(begin, end, _BLOCKS + 1)
-    at, weight = np.array(moments).T
+    moment, weight = np.array(moments).T
     # An answer's end began the window: it counts before it.
-    counts, _ = np.histogram(at[at > begin], edges, weights=weight[at > begin])
+    counts, _ = np.histogram(moment[moment > begin], edges, weights=weight[moment > begin])
     per_second = counts / (edges[1] - edges[0])
     error = float(np.std(per_second, ddof=1) / math.sqrt(_BLOCKS))
     return {"mean": float(per_second.mean()), "standard_error": error}
@@ -115,14 +115,14 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
 
 def _token_moments(requests: Sequence[RequestRecord]) -> list[tuple[float, float]]:
     """Each piece with the tokens that it stands for, also of answers that were cut."""
-    return [(moment, one.tokens_per_piece) for one in requests for moment in one.piece_seconds]
+    return [(moment, request.tokens_per_piece) for request in requests for moment in request.piece_seconds]
 
 
 def _gaps(requests: Sequence[RequestRecord], begin: float, end: float) -> list[float]:
     return [
         float(later - earlier)
-        for one in requests
-        for earlier, later in zip(one.piece_seconds, one.piece_seconds[1:], strict=False)
+        for request in requests
+        for earlier, later in zip(request.piece_seconds, request.piece_seconds[1:], strict=False)
         if begin <= earlier and later <= end
     ]
 
@@ -132,16 +132,16 @@ def _in_flight(requests: Sequence[RequestRecord], begin: float, end: float) -> f
     if end <= begin:
         return None
     spans = (
-        min(end, one.ended_seconds if one.ended_seconds is not None else end)
-        - max(begin, one.started_seconds)
-        for one in requests
+        min(end, request.ended_seconds if request.ended_seconds is not None else end)
+        - max(begin, request.started_seconds)
+        for request in requests
     )
     return sum(max(0.0, span) for span in spans) / (end - begin)
 
 
 def _counts(requests: Sequence[RequestRecord], completed: int) -> Figures:
     """Counts of all the load's requests; `completed` are those that ended within the window."""
-    by_status = Counter(one.status for one in requests)
+    by_status = Counter(request.status for request in requests)
     failed = {name: count for name, count in by_status.items() if name not in (OK, CUT)}
     return {
         "completed": completed,
@@ -162,18 +162,18 @@ def _status(driven: DrivenLoad, ended: Sequence[RequestRecord]) -> str:
 
 
 def _cached_share(ended: Sequence[RequestRecord]) -> float | None:
-    counted = [one for one in ended if one.cached_tokens is not None and one.input_tokens]
-    total = sum(one.input_tokens or 0 for one in counted)
-    return sum(one.cached_tokens or 0 for one in counted) / total if total else None
+    counted = [request for request in ended if request.cached_tokens is not None and request.input_tokens]
+    total = sum(request.input_tokens or 0 for request in counted)
+    return sum(request.cached_tokens or 0 for request in counted) / total if total else None
 
 
-def _end(one: RequestRecord) -> float:
-    assert one.ended_seconds is not None  # it was answered
-    return one.ended_seconds
+def _end(request: RequestRecord) -> float:
+    assert request.ended_seconds is not None  # it was answered
+    return request.ended_seconds
 
 
-def _e2e(one: RequestRecord) -> float | None:
-    return None if one.ended_seconds is None else one.ended_seconds - one.started_seconds
+def _e2e(request: RequestRecord) -> float | None:
+    return None if request.ended_seconds is None else request.ended_seconds - request.started_seconds
 
 
 def _mean(values: Sequence[float]) -> float | None:

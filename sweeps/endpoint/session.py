@@ -85,11 +85,11 @@ def deployment_document(
 ) -> Document:
     """The hardware under the model. On this machine the driver fills in what the user leaves out."""
     facts = _gpus_here() if is_here else []
-    names = sorted({str(one["name"]) for one in facts})
-    found = gpu or (names[0] if len(names) == 1 else None)
-    gpu_count = count or (tensor_parallel if gpu else None) or (1 if found else 0)
+    names = sorted({str(gpu_facts["name"]) for gpu_facts in facts})
+    name = gpu or (names[0] if len(names) == 1 else None)
+    gpu_count = count or (tensor_parallel if gpu else None) or (1 if name else 0)
     return {
-        "gpu": found,
+        "gpu": name,
         "gpus": gpu_count,
         "tensor_parallel": tensor_parallel or max(1, gpu_count),
         "link": link,
@@ -153,7 +153,7 @@ class EndpointSession(Struct):
     @property
     def has_measured(self) -> bool:
         """Whether there is a figure at all."""
-        return any(one["tpot_seconds"] or one["ttft_seconds"] for one in self.figures)
+        return any(figure["tpot_seconds"] or figure["ttft_seconds"] for figure in self.figures)
 
     def require_measured(self, model: str) -> None:
         """Raise what ended it, where nothing was measured before that."""
@@ -265,21 +265,21 @@ def load_line(load: Load, figures: Figures) -> str:
 
 def warnings_of(session: EndpointSession) -> list[Message]:
     """Warnings that a reader of the figures needs."""
-    found: list[Message] = []
+    warnings: list[Message] = []
     if session.opening and not session.opening.counts_tokens:
-        found.append(
+        warnings.append(
             Message("the server does not count tokens: lengths are words of prompts and pieces of answers")
         )
     for driven, figures in zip(session.loads, session.figures, strict=True):
-        found += _warnings_of_load(driven.load, figures)
-    return found
+        warnings += _warnings_of_load(driven.load, figures)
+    return warnings
 
 
 def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
-    name, found = str(load), []
+    name, warnings = str(load), []
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
-        found.append(
+        warnings.append(
             Message(
                 "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
                 "be faster than measured",
@@ -289,7 +289,7 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
         )
     late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
     if tpot and late > _LATE_SHARE * tpot["mean"]:
-        found.append(
+        warnings.append(
             Message(
                 "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
                 "percentile: single times are less exact than means",
@@ -298,11 +298,11 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
             )
         )
     if generator["is_capped"]:
-        found.append(
+        warnings.append(
             Message("{load}: requests were left out, the server falls behind at this rate", load=name)
         )
     if counts["failed"]:
-        found.append(
+        warnings.append(
             Message(
                 "{load}: {failed} of {count} requests failed ({faults})",
                 load=name,
@@ -311,24 +311,24 @@ def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
                 faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
             )
         )
-    return found + _warnings_of_answers(name, figures)
+    return warnings + _warnings_of_answers(name, figures)
 
 
 def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
-    found = []
-    given, asked = figures["output_tokens"], figures["asked_tokens"]
-    if given and given["mean"] < _SHORT_SHARE * asked["mean"]:
-        found.append(
+    warnings = []
+    given, wanted = figures["output_tokens"], figures["asked_tokens"]
+    if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
+        warnings.append(
             Message(
                 "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
                 "be told to go on",
                 load=name,
                 given=given["mean"],
-                asked=asked["mean"],
+                asked=wanted["mean"],
             )
         )
     if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
-        found.append(
+        warnings.append(
             Message(
                 "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
                 "caching off",
@@ -337,7 +337,7 @@ def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
             )
         )
     if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
-        found.append(
+        warnings.append(
             Message(
                 "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
                 load=name,
@@ -345,11 +345,11 @@ def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
             )
         )
     if figures["status"] in ("few", "none"):
-        found.append(
+        warnings.append(
             Message(
                 "{load}: {count} answers are too few; give it more time",
                 load=name,
                 count=figures["requests"]["completed"],
             )
         )
-    return found
+    return warnings

@@ -138,12 +138,12 @@ def _begun(start: EngineStart, report: Progress) -> Iterator[_Begun]:
 
 def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -> list[RunningEngine]:
     """All engines, each asked in turn, so that none waits for another to be ready."""
-    attempts = [_attempts(one, patience_seconds, report) for one in begun]
-    found: list[RunningEngine | None] = [None] * len(begun)
+    attempts = [_attempts(engine, patience_seconds, report) for engine in begun]
+    engines: list[RunningEngine | None] = [None] * len(begun)
     next_report_seconds = _REPORT_EVERY_SECONDS
     while True:
-        found = [known or next(more) for known, more in zip(found, attempts, strict=True)]
-        ready = [one for one in found if one is not None]
+        engines = [known or next(more) for known, more in zip(engines, attempts, strict=True)]
+        ready = [engine for engine in engines if engine is not None]
         if len(ready) == len(begun):
             return ready
         if (seconds := begun[0].seconds) > next_report_seconds:
@@ -152,37 +152,37 @@ def _ready(begun: Sequence[_Begun], patience_seconds: float, report: Progress) -
         time.sleep(_POLL_EVERY_SECONDS)
 
 
-def _attempts(one: _Begun, patience_seconds: float, report: Progress) -> Iterator[RunningEngine | None]:
+def _attempts(engine: _Begun, patience_seconds: float, report: Progress) -> Iterator[RunningEngine | None]:
     """None until it is ready, for as long as there is patience."""
     listening = math.nan
     while True:
-        _require_running(one)
-        if math.isnan(listening) and _listens(one.start.port):
-            listening = one.seconds
-        if not math.isnan(listening) and _is_healthy(one.start.port):
-            report(f"ready after {one.seconds:.1f} s")
-            yield one.serving(listening)
-        if one.seconds >= patience_seconds:
-            raise _too_slow(one, patience_seconds)
+        _require_running(engine)
+        if math.isnan(listening) and _listens(engine.start.port):
+            listening = engine.seconds
+        if not math.isnan(listening) and _is_healthy(engine.start.port):
+            report(f"ready after {engine.seconds:.1f} s")
+            yield engine.serving(listening)
+        if engine.seconds >= patience_seconds:
+            raise _too_slow(engine, patience_seconds)
         yield None
 
 
-def _require_running(one: _Begun) -> None:
-    if (code := one.process.poll()) is not None:
+def _require_running(engine: _Begun) -> None:
+    if (code := engine.process.poll()) is not None:
         raise MeasuringError(
             "{program} ended with exit code {status} before it served: {output}",
-            program=one.start.command[0],
+            program=engine.start.command[0],
             status=code,
-            output=_last(one.log) or "it said nothing",
+            output=_last(engine.log) or "it said nothing",
         )
 
 
-def _too_slow(one: _Begun, patience_seconds: float) -> MeasuringError:
+def _too_slow(engine: _Begun, patience_seconds: float) -> MeasuringError:
     return MeasuringError(
         "{program} did not serve within {seconds:.0f} s: {output}",
-        program=one.start.command[0],
+        program=engine.start.command[0],
         seconds=patience_seconds,
-        output=_last(one.log) or "it said nothing",
+        output=_last(engine.log) or "it said nothing",
         hint=Message("start it yourself, and measure it by --endpoint"),
     )
 

@@ -95,7 +95,7 @@ def replayed(file: Path, seconds: float) -> partial[Measurement]:
     """A `data.Measure` that answers each trial from a file of `advisor measurements export`
     after so many seconds; it can be sent to other processes."""
     command = (sys.executable, "-P", "-m", "advisor.sweeps.executors.process", str(file), str(seconds))
-    return partial(measure_trial, attempt=partial(run_attempt, command=command, place=anywhere))
+    return partial(measure_trial, attempt=partial(run_attempt, command=command, taking=anywhere))
 
 
 def unmarked(measurement: Measurement) -> Measurement:

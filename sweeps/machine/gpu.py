@@ -45,8 +45,8 @@ class Nvml:
     def slices(self, handle: Any) -> list[Any]:
         """The MIG devices of a GPU."""
         count = self.ask("nvmlDeviceGetMaxMigDeviceCount", handle) or 0
-        asked = (self.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, n) for n in range(count))
-        return [found for found in asked if found is not None]
+        slices = (self.ask("nvmlDeviceGetMigDeviceHandleByIndex", handle, n) for n in range(count))
+        return [gpu_slice for gpu_slice in slices if gpu_slice is not None]
 
     def handle_of(self, uuid: str) -> Any:
         """The NVML handle of the GPU or slice with a UUID as torch (without prefix) or the driver writes
@@ -135,7 +135,7 @@ def facts_of(nvml: Nvml, handle: Any) -> Facts:
         "max_pcie_generation": ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
         "max_pcie_width": ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
         "mig_mode": _state(ask("nvmlDeviceGetMigMode", handle)),
-        "mig_slices": [_slice_facts(nvml, one) for one in nvml.slices(handle)],
+        "mig_slices": [_slice_facts(nvml, gpu_slice) for gpu_slice in nvml.slices(handle)],
         "ecc_mode": _state(ask("nvmlDeviceGetEccMode", handle)),
         "persistence_mode": _STATES.get(ask("nvmlDeviceGetPersistenceMode", handle)),
     }

@@ -147,8 +147,8 @@ def _of_processes(processes: Iterable[Any] | None, group: int) -> dict[str, Any]
     all but one are neighbours.
     """
     known = list(processes or ())
-    mine = [one for one in known if _group_of(one.pid) == group]
-    used = [one.usedGpuMemory for one in mine if one.usedGpuMemory is not None]
+    mine = [process for process in known if _group_of(process.pid) == group]
+    used = [process.usedGpuMemory for process in mine if process.usedGpuMemory is not None]
     is_counted = mine or len(known) > 1
     return {
         "own_memory_mib": sum(used) / MIB if used else None,

@@ -153,12 +153,12 @@ def allowed_cpus() -> list[int]:
 def physical_cores(cpus: Iterable[int] | None = None) -> int:
     """Distinct cores of these CPUs, else of all that are online."""
     names = ["cpu[0-9]*"] if cpus is None else [f"cpu{cpu}" for cpu in cpus]
-    places = [place for name in names for place in _CPUS.glob(name)]
+    places = [folder for name in names for folder in _CPUS.glob(name)]
     cores = set()
-    for place in places:
+    for folder in places:
         try:
-            package = (place / "topology" / "physical_package_id").read_text()
-            cores.add((package, (place / "topology" / "core_id").read_text()))
+            package = (folder / "topology" / "physical_package_id").read_text()
+            cores.add((package, (folder / "topology" / "core_id").read_text()))
         except OSError:
             continue
     return len(cores) or len(places) or 1

@@ -36,13 +36,13 @@ def thread_counts(cores: int, threads: int) -> list[int]:
 def read_numa_nodes(root: Path = _NODES) -> list[dict[str, object]]:
     """CPUs and memory of each NUMA node; empty where the kernel has none."""
     nodes: list[dict[str, object]] = []
-    for place in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
+    for node in sorted(root.glob("node[0-9]*"), key=lambda path: int(path.name[4:])):
         try:
             nodes.append(
                 {
-                    "node": int(place.name[4:]),
-                    "cpus": (place / "cpulist").read_text().strip(),
-                    "memory_mib": parse_node_memory_mib((place / "meminfo").read_text()),
+                    "node": int(node.name[4:]),
+                    "cpus": (node / "cpulist").read_text().strip(),
+                    "memory_mib": parse_node_memory_mib((node / "meminfo").read_text()),
                 }
             )
         except (OSError, ValueError):

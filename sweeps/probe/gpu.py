@@ -68,20 +68,20 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     """
     names = {device.slot: device for device in parse_lspci(_lspci())}
     result = []
-    for place in sorted(root.glob("*")):
-        code = _text(place / "class").removeprefix("0x")
+    for entry in sorted(root.glob("*")):
+        code = _text(entry / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
             continue
-        existing = names.get(place.name)
+        existing = names.get(entry.name)
         result.append(
             {
-                "slot": place.name,
+                "slot": entry.name,
                 "class_code": code[:4],
-                "vendor_code": _text(place / "vendor").removeprefix("0x"),
-                "device_code": _text(place / "device").removeprefix("0x"),
+                "vendor_code": _text(entry / "vendor").removeprefix("0x"),
+                "device_code": _text(entry / "device").removeprefix("0x"),
                 "vendor": existing.vendor if existing else None,
                 "name": existing.name if existing else None,
-                **read_link(place),
+                **read_link(entry),
             }
         )
     return result

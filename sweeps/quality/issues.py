@@ -115,14 +115,14 @@ def _issue(code: str, detail: str, advice: str, **numbers: Any) -> QualityIssue:
 
 def quality_issues(measurement: Measurement, now: datetime | None = None) -> tuple[QualityIssue, ...]:
     """Everything that is weak in one measurement; with `now`, its age too. Each code once."""
-    found = [*_of_ending(measurement)]
+    issues = [*_of_ending(measurement)]
     if measurement.status is Status.OK:
-        found += [*_of_steps(measurement), *_of_pace(measurement)]
+        issues += [*_of_steps(measurement), *_of_pace(measurement)]
         for environment in _environments(measurement):
-            found += _of_machine(environment)
+            issues += _of_machine(environment)
     if now is not None and measurement.started_at:
-        found += _of_age(measurement, now)
-    return tuple({issue.code: issue for issue in reversed(found)}.values())[::-1]
+        issues += _of_age(measurement, now)
+    return tuple({issue.code: issue for issue in reversed(issues)}.values())[::-1]
 
 
 def _of_ending(measurement: Measurement) -> Iterator[QualityIssue]:

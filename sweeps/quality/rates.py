@@ -66,16 +66,16 @@ def rate_interval(measurement: Measurement, spread: RunSpread = BETWEEN_RUNS) ->
     rate, period = measurement.throughput_samples_per_second, measurement.trial.loader_period
     if rate is None:
         return None
-    found = runs_error(measurement.run_steps, period, spread)
-    if found is None:
+    error = runs_error(measurement.run_steps, period, spread)
+    if error is None:
         return None
-    reach = students_quantile(found.degrees) * math.sqrt(found.variance * (1 + 1 / found.count))
+    reach = students_quantile(error.degrees) * math.sqrt(error.variance * (1 + 1 / error.count))
     return RateInterval(
         lower=rate * math.exp(-reach),
         rate=rate,
         upper=rate * math.exp(reach),
-        standard_error=found.standard_error,
-        relative_error=students_quantile(found.freedom) * math.sqrt(found.within / found.count),
+        standard_error=error.standard_error,
+        relative_error=students_quantile(error.freedom) * math.sqrt(error.within / error.count),
     )
 
 

@@ -86,14 +86,14 @@ def _change(values: Sequence[float], tolerated: float) -> int | None:
     values = _drawn_in(values)
     deviation = _deviation(values)
     total, before = sum(values), 0.0
-    best, place, difference = 0.0, 0, 0.0
+    best, best_cut, difference = 0.0, 0, 0.0
     for cut in range(1, count):
         before += values[cut - 1]
         gap = abs(before / cut - (total - before) / (count - cut))
         errors = gap / (deviation * math.sqrt(1 / cut + 1 / (count - cut)))
         if errors > best:
-            best, place, difference = errors, cut, gap
-    return place if best > _CRITICAL and difference > tolerated else None
+            best, best_cut, difference = errors, cut, gap
+    return best_cut if best > _CRITICAL and difference > tolerated else None
 
 
 def _deviation(values: Sequence[float]) -> float:

@@ -146,9 +146,9 @@ class _Network(nn.Module):
         forward = FORWARD_SHARE * self._step_seconds
         each = (self._step_seconds - forward) / _PARTS
         value = torch.zeros((), requires_grad=True)
-        for at, part in enumerate(self.parts):
+        for number, part in enumerate(self.parts):
             # The backward pass begins with the last part.
-            ready = begun + forward + (_PARTS - at) * each
+            ready = begun + forward + (_PARTS - number) * each
             value = _Part.apply(value, part, self._gradient, ready)  # type: ignore[no-untyped-call]
         _sleep_until(begun + forward)
         return value
@@ -198,23 +198,23 @@ def measure(job: Job, *, report: Callable[[str], None]) -> dict[str, Any]:
     """The anchor document of all ranks, on each of them. Raises `UsageError` for an unknown
     network, `MeasuringError` where a training diverges."""
     on_gpu = job.emulated_step_seconds is None and torch.cuda.is_available()
-    place = place_of_rank(on_gpu=on_gpu)
+    rank_place = place_of_rank(on_gpu=on_gpu)
     if on_gpu:
-        _refuse_few_gpus(place, torch.cuda.device_count())
-        torch.cuda.set_device(place.local_rank)
+        _refuse_few_gpus(rank_place, torch.cuda.device_count())
+        torch.cuda.set_device(rank_place.local_rank)
     dist.init_process_group("nccl" if on_gpu else "gloo", timeout=_PATIENCE)
     # Ranks wait for each other without NCCL, whose kernels would keep their GPUs busy.
     # They wait for the first rank's steps alone too, which are a part of the minutes.
     waiting = dist.new_group(backend="gloo", timeout=_PATIENCE + timedelta(minutes=job.minutes))
     try:
-        return _Ranks(job, place, waiting, report).document()
+        return _Ranks(job, rank_place, waiting, report).document()
     finally:
         dist.destroy_process_group()
 
 
-def _refuse_few_gpus(place: RankPlace, gpus: int) -> None:
+def _refuse_few_gpus(rank_place: RankPlace, gpus: int) -> None:
     """Each rank has one of its own."""
-    here = place.ranks // place.nodes
+    here = rank_place.ranks // rank_place.nodes
     if here > gpus:
         raise UsageError(
             "{ranks} ranks on a node take as many GPUs, and it has {gpus}",
@@ -228,12 +228,12 @@ def _refuse_few_gpus(place: RankPlace, gpus: int) -> None:
 class _Ranks:
     """The measurements of a job, one after the other; every rank takes part in each."""
 
-    def __init__(self, job: Job, place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
-        self._job, self._place, self._waiting, self._report = job, place, waiting, report
+    def __init__(self, job: Job, rank_place: RankPlace, waiting: Any, report: Callable[[str], None]) -> None:
+        self._job, self._place, self._waiting, self._report = job, rank_place, waiting, report
         self._network = open_network(job.reference)
-        self._device = f"cuda:{place.local_rank}" if place.on_gpu else "cpu"
+        self._device = f"cuda:{rank_place.local_rank}" if rank_place.on_gpu else "cpu"
         self._seconds = job.minutes * 60 / 3
-        kind = "cuda" if place.on_gpu else "cpu"
+        kind = "cuda" if rank_place.on_gpu else "cpu"
         self._session = AnchorSession(
             network=self._network,
             device=kind,
@@ -250,12 +250,12 @@ class _Ranks:
         alone, gradient_bytes = self._alone()
         together = self._together(mean_step_seconds(alone))
         reduced = self._all_reduces(gradient_bytes)
-        found: list[Any] = [None]
+        gathered: list[Any] = [None]
         if self._place.rank == 0:
             row = self._row(alone, together, reduced, gradient_bytes)
-            found = [self._session.document(scaling=[row])]
-        dist.broadcast_object_list(found, group=self._waiting)
-        document: dict[str, Any] = found[0]
+            gathered = [self._session.document(scaling=[row])]
+        dist.broadcast_object_list(gathered, group=self._waiting)
+        document: dict[str, Any] = gathered[0]
         return document
 
     def _alone(self) -> tuple[list[float], int]:
@@ -307,18 +307,18 @@ class _Ranks:
     def _row(
         self, alone: Sequence[float], together: Sequence[float], reduced: Sequence[float], size: int
     ) -> dict[str, Any]:
-        job, place = self._job, self._place
+        job, rank_place = self._job, self._place
         return {
             "accelerator": job.accelerator or self._session.device,
             "precision": job.precision,
             "batch_size": job.batch_size,
             "backend": dist.get_backend(),
-            "ranks": place.ranks,
-            "nodes": place.nodes,
+            "ranks": rank_place.ranks,
+            "nodes": rank_place.nodes,
             "gbit_per_second": job.gbit_per_second,
-            "interface": place.interface,
-            "interface_gbit_per_second": place.interface_gbit_per_second,
-            "topology": place.topology,
+            "interface": rank_place.interface,
+            "interface_gbit_per_second": rank_place.interface_gbit_per_second,
+            "topology": rank_place.topology,
             "gradient_bytes": size,
             "one_step_seconds": list(alone),
             "step_seconds": list(together),
@@ -350,22 +350,22 @@ class _Ranks:
         return TimeBox(seconds=0.0, min_steps=steps, max_seconds=0.0, iterations=steps)
 
     def _of_first(self, values: list[float]) -> list[float]:
-        found = [values]
-        dist.broadcast_object_list(found, group=self._waiting)
-        return found[0]
+        gathered = [values]
+        dist.broadcast_object_list(gathered, group=self._waiting)
+        return gathered[0]
 
     def _of_all(self, values: list[float]) -> list[float]:
         """The mean of each rank."""
-        found: list[Any] = [None] * self._place.ranks
-        dist.all_gather_object(found, sum(values) / len(values), group=self._waiting)
-        return found
+        gathered: list[Any] = [None] * self._place.ranks
+        dist.all_gather_object(gathered, sum(values) / len(values), group=self._waiting)
+        return gathered
 
     def _slowest(self, values: list[float]) -> list[float]:
         """Those of the rank that took longest."""
         means = self._of_all(values)
-        found = [values]
-        dist.broadcast_object_list(found, src=means.index(max(means)), group=self._waiting)
-        return found[0]
+        gathered = [values]
+        dist.broadcast_object_list(gathered, src=means.index(max(means)), group=self._waiting)
+        return gathered[0]
 
 
 def _gradient_bytes(engine: Engine) -> int:

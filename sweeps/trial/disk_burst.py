@@ -58,7 +58,7 @@ def disk_burst(
     if burst is None:
         return None
     lasting = disks.lasting(volume, instance)
-    above = [name for name, one in reads.items() if _is_lent(one, lasting)]
+    above = [name for name, read in reads.items() if _is_lent(read, lasting)]
     return {
         "baseline_mib_per_second": lasting.read_mib_per_second,
         "baseline_iops": lasting.read_iops,
@@ -81,10 +81,10 @@ def with_disk_burst(measurement: Measurement) -> Measurement:
     if not measurement.trial.on_mounted_disk or not measurement.step_seconds:
         return measurement
     try:
-        found = _of_mounted(measurement)
+        burst = _of_mounted(measurement)
     except (AdvisorError, OSError):  # a disk that has gone, a catalogue that cannot be read
         return measurement
-    facts = {"disk_burst": found} if found else {}
+    facts = {"disk_burst": burst} if burst else {}
     return replace(measurement, environment={**measurement.environment, **facts})
 
 
@@ -99,13 +99,13 @@ def _of_mounted(measurement: Measurement) -> dict[str, Any] | None:
 
 
 def _reads_of(measurement: Measurement) -> dict[str, Reads]:
-    environment, found = measurement.environment, {}
+    environment, burst = measurement.environment, {}
     if measurement.read_bytes is not None and measurement.wall_seconds:
         mib, operations = measurement.read_bytes / MIB, environment.get("read_operations")
-        found[RUN] = Reads(mib, measurement.wall_seconds, operations)
+        burst[RUN] = Reads(mib, measurement.wall_seconds, operations)
     stage = environment.get("stage_runs", {}).get(Stage.STORAGE.value)
     if stage:
         seconds = stage["seconds"]
         mib = stage["mib_per_second"] * seconds
-        found[Stage.STORAGE.value] = Reads(mib, seconds, stage.get("operations"))
-    return found
+        burst[Stage.STORAGE.value] = Reads(mib, seconds, stage.get("operations"))
+    return burst

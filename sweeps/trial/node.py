@@ -162,12 +162,12 @@ def read_gpus() -> tuple[GpuDevice, ...]:
     for entry in map(str.strip, os.environ[VISIBLE_GPUS].split(",")):
         if entry.isdecimal():
             _refuse_other_order({facts["name"] for facts in known})
-            found = next(iter(of_card[int(entry) :]), [])
+            cards = next(iter(of_card[int(entry) :]), [])
         else:
-            found = [one for one in every if entry and one.uuid.startswith(entry)]
-        if len(found) != 1 or found[0] in visible:
+            cards = [card for card in every if entry and card.uuid.startswith(entry)]
+        if len(cards) != 1 or cards[0] in visible:
             break
-        visible += found
+        visible += cards
     return tuple(visible)
 
 

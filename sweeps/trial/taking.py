@@ -110,7 +110,7 @@ class _Waiting(Struct):
 
     def for_any(self, look: Callable[[], T | None]) -> T:
         """Waits until `look` finds anything, and returns it."""
-        while not (found := look()):
+        while not (taken := look()):
             if time.monotonic() > self.deadline:
                 raise MeasuringError(
                     "other trials on this machine left too few free cores, GPUs or disks, or too "
@@ -122,7 +122,7 @@ class _Waiting(Struct):
                 emit("waits_for_placement", trial_id=self.trial_id, vcpus=self.vcpus)
             self.reported = True
             time.sleep(_LOOK_EVERY_SECONDS)
-        return found
+        return taken
 
 
 def _take(
@@ -177,8 +177,8 @@ def _locked(rest: ExitStack, names: dict[K, str], folder: Path) -> dict[K, ExitS
     free = {}
     for key, name in names.items():
         # An old name of a MIG slice has slashes.
-        if _try(one := rest.enter_context(ExitStack()), folder / name.replace("/", "-")):
-            free[key] = one
+        if _try(attempt := rest.enter_context(ExitStack()), folder / name.replace("/", "-")):
+            free[key] = attempt
     return free
 
 

@@ -100,11 +100,11 @@ def _reported(attempt: Callable[[Trial], Measurement], trial: Trial, number: int
 
 
 def trial_place(
-    trial: Trial, side_by_side: bool, *, place: Place = placed, **options: Any
+    trial: Trial, side_by_side: bool, *, taking: Place = placed, **options: Any
 ) -> AbstractContextManager[Placement]:
     """The CPUs, memory, GPUs and disk of the trial, its own as long as the block; others that run
     `side_by_side` share the disk with it only where each has its data set in memory."""
-    return place(
+    return taking(
         trial.resources.vcpus,
         memory_mib=trial.resources.memory_mib,
         on_gpu=trial.accelerator.is_gpu,
@@ -122,7 +122,7 @@ def run_attempt(
     limiter: Limiter | None = None,
     command: Sequence[str] = WORKER_COMMAND,
     timeout_seconds: float | None = None,
-    place: Place = placed,
+    taking: Place = placed,
     side_by_side: bool = False,
 ) -> Measurement:
     """Measure once in a fresh worker under the trial's limits, on CPUs and GPUs of its own.
@@ -134,7 +134,7 @@ def run_attempt(
     timeout_seconds = timeout_of(trial) if timeout_seconds is None else timeout_seconds
     measurement, shares_disk = None, side_by_side and stays_in_memory(trial)
     try:
-        with trial_place(trial, side_by_side, place=place) as placement:
+        with trial_place(trial, side_by_side, taking=taking) as placement:
             request = _request(trial, placement.cpus)
             limiter = limiter or choose_limiter(request)
             before = _gpu_before(placement)

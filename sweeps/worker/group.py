@@ -73,14 +73,14 @@ class CommonRun:
         outside = self._taken + prepared_ahead(self._trial)
         # As many each as there are processes, and one of all is over within all of them.
         count = max(count, self._group.size)
-        found = self._steps(int(min(count, most_steps(self._trial, outside))))
-        if not found:
+        steps = self._steps(int(min(count, most_steps(self._trial, outside))))
+        if not steps:
             raise MeasuringError(
                 "in {steps} steps of each process none is of all together",
                 steps=count,
                 hint="give it more samples, or a smaller batch size",
             )
-        return found
+        return steps
 
     def _warm_up(self, least: int) -> None:
         self._taken += warm_up(self._runner, self._batches, least)
@@ -120,12 +120,12 @@ def common_timed_run(
     """`timed_run` of a group, for its first process, which also reads the resources that all of them use."""
     state = machine_state(job["cpus"])
     first_minute = run.prepare()
-    found = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
+    watched = watched_run(trial, job, state, gpu_uuid, first_minute, run.timed)
     facts = {
         "processes": group.size,
         "gradient_exchange": group.backend if exchanges_gradients(trial) else None,
     }
-    return replace(found, machine={**found.machine, **facts})
+    return replace(watched, machine={**watched.machine, **facts})
 
 
 # The parent ends a trial that takes too long; nothing here has to.
@@ -154,11 +154,11 @@ class Group:
 
     def gathered(self, value: T) -> list[T]:
         """The values of all, by rank."""
-        found: list[Any] = [value]
+        values: list[Any] = [value]
         if self.size > 1:
-            found = [None] * self.size
-            dist.all_gather_object(found, value, group=self._waiting)
-        return found
+            values = [None] * self.size
+            dist.all_gather_object(values, value, group=self._waiting)
+        return values
 
     def leave(self) -> None:
         """The others may have gone already."""

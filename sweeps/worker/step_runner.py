@@ -112,8 +112,8 @@ class StepRunner:
 class Moment:
     """A completion that the host's clock knows beforehand, or has seen."""
 
-    def __init__(self, at: float, clock: Callable[[], float], sleep: Callable[[float], None]):
-        self.at = at
+    def __init__(self, due: float, clock: Callable[[], float], sleep: Callable[[float], None]):
+        self.at = due
         self._clock = clock
         self._sleep = sleep
 
@@ -159,9 +159,9 @@ class HostEngine:
     def require_finite_loss(self) -> None:
         """There is no loss."""
 
-    def moment(self, at: float) -> Moment:
+    def moment(self, due: float) -> Moment:
         """A completion at that time of the clock."""
-        return Moment(at, self.clock, self._sleep)
+        return Moment(due, self.clock, self._sleep)
 
 
 class EmulatedGpu(HostEngine):

@@ -204,7 +204,7 @@ class TorchEngine:
     @property
     def gradient_bytes(self) -> int:
         """Bytes of the gradients of a training step."""
-        return sum(one.nbytes for one in self._module.parameters() if one.requires_grad)
+        return sum(parameter.nbytes for parameter in self._module.parameters() if parameter.requires_grad)
 
     def batch(self, batch_size: int) -> tuple[Any, Any]:
         """A synthetic batch on the device."""

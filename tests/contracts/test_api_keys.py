@@ -53,7 +53,7 @@ class KeyContract:
         book.revoke(first.key_id, now=NOW)
         _, second = self.add(book)
         assert book.named("ci") == second
-        assert [one.revoked_at for one in book.all()] == [NOW, None]
+        assert [entry.revoked_at for entry in book.all()] == [NOW, None]
 
     def test_revoking_again_changes_nothing(self, book):
         self.add(book)

@@ -62,7 +62,7 @@ class ExecutorContract:
         ]
         rows = {row.trial.trial_id: row for row in executor.execute(trials)}
         executor.close()
-        assert set(rows) == {one.trial_id for one in trials}
+        assert set(rows) == {entry.trial_id for entry in trials}
         assert rows.pop(trials[1].trial_id).status is Status.FAILED
         good = list(rows.values())
         assert {row.status for row in good} <= {Status.OK, Status.CONTAMINATED}
@@ -101,15 +101,15 @@ class TestProcess(ExecutorContract):
     def test_a_broken_image_is_named(self, images, tmp_path):
         broken = tmp_path / "0.jpg"
         broken.write_bytes(b"no picture")
-        one = trial(dataset_path=str(tmp_path), batch_size=1)
-        (row,) = ProcessExecutor().execute([one])
+        entry = trial(dataset_path=str(tmp_path), batch_size=1)
+        (row,) = ProcessExecutor().execute([entry])
         assert row.status is Status.FAILED
         assert "0.jpg" in row.reason
         assert "\n" not in row.reason
 
     def test_the_emulated_accelerator_bounds_what_a_fast_host_could_do(self, executor, images):
-        one = on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.2)
-        (row,) = executor.execute([one])
+        entry = on(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.2)
+        (row,) = executor.execute([entry])
         assert row.throughput_samples_per_second <= 4 / 0.2 * 1.02
         assert row.stage_rates["accelerator"] == 4 / 0.2
 

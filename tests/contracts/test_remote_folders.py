@@ -146,9 +146,9 @@ class TestFsspec(FolderContract):
 
     def put(self, prefix, files):
         for path, content in files.items():
-            place = self.folder / prefix / path
-            place.parent.mkdir(parents=True, exist_ok=True)
-            place.write_bytes(content)
+            position = self.folder / prefix / path
+            position.parent.mkdir(parents=True, exist_ok=True)
+            position.write_bytes(content)
         return f"file://{self.folder}/{prefix}"
 
     def test_an_address_with_nothing_is_named(self):

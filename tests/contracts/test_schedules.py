@@ -87,8 +87,8 @@ class ScheduleContract:
         """A run that is due."""
         kept = book.add(wanted(), now=NOW)
         assert book.runs.claim(kept.number, NOW + HOUR, [NewRun(NOW + HOUR)])
-        (found,) = book.runs.open()
-        return found
+        (result,) = book.runs.open()
+        return result
 
     def test_a_schedule_comes_back_as_it_was_added(self, book):
         new = wanted(misfire=Misfire.SKIP, budget_usd=20.0, usd_per_hour=0.5, run_usd=5.0)
@@ -227,7 +227,7 @@ class ScheduleContract:
     def test_runs_are_found_by_their_due_time(self, book):
         kept = book.add(wanted(), now=NOW)
         due = [NOW + HOUR * n for n in range(1, 6)]
-        rows = [NewRun(one, RunState.SKIPPED, "why") for one in due]
+        rows = [NewRun(entry, RunState.SKIPPED, "why") for entry in due]
         book.runs.claim(kept.number, due[-1], rows)
         assert [run.due_at for run in book.runs.of(kept.number, 2)] == [due[4], due[3]]
         assert [run.due_at for run in book.runs.between(kept.number, due[1], due[3])] == due[1:3]
@@ -259,11 +259,11 @@ def test_a_file_that_was_replaced_is_opened_anew(tmp_path):
     book = ScheduleBook(f"sqlite:///{file}")
     book.add(wanted(), now=NOW)
     assert not book.reopen_replaced()
-    for one in tmp_path.glob("schedules.sqlite*"):
-        one.unlink()
+    for path in tmp_path.glob("schedules.sqlite*"):
+        path.unlink()
     other = ScheduleBook(f"sqlite:///{file}")
     kept = other.add(wanted("another"), now=NOW)
     assert book.reopen_replaced()
     assert book.all() == [kept]
-    for one in (book, other):
-        one.close()
+    for path in (book, other):
+        path.close()

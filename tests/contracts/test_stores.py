@@ -62,7 +62,7 @@ class StoreContract:
         store.append_all([row(status=Status.OK)])
         for again in (row(status=Status.FAILED), row()):
             assert store.append_all([again]) == Appended(0, 0)
-        assert [one.status for one in store.all()] == [Status.OK]
+        assert [entry.status for entry in store.all()] == [Status.OK]
 
     def test_many_rows_come_in_together_and_only_failed_ones_give_way(self, store):
         good, failed = row(1024.0), row(2048.0, status=Status.FAILED, reason="x")
@@ -92,11 +92,11 @@ class StoreContract:
         old, new = row(started_at="2026-11-20T23:00:00Z"), row(started_at="2026-11-21T00:00:00Z")
         store.append_all([old])
         failed = replace(new, status=Status.FAILED, step_seconds=(), reason="x")
-        for one, when in ((new, None), (failed, moment), (old, moment)):
-            assert store.append_all([one], since=when).replaced == 0
+        for entry, when in ((new, None), (failed, moment), (old, moment)):
+            assert store.append_all([entry], since=when).replaced == 0
         assert store.append_all([new], since=moment).replaced == 1
-        for one in (new, old, row(started_at="2026-11-21T01:00:00Z")):
-            assert store.append_all([one], since=moment).replaced == 0
+        for entry in (new, old, row(started_at="2026-11-21T01:00:00Z")):
+            assert store.append_all([entry], since=moment).replaced == 0
         assert store.all() == [new]
         assert store.earlier() == [old]
 
@@ -106,11 +106,11 @@ class StoreContract:
         assert store.statuses() == {failed.trial.trial_id: "out_of_memory"}
 
     def test_a_summary_tells_how_and_when_without_the_step_times(self, store):
-        one = row(status=Status.FAILED, reason="x", started_at="then")
-        store.append_all([one])
+        entry = row(status=Status.FAILED, reason="x", started_at="then")
+        store.append_all([entry])
         store.append_all([row(9.0)])
-        summaries = store.summaries([one.trial.trial_id, "no such trial"])
-        assert summaries == {one.trial.trial_id: Summary("failed", "then")}
+        summaries = store.summaries([entry.trial.trial_id, "no such trial"])
+        assert summaries == {entry.trial.trial_id: Summary("failed", "then")}
 
     def test_a_run_joins_its_trials_row(self, store):
         store.append_all([row(started_at="first")])
@@ -139,37 +139,37 @@ class StoreContract:
         assert store.all() == [row()]
 
     def test_a_trial_is_leased_to_one_owner(self, store):
-        one, other = this_process(), this_process()
-        assert store.leases.take({"trial": ""}, one)
-        assert store.leases.take({"trial": ""}, one)
+        entry, other = this_process(), this_process()
+        assert store.leases.take({"trial": ""}, entry)
+        assert store.leases.take({"trial": ""}, entry)
         assert not store.leases.take({"trial": ""}, other)
         assert store.leases.take({"another": ""}, other)
         held = store.leases.held()
         assert set(held) == {"trial", "another"}
-        assert held["trial"].pid == one.pid
+        assert held["trial"].pid == entry.pid
         assert 0 < held["trial"].seconds_left <= 1.5
 
     def test_a_lease_says_what_its_trial_is_called_and_since_when_it_runs(self, store):
-        one = this_process()
-        store.leases.take({"trial": "googlenet on 1 vCPU"}, one)
+        entry = this_process()
+        store.leases.take({"trial": "googlenet on 1 vCPU"}, entry)
         held = store.leases.held()["trial"]
         assert held.label == "googlenet on 1 vCPU"
-        assert held.host == one.host
+        assert held.host == entry.host
         assert held.seconds_held is None
         store.leases.begin("trial", this_process(), "of somebody else")
         assert store.leases.held()["trial"].label == "googlenet on 1 vCPU"
-        store.leases.begin("trial", one, "googlenet on gpu-7")
+        store.leases.begin("trial", entry, "googlenet on gpu-7")
         held = store.leases.held()["trial"]
         assert held.label == "googlenet on gpu-7"
         before = held.seconds_held
-        store.leases.renew(one)
+        store.leases.renew(entry)
         assert 0 <= before <= store.leases.held()["trial"].seconds_held
 
     def test_of_many_trials_the_free_ones_are_leased_at_once(self, store):
-        one, other = this_process(), this_process()
+        entry, other = this_process(), this_process()
         assert store.leases.take({"b": "", "d": ""}, other) == {"b", "d"}
-        assert store.leases.take(dict.fromkeys("abcd", ""), one) == {"a", "c"}
-        assert store.leases.take({}, one) == set()
+        assert store.leases.take(dict.fromkeys("abcd", ""), entry) == {"a", "c"}
+        assert store.leases.take({}, entry) == set()
         assert set(store.leases.held()) == set("abcd")
 
     def test_all_summaries_are_those_of_every_row(self, store):
@@ -180,13 +180,13 @@ class StoreContract:
         assert len(everything) == 2
 
     def test_a_lease_that_is_given_back_is_free(self, store):
-        one, other = this_process(), this_process()
+        entry, other = this_process(), this_process()
         for name in ("a", "b", "c"):
-            store.leases.take({name: ""}, one)
-        store.leases.give_back(one, ["a"])
+            store.leases.take({name: ""}, entry)
+        store.leases.give_back(entry, ["a"])
         assert store.leases.take({"a": ""}, other)
         assert not store.leases.take({"b": ""}, other)
-        store.leases.give_back(one)
+        store.leases.give_back(entry)
         assert set(store.leases.held()) == {"a"}
 
     def test_a_lease_of_elsewhere_ends_when_it_is_not_renewed(self, store):
@@ -216,9 +216,9 @@ class StoreContract:
         assert store.leases.take({"b": ""}, this_process())
 
     def test_storing_a_run_ends_its_lease(self, store):
-        owner, one = this_process(), row()
-        store.leases.take({one.trial.trial_id: ""}, owner)
-        assert store.join(one, latest, owner=owner) == one
+        owner, entry = this_process(), row()
+        store.leases.take({entry.trial.trial_id: ""}, owner)
+        assert store.join(entry, latest, owner=owner) == entry
         assert store.leases.held() == {}
 
     def test_who_lost_the_lease_is_told_when_another_stored_first(self, store):
@@ -229,7 +229,7 @@ class StoreContract:
         store.leases.take({trial_id: ""}, first)
         assert store.join(row(started_at="first"), latest, owner=first)
         assert store.join(row(started_at="late"), latest, owner=late) is None
-        assert [one.started_at for one in store.all()] == ["first"]
+        assert [entry.started_at for entry in store.all()] == ["first"]
 
     def test_who_lost_the_lease_still_stores_what_nobody_else_has(self, store):
         assert store.join(row(), latest, owner=this_process()) == row()

@@ -37,7 +37,7 @@ mount_bottom() { :; }
 
 def kernel():
     """The newest kernel of Debian's that has its modules here; None without any."""
-    kernels = sorted(Path("/boot").glob("vmlinuz-*-cloud-amd64"), key=lambda one: one.stat().st_mtime)
+    kernels = sorted(Path("/boot").glob("vmlinuz-*-cloud-amd64"), key=lambda entry: entry.stat().st_mtime)
     return kernels[-1] if kernels else None
 
 

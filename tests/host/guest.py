@@ -96,12 +96,12 @@ class Guest:
         program = f"{self.python} -P -m tests.host.inside {name} {' '.join(looks)}"
         return f"cd {self.tree} && HOME=/tmp PYTHONPATH={self.tree} {program}"
 
-    def enter(self, place, command):
-        self.run(f"echo $$ > {place}/cgroup.procs && {command}")
+    def enter(self, path, command):
+        self.run(f"echo $$ > {path}/cgroup.procs && {command}")
 
-    def contain(self, place, command, mode="rw"):
+    def contain(self, path, command, mode="rw"):
         """In a group, and in namespaces of its own."""
-        self.run(CONTAINER.format(place=place, mode=mode, inside=command))
+        self.run(CONTAINER.format(place=path, mode=mode, inside=command))
 
     def run(self, command):
         shell = ["sh", "-c", command]
@@ -112,28 +112,30 @@ class Guest:
 
 def group(path, controllers=ALL, **limits):
     """A group, with controllers handed down to it by all above it, and limits set from outside."""
-    place = ROOT / path
-    place.mkdir(parents=True, exist_ok=True)
-    for above in reversed([one for one in place.parents if one == ROOT or ROOT in one.parents]):
+    position = ROOT / path
+    position.mkdir(parents=True, exist_ok=True)
+    for above in reversed(
+        [parent for parent in position.parents if parent == ROOT or ROOT in parent.parents]
+    ):
         for name in controllers.split():
             (above / "cgroup.subtree_control").write_text(f"+{name}")
     for file, text in limits.items():
-        (place / file.replace("_", ".", 1)).write_text(text)
-    return place
+        (position / file.replace("_", ".", 1)).write_text(text)
+    return position
 
 
-def neighbour(place):
+def neighbour(path):
     """A process of the guest's that lives in a group."""
     process = subprocess.Popen(["sleep", "10000"])
-    (place / "cgroup.procs").write_text(str(process.pid))
+    (path / "cgroup.procs").write_text(str(process.pid))
     return process
 
 
-def outside(name, place, process=None):
+def outside(name, path, process=None):
     """What is left of a group, and whether its neighbour is where it was."""
-    stays = process and str(process.pid) in (place / "cgroup.procs").read_text().split()
-    children = sorted(one.name for one in place.iterdir() if one.is_dir())
-    limit = (place / "cpu.max").read_text().strip()
+    stays = process and str(process.pid) in (path / "cgroup.procs").read_text().split()
+    children = sorted(path.name for path in path.iterdir() if path.is_dir())
+    limit = (path / "cpu.max").read_text().strip()
     report("outside", sandbox=name, children=children, cpu_max=limit, neighbour_stays=stays)
     if process:
         process.kill()
@@ -142,26 +144,26 @@ def outside(name, place, process=None):
 
 def docker(guest):
     """A private namespace, read-write; a limit set from outside; processes that fork meanwhile."""
-    place = group("docker/box", memory_max=str(3 * 2**30))
+    path = group("docker/box", memory_max=str(3 * 2**30))
     forking = "(while :; do /bin/true; done) & sleep 10000 & "
-    guest.contain(place, forking + guest.inside("docker", "contract", "held", "trial"))
-    outside("docker", place)
+    guest.contain(path, forking + guest.inside("docker", "contract", "held", "trial"))
+    outside("docker", path)
 
 
 def pod(guest):
     """Limits on the pod and on the container, as kubelet sets them."""
     limits = {"cpu_max": "150000 100000", "memory_max": str(3 * 2**30), "cpuset_cpus": "0-1"}
     group("kubepods/pod", **limits)
-    place = group("kubepods/pod/box", **limits)
-    guest.contain(place, guest.inside("pod", "contract", "held", "trial"))
-    outside("pod", place)
+    path = group("kubepods/pod/box", **limits)
+    guest.contain(path, guest.inside("pod", "contract", "held", "trial"))
+    outside("pod", path)
 
 
 def read_only(guest):
     """Docker without further options."""
-    place = group("docker/plain", cpu_max="200000 100000", memory_max=str(2**31))
-    guest.contain(place, guest.inside("read_only", "held", "trial"), mode="ro")
-    outside("read_only", place)
+    path = group("docker/plain", cpu_max="200000 100000", memory_max=str(2**31))
+    guest.contain(path, guest.inside("read_only", "held", "trial"), mode="ro")
+    outside("read_only", path)
 
 
 def bare(guest):
@@ -171,37 +173,37 @@ def bare(guest):
 
 def user_scope(guest):
     """An ordinary user's group: given away by its owner, with cpu, memory and pids alone."""
-    place = group("user.slice/scope", "cpu memory pids")
+    path = group("user.slice/scope", "cpu memory pids")
     for file in (".", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
-        os.chown(place / file, USER, USER)
+        os.chown(path / file, USER, USER)
     inside = guest.inside("user_scope", "contract", "held", "trial")
-    guest.enter(place, f"{BECOME_USER} sh -c '{inside}'")
-    outside("user_scope", place)
+    guest.enter(path, f"{BECOME_USER} sh -c '{inside}'")
+    outside("user_scope", path)
 
 
 def not_given(guest):
     """A group of systemd's own: root may do anything with it, but it is not ours."""
-    place = group("system.slice/ssh.service")
-    process = neighbour(place)
-    guest.enter(place, guest.inside("not_given", "held"))
-    outside("not_given", place, process)
+    path = group("system.slice/ssh.service")
+    process = neighbour(path)
+    guest.enter(path, guest.inside("not_given", "held"))
+    outside("not_given", path, process)
 
 
 def outsider(guest):
     """A process of another process namespace lives in the container's group: it cannot move."""
-    place = group("docker/shared")
-    process = neighbour(place)
-    guest.contain(place, guest.inside("outsider", "held"))
-    outside("outsider", place, process)
+    path = group("docker/shared")
+    process = neighbour(path)
+    guest.contain(path, guest.inside("outsider", "held"))
+    outside("outsider", path, process)
 
 
 def threaded(guest):
     """A container whose group has a threaded child hands no memory controller down."""
-    place = group("docker/threads")
-    (place / "worker").mkdir()
-    (place / "worker" / "cgroup.type").write_text("threaded")
-    guest.contain(place, guest.inside("threaded", "held"))
-    outside("threaded", place)
+    path = group("docker/threads")
+    (path / "worker").mkdir()
+    (path / "worker" / "cgroup.type").write_text("threaded")
+    guest.contain(path, guest.inside("threaded", "held"))
+    outside("threaded", path)
 
 
 def systemd_scope(guest):

@@ -82,10 +82,10 @@ def request(**changes):
     return LimitRequest(**{"vcpus": 1.0, "memory_mib": 512.0, "cpus": cpus, **changes})
 
 
-def run_held(asked, code, *arguments):
+def run_held(wanted, code, *arguments):
     """A Python process under the limits, already running."""
-    limiter = choose_limiter(asked)
-    return limiter.hold(asked), [sys.executable, "-c", WAIT + code, *arguments]
+    limiter = choose_limiter(wanted)
+    return limiter.hold(wanted), [sys.executable, "-c", WAIT + code, *arguments]
 
 
 def start(hold, process):
@@ -99,8 +99,8 @@ def start(hold, process):
 
 
 def cpu_share(vcpus):
-    asked = request(vcpus=vcpus)
-    context, command = run_held(asked, BURN)
+    wanted = request(vcpus=vcpus)
+    context, command = run_held(wanted, BURN)
     with context as hold, subprocess.Popen(command, **PIPES) as process:
         start(hold, process)
         time.sleep(1.0)
@@ -114,8 +114,8 @@ def cpu_share(vcpus):
 
 
 def memory(memory_mib):
-    asked = request(memory_mib=memory_mib)
-    context, command = run_held(asked, EAT)
+    wanted = request(memory_mib=memory_mib)
+    context, command = run_held(wanted, EAT)
     with context as hold, subprocess.Popen(command, **PIPES) as process:
         start(hold, process)
         reached = 0
@@ -139,8 +139,8 @@ def disk(mib_per_second):
     descriptor = os.open(path, os.O_RDONLY)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(descriptor)
-    asked = request(read_mib_per_second=mib_per_second, device=block_device(DISK))
-    context, command = run_held(asked, READ, str(path))
+    wanted = request(read_mib_per_second=mib_per_second, device=block_device(DISK))
+    context, command = run_held(wanted, READ, str(path))
     with context as hold, subprocess.Popen(command, **PIPES) as process:
         start(hold, process)
         begun = time.monotonic()
@@ -153,8 +153,8 @@ def disk(mib_per_second):
 
 def taken_back(_name):
     """Systemd arranges its groups anew while a trial is held."""
-    asked = request(vcpus=0.5)
-    with choose_limiter(asked).hold(asked) as hold:
+    wanted = request(vcpus=0.5)
+    with choose_limiter(wanted).hold(wanted) as hold:
         hold.engage()
         before = hold.limited_by
         unit = ["systemd-run", "--quiet", "--wait", "-p", "CPUWeight=50", "true"]
@@ -186,7 +186,7 @@ def trial(name):
     rate, held = wanted.get("disk"), {key: wanted[key] for key in ("vcpus", "memory_mib")}
     disk = DiskRate(type="slow" if rate else "unlimited", read_mib_per_second=rate)
     plan = {"measure_seconds": 2.0, "min_steps": 5, "max_seconds": 60.0, "rel_error": 0.5}
-    one = trial_on(
+    entry = trial_on(
         DISK / "photographs",
         network="alexnet",
         task=Task.INFERENCE,
@@ -195,7 +195,7 @@ def trial(name):
         emulated_step_seconds=0.05,
         plan={**plan, "loader_workers": 1, "prefetch_factor": 2},
     )
-    row = run_attempt(one, timeout_seconds=900.0)
+    row = run_attempt(entry, timeout_seconds=900.0)
     facts = row.environment
     names = ("limits_held", "cpus", "usable_cpus", "cpu_quota", "memory_mib", "memory_limit_mib", "cpus_used")
     used = row.cpu_seconds / row.wall_seconds if row.wall_seconds else None
@@ -206,7 +206,7 @@ def trial(name):
         "steps": len(row.step_seconds),
         "cores": used and round(used, 3),
         "peak_memory_mib": row.peak_memory_mib,
-        **{one: facts.get(one) for one in names},
+        **{entry: facts.get(entry) for entry in names},
     }
 
 

@@ -79,15 +79,15 @@ def test_a_driver_parted_from_its_database_for_a_while_measures_each_trial_once(
 ):
     url = far_postgresql.new_database()
     with closing(SqlStore(far_postgresql.near_url(url))) as store:
-        one = driving(nodes[1], url, "one")
+        entry = driving(nodes[1], url, "one")
         wait_for(store, 2)
         with parted(nodes[1]):
             time.sleep(seconds)
-        measured, said = one.communicate(timeout=120)
-        assert one.returncode == 0, said
+        measured, said = entry.communicate(timeout=120)
+        assert entry.returncode == 0, said
         rows = store.all()
-    assert Counter(measured.split()) == Counter(one.trial_id for one in TRIALS)
-    assert {row.trial.trial_id for row in rows} == {one.trial_id for one in TRIALS}
+    assert Counter(measured.split()) == Counter(trial.trial_id for trial in TRIALS)
+    assert {row.trial.trial_id for row in rows} == {trial.trial_id for trial in TRIALS}
     assert not any(row.repeats for row in rows)
 
 
@@ -101,7 +101,7 @@ def test_what_a_parted_driver_had_in_hand_goes_to_another_one_and_is_stored_once
             other = driving(nodes[0], url, "other", lease_seconds=30)
             others, said = other.communicate(timeout=120)
             assert other.returncode == 0, said
-            assert set(store.statuses()) == {one.trial_id for one in TRIALS}
+            assert set(store.statuses()) == {trial.trial_id for trial in TRIALS}
             before = store.all()
         measured, said = parted_one.communicate(timeout=120)
         assert parted_one.returncode == 0, said
@@ -193,7 +193,7 @@ def address_of_head(nodes):
 
 def refuse_other_than(rows, count):
     """Each trial has one row and one good run."""
-    assert Counter(row.trial.trial_id for row in rows) == Counter(one.trial_id for one in numbered(count))
+    assert Counter(row.trial.trial_id for row in rows) == Counter(entry.trial_id for entry in numbered(count))
     assert {row.reason for row in rows} == {""}
     assert {row.status for row in rows} == {Status.OK}
     assert not any(row.repeats for row in rows)

@@ -21,9 +21,13 @@ class Guest:
         self.documents = documents
 
     def of(self, sandbox, what):
-        found = [one for one in self.documents if (one["what"], one.get("sandbox")) == (what, sandbox)]
-        assert found, f"the guest found no {what} in {sandbox}"
-        return found[0]
+        result = [
+            document
+            for document in self.documents
+            if (document["what"], document.get("sandbox")) == (what, sandbox)
+        ]
+        assert result, f"the guest found no {what} in {sandbox}"
+        return result[0]
 
 
 @pytest.fixture(scope="module")

@@ -17,12 +17,12 @@ OLD = Basis("old", "list", "USD", "s")
 
 def newest(new, old):
     """Type -> region -> price and basis, of two lists."""
-    found = newest_prices((PriceList(new, NEW), PriceList(old, OLD)))
+    result = newest_prices((PriceList(new, NEW), PriceList(old, OLD)))
     return {
         (name, region): (cell.price, cell.basis)
-        for name, cells in found.cells.items()
+        for name, cells in result.cells.items()
         for region, cell in cells.items()
-    }, found.changed
+    }, result.changed
 
 
 def test_an_older_list_fills_what_the_newer_one_leaves_open():
@@ -90,9 +90,9 @@ HOME = {name: {"us-east-1": 1.0} for name in TYPES if name != "c8g.metal"}
 def test_an_estimate_comes_from_the_nearest_kin(name, listed, usd, way):
     """Sizes of the family, families of the line, of class and maker, older ones; else none."""
     prices = {**HOME, **{kin: {"us-east-1": 1.0, "far": price} for kin, price in listed.items()}}
-    found = Estimates(prices, TYPES).estimate(name, "far")
-    assert (found and found.way) == way
-    assert (found and found.usd) == (usd and pytest.approx(usd))
+    result = Estimates(prices, TYPES).estimate(name, "far")
+    assert (result and result.way) == way
+    assert (result and result.usd) == (usd and pytest.approx(usd))
 
 
 def test_how_wrong_estimates_are_is_measured_without_what_is_estimated():
@@ -111,7 +111,7 @@ def test_bare_metal_that_costs_twice_its_twin_is_another_machine():
 
 def test_an_interval_holds_nine_of_ten_and_the_price_itself():
     """Also where all miss to one side."""
-    low, high = interval([1 + at / 100 for at in range(101)])
+    low, high = interval([1 + number / 100 for number in range(101)])
     assert (low, high) == (1.0, pytest.approx(1.95, abs=0.02))
 
 
@@ -121,7 +121,9 @@ def seen(name, observed, advised):
 
 def test_a_spot_estimate_is_what_was_observed_at_such_advice():
     """Shares that grow with the square root of the advice, on three families."""
-    rows = [seen(f"m{at}.large", 0.4 * share**0.5, share) for at in (5, 6, 7) for share in (0.1, 0.3, 0.9)]
+    rows = [
+        seen(f"m{index}.large", 0.4 * share**0.5, share) for index in (5, 6, 7) for share in (0.1, 0.3, 0.9)
+    ]
     rules = SpotRules(rows, {row.name: "usual" for row in rows})
     assert rules.share("usual", 0.25) == pytest.approx(0.2)
     assert rules.interval("usual") == (pytest.approx(1, abs=0.002), pytest.approx(1, abs=0.002))
@@ -151,10 +153,10 @@ def test_zero_is_how_sources_say_missing():
 
 def test_two_prices_for_one_offer_are_refused_whatever_row_they_stand_in():
     """A list price and an estimate for the same type, market and region."""
-    one = price_row("a.big", "on-demand", {"r": "1"}, "list")
+    entry = price_row("a.big", "on-demand", {"r": "1"}, "list")
     other = price_row("a.big", "on-demand", {"r": "2"}, "estimate")
     with pytest.raises(ValueError, match=r"two prices for a\.big in r \(on-demand\)"):
-        price_files("x", [one, other])
+        price_files("x", [entry, other])
 
 
 def test_one_row_holds_prices_on_several_bases():

@@ -44,10 +44,10 @@ def test_a_gpu_size_that_no_source_tells_of_has_no_ram_and_no_count(size, vcpus,
 
 def test_gpu_sizes_have_what_both_sources_tell():
     """Fractions of an A10 are fractions, and where name and interface disagree nothing is told."""
-    told = sizes.told_gpu_sizes()
+    expected = sizes.told_gpu_sizes()
 
     def facts(size):
-        row = sizes.gpu_size(size, told[size])
+        row = sizes.gpu_size(size, expected[size])
         return tuple(
             row.get(column, "")
             for column in ("gpu_name", "gpu_count", "gpu_fraction", "gpu_memory_mib", "memory_mib")
@@ -60,8 +60,8 @@ def test_gpu_sizes_have_what_both_sources_tell():
 
 
 def test_limits_are_those_published_else_assumed_and_marked():
-    told = sizes.told_gpu_sizes()
-    known = sizes.gpu_size("Standard_ND96isr_H100_v5", told["Standard_ND96isr_H100_v5"])
+    expected = sizes.told_gpu_sizes()
+    known = sizes.gpu_size("Standard_ND96isr_H100_v5", expected["Standard_ND96isr_H100_v5"])
     assert (known["ebs_baseline_iops"], known["ebs_baseline_mbps"]) == ("40800", "4896")
     assert NETWORK_LIMIT not in known["assumed"]
     assumed = sizes.cpu_size("Standard_D8s_v5")
@@ -71,25 +71,25 @@ def test_limits_are_those_published_else_assumed_and_marked():
 
 def test_no_size_passes_on_less_than_a_smaller_one_of_its_series():
     """NC12s_v3, which no document names, has the 20,000 IOPS that NC6s_v3 is published with."""
-    told = sizes.told_gpu_sizes()
-    found = sizes.gpu_size("Standard_NC12s_v3", told["Standard_NC12s_v3"])
-    assert (found["ebs_baseline_iops"], found["ebs_baseline_mbps"]) == ("20000", "1600")
+    expected = sizes.told_gpu_sizes()
+    result = sizes.gpu_size("Standard_NC12s_v3", expected["Standard_NC12s_v3"])
+    assert (result["ebs_baseline_iops"], result["ebs_baseline_mbps"]) == ("20000", "1600")
     limits = {}
-    for name, row in told.items():
+    for name, row in expected.items():
         facts = sizes.gpu_size(name, row)
         pair = int(facts["vcpus"]), float(facts["ebs_baseline_iops"]), row["uncached_iops"]
         limits.setdefault(sizes.parsed(name).series, []).append(pair)
     for series in limits.values():
         for vcpus, iops, published in series:
-            smaller = [one for one in series if one[2] and one[0] <= vcpus]
+            smaller = [entry for entry in series if entry[2] and entry[0] <= vcpus]
             assert published or all(iops >= least for _, least, _ in smaller)
 
 
 def test_what_follows_the_name_of_a_series_says_so():
     """RAM, cores and local disks of CPU sizes; of GPU sizes, whose RAM two sources tell, cores."""
-    told = sizes.told_gpu_sizes()
+    expected = sizes.told_gpu_sizes()
     assert SERIES in sizes.cpu_size("Standard_L8s_v3")["assumed"].split()
-    gpu = sizes.gpu_size("Standard_NC40ads_H100_v5", told["Standard_NC40ads_H100_v5"])
+    gpu = sizes.gpu_size("Standard_NC40ads_H100_v5", expected["Standard_NC40ads_H100_v5"])
     assert gpu["assumed"].split() == [SERIES_CORES, LOCAL_READ_IOPS_PER_GB]
 
 
@@ -115,9 +115,9 @@ def test_a_price_with_windows_is_never_taken(monkeypatch):
         ],
     }
     monkeypatch.setattr(prices, "read_source", lists.__getitem__)
-    found = {row.instance_type: row.cells for row in prices.build_prices()}
-    assert {r: (c.price, c.basis) for r, c in found["a"].items()} == {"here": ("6.98", LINUX_LIST.id)}
-    assert {r: c.basis for r, c in found["b"].items()} == {"here": GPU_LIST.id, "far": GPU_LIST.id}
+    result = {row.instance_type: row.cells for row in prices.build_prices()}
+    assert {r: (c.price, c.basis) for r, c in result["a"].items()} == {"here": ("6.98", LINUX_LIST.id)}
+    assert {r: c.basis for r, c in result["b"].items()} == {"here": GPU_LIST.id, "far": GPU_LIST.id}
 
 
 def test_a_price_that_is_a_tenth_of_what_a_size_costs_elsewhere_is_a_slip():
@@ -159,8 +159,8 @@ TYPES = read_source("catalog/neo_types.csv")
 
 def price(cloud, name, region=None):
     """What a type costs on demand, in its first region where none is named."""
-    place = region or CATALOG.regions_of(name, cloud)[0]
-    return CATALOG.price(name, place, Market.ON_DEMAND, cloud)
+    path = region or CATALOG.regions_of(name, cloud)[0]
+    return CATALOG.price(name, path, Market.ON_DEMAND, cloud)
 
 
 def test_every_offer_has_a_price_a_kind_a_day_and_ages_within_a_month():
@@ -169,10 +169,10 @@ def test_every_offer_has_a_price_a_kind_a_day_and_ages_within_a_month():
         query = OfferQuery(cloud=cloud)
         offers = [*CATALOG.offers(query), *CATALOG.partial_offers(query)]
         assert offers
-        for one in offers:
-            assert 0.01 < one.price.usd_per_hour < 200, one
-            assert one.price.as_of.year == 2026 or cloud == "paperspace"
-            assert one.price.max_age_days == (365 if cloud == "oci" else 30)
+        for offer in offers:
+            assert 0.01 < offer.price.usd_per_hour < 200, offer
+            assert offer.price.as_of.year == 2026 or cloud == "paperspace"
+            assert offer.price.max_age_days == (365 if cloud == "oci" else 30)
 
 
 @pytest.mark.parametrize("cloud", ["verda", "hyperstack", "jarvislabs", "digitalocean"])
@@ -183,9 +183,9 @@ def test_a_type_that_is_sold_by_the_gpu_costs_its_gpu_hours(cloud):
         card = CARDS.get((cloud, row["card"]))
         if row["cloud"] == cloud and row["instance_type"] and card:
             hour = HOURS[cloud, card["priced_as"], "on-demand"]
-            found = price(cloud, row["instance_type"])
-            assert found.usd_per_hour == pytest.approx(hour * int(row["gpu_count"]), rel=1e-6)
-            assert found.kind == LIST
+            result = price(cloud, row["instance_type"])
+            assert result.usd_per_hour == pytest.approx(hour * int(row["gpu_count"]), rel=1e-6)
+            assert result.kind == LIST
             count += 1
     assert count >= 2
 
@@ -194,9 +194,9 @@ def test_what_nebius_adds_to_an_l40s_gave_every_price_of_its_own_list():
     """1.35 a GPU, 0.016 a vCPU and 0.0022 a GiB: the price of the smallest, to the cent."""
     smallest = 1.35 + 8 * NEBIUS_VCPU_USD + 32 * NEBIUS_GIB_USD
     assert smallest == pytest.approx(1.5484, abs=1e-9)
-    found = price("nebius", "gpu-l40s-d_4gpu-192vcpu-1152gb")
-    assert found.usd_per_hour == pytest.approx(11.0064, abs=1e-6)
-    assert (found.kind, found.low < 1 < found.high) == (ESTIMATED, True)
+    row = price("nebius", "gpu-l40s-d_4gpu-192vcpu-1152gb")
+    assert row.usd_per_hour == pytest.approx(11.0064, abs=1e-6)
+    assert (row.kind, row.low < 1 < row.high) == (ESTIMATED, True)
 
 
 def test_the_tiers_of_runpod_are_types_of_their_own():
@@ -209,29 +209,29 @@ def test_the_tiers_of_runpod_are_types_of_their_own():
 def test_a_list_by_type_that_a_later_list_confirms_has_the_later_day():
     """Eight H100 of Lambda cost the GPU hour of August; one costs more, as listed in May."""
     assert str(price("lambda", "gpu_8x_h100_sxm5").as_of) == "2026-08-22"
-    one = price("lambda", "gpu_1x_h100_sxm5")
-    assert (one.usd_per_hour, str(one.as_of)) == (4.29, "2026-05-20")
+    row = price("lambda", "gpu_1x_h100_sxm5")
+    assert (row.usd_per_hour, str(row.as_of)) == (4.29, "2026-05-20")
 
 
 def test_prices_in_euros_count_at_the_rate_that_the_user_gives_and_never_without(monkeypatch):
     """Leafcloud, Infomaniak, and OVH's T2; no source at hand has a dated rate."""
     everywhere = OfferQuery(cloud="any", accelerated=True, market=Market.ON_DEMAND)
-    known = {(one.instance.cloud, one.instance.name) for one in CATALOG.offers(everywhere)}
+    known = {(offer.instance.cloud, offer.instance.name) for offer in CATALOG.offers(everywhere)}
     assert not {"leafcloud", "infomaniak"} & {cloud for cloud, _ in known}
     assert ("ovh", "t2-le-45") not in known
     with pytest.raises(UsageError, match=r"in EUR.*ADVISOR_EUR_PER_USD"):
         CATALOG.offers(OfferQuery(cloud="leafcloud"))
     monkeypatch.setenv("ADVISOR_EUR_PER_USD", "0.8")
-    told = load_catalog()
-    price = told.price("eg1.a100x4.v50-324", "nl", cloud="leafcloud")
+    expected = load_catalog()
+    price = expected.price("eg1.a100x4.v50-324", "nl", cloud="leafcloud")
     assert price.usd_per_hour == pytest.approx(6.42824 / 0.8)
     assert "EUR at 0.8 a US dollar" in price.source
-    assert told.price("t2-le-45", "global", cloud="ovh").usd_per_hour == pytest.approx(1.0)
-    assert len(told.offers(OfferQuery(cloud="infomaniak"))) == 10
+    assert expected.price("t2-le-45", "global", cloud="ovh").usd_per_hour == pytest.approx(1.0)
+    assert len(expected.offers(OfferQuery(cloud="infomaniak"))) == 10
 
 
 def test_serverless_offers_and_types_without_a_named_card_are_nowhere():
-    names = {one.name for cloud in CLOUDS for one in CATALOG.instances(cloud)}
+    names = {instance.name for cloud in CLOUDS for instance in CATALOG.instances(cloud)}
     assert "RENDER-S" not in names
     assert not {row["tier"] for row in read_source("catalog/neo_gpu_hours.csv")} & {"serverless"}
 
@@ -239,16 +239,16 @@ def test_serverless_offers_and_types_without_a_named_card_are_nowhere():
 def test_cards_have_the_memory_of_their_data_sheet_whoever_sells_them():
     """Count and memory agree within 7 % between clouds that sell one card."""
     for cloud in CLOUDS:
-        for one in CATALOG.instances(cloud):
-            if one.gpu_name:
-                sheet = CATALOG.gpus[one.gpu_name]
-                assert one.gpu_memory_mib == pytest.approx(sheet.memory_mib, rel=0.07), one.name
+        for instance in CATALOG.instances(cloud):
+            if instance.gpu_name:
+                sheet = CATALOG.gpus[instance.gpu_name]
+                assert instance.gpu_memory_mib == pytest.approx(sheet.memory_mib, rel=0.07), instance.name
 
 
 def test_every_cloud_has_a_disk_and_says_what_of_it_is_assumed():
     """The rates of OCI's volumes and the price of Nebius' are known, all else has a range."""
     for cloud in filter(CATALOG.is_in_dollars, CLOUDS.keys() - {"vast"}):
-        instance = next(one for one in CATALOG.instances(cloud) if one.gpu_count)
+        instance = next(entry for entry in CATALOG.instances(cloud) if entry.gpu_count)
         region = CATALOG.regions_of(instance.name, cloud)[0]
         disks = CATALOG.disks_of(cloud).candidate_disks(instance, 100, region)
         network = next(disk for disk in disks if disk.price)
@@ -264,11 +264,11 @@ def test_hosts_of_vast_are_listed_and_never_ranked():
     query = OfferQuery(cloud="vast")
     assert CATALOG.offers(query) == []
     offers = CATALOG.partial_offers(query)
-    assert len({(one.type.name, one.region) for one in offers}) == len(offers) == 64
-    assert {one.type.missing for one in offers} == {("vCPUs", "cores", "RAM")}
+    assert len({(offer.type.name, offer.region) for offer in offers}) == len(offers) == 64
+    assert {offer.type.missing for offer in offers} == {("vCPUs", "cores", "RAM")}
 
 
 def test_grace_has_a_core_for_each_vcpu_and_arm_code():
-    found = CATALOG.instance("gpu_1x_gh200", "lambda")
-    assert (found.cpu.architecture, found.physical_cores) == ("arm64", found.vcpus)
-    assert found.assumed == ()
+    result = CATALOG.instance("gpu_1x_gh200", "lambda")
+    assert (result.cpu.architecture, result.physical_cores) == ("arm64", result.vcpus)
+    assert result.assumed == ()

@@ -152,8 +152,8 @@ def servers(second_thread, contention, maker="Intel"):
 
 @given(st.floats(0.0, 0.8), st.floats(0.0, 0.03))
 def test_a_known_yield_is_found_again(second_thread, contention):
-    found = second_thread_yields(measured_servers(*servers(second_thread, contention)))
-    assert found == {"Intel threaded": pytest.approx(second_thread, abs=1e-6)}
+    result = second_thread_yields(measured_servers(*servers(second_thread, contention)))
+    assert result == {"Intel threaded": pytest.approx(second_thread, abs=1e-6)}
 
 
 def test_a_maker_without_single_threads_says_nothing():

@@ -85,9 +85,9 @@ def test_every_metric_and_label_of_the_dashboard_is_served():
     for expression in EXPRESSIONS:
         names = re.findall(r"advisor_\w+", expression)
         assert set(names) <= set(labels)
-        grouped = {one.strip() for by in re.findall(r"by \((.*?)\)", expression) for one in by.split(",")}
-        asked = grouped | set(re.findall(r"(\w+)=~?\"", expression))
-        assert asked - SCRAPED <= set.union(*(labels[name] for name in names))
+        grouped = {word.strip() for by in re.findall(r"by \((.*?)\)", expression) for word in by.split(",")}
+        request = grouped | set(re.findall(r"(\w+)=~?\"", expression))
+        assert request - SCRAPED <= set.union(*(labels[name] for name in names))
 
 
 @pytest.mark.slow
@@ -154,8 +154,8 @@ def use(service, key=None):
 def test_the_panels_of_the_dashboard_stand_side_by_side():
     taken = set()
     for panel in DASHBOARD["panels"]:
-        place = panel["gridPos"]
-        cells = {(place["x"] + column, place["y"]) for column in range(place["w"])}
+        path = panel["gridPos"]
+        cells = {(path["x"] + column, path["y"]) for column in range(path["w"])}
         assert not cells & taken
         assert max(cells)[0] < 24
         taken |= cells
@@ -195,14 +195,14 @@ def test_the_step_of_github_actions_answers_and_ends_with_the_exit_code(tmp_path
         },
     )
     assert done.returncode == code, done.stderr
-    told = dict(line.split("=", 1) for line in output.read_text().splitlines())
-    assert told["exit-code"] == str(code)
+    expected = dict(line.split("=", 1) for line in output.read_text().splitlines())
+    assert expected["exit-code"] == str(code)
     assert not (tmp_path / "owned").exists(), "nothing of a question is expanded"
     names = {value.split(".")[-1].rstrip(" }") for value in map(str, outputs_of(ACTION))}
     if code == 0:
-        assert set(told) == names
+        assert set(expected) == names
         chosen = json.loads((tmp_path / "answer.json").read_text())["recommendation"]
-        assert told["instance-type"] == chosen["instance_type"]
+        assert expected["instance-type"] == chosen["instance_type"]
         assert chosen["instance_type"] in summary.read_text()
 
 

@@ -234,7 +234,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, rows):
     again = read_serving(path)
     write_table(again, path)
     assert path.read_bytes() == first
-    assert sorted(one.tensor_parallel for one in again) == sorted(r.tensor_parallel for r in rows)
+    assert sorted(entry.tensor_parallel for entry in again) == sorted(r.tensor_parallel for r in rows)
 
 
 def test_a_file_without_a_needed_column_is_refused_by_name(tmp_path):
@@ -259,17 +259,17 @@ def test_the_builder_reads_whichever_tables_are_there(tmp_path, capsys):
 def test_the_committed_rows_keep_what_their_columns_promise():
     rows = read_serving()
     assert len(rows) > 3000
-    licences = {one.licence for one in rows}
+    licences = {entry.licence for entry in rows}
     assert licences == {"Apache-2.0", "BSD-3-Clause"}
-    for one in rows:
-        assert one.gpus == one.tensor_parallel * one.pipeline_parallel * one.attention_dp <= 8
-        assert one.link == link_of(one.gpu, one.gpus)
-        assert (one.kind == "closed") <= (one.concurrency >= 1)
-        assert one.kind != "maximum" or math.isnan(one.concurrency)
-        assert one.fit or one.flags
-        measured = (one.ttft_seconds, one.tpot_seconds, one.output_tokens_per_second)
+    for entry in rows:
+        assert entry.gpus == entry.tensor_parallel * entry.pipeline_parallel * entry.attention_dp <= 8
+        assert entry.link == link_of(entry.gpu, entry.gpus)
+        assert (entry.kind == "closed") <= (entry.concurrency >= 1)
+        assert entry.kind != "maximum" or math.isnan(entry.concurrency)
+        assert entry.fit or entry.flags
+        measured = (entry.ttft_seconds, entry.tpot_seconds, entry.output_tokens_per_second)
         assert any(value > 0 for value in measured)
-        assert "xiongjie" not in one.source.lower()
+        assert "xiongjie" not in entry.source.lower()
 
 
 def test_a_cell_is_a_row_of_its_real_lengths_on_the_catalogues_gpu(tmp_path, capsys):
@@ -288,7 +288,7 @@ def test_what_is_no_measurement_of_a_gpu_is_left_out_by_reason():
     """Failed cells, and trial runs on a CPU."""
     failed = RECORDS["campaign"] | {"status": "failed", "tpot_seconds": None}
     trial = RECORDS["campaign"] | {"environment": {"gpus": []}}
-    rows, left_out = campaign.campaign_rows([json.dumps(one) for one in (failed, trial)])
+    rows, left_out = campaign.campaign_rows([json.dumps(entry) for entry in (failed, trial)])
     assert rows == []
     assert dict(left_out) == {"status failed": 1, "no GPU": 1}
 

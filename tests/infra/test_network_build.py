@@ -79,8 +79,8 @@ def test_a_stopped_build_goes_on_where_it_was(tmp_path: Path) -> None:
     variants = [small("one"), broken()]
     list(capture_all(variants, folder, processes=1, seconds_each=60))
     before = result_path(folder, variants[0].key).stat().st_mtime_ns
-    told = [key for key, _ in capture_all(variants, folder, processes=1, seconds_each=60)]
-    assert told == ["advisor/broken@4"]
+    expected = [key for key, _ in capture_all(variants, folder, processes=1, seconds_each=60)]
+    assert expected == ["advisor/broken@4"]
     assert result_path(folder, variants[0].key).stat().st_mtime_ns == before
 
 
@@ -126,7 +126,9 @@ def table_with(folder: Path, *keys: tuple[str, str, str]) -> Path:
     head, *lines = (FOLDER / "networks.csv").read_text().splitlines()
     starts = [f"{name},{library}," for library, name, _ in keys]
     kept = [
-        line for line in lines if any(line.startswith(one) for one in starts) and f",{keys[0][2]}," in line
+        line
+        for line in lines
+        if any(line.startswith(start) for start in starts) and f",{keys[0][2]}," in line
     ]
     (folder / "networks.csv").write_text("\n".join([head, *kept]) + "\n")
     return folder
@@ -171,5 +173,5 @@ def test_a_network_that_changed_its_size_loses_its_replay(tmp_path: Path) -> Non
 def test_networks_are_replayed_in_the_order_they_are_asked_for() -> None:
     """What is wanted first comes first, and once."""
     variants = [image_variant("timm", name, 224) for name in ("vit_a", "resnet_b", "vit_c")]
-    found = memory.chosen(variants, ["timm/resnet*", "*"])
-    assert [one.name for one in found] == ["resnet_b", "vit_a", "vit_c"]
+    result = memory.chosen(variants, ["timm/resnet*", "*"])
+    assert [entry.name for entry in result] == ["resnet_b", "vit_a", "vit_c"]

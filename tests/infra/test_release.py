@@ -67,13 +67,13 @@ BASE = f"docker.io/library/{of('FROM')[0].split()[0]}"
 
 def engine_or_skip():
     """The first container engine that runs something in the base image here."""
-    found = [name for name in ("docker", "podman", "buildah") if shutil.which(name)]
-    for engine in found:
+    result = [name for name in ("docker", "podman", "buildah") if shutil.which(name)]
+    for engine in result:
         with suppress(subprocess.CalledProcessError, subprocess.TimeoutExpired):
             with container(engine, BASE) as inside:
                 subprocess.run([*inside, "true"], capture_output=True, timeout=300, check=True)
             return engine
-    pytest.skip(f"no container engine (found: {found}) runs {BASE} here")
+    pytest.skip(f"no container engine (found: {result}) runs {BASE} here")
 
 
 @contextmanager
@@ -161,8 +161,8 @@ def test_it_installs_where_the_start_script_looks(tmp_path):
     subprocess.run(["tar", "-czf", archive, "requirements.txt", "constraints.txt"], cwd=tmp_path, check=True)
     box.run(text.replace("${1:-", f"${{1:-{box.folder}").replace("/tmp/software", f"{tmp_path}/software"))
     assert any(
-        one.startswith("pip install") and "--requirement" in one and "--constraint" in one
-        for one in box.calls
+        call.startswith("pip install") and "--requirement" in call and "--constraint" in call
+        for call in box.calls
     ), box.said
     assert "systemctl disable apt-daily.timer" in "\n".join(box.calls)
 
@@ -200,8 +200,8 @@ def wheel(tmp_path_factory):
 
 
 def reaches_index():
-    asked = [sys.executable, *PIP, "download", "--no-deps", "--dest", os.devnull, "click"]
-    return not subprocess.run([*asked, "--dry-run"], capture_output=True).returncode
+    request = [sys.executable, *PIP, "download", "--no-deps", "--dest", os.devnull, "click"]
+    return not subprocess.run([*request, "--dry-run"], capture_output=True).returncode
 
 
 @pytest.mark.slow
@@ -229,9 +229,9 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
             cwd=tmp_path,
             env=environment,
         )
-    told = "from advisor.extras import install_command; print(install_command('zoo'))"
-    asked = [programs / "python", "-c", told]
-    said = subprocess.run(asked, check=True, capture_output=True, cwd=tmp_path, env=environment)
+    expected = "from advisor.extras import install_command; print(install_command('zoo'))"
+    request = [programs / "python", "-c", expected]
+    said = subprocess.run(request, check=True, capture_output=True, cwd=tmp_path, env=environment)
     assert shlex.split(said.stdout.decode())[3:] == ["install", f"{wheel}[zoo]"]
     checked = "import advisor.agents.protocol, advisor.service.app"
     subprocess.run([programs / "python", "-c", checked], check=True, cwd=tmp_path, env=environment)
@@ -240,14 +240,14 @@ def test_a_wheel_in_an_environment_of_its_own_answers(wheel, tmp_path):
         subprocess.run([programs / "python", "-c", BESIDE], check=True, cwd=own, env=environment)
 
 
-def users_folders(place, *, regular):
+def users_folders(path, *, regular):
     """A user's own folders of the names that rooms of this repository have."""
     for name in ("models", "sweeps", "infra"):
-        (place / name).mkdir(parents=True)
-        (place / name / "own.py").touch()
+        (path / name).mkdir(parents=True)
+        (path / name / "own.py").touch()
         if regular:
-            (place / name / "__init__.py").touch()
-    return place
+            (path / name / "__init__.py").touch()
+    return path
 
 
 @pytest.mark.slow

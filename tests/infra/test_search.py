@@ -23,7 +23,9 @@ def cost(nodes, kind, work, memory):
 
 
 def runs(workload, work, memory, fails_below=0.0):
-    return [Run(workload, one, None if one[0] < fails_below else cost(*one, work, memory)) for one in SIZES]
+    return [
+        Run(workload, size, None if size[0] < fails_below else cost(*size, work, memory)) for size in SIZES
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -89,13 +91,13 @@ def test_the_same_seed_gives_the_same_trials(seed):
 
 def test_numbers_words_and_gaps_become_columns_between_0_and_1():
     """A column that never changes says nothing, and a word that is missing is no word."""
-    found = encoded([(1.0, "a", None, 5.0), (100.0, "b", "x", 5.0), (10.0, "a", "x", 5.0)])
-    assert found.tolist() == [[0, 1, 0, 0], [1, 0, 1, 1], [0.5, 1, 0, 1]]
+    result = encoded([(1.0, "a", None, 5.0), (100.0, "b", "x", 5.0), (10.0, "a", "x", 5.0)])
+    assert result.tolist() == [[0, 1, 0, 0], [1, 0, 1, 1], [0.5, 1, 0, 1]]
 
 
 def test_repeats_count_by_their_median_and_by_how_many_worked():
-    one = ("a",)
-    table = Table.of([Run("w", one, cost) for cost in (1.0, 2.0, 90.0, None)])
+    entry = ("a",)
+    table = Table.of([Run("w", entry, cost) for cost in (1.0, 2.0, 90.0, None)])
     assert math.exp(table.log_cost[0, 0]) == pytest.approx(2.0)
-    table = Table.of([Run("w", one, cost) for cost in (1.0, None, None)])
+    table = Table.of([Run("w", entry, cost) for cost in (1.0, None, None)])
     assert table.worked[0, 0] == 0

@@ -81,11 +81,11 @@ class AtOnce:
         self.given, self._stop_after, self._of, self._values = [], stop_after, of, values
 
     def execute(self, trials):
-        for one in trials:
+        for entry in trials:
             if len(self.given) == self._stop_after:
                 raise KeyboardInterrupt
-            self.given.append(one)
-            yield measurement(trial=one, **{**self._values, **self._of(len(self.given))})
+            self.given.append(entry)
+            yield measurement(trial=entry, **{**self._values, **self._of(len(self.given))})
 
     def close(self):
         pass

@@ -134,21 +134,21 @@ def started_node(folder, *options, inside=(), **settings):
             if running.poll() is None:
                 break
             assert left, said.read_text()
-            _end_all(lambda one: tag.items() <= one.environ().items())
+            _end_all(lambda entry: tag.items() <= entry.environ().items())
         yield running
     finally:
         running.terminate()
         running.wait()
-        _end_all(lambda one: tag.items() <= one.environ().items())
+        _end_all(lambda entry: tag.items() <= entry.environ().items())
         if "--head" in options:  # nodes that its autoscaler started outlive it by a minute
-            _end_all(lambda one: any(str(folder) in word for word in one.cmdline()))
+            _end_all(lambda entry: any(str(folder) in word for word in entry.cmdline()))
 
 
 def _end_all(is_ours: Callable[[psutil.Process], bool]) -> None:
-    for one in psutil.process_iter():
+    for entry in psutil.process_iter():
         with suppress(psutil.Error):
-            if is_ours(one):
-                one.kill()
+            if is_ours(entry):
+                entry.kill()
 
 
 _DRIVER = """
@@ -191,8 +191,10 @@ def numbered(count: int, *accelerators: str, first: int = 0) -> list[Trial]:
 def of_a_fleet(count: int) -> list[Trial]:
     """Trials of two GPUs in turn; each tenth needs no GPU, and 4 GiB."""
     return [
-        replace(one, accelerator=ON_CPU, resources=resources(memory_mib=4096.0 + n)) if n % 10 == 0 else one
-        for n, one in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
+        replace(entry, accelerator=ON_CPU, resources=resources(memory_mib=4096.0 + n))
+        if n % 10 == 0
+        else entry
+        for n, entry in enumerate(numbered(count, "cuda:T4", "cuda:L4"))
     ]
 
 
@@ -204,19 +206,19 @@ def of_three_sizes(count: int) -> list[Trial]:
     ]
 
 
-def measured_at_once(one: Trial) -> Measurement:
+def measured_at_once(entry: Trial) -> Measurement:
     """A row that tells where it comes from, and when."""
-    return _row(one)
+    return _row(entry)
 
 
-def measured_slowly(one: Trial) -> Measurement:
+def measured_slowly(entry: Trial) -> Measurement:
     """The same after a second."""
     began = time.time()
     time.sleep(1.0)
-    return _row(one, began=began)
+    return _row(entry, began=began)
 
 
-def measured_on_a_core(one: Trial) -> Measurement:
+def measured_on_a_core(entry: Trial) -> Measurement:
     """The same for half a second, on a core that it has taken of the four of its node."""
     import ray
 
@@ -224,11 +226,11 @@ def measured_on_a_core(one: Trial) -> Measurement:
     folder = Path(ray._private.worker._global_node.get_session_dir_path(), context.get_node_id())
     folder.mkdir(exist_ok=True)
     cores = Machine(tuple(Core(n, (n,), 0) for n in range(4)))
-    with placed(one.resources.vcpus, node=cores, folder=folder) as placement:
+    with placed(entry.resources.vcpus, node=cores, folder=folder) as placement:
         began = time.time()
         time.sleep(0.5)
         ended = time.time()
-    return _row(one, began=began, released=ended, cpus=placement.cpus, memory=_node_memory())
+    return _row(entry, began=began, released=ended, cpus=placement.cpus, memory=_node_memory())
 
 
 @cache
@@ -241,26 +243,26 @@ def _node_memory() -> float:
     return float(resources.get("memory", 2**60))
 
 
-def measured_in_sight(one: Trial) -> Measurement:
+def measured_in_sight(entry: Trial) -> Measurement:
     """The same, and a file in the trial's folder names the node as soon as it has begun."""
     import ray
 
-    Path(one.dataset_path, ray.get_runtime_context().get_node_id()).touch()
-    return measured_slowly(one)
+    Path(entry.dataset_path, ray.get_runtime_context().get_node_id()).touch()
+    return measured_slowly(entry)
 
 
-def measured_never(one: Trial) -> Measurement:
+def measured_never(entry: Trial) -> Measurement:
     """A trial that hangs, among others that do not: the one with 64 MiB."""
-    if one.resources.memory_mib == 64.0:
+    if entry.resources.memory_mib == 64.0:
         time.sleep(600)
-    return _row(one)
+    return _row(entry)
 
 
-def killed(one: Trial) -> Measurement:
+def killed(entry: Trial) -> Measurement:
     """The process around the trial with 64 MiB dies, each time; others come back."""
-    if one.resources.memory_mib == 64.0:
+    if entry.resources.memory_mib == 64.0:
         os.kill(os.getpid(), 9)
-    return _row(one)
+    return _row(entry)
 
 
 def raising(_one: Trial) -> Measurement:
@@ -268,7 +270,7 @@ def raising(_one: Trial) -> Measurement:
     raise RuntimeError("no such thing")
 
 
-def _row(one: Trial, **more: Any) -> Measurement:
+def _row(entry: Trial, **more: Any) -> Measurement:
     import ray
 
     context = ray.get_runtime_context()
@@ -279,4 +281,4 @@ def _row(one: Trial, **more: Any) -> Measurement:
         "ended": time.time(),
         **more,
     }
-    return measurement(trial=one, environment=facts)
+    return measurement(trial=entry, environment=facts)

@@ -110,10 +110,10 @@ def test_classifiers_of_images_come_first_and_fp32_before_any_other_setting():
 
 
 def test_settings_beside_the_usual_one_are_measured_too():
-    found = {ladder.setting for ladder in ladders(INFOS, FULL, {})}
-    assert {setting.precision for setting in found} == set(MEASURABLE_PRECISIONS)
-    assert Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST) in found
-    assert Setting(precision=Precision.BF16, stack=Stack.COMPILE) in found
+    result = {ladder.setting for ladder in ladders(INFOS, FULL, {})}
+    assert {setting.precision for setting in result} == set(MEASURABLE_PRECISIONS)
+    assert Setting(precision=Precision.AMP, memory_format=MemoryFormat.CHANNELS_LAST) in result
+    assert Setting(precision=Precision.BF16, stack=Stack.COMPILE) in result
     words = [network_info("bert_base")]
     formats = {ladder.setting.memory_format for ladder in ladders(words, FULL, {})}
     assert formats == {MemoryFormat.CONTIGUOUS}
@@ -179,9 +179,9 @@ def test_the_campaigns_language_model_has_the_weights_of_the_one_in_the_table():
     transformers = pytest.importorskip("transformers")
     network = open_network("infra/build/campaign/networks/language.py:pythia_1b")
     with torch.device("meta"):
-        found = network.build()
-    assert isinstance(found, transformers.GPTNeoXForCausalLM)
-    assert sum(weights.numel() for weights in found.parameters()) == 1_011_781_632
+        result = network.build()
+    assert isinstance(result, transformers.GPTNeoXForCausalLM)
+    assert sum(weights.numel() for weights in result.parameters()) == 1_011_781_632
 
 
 def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
@@ -196,25 +196,25 @@ def test_real_input_is_measured_up_to_the_vcpus_that_are_there():
 
 @given(st.data())
 def test_a_kill_at_any_byte_loses_at_most_the_last_row(tmp_path_factory, data):
-    place = tmp_path_factory.mktemp("campaign") / "c.jsonl"
-    records = Records(place)
+    path = tmp_path_factory.mktemp("campaign") / "c.jsonl"
+    records = Records(path)
     for size in (1, 2):
         records.append(cell(size))
-    content = place.read_bytes()
+    content = path.read_bytes()
     first = content.index(b"\n") + 1
-    place.write_bytes(content[: data.draw(st.integers(first, len(content)))])
-    again = Records(place)
+    path.write_bytes(content[: data.draw(st.integers(first, len(content)))])
+    again = Records(path)
     assert cell(1).trial.trial_id in again.done
     again.append(cell(4))
-    assert not read_file(place).refused
+    assert not read_file(path).refused
 
 
 def test_a_damaged_line_is_told_and_nothing_is_changed(tmp_path):
-    place = tmp_path / "c.jsonl"
-    place.write_text("nonsense\n")
+    path = tmp_path / "c.jsonl"
+    path.write_text("nonsense\n")
     with pytest.raises(DataError, match="line 1"):
-        Records(place)
-    assert place.read_text() == "nonsense\n"
+        Records(path)
+    assert path.read_text() == "nonsense\n"
 
 
 def test_a_contaminated_cell_is_measured_again_in_the_next_run_but_not_in_this_one(tmp_path):
@@ -302,8 +302,8 @@ def test_what_ends_a_cells_process_costs_that_cell(fault, status, tmp_path):
     batches = replace(QUICK, batches=(1, 2, 4), seconds=0.01, max_seconds=0.1)
     ladder = ladder_of(network.info, batches, fingerprint=network.fingerprint)
     assert measure_ladder(campaign(tmp_path, budget=batches), ladder)
-    found = [row.status for row in read_file(tmp_path / "c.jsonl").measurements]
-    first, ended, *larger = found
+    result = [row.status for row in read_file(tmp_path / "c.jsonl").measurements]
+    first, ended, *larger = result
     assert ended is status
     # Out of memory ends the ladder: what is larger has none either.
     assert len(larger) == (status is Status.FAILED)
@@ -333,9 +333,9 @@ def test_what_cannot_be_measured_is_one_line(arguments, code, said, capsys, tmp_
         pytest.skip("there is a GPU here")
     monkeypatch.chdir(tmp_path)
     assert command.main(arguments) == code
-    told = capsys.readouterr().err.strip()
-    assert said in told
-    assert len(told.splitlines()) == 1
+    expected = capsys.readouterr().err.strip()
+    assert said in expected
+    assert len(expected.splitlines()) == 1
 
 
 @pytest.mark.machine
@@ -345,7 +345,7 @@ def test_the_command_goes_on_where_its_minutes_ended_and_writes_rows_that_can_be
     arguments = ["cpu", "--quick", "--networks", "cifar10_cnn", "--out", str(out)]
     assert command.main([*arguments, "--minutes", "0.05"]) == 0
     assert command.main([*arguments, "--minutes", "4"]) == 0
-    found = read_file(out)
-    assert len(found.measurements) == 8
-    assert not found.refused
+    read = read_file(out)
+    assert len(read.measurements) == 8
+    assert not read.refused
     assert json.loads(out.read_text().splitlines()[0])["environment"]["versions"]["torch"]

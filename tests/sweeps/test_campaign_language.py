@@ -24,18 +24,18 @@ GRID = full_grid(SHAPES)
 
 
 def every_cell(engine=VLLM, has_fp8=True, has_cuda=True):
-    found = servers(GRID, engine, has_fp8=has_fp8, has_cuda=has_cuda)
-    return [cell for server in found for cell in cells(server, GRID)]
+    result = servers(GRID, engine, has_fp8=has_fp8, has_cuda=has_cuda)
+    return [cell for server in result for cell in cells(server, GRID)]
 
 
 def test_a_large_gpu_has_three_hundred_cells_and_no_two_alike():
     """All of both shapes, formats, and graphs on and off."""
-    found = every_cell()
-    assert 300 <= len(found) <= 340
-    assert len({cell.key for cell in found}) == len(found)
-    assert {cell.concurrency for cell in found} >= {1, 256}
-    assert {cell.server.precision for cell in found} == {"bf16", "fp8"}
-    assert {cell.server.graphs for cell in found} == {True, False}
+    result = every_cell()
+    assert 300 <= len(result) <= 340
+    assert len({cell.key for cell in result}) == len(result)
+    assert {cell.concurrency for cell in result} >= {1, 256}
+    assert {cell.server.precision for cell in result} == {"bf16", "fp8"}
+    assert {cell.server.graphs for cell in result} == {True, False}
 
 
 def test_what_a_device_or_an_engine_cannot_do_is_no_cell():
@@ -46,11 +46,11 @@ def test_what_a_device_or_an_engine_cannot_do_is_no_cell():
 
 
 def test_larger_batches_than_memory_holds_are_left_out():
-    found = every_cell()
-    first = next(cell for cell in found if cell.concurrency == 64)
+    result = every_cell()
+    first = next(cell for cell in result if cell.concurrency == 64)
     row = {**first.row(), "status": "out_of_memory"}
-    left = missing(iter(found), {first.key: row})
-    gone = {cell.key for cell in found} - {cell.key for cell in left}
+    left = missing(iter(result), {first.key: row})
+    gone = {cell.key for cell in result} - {cell.key for cell in left}
     assert {key.rpartition("/b")[0] for key in gone} == {first.key.rpartition("/b")[0]}
     assert {int(key.rpartition("/b")[2]) for key in gone} == {64, 128, 256}
 
@@ -72,7 +72,7 @@ def test_a_line_that_was_cut_off_is_measured_again_and_a_wrong_one_is_named(tmp_
 def test_a_servers_cell_is_a_closed_loop_of_its_concurrency():
     """With means, their errors, and the load's own figures."""
     server = servers(GRID, VLLM, has_fp8=False, has_cuda=True)[0]
-    cell = next(one for one in cells(server, GRID) if one.concurrency == 4)
+    cell = next(entry for entry in cells(server, GRID) if entry.concurrency == 4)
     with fake_endpoint() as endpoint:
         row = _Endpoint(endpoint.url, "tiny", {}).row(cell, 1.5)
         assert endpoint.most_in_flight == 4
@@ -91,8 +91,8 @@ def test_a_trial_run_measures_every_cell_once(tmp_path, capsys, monkeypatch):
     words = ["language", "--quick", "--engine", "transformers", "--out", str(path)]
     assert main(words) == 0
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    found = servers(quick_grid(TINY_SHAPES), TRANSFORMERS, has_fp8=False, has_cuda=False)
-    wanted = [c.key for s in found for c in cells(s, quick_grid(TINY_SHAPES))]
+    result = servers(quick_grid(TINY_SHAPES), TRANSFORMERS, has_fp8=False, has_cuda=False)
+    wanted = [c.key for s in result for c in cells(s, quick_grid(TINY_SHAPES))]
     assert sorted(row["cell"] for row in rows) == sorted(wanted)
     for row in rows:
         assert row["status"] == "ok"

@@ -23,9 +23,9 @@ BATCH = (Tensor(16, 3), Tensor(16))
 class Loop:
     """A script whose time passes where it says so: its own clock."""
 
-    def __init__(self, place, seconds=1e9):
+    def __init__(self, path, seconds=1e9):
         self.now = 0.0
-        self.recorder = Recorder(place, seconds, profiles=False, clock=lambda: self.now)
+        self.recorder = Recorder(path, seconds, profiles=False, clock=lambda: self.now)
 
     def loader(self, count, start, wait):
         self.now += start
@@ -68,9 +68,9 @@ def test_what_is_timed_still_looks_like_the_loader(monkeypatch, place):
     monkeypatch.setattr(hook.atexit, "register", lambda _call: None)
     watched = steps(Loader([BATCH] * 3))
     assert (len(watched), watched.num_workers, list(watched)) == (3, 3, [BATCH] * 3)
-    found = read_steps(unfinished(place))
-    assert len(found.rows) == 3
-    assert found.period == 3
+    result = read_steps(unfinished(place))
+    assert len(result.rows) == 3
+    assert result.period == 3
 
 
 def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between_of_none(place):
@@ -79,9 +79,9 @@ def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between
     loop.now += 30.0
     loop.epoch(2, start=5.0, wait=0.25)
     loop.recorder.finish()
-    found = read_steps(place)
-    assert found.rows == [[5.25, 6.25, 16.0], [0.25, 1.25, 16.0]] * 2
-    assert found.epochs == [
+    result = read_steps(place)
+    assert result.rows == [[5.25, 6.25, 16.0], [0.25, 1.25, 16.0]] * 2
+    assert result.epochs == [
         {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 5.25},
         {"first_step": 2, "gap_seconds": 30.0, "loader_start_seconds": 5.25},
     ]
@@ -94,8 +94,8 @@ def test_steps_and_gaps_are_all_of_the_time_that_passed(place):
         if epoch < 3:
             loop.now += 7.0
     loop.recorder.finish()
-    found = read_steps(place)
-    seconds = sum(row[1] for row in found.rows) + sum(one["gap_seconds"] for one in found.epochs)
+    result = read_steps(place)
+    seconds = sum(row[1] for row in result.rows) + sum(entry["gap_seconds"] for entry in result.epochs)
     assert seconds == loop.now
 
 
@@ -141,10 +141,10 @@ def test_a_loop_without_a_step_leaves_no_finished_file(place):
     assert read_steps(unfinished(place)).rows == []
 
 
-def gpu_loop(place, *, wait, step_seconds=0.02, steps=30):
+def gpu_loop(path, *, wait, step_seconds=0.02, steps=30):
     """A loop whose host takes 1 ms a step beside `wait` for its loader; the recorded steps but
     the first three (whose events begin), and the seconds that the loop took."""
-    loop = Loop(place)
+    loop = Loop(path)
 
     def sleep(seconds):
         loop.now += seconds
@@ -157,7 +157,7 @@ def gpu_loop(place, *, wait, step_seconds=0.02, steps=30):
             if number == steps - 1:
                 host_seconds = loop.now
         loop.recorder.finish()
-    return read_steps(place).rows[3:], host_seconds
+    return read_steps(path).rows[3:], host_seconds
 
 
 @pytest.mark.parametrize(("wait", "step", "waited"), [(0.004, 0.02, 0.0), (0.05, 0.051, 0.031)])
@@ -178,9 +178,9 @@ def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
 def test_steps_of_an_older_hook_are_read(place):
     steps = {"warmup": [[0.0, 9.0, 8.0]], "counted": [[0.0, 1.0, 8.0]] * 3, "counted_seconds": 3.0}
     place.write_text(json.dumps({"schema": "advisor.steps/1", **steps, "device": "cpu"}))
-    found = read_steps(place)
-    assert [row[1] for row in found.rows] == [9.0, 1.0, 1.0, 1.0]
-    assert found.facts["device"] == "cpu"
+    result = read_steps(place)
+    assert [row[1] for row in result.rows] == [9.0, 1.0, 1.0, 1.0]
+    assert result.facts["device"] == "cpu"
 
 
 def test_the_steps_after_the_counted_ones_are_profiled(place):
@@ -190,9 +190,9 @@ def test_the_steps_after_the_counted_ones_are_profiled(place):
     weights = torch.ones(64, 64)
     for batch in recorder.watch([torch.ones(16, 64)] * 20):
         torch.mm(batch, weights)
-    found = read_steps(place)
-    assert len(found.rows) == 1
-    table = {row["name"]: row for row in found.facts["operators"]}
+    result = read_steps(place)
+    assert len(result.rows) == 1
+    table = {row["name"]: row for row in result.facts["operators"]}
     assert table["aten::mm"]["calls_per_step"] == 1.0
 
 

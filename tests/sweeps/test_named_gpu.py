@@ -52,9 +52,9 @@ def on_a_t4(images):
     return trial_on(images, accelerator="cuda:T4", task=Task.INFERENCE)
 
 
-def measured_with_standins(one):
+def measured_with_standins(entry):
     """By a real worker, under limits, where torch and NVML see a T4."""
-    return run_attempt(one, command=COMMAND)
+    return run_attempt(entry, command=COMMAND)
 
 
 def advisor(*words):
@@ -106,25 +106,25 @@ class TestInARealWorker:
     def test_a_cluster_measures_it_on_the_node_with_that_gpu(self, ray_cluster, images, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
         with closing(RayExecutor(ray_cluster.address, measure=measured_with_standins)) as executor:
-            one = on_a_t4(images)
-            executor.refuse_impossible([one])
-            (row,) = executor.execute(iter([one]))
+            entry = on_a_t4(images)
+            executor.refuse_impossible([entry])
+            (row,) = executor.execute(iter([entry]))
         assert row.status in (Status.OK, Status.CONTAMINATED), row.reason
         assert row.trial.accelerator == T4
         assert row.environment["gpu"] == "Tesla T4"
 
 
 @pytest.mark.parametrize(
-    "found",
+    "result",
     [
         StandIn(name="GRID T4-16Q", memory_mib=16_384),
         StandIn(name="NVIDIA A100-SXM4-40GB MIG 1g.5gb", memory_mib=4864, multiprocessors=14),
     ],
 )
-def test_the_tests_of_a_whole_gpu_say_in_one_line_that_only_a_slice_is_here(found):
-    with installed(found), pytest.raises(MeasuringError) as refused:
+def test_the_tests_of_a_whole_gpu_say_in_one_line_that_only_a_slice_is_here(result):
+    with installed(result), pytest.raises(MeasuringError) as refused:
         require_whole_gpu()
-    assert f"{found.name} is a slice of a card" in str(refused.value)
+    assert f"{result.name} is a slice of a card" in str(refused.value)
     assert "\n" not in str(refused.value)
     with installed(StandIn()):
         require_whole_gpu()
@@ -136,8 +136,8 @@ def test_what_a_rented_machine_is_sent_plans_trials_of_its_gpu(account, capsys):
     _, _, _, *sent = json.loads(capsys.readouterr().out)["command"]
     grid = question_from(SweepRun, sweep_run.make_context("run", sent).params)
     planned = plan_anywhere(grid)
-    assert {one.accelerator for one in planned} == {T4}
-    assert all("accelerator_type:T4" in dict(needs_of(one)) for one in planned)
+    assert {entry.accelerator for entry in planned} == {T4}
+    assert all("accelerator_type:T4" in dict(needs_of(entry)) for entry in planned)
 
 
 @pytest.mark.parametrize(

@@ -118,8 +118,8 @@ def _pinned(text: str) -> str:
 
 def _files(root: Path) -> Iterator[Path]:
     """In a checkout three rooms are links, which `rglob` does not follow below its start."""
-    found = {path for package in PACKAGES for path in (root / package).rglob("*")}
-    for path in sorted(found):
+    paths = {path for package in PACKAGES for path in (root / package).rglob("*")}
+    for path in sorted(paths):
         if path.is_file() and not _NOT_SENT & set(path.relative_to(root).parts):
             yield path
 

@@ -28,10 +28,10 @@ HUB_TOKEN = "/advisor/hf-token"
 
 def installed_engine(requirement: str, folder: Path) -> Path:
     """The folder of its programs; `DataError` with pip's last line where it cannot be had."""
-    place = folder / "engine"
+    environment = folder / "engine"
     for command in (
-        [sys.executable, "-m", "venv", str(place)],
-        [str(place / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement],
+        [sys.executable, "-m", "venv", str(environment)],
+        [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement],
     ):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode:
@@ -41,18 +41,18 @@ def installed_engine(requirement: str, folder: Path) -> Path:
                 engine=requirement,
                 why=lines[-1] if lines else "it told nothing",
             )
-    return place / "bin"
+    return environment / "bin"
 
 
 def engine_environment(programs: Path, aws: Aws, region: str) -> dict[str, str]:
     """The environment variables by which a process finds the engine; with the token for gated models,
     where the account has one that the instance may read."""
-    found = {"PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])}
+    environment = {"PATH": os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])}
     try:
         answer = aws.ask(region, "get_parameter", service="ssm", Name=HUB_TOKEN, WithDecryption=True)
     except Refused:
-        return found
-    return found | {"HF_TOKEN": str(answer["Parameter"]["Value"])}
+        return environment
+    return environment | {"HF_TOKEN": str(answer["Parameter"]["Value"])}
 
 
 MOUNTS = Path("/mnt/advisor")
@@ -102,9 +102,9 @@ def mount_volumes(
                 disk_type=disk_type,
             )
         device = _appearing(system, ids[name], name, sleep)
-        place = mounts / disk_type
-        mount(device, place, run)
-        mounted[disk_type] = place
+        mount_point = mounts / disk_type
+        mount(device, mount_point, run)
+        mounted[disk_type] = mount_point
     return mounted
 
 
@@ -144,10 +144,10 @@ def _appearing(system: Path, volume_id: str, name: str, sleep: Callable[[float],
     )
 
 
-def mount(device: Path, place: Path, run: Run) -> None:
+def mount(device: Path, mount_point: Path, run: Run) -> None:
     """Make a file system where the device is blank, and mount it; a second time finds it there.
     `MeasuringError` for a device with something else on it."""
-    if run(["mountpoint", "--quiet", str(place)]).returncode == 0:
+    if run(["mountpoint", "--quiet", str(mount_point)]).returncode == 0:
         return
     result = run(["blkid", "--probe", "--output", "export", str(device)])
     if result.returncode == _BLANK:
@@ -160,9 +160,9 @@ def mount(device: Path, place: Path, run: Run) -> None:
             device=device,
             message=message,
         )
-    place.mkdir(parents=True, exist_ok=True)
+    mount_point.mkdir(parents=True, exist_ok=True)
     # Without noinit_itable ext4 goes on writing its tables for minutes, beside the measurements.
-    _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(place)])
+    _must(run, ["mount", "-o", "noatime,noinit_itable", str(device), str(mount_point)])
 
 
 def _must(run: Run, command: Sequence[str]) -> None:
@@ -186,7 +186,7 @@ def mount_local_disk(*, run: Run = run_command, mounts: Path = MOUNTS, system: P
         return made
     for block in blocks(system):
         if text(block / "device/model") == _MODEL:
-            place = mounts / "instance_store"
-            mount(system / "dev" / block.name, place, run)
-            return place
+            mount_point = mounts / "instance_store"
+            mount(system / "dev" / block.name, mount_point, run)
+            return mount_point
     raise MeasuringError("this instance has no NVMe disk of its own", hint="verify another disk")

@@ -116,10 +116,10 @@ def linearised(work: Work, theta: Floats) -> tuple[Floats, Floats]:
     """Log seconds (n,) and their slopes by the parameters of `NAMES` (n, names)."""
     mean = log_seconds(work, theta)
     slopes = np.empty((len(mean), len(NAMES)))
-    for place in range(len(NAMES)):
+    for column in range(len(NAMES)):
         moved = theta.copy()
-        moved[place] += _DIFFERENCE
-        slopes[:, place] = (log_seconds(work, moved) - mean) / _DIFFERENCE
+        moved[column] += _DIFFERENCE
+        slopes[:, column] = (log_seconds(work, moved) - mean) / _DIFFERENCE
     return mean, slopes
 
 
@@ -217,14 +217,14 @@ class Columns:
 
     def __init__(self, runs: Sequence[Run], names: Sequence[str]) -> None:
         self.work: Work = work_of(runs)
-        place = {name: at for at, name in enumerate(names)}
+        columns = {name: column for column, name in enumerate(names)}
         self._member = np.zeros((len(runs), len(names)))
         # Variance (n,) of effects that are not among the names.
         self.unknown: Floats = np.zeros(len(runs))
         for row, run in enumerate(runs):
             for name in groups_of(run):
-                if name in place:
-                    self._member[row, place[name]] = 1.0
+                if name in columns:
+                    self._member[row, columns[name]] = 1.0
                 else:
                     self.unknown[row] += EFFECTS[name.partition("/")[0]] ** 2
 

@@ -170,9 +170,9 @@ def _layer_bytes(model: LanguageModel) -> float:
 
 def most_sequences(tuning: FineTuning, memory_gib: float) -> int:
     """The largest power of two of sequences that fits in one micro-batch, 0 where none does."""
-    one = finetuning_memory(tuning._replace(micro_batch=1))
-    if not one.fits(memory_gib):
+    single = finetuning_memory(tuning._replace(micro_batch=1))
+    if not single.fits(memory_gib):
         return 0
     two = finetuning_memory(tuning._replace(micro_batch=2))
-    more = (memory_gib - one.upper_gib) / (two.upper_gib - one.upper_gib)
+    more = (memory_gib - single.upper_gib) / (two.upper_gib - single.upper_gib)
     return 1 << int(math.log2(1 + max(0.0, more)))

@@ -42,8 +42,8 @@ def era_of(engine: str, version: str) -> str:
     number = re.match(r"(\d+)\.(\d+)", version)
     if number is None:
         return ""
-    found = int(number[1]), int(number[2])
-    return next((year for first, year in _FIRST_OF.get(engine, ()) if found >= first), "")
+    numbers = int(number[1]), int(number[2])
+    return next((year for first, year in _FIRST_OF.get(engine, ()) if numbers >= first), "")
 
 
 class Setting(NamedTuple):
@@ -195,9 +195,9 @@ class Design(NamedTuple):
     def covariance(self, of_parameters: Floats) -> Floats:
         """Covariance of the logs (n, logs, logs) from that of the parameters (p, p)."""
         n, logs, slots = self.at.shape
-        used, at = np.unique(self.at, return_inverse=True)
+        used, index = np.unique(self.at, return_inverse=True)
         rows = np.zeros((n * logs, len(used)))
-        places = np.arange(n * logs)[:, None], at.reshape(n * logs, slots)
+        places = np.arange(n * logs)[:, None], index.reshape(n * logs, slots)
         np.add.at(rows, places, self.by.reshape(n * logs, slots))
         reach = (rows @ of_parameters[np.ix_(used, used)]).reshape(n, logs, len(used))
         return np.asarray(reach @ rows.reshape(n, logs, len(used)).swapaxes(1, 2))
@@ -285,17 +285,17 @@ def design_of(settings: Sequence[Setting], parameters: Parameters) -> Design:
         terms.append(existing[key])
     slots = max((len(term) for row in existing.values() for term in row), default=1)
     filled = {id(row): _filled(row, slots) for row in existing.values()}
-    at = np.array([filled[id(row)][0] for row in terms], dtype=np.intp)
+    index = np.array([filled[id(row)][0] for row in terms], dtype=np.intp)
     by = np.array([filled[id(row)][1] for row in terms], dtype=float)
     shape = (len(terms), len(Logs._fields), slots)
-    return Design(at.reshape(shape), by.reshape(shape))
+    return Design(index.reshape(shape), by.reshape(shape))
 
 
 def _filled(row: Sequence[Sequence[tuple[int, float]]], slots: int) -> tuple[Any, Any]:
     """Places and factors (logs, slots); places that are left hold nothing."""
     whole = [[*term, *[(0, 0.0)] * (slots - len(term))] for term in row]
     return (
-        [[place for place, _ in term] for term in whole],
+        [[column for column, _ in term] for term in whole],
         [[factor for _, factor in term] for term in whole],
     )
 

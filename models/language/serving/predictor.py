@@ -121,14 +121,14 @@ class ServingPredictor(Gaussian, frozen=True):
         """Rates under Poisson arrivals at `requests_per_second` (n,); nan beyond capacity."""
         rate = np.asarray(requests_per_second, dtype=float)
         view = self._view(deployments, traffic, "open")
-        asked = view.asked
+        request_traffic = view.asked
 
         def service(logs: Logs, in_flight: Floats) -> Floats:
-            each = request_logs(asked, logs, in_flight, np.zeros_like(rate), rate)
-            seconds = np.exp(np.maximum(each.rate, least_logs(asked, in_flight).rate))
-            return np.asarray(seconds * in_flight * asked.output_tokens)
+            each = request_logs(request_traffic, logs, in_flight, np.zeros_like(rate), rate)
+            seconds = np.exp(np.maximum(each.rate, least_logs(request_traffic, in_flight).rate))
+            return np.asarray(seconds * in_flight * request_traffic.output_tokens)
 
-        held = np.where(asked.held > 0, asked.held, np.nan)
+        held = np.where(request_traffic.held > 0, request_traffic.held, np.nan)
         flow = open_loop(lambda b: service(view.logs, b), rate, held)
         sequences = flow.in_flight + 1
         waiting = flow.waiting_seconds / service(view.logs, sequences)
@@ -140,10 +140,10 @@ class ServingPredictor(Gaussian, frozen=True):
             # A longer service keeps more in flight, which makes it longer still.
             longer = np.log(service(logs, sequences) / service(view.logs, sequences))
             more = sequences * np.exp(arrived * longer / (1 - growth))
-            return request_logs(asked, logs, more, waiting, rate)
+            return request_logs(request_traffic, logs, more, waiting, rate)
 
         rates = self._rates(view, logs_of, sequences, confidence, in_flight=flow.in_flight)
-        offered = np.where(np.isnan(flow.in_flight), np.nan, rate * asked.output_tokens)
+        offered = np.where(np.isnan(flow.in_flight), np.nan, rate * request_traffic.output_tokens)
         return rates._replace(output_tokens_per_second=Bounds(offered, offered, offered))
 
     def static_batch(
@@ -156,13 +156,17 @@ class ServingPredictor(Gaussian, frozen=True):
         """A batch that starts and ends together: TPOT is its seconds over its output tokens."""
         sequences = np.asarray(batch, dtype=float)
         view = self._view(deployments, traffic, "static")
-        asked = view.asked
+        request_traffic = view.asked
 
         def logs_of(logs: Logs) -> RequestLogs:
             seconds = static_batch_seconds(
-                asked.work, logs, sequences, asked.input_tokens, asked.output_tokens
+                request_traffic.work,
+                logs,
+                sequences,
+                request_traffic.input_tokens,
+                request_traffic.output_tokens,
             )
-            each = np.log(seconds / asked.output_tokens)
+            each = np.log(seconds / request_traffic.output_tokens)
             return RequestLogs(each, np.full_like(each, np.nan), each - np.log(sequences))
 
         return self._rates(view, logs_of, sequences, confidence)
@@ -243,20 +247,20 @@ class ServingPredictor(Gaussian, frozen=True):
         self, deployments: Sequence[Deployment], traffic: Traffic | Sequence[Traffic], load: str = ""
     ) -> _View:
         each = [traffic] * len(deployments) if isinstance(traffic, Traffic) else traffic
-        keys = [(id(one), asked) for one, asked in zip(deployments, each, strict=True)]
+        keys = [(id(deployment), traffic) for deployment, traffic in zip(deployments, each, strict=True)]
         # Rows that differ in their load alone share all else.
         distinct = dict(zip(keys, deployments, strict=True))
-        answering = [self._answering(one) for one in distinct.values()]
-        traffics = [asked for _, asked in distinct]
+        answering = [self._answering(deployment) for deployment in distinct.values()]
+        traffics = [traffic for _, traffic in distinct]
         settings = [
-            Setting(one, load=load or ("waves" if asked.equal_lengths else ""))
-            for one, asked in zip(answering, traffics, strict=True)
+            Setting(deployment, load=load or ("waves" if traffic.equal_lengths else ""))
+            for deployment, traffic in zip(answering, traffics, strict=True)
         ]
         parameters = self.parameters()
         design = design_of(settings, parameters)
         posterior = self.extended(parameters)
-        place, known = {key: at for at, key in enumerate(distinct)}, self.known(answering)
-        rows = np.array([place[key] for key in keys], dtype=np.intp)
+        positions, known = {key: position for position, key in enumerate(distinct)}, self.known(answering)
+        rows = np.array([positions[key] for key in keys], dtype=np.intp)
         return _View(
             asked=asked_of(answering, traffics).take(rows),
             logs=Logs(*design.logs(posterior.mean)[rows].T),

@@ -159,42 +159,48 @@ class RequestLogs(NamedTuple):
 
 
 def request_logs(
-    asked: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
+    traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> RequestLogs:
     """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in
     service before. `arrivals` (n,) a second of requests that come by themselves; None: a closed
     loop."""
     seconds = request_seconds(
-        asked.work, logs, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens, arrivals
+        traffic.work,
+        logs,
+        sequences,
+        traffic.input_tokens,
+        traffic.output_tokens,
+        traffic.computed_tokens,
+        arrivals,
     )
-    service = seconds.rate * sequences * asked.output_tokens
+    service = seconds.rate * sequences * traffic.output_tokens
     return RequestLogs(
         np.log(seconds.each_token), np.log(seconds.first_token + waiting * service), np.log(seconds.rate)
     )
 
 
-def least_logs(asked: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:
+def least_logs(traffic: Asked, sequences: Floats, rate: Floats | None = None) -> RequestLogs:
     """The lower limit of each log second of `sequences` (n,) in flight, whatever was fitted, where the
     replica takes `rate` seconds (n,) for each output token."""
     least = least_seconds(
-        asked.work, sequences, asked.input_tokens, asked.output_tokens, asked.computed_tokens, rate
+        traffic.work, sequences, traffic.input_tokens, traffic.output_tokens, traffic.computed_tokens, rate
     )
     return RequestLogs(*map(np.log, least))
 
 
-def binding(asked: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
+def binding(traffic: Asked, logs: Logs, sequences: Floats) -> NDArray[np.intp]:
     """Index into `BINDS` of the part that takes most of a request's seconds, (n,)."""
-    context = asked.input_tokens + asked.output_tokens / 2
-    parts = step_parts(asked.work, logs, sequences, context)
+    context = traffic.input_tokens + traffic.output_tokens / 2
+    parts = step_parts(traffic.work, logs, sequences, context)
     memory = parts.weights + parts.kv
     of_memory = smooth_maximum_shares(memory, parts.arithmetic)
     prompts = (
         np.exp(logs.mixed)
         * sequences
         * prompt_seconds(
-            asked.work, logs, asked.computed_tokens, 2 * asked.input_tokens - asked.computed_tokens
+            traffic.work, logs, traffic.computed_tokens, 2 * traffic.input_tokens - traffic.computed_tokens
         )
-        / asked.output_tokens
+        / traffic.output_tokens
     )
     seconds = np.stack(
         [

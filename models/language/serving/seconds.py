@@ -75,15 +75,15 @@ def share(logs: Floats) -> Floats:
     return result
 
 
-def smooth_maximum(one: Floats, other: Floats) -> Floats:
+def smooth_maximum(first: Floats, other: Floats) -> Floats:
     """`(a^p + b^p)^(1/p)`: at most 19 % above the larger."""
-    result: Floats = (one**_JOIN + other**_JOIN) ** (1 / _JOIN)
+    result: Floats = (first**_JOIN + other**_JOIN) ** (1 / _JOIN)
     return result
 
 
-def smooth_maximum_shares(one: Floats, other: Floats) -> Floats:
+def smooth_maximum_shares(first: Floats, other: Floats) -> Floats:
     """The share of `one` in their smooth maximum, 0 to 1."""
-    result: Floats = one**_JOIN / (one**_JOIN + other**_JOIN)
+    result: Floats = first**_JOIN / (first**_JOIN + other**_JOIN)
     return result
 
 

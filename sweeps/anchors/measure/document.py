@@ -138,15 +138,15 @@ def best_run(runs: Sequence[Run]) -> Run | None:
 def best_batches(runs: Sequence[Run]) -> dict[str, int]:
     """By task, the batch size of the network's best run."""
     best = {
-        run["task"]: best_run([one for one in runs if _is_alike(one, run)])
+        run["task"]: best_run([candidate for candidate in runs if _is_alike(candidate, run)])
         for run in runs
         if run["input"] == SYNTHETIC
     }
     return {task: run["batch_size"] for task, run in best.items() if run}
 
 
-def _is_alike(one: Run, other: Run) -> bool:
-    return (one["task"], one["input"]) == (other["task"], other["input"])
+def _is_alike(run: Run, other: Run) -> bool:
+    return (run["task"], run["input"]) == (other["task"], other["input"])
 
 
 def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
@@ -154,7 +154,7 @@ def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:
     number = 1 + max(run["process"] for run in document["runs"])
     document["runs"] += [run | {"process": number} for run in again["runs"]]
     document["seconds"] += again["seconds"]
-    document["warnings"] += [one for one in again["warnings"] if one not in document["warnings"]]
+    document["warnings"] += [warning for warning in again["warnings"] if warning not in document["warnings"]]
 
 
 def goes_on(runs: Sequence[Run], seconds_left: float, least_steps: int) -> bool:
@@ -188,7 +188,7 @@ def anchor_of_script(
     """The document of a loop that was recorded once or more; `MeasuringError` for too few steps.
     A loop that knows more of itself says so: `what` it is, and how it `ran` (task, precision)."""
     warnings = list(warnings)
-    runs = [{"process": n, **_run(one, warnings), **ran} for n, one in enumerate(recorded)]
+    runs = [{"process": n, **_run(run, warnings), **ran} for n, run in enumerate(recorded)]
     facts = recorded[0].facts
     if facts["device"] == "cpu":
         warnings.append("measured on this CPU, not on a GPU: no answer takes it for an anchor")

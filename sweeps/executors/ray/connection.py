@@ -41,28 +41,28 @@ def never_started(ray: Any, kinds: Iterable[Needs]) -> list[Needs]:
     never: list[Needs] = []
     left = set(kinds)
     while left:
-        largest = [needs for needs in left if not any(_exceeds(one, needs) for one in left)]
+        largest = [needs for needs in left if not any(_exceeds(larger, needs) for larger in left)]
         refused = _refused(ray, largest)
         never += refused
         given = [needs for needs in largest if needs not in refused]
         left -= set(largest)
-        left = {needs for needs in left if not any(_exceeds(one, needs) for one in given)}
+        left = {needs for needs in left if not any(_exceeds(largest_needs, needs) for largest_needs in given)}
     return never
 
 
-def _exceeds(one: Needs, other: Needs) -> bool:
-    has = dict(one)
-    return one != other and all(has.get(name, 0.0) >= amount for name, amount in other)
+def _exceeds(needs: Needs, other: Needs) -> bool:
+    has = dict(needs)
+    return needs != other and all(has.get(name, 0.0) >= amount for name, amount in other)
 
 
 def _refused(ray: Any, kinds: Sequence[Needs]) -> list[Needs]:
     """Those that it calls infeasible: each is submitted once, as demand, and withdrawn then."""
     ask = ray.remote(max_retries=0)(_nothing)
-    asked = [ask.options(**task_options(needs)).remote() for needs in kinds]
+    answers = [ask.options(**task_options(needs)).remote() for needs in kinds]
     try:
         return _Status(ray).infeasible(kinds)
     finally:
-        for reference in asked:
+        for reference in answers:
             ray.cancel(reference, force=True)
 
 
@@ -86,8 +86,8 @@ class _Status:
             reply = self._reply()
             demand, state = reply.cluster_resource_state, reply.autoscaling_state
             waiting: Counter[frozenset[tuple[str, float]]] = Counter()
-            for one in demand.pending_resource_requests:
-                waiting[_shape(one.request)] += one.count
+            for request in demand.pending_resource_requests:
+                waiting[_shape(request.request)] += request.count
             if seen_at is None and waiting.keys() >= set(shapes.values()):
                 seen_at = demand.cluster_resource_state_version
             if seen_at is not None and state.last_seen_cluster_resource_state_version >= seen_at:

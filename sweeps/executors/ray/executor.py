@@ -88,11 +88,11 @@ class _NodeList:
         if self._asked is None and time.monotonic() > self._expires_at:
             self._asked = Future()
             Thread(target=self._ask, args=(self._asked,), daemon=True).start()
-        if asked := self._asked:
-            wait([asked], None if self._nodes is None else _WAIT_SECONDS)
-            if asked.done():
+        if request := self._asked:
+            wait([request], None if self._nodes is None else _WAIT_SECONDS)
+            if request.done():
                 self._asked = None
-                self._nodes = asked.result()
+                self._nodes = request.result()
                 self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
         return self._nodes or []
 
@@ -209,7 +209,7 @@ class RayExecutor:
         of no kind more than its places and as many."""
         submitted = Counter(flight.needs for flight in self._running.values())
         there = all_slots(self._nodes.latest())
-        at_work = sum(min(count, self._places_of(one)) for one, count in submitted.items())
+        at_work = sum(min(count, self._places_of(kind)) for kind, count in submitted.items())
         ahead = submitted.total() - at_work
         if at_work >= there and ahead > _AHEAD // 2:
             return []
@@ -234,8 +234,8 @@ class RayExecutor:
     def _unplaceable(self, claimed: Claimed) -> Iterator[Measurement]:
         """The trials whose nodes all went, or never came, for too long."""
         now, nodes = time.monotonic(), self._nodes.latest()
-        pending = {ref: one for ref, one in self._running.items() if one.deadline is None}
-        kinds = {one.needs for one in pending.values()}
+        pending = {ref: task for ref, task in self._running.items() if task.deadline is None}
+        kinds = {task.needs for task in pending.values()}
         lacking = {needs for needs in kinds if not self._places_of(needs)}
         since = self._without_node
         self._without_node = {needs: since.get(needs, now) for needs in lacking}
@@ -243,7 +243,7 @@ class RayExecutor:
             if now - self._without_node[needs] <= self._patience:
                 continue
             reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, nodes)}"
-            for reference in [ref for ref, one in pending.items() if one.needs == needs]:
+            for reference in [ref for ref, task in pending.items() if task.needs == needs]:
                 self._ray.cancel(reference, force=True)
                 yield _failure(self._running.pop(reference), Status.FAILED, reason)
             for trial in claimed(self._coming.pop(needs, ())):

@@ -78,7 +78,7 @@ def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
     early: it counts no whole cores, and of a node only declared resources."""
     _refuse_too_large(trial)
     with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:
-        attempt = partial(run_attempt, side_by_side=side_by_side, place=_taken(placement))
+        attempt = partial(run_attempt, side_by_side=side_by_side, taking=_taken(placement))
         yield partial(measure_trial, attempt=attempt)
 
 
@@ -96,13 +96,13 @@ def _clean_node() -> None:
 
 def _make_data(trial: Trial) -> None:
     """Makes the data set, identical on every node: the pictures and the text come from a fixed seed."""
-    place, samples = Path(trial.dataset_path), trial.workload.dataset.samples
-    if not trial.dataset_path or is_address(trial.dataset_path) or place.exists():
+    path, samples = Path(trial.dataset_path), trial.workload.dataset.samples
+    if not trial.dataset_path or is_address(trial.dataset_path) or path.exists():
         return
-    if place.name == default_place(samples).name:
-        ensure_dataset(samples, place)
-    elif place.name == default_text_place().name:
-        ensure_text(place)
+    if path.name == default_place(samples).name:
+        ensure_dataset(samples, path)
+    elif path.name == default_text_place().name:
+        ensure_text(path)
 
 
 def _refuse_too_large(trial: Trial) -> None:
@@ -255,7 +255,7 @@ def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
 def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
     """`cuda` alone would be measured on whichever GPU is free."""
     gpus = _named(GPU_RESOURCE, nodes)
-    if len(gpus) > 1 and any(one.accelerator.is_gpu and not one.accelerator.gpu for one in trials):
+    if len(gpus) > 1 and any(trial.accelerator.is_gpu and not trial.accelerator.gpu for trial in trials):
         requested = ",".join(f"cuda:{name}" for name in gpus)
         raise MeasuringError(
             "the cluster has several kinds of GPUs",

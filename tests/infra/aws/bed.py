@@ -59,16 +59,16 @@ class Bed:
     def instances(self, state: str = "") -> list[Any]:
         """moto's own records, in all regions; of one state, where it is named."""
         return [
-            one
+            instance
             for region in REGIONS
             for reservation in ec2_backends[ACCOUNT][region].reservations.values()
-            for one in reservation.instances
-            if state in ("", one.state)
+            for instance in reservation.instances
+            if state in ("", instance.state)
         ]
 
     def volumes(self) -> list[Any]:
         """moto's volumes."""
-        return [one for region in REGIONS for one in ec2_backends[ACCOUNT][region].volumes.values()]
+        return [volume for region in REGIONS for volume in ec2_backends[ACCOUNT][region].volumes.values()]
 
     def own_groups(self) -> list[Any]:
         """Security groups that somebody made."""
@@ -82,24 +82,24 @@ class Bed:
 
     def billed(self) -> list[str]:
         """What costs money now, or launches what does."""
-        found = [one.id for one in self.instances() if one.state in ("pending", "running")]
-        found += [one.id for one in self.ways.spots.open() if one.is_persistent]
-        return found + [one.id for one in self.volumes()]
+        result = [instance.id for instance in self.instances() if instance.state in ("pending", "running")]
+        result += [entry.id for entry in self.ways.spots.open() if entry.is_persistent]
+        return result + [volume.id for volume in self.volumes()]
 
     def left(self) -> list[str]:
         """All that costs money or could: instances, volumes, own groups, keys, interfaces, spot requests."""
-        found = [one.id for one in self.instances() if one.state != "terminated"]
-        found += [one.id for one in (*self.volumes(), *self.own_groups())]
-        found += [one.id for one in self.ways.spots.open()]
+        result = [instance.id for instance in self.instances() if instance.state != "terminated"]
+        result += [volume.id for volume in (*self.volumes(), *self.own_groups())]
+        result += [entry.id for entry in self.ways.spots.open()]
         for region in REGIONS:
             backend = ec2_backends[ACCOUNT][region]
-            found += [*backend.key_pairs, *backend.enis, *backend.launch_templates]
-        return found
+            result += [*backend.key_pairs, *backend.enis, *backend.launch_templates]
+        return result
 
     def end(self, instance_id: str, reason: str) -> None:
         """Have an instance end now, by itself."""
-        (one,) = [one for one in self.instances() if one.id == instance_id]
-        end(one, reason)
+        (entry,) = [instance for instance in self.instances() if instance.id == instance_id]
+        end(entry, reason)
 
     def forget(self) -> None:
         """An account without a past; moto's own `reset` takes half a second."""
@@ -115,7 +115,7 @@ class Bed:
             ):
                 made.clear()
             for groups in backend.groups.values():
-                for name in [one.id for one in groups.values() if one.name != "default"]:
+                for name in [group.id for group in groups.values() if group.name != "default"]:
                     del groups[name]
         s3_backends[ACCOUNT]["aws"].reset()
         self.ways.forget()
@@ -169,7 +169,7 @@ class Bed:
 
 def worn(thing: Any) -> dict[str, str]:
     """The tags of one of moto's records."""
-    return {one["key"]: one["value"] for one in thing.get_tags()}
+    return {tag["key"]: tag["value"] for tag in thing.get_tags()}
 
 
 def end(instance: Any, reason: str) -> None:
@@ -238,7 +238,7 @@ def _text(value: Any) -> str:
 def _an_image() -> str:
     if not _IMAGE:
         images = ec2_backends[ACCOUNT]["us-east-1"].describe_images()
-        _IMAGE.append(next(one.id for one in images if "ubuntu" in one.name))
+        _IMAGE.append(next(image.id for image in images if "ubuntu" in image.name))
     return _IMAGE[0]
 
 

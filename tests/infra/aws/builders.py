@@ -45,8 +45,8 @@ def looked(bed: Bed, *types: str, regions: Sequence[str] = ("us-east-1",), **wis
     return look(bed.aws(), regions, a_wish(*types, **wish), a_sweep())
 
 
-def a_slot(found: Preflight, **sweep: Any) -> Slot:
-    return Slot(sweep=a_sweep(**sweep), name="g4dn.xlarge", regions=found.regions, user_data=guest_script)
+def a_slot(result: Preflight, **sweep: Any) -> Slot:
+    return Slot(sweep=a_sweep(**sweep), name="g4dn.xlarge", regions=result.regions, user_data=guest_script)
 
 
 def guest_script(expires_at: datetime, _rung: LaunchOption) -> str:

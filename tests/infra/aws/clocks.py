@@ -29,10 +29,10 @@ class FakeClock:
     def _next(self, until: datetime) -> Happens | None:
         """What happens next until then, once, whoever of several threads waits for it."""
         with self._turns:
-            due = [one for one in self._planned if one[0] <= until]
+            due = [entry for entry in self._planned if entry[0] <= until]
             if not due:
                 return None
-            first = min(due, key=lambda one: one[:2])
+            first = min(due, key=lambda entry: entry[:2])
             self._planned.remove(first)
             self._now = max(self._now, first[0])
             return first[2]

@@ -11,8 +11,8 @@ from tests.infra.live.conftest import without_real_aws
 @pytest.fixture
 def bed(monkeypatch, tmp_path) -> Iterator[Bed]:
     without_real_aws(monkeypatch, tmp_path)
-    with prepared(monkeypatch) as one:
-        yield one
+    with prepared(monkeypatch) as entry:
+        yield entry
 
 
 @pytest.fixture
@@ -21,6 +21,6 @@ def few_regions(monkeypatch) -> set[str]:
     from moto.ec2.models.availability_zones_and_regions import RegionsAndZonesBackend
 
     names = {"us-east-1", "eu-west-1", "ap-southeast-2"}
-    known = [one for one in RegionsAndZonesBackend.regions if one.name in names]
+    known = [region for region in RegionsAndZonesBackend.regions if region.name in names]
     monkeypatch.setattr(RegionsAndZonesBackend, "regions", known)
     return names

@@ -78,10 +78,10 @@ class Ec2Ways:
         token = request.values.get("ClientToken", "")
         known = self._by_token.get((request.region, token)) if token else None
         if known:
-            asked, answer = known
+            wanted, answer = known
             if not any(map(_lives, _ids(answer.body))):
                 return refusal(request, "IdempotentInstanceTerminated")
-            if asked == _asked(request):
+            if wanted == _asked(request):
                 return answer
             return refusal(request, "IdempotentParameterMismatch")
         if self._is_out(request):
@@ -96,7 +96,9 @@ class Ec2Ways:
             self.zone_of(request.region, subnet),
             "spot" if spot else "on-demand",
         )
-        return any(all(part in ("", own) for part, own in zip(one, offer, strict=True)) for one in self.out)
+        return any(
+            all(part in ("", own) for part, own in zip(entry, offer, strict=True)) for entry in self.out
+        )
 
     def zone_of(self, region: str, subnet: str) -> str:
         """The zone of a subnet."""
@@ -110,13 +112,13 @@ class Ec2Ways:
         if token:
             self._by_token[request.region, token] = _asked(request), answer
         self.spots.note(request, _ids(answer.body))
-        for one in _ids(answer.body):
-            self._hidden_until[one] = self.clock.now() + timedelta(seconds=self.lag_seconds)
+        for entry in _ids(answer.body):
+            self._hidden_until[entry] = self.clock.now() + timedelta(seconds=self.lag_seconds)
         return answer
 
     def _describe_hidden(self, request: Request) -> Answer | None:
-        asked = request.values.get("InstanceId.1", "")
-        return refusal(request, "InvalidInstanceID.NotFound") if self._hides(asked) else None
+        wanted = request.values.get("InstanceId.1", "")
+        return refusal(request, "InvalidInstanceID.NotFound") if self._hides(wanted) else None
 
     def _hides(self, instance_id: str) -> bool:
         until = self._hidden_until.get(instance_id)
@@ -129,7 +131,7 @@ class Ec2Ways:
         ET.register_namespace("", root.tag.partition("}")[0].removeprefix("{"))
         reservations = root.find("{*}reservationSet")
         for item in list(reservations) if reservations is not None else ():
-            if any(self._hides(one) for one in _ids_in(item)):
+            if any(self._hides(entry) for entry in _ids_in(item)):
                 reservations.remove(item)
         return Answer(answer.status, ET.tostring(root), {"Content-Type": "text/xml"})
 
@@ -177,8 +179,8 @@ class Ec2Ways:
 
     def _console(self, _request: Request) -> Answer:
         """The same of each instance; none, where it has written nothing (or not yet)."""
-        told = base64.b64encode(self.console.encode()).decode()
-        return ec2_answer("GetConsoleOutput", f"<output>{told}</output>" if told else "")
+        expected = base64.b64encode(self.console.encode()).decode()
+        return ec2_answer("GetConsoleOutput", f"<output>{expected}</output>" if expected else "")
 
     def _spot_prices(self, request: Request) -> Answer:
         """In every zone, each a cent more than the one before."""
@@ -194,10 +196,10 @@ def _lives(instance_id: str) -> bool:
     from moto.ec2.models import ec2_backends
 
     return any(
-        one.id == instance_id and one.state not in ("terminated", "shutting-down")
+        instance.id == instance_id and instance.state not in ("terminated", "shutting-down")
         for backend in ec2_backends[ACCOUNT].values()
         for reservation in backend.reservations.values()
-        for one in reservation.instances
+        for instance in reservation.instances
     )
 
 
@@ -211,6 +213,6 @@ def _ids(body: bytes) -> Iterator[str]:
 
 def _ids_in(element: ET.Element) -> Iterator[str]:
     """Whatever their namespace: that of moto is not EC2's own."""
-    for one in element.iter():
-        if one.tag.rpartition("}")[2] == "instanceId":
-            yield one.text or ""
+    for entry in element.iter():
+        if entry.tag.rpartition("}")[2] == "instanceId":
+            yield entry.text or ""

@@ -38,14 +38,14 @@ class Ask:
 def allows(document: Mapping[str, Any], ask: Ask) -> bool:
     """Whether some statement does; these policies deny nothing."""
     return any(
-        ask.action in _listed(one["Action"])
-        and any(fnmatchcase(ask.resource, pattern) for pattern in _listed(one["Resource"]))
+        ask.action in _listed(entry["Action"])
+        and any(fnmatchcase(ask.resource, pattern) for pattern in _listed(entry["Resource"]))
         and all(
             _holds(operator, key, _listed(wanted), ask.context)
-            for operator, keys in one.get("Condition", {}).items()
+            for operator, keys in entry.get("Condition", {}).items()
             for key, wanted in keys.items()
         )
-        for one in document["Statement"]
+        for entry in document["Statement"]
     )
 
 
@@ -71,19 +71,19 @@ def _group(request: Mapping[str, Any]) -> Iterator[Ask]:
 
 
 def _renewal(request: Mapping[str, Any]) -> Iterator[Ask]:
-    context = {**OURS, "aws:TagKeys": [one["Key"] for one in request["Tags"]]}
+    context = {**OURS, "aws:TagKeys": [tag["Key"] for tag in request["Tags"]]}
     for name in request["Resources"]:
         yield Ask("ec2:CreateTags", _arn(f"security-group/{name}"), context)
 
 
 def _launch(request: Mapping[str, Any]) -> Iterator[Ask]:
     action = "ec2:RunInstances"
-    kinds = [one["ResourceType"] for one in request["TagSpecifications"]]
+    kinds = [tagspecification["ResourceType"] for tagspecification in request["TagSpecifications"]]
     made = ["instance", "network-interface"]
     made += ["spot-instances-request"] * ("InstanceMarketOptions" in request)
-    told = {"ec2:MetadataHttpTokens": request.get("MetadataOptions", {}).get("HttpTokens", "optional")}
+    expected = {"ec2:MetadataHttpTokens": request.get("MetadataOptions", {}).get("HttpTokens", "optional")}
     for kind in made:
-        context = _requested(_tags(request, kind)) | (told if kind == "instance" else {})
+        context = _requested(_tags(request, kind)) | (expected if kind == "instance" else {})
         yield Ask(action, _arn(f"{kind}/*"), context)
     for disk in request["BlockDeviceMappings"]:
         sealed = {"ec2:Encrypted": str(disk["Ebs"].get("Encrypted", False)).lower()}
@@ -108,9 +108,9 @@ def _tagging(worn: Mapping[str, str], kind: str, creating: str) -> Ask:
 def _tags(request: Mapping[str, Any], kind: str) -> dict[str, str]:
     return {
         tag["Key"]: tag["Value"]
-        for one in request.get("TagSpecifications", ())
-        if one["ResourceType"] == kind
-        for tag in one["Tags"]
+        for entry in request.get("TagSpecifications", ())
+        if entry["ResourceType"] == kind
+        for tag in entry["Tags"]
     }
 
 
@@ -127,15 +127,15 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _holds(operator: str, key: str, wanted: list[Any], context: Mapping[str, Any]) -> bool:
-    told = context.get(key)
+    expected = context.get(key)
     if operator == "Null":
-        return (told is None) == (wanted == ["true"])
+        return (expected is None) == (wanted == ["true"])
     if operator == "ForAllValues:StringEquals":
-        return set(told or ()) <= set(wanted)
+        return set(expected or ()) <= set(wanted)
     if operator == "StringLike":
-        return told is not None and any(fnmatchcase(told, one) for one in wanted)
+        return expected is not None and any(fnmatchcase(expected, entry) for entry in wanted)
     assert operator in ("StringEquals", "Bool"), operator
-    return told in wanted
+    return expected in wanted
 
 
 def _parameter(request: Mapping[str, Any]) -> str:
@@ -146,11 +146,11 @@ def _parameter(request: Mapping[str, Any]) -> str:
 _OWN = {"ec2:RunInstances": _launch, "ec2:CreateSecurityGroup": _group, "ec2:CreateTags": _renewal}
 _NAMED = {
     "ssm:GetParameter": _parameter,
-    "iam:GetInstanceProfile": lambda one: (
-        f"arn:aws:iam::{ACCOUNT}:instance-profile/{one['InstanceProfileName']}"
+    "iam:GetInstanceProfile": lambda entry: (
+        f"arn:aws:iam::{ACCOUNT}:instance-profile/{entry['InstanceProfileName']}"
     ),
     # moto tells its users as those of STS.
-    "iam:SimulatePrincipalPolicy": lambda one: one["PolicySourceArn"].replace(":sts:", ":iam:"),
+    "iam:SimulatePrincipalPolicy": lambda entry: entry["PolicySourceArn"].replace(":sts:", ":iam:"),
 }
 
 

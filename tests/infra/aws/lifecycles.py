@@ -38,10 +38,10 @@ class Endings:
             return before
 
         def gone(instance: Any) -> None:
-            told = instance._reason, instance.state_reason
+            expected = instance._reason, instance.state_reason
             ended_by_moto(instance)
-            instance._reason = told[0]
-            instance.state_reason = told[1] or instance.state_reason
+            instance._reason = expected[0]
+            instance.state_reason = expected[1] or instance.state_reason
 
         patch.setattr(Instance, "terminate", terminate)
 
@@ -84,43 +84,43 @@ class SpotRequests:
 
     def open(self) -> list[SpotRequest]:
         """Those that have an instance, or would launch another."""
-        return [one for one in self.made if self._state(one) in ("active", "open")]
+        return [entry for entry in self.made if self._state(entry) in ("active", "open")]
 
     def described(self, request: Request) -> Answer:
         """The answer to `DescribeSpotInstanceRequests`, by tags."""
         wanted = dict(_filters(request.values))
         rows = [
-            one
-            for one in self.made
-            if one.region == request.region
-            and all(one.tags.get(name) == value for name, value in wanted.items())
+            entry
+            for entry in self.made
+            if entry.region == request.region
+            and all(entry.tags.get(name) == value for name, value in wanted.items())
         ]
         inner = "".join(map(self._item, rows))
-        told = f"<spotInstanceRequestSet>{inner}</spotInstanceRequestSet>"
-        return ec2_answer(request.operation, told)
+        expected = f"<spotInstanceRequestSet>{inner}</spotInstanceRequestSet>"
+        return ec2_answer(request.operation, expected)
 
     def cancelled(self, request: Request) -> Answer:
         """The answer to `CancelSpotInstanceRequests`."""
-        asked = {value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")}
-        for one in self.made:
-            one.is_cancelled |= one.id in asked
+        wanted = {value for key, value in request.values.items() if key.startswith("SpotInstanceRequest")}
+        for entry in self.made:
+            entry.is_cancelled |= entry.id in wanted
         return ec2_answer(request.operation, "<spotInstanceRequestSet/>")
 
-    def _item(self, one: SpotRequest) -> str:
+    def _item(self, entry: SpotRequest) -> str:
         worn = "".join(
-            f"<item><key>{key}</key><value>{value}</value></item>" for key, value in one.tags.items()
+            f"<item><key>{key}</key><value>{value}</value></item>" for key, value in entry.tags.items()
         )
         return (
-            f"<item><spotInstanceRequestId>{one.id}</spotInstanceRequestId><type>one-time</type>"
-            f"<state>{self._state(one)}</state><tagSet>{worn}</tagSet></item>"
+            f"<item><spotInstanceRequestId>{entry.id}</spotInstanceRequestId><type>one-time</type>"
+            f"<state>{self._state(entry)}</state><tagSet>{worn}</tagSet></item>"
         )
 
-    def _state(self, one: SpotRequest) -> str:
-        if one.is_cancelled:
+    def _state(self, entry: SpotRequest) -> str:
+        if entry.is_cancelled:
             return "cancelled"
-        if self.lives(one.instance):
+        if self.lives(entry.instance):
             return "active"
-        return "open" if one.is_persistent else "closed"
+        return "open" if entry.is_persistent else "closed"
 
 
 def _tags_for(values: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]:
@@ -128,9 +128,9 @@ def _tags_for(values: Mapping[str, str], kind: str) -> Iterator[tuple[str, str]]
     for key, value in values.items():
         if key.startswith("TagSpecification.") and key.endswith("ResourceType") and value == kind:
             prefix = key.removesuffix("ResourceType") + "Tag."
-            for name, told in values.items():
+            for name, expected in values.items():
                 if name.startswith(prefix) and name.endswith(".Key"):
-                    yield told, values[name.removesuffix("Key") + "Value"]
+                    yield expected, values[name.removesuffix("Key") + "Value"]
 
 
 def _filters(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -35,10 +35,10 @@ class Faulty:
         return ask
 
     def _next(self, operation):
-        told = self._faults.get(operation, "")
-        if isinstance(told, str):
-            return told
-        return told.pop(0) if told else ""
+        expected = self._faults.get(operation, "")
+        if isinstance(expected, str):
+            return expected
+        return expected.pop(0) if expected else ""
 
 
 def aws(faults=None, clock=None):
@@ -52,27 +52,27 @@ def aws(faults=None, clock=None):
 
 def worn(expires_at=PAST, owner="ann", sweep_id="s1", **changes):
     """Tags as EC2 takes them; a change to None leaves one out."""
-    told = {**tags.base_tags(sweep_id, owner, expires_at, 5.0), **changes}
-    return {key: value for key, value in told.items() if value is not None}
+    expected = {**tags.base_tags(sweep_id, owner, expires_at, 5.0), **changes}
+    return {key: value for key, value in expected.items() if value is not None}
 
 
-def specified(kind, told):
+def specified(kind, expected):
     """As a request has them; those of an expired thing of ours, where a test tells none."""
-    told = worn() if told is None else told
-    return tags.specifications(told, [kind]) if told else []
+    expected = worn() if expected is None else expected
+    return tags.specifications(expected, [kind]) if expected else []
 
 
-def maker(kind, operation, *place, **asked):
+def maker(kind, operation, *path, **wanted):
     """Makes a thing of a kind in a region, with these tags; its name stands at that place of the answer."""
 
-    def make(region, told=None, **more):
+    def make(region, expected=None, **more):
         request = {
-            name: value(region) if callable(value) else value for name, value in {**asked, **more}.items()
+            name: value(region) if callable(value) else value for name, value in {**wanted, **more}.items()
         }
         answer = getattr(client_of("ec2", region), operation)(
-            TagSpecifications=specified(kind, told), **request
+            TagSpecifications=specified(kind, expected), **request
         )
-        for part in place:
+        for part in path:
             answer = answer[part]
         return answer
 

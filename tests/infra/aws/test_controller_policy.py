@@ -42,7 +42,7 @@ def calls(tmp_path_factory):
 
 
 def launches(calls):
-    return [one for action, one in calls if action == "ec2:RunInstances"]
+    return [entry for action, entry in calls if action == "ec2:RunInstances"]
 
 
 def test_every_request_of_a_sweep_is_allowed_on_each_of_its_resources(calls):
@@ -54,29 +54,29 @@ def test_every_request_of_a_sweep_is_allowed_on_each_of_its_resources(calls):
         if not allows(POLICY, ask)
     }
     assert denied == set()
-    assert {"InstanceMarketOptions" in one for one in launches(calls)} == {True, False}
+    assert {"InstanceMarketOptions" in launch for launch in launches(calls)} == {True, False}
 
 
 def test_nothing_is_allowed_that_is_never_asked(calls):
     """Beside what EC2 asks of IAM in our name, what is asked of roles alone (moto's caller is a
     user), and what removes what only others make."""
-    asked = actions(calls) | {ask.action for one in calls for ask in asks(*one)}
-    assert asked <= allowed_actions(POLICY)
+    request = actions(calls) | {ask.action for call in calls for ask in asks(*call)}
+    assert request <= allowed_actions(POLICY)
     reaper = allowed_actions(policy("reaper"))
-    assert allowed_actions(POLICY) - asked <= reaper | {"iam:CreateServiceLinkedRole", "iam:GetRole"}
+    assert allowed_actions(POLICY) - request <= reaper | {"iam:CreateServiceLinkedRole", "iam:GetRole"}
 
 
-def without_expiry(one):
-    tags = one["TagSpecifications"][0]["Tags"]
+def without_expiry(entry):
+    tags = entry["TagSpecifications"][0]["Tags"]
     tags[:] = [tag for tag in tags if tag["Key"] != "advisor:expires-at"]
 
 
 SPOILS = {
-    "without tags": lambda one: one["TagSpecifications"].pop(0),
+    "without tags": lambda entry: entry["TagSpecifications"].pop(0),
     "without expiry": without_expiry,
-    "with open metadata": lambda one: one["MetadataOptions"].update(HttpTokens="optional"),
-    "with a plain disk": lambda one: one["BlockDeviceMappings"][-1]["Ebs"].update(Encrypted=False),
-    "with another role": lambda one: one["IamInstanceProfile"].update(Name="Administrator"),
+    "with open metadata": lambda entry: entry["MetadataOptions"].update(HttpTokens="optional"),
+    "with a plain disk": lambda entry: entry["BlockDeviceMappings"][-1]["Ebs"].update(Encrypted=False),
+    "with another role": lambda entry: entry["IamInstanceProfile"].update(Name="Administrator"),
 }
 
 

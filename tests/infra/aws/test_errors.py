@@ -37,8 +37,8 @@ PLAIN = {"ImageId": "ami-1", "Architecture": "x86_64", "PlatformDetails": "Linux
 
 
 def told(row: dict[str, object], name: str = "g4dn.xlarge", *, named: bool = False) -> str:
-    found = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
-    return found.text if found else ""
+    result = unfit(PLAIN | row, (load_catalog().instance(name, "aws"),), named=named)
+    return result.text if result else ""
 
 
 def test_a_plain_image_serves() -> None:

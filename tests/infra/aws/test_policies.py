@@ -42,10 +42,10 @@ def account(monkeypatch):
 def test_a_policy_is_one_that_iam_takes(name, account):
     document = policy(name, account="123456789012", bucket=BUCKET)
     assert "${" not in str(document)
-    assert all(one["Effect"] == "Allow" for one in document["Statement"])
-    names = [one["Sid"] for one in document["Statement"]]
+    assert all(entry["Effect"] == "Allow" for entry in document["Statement"])
+    names = [entry["Sid"] for entry in document["Statement"]]
     assert len(set(names)) == len(names)
-    assert all(one.isalnum() for one in names)
+    assert all(entry.isalnum() for entry in names)
     boto3.client("iam").create_policy(PolicyName=name, PolicyDocument=json.dumps(document))
 
 
@@ -54,25 +54,25 @@ def test_no_action_is_a_pattern_and_none_stands_twice(name):
     document = policy(name, bucket=BUCKET)
     listed = [
         action
-        for one in document["Statement"]
-        for action in ([one["Action"]] if isinstance(one["Action"], str) else one["Action"])
+        for entry in document["Statement"]
+        for action in ([entry["Action"]] if isinstance(entry["Action"], str) else entry["Action"])
     ]
-    assert not any("*" in one for one in listed)
+    assert not any("*" in entry for entry in listed)
     assert len(policy_text(name)) < 10_240 / 1.2  # IAM's limit of a role's own policies
-    once_each = [one for one in set(listed) if listed.count(one) > 1]
+    once_each = [entry for entry in set(listed) if listed.count(entry) > 1]
     assert set(once_each) <= {"ec2:RunInstances", "ec2:CreateTags", "ec2:CreateSecurityGroup"}
 
 
 @pytest.mark.parametrize("name", ["controller", "reaper"])
 def test_what_changes_or_ends_things_is_held_to_our_tags(name):
     changing = {
-        one
-        for one in allowed_actions(policy(name, bucket=BUCKET))
-        if one.startswith(("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))
+        allowed_action
+        for allowed_action in allowed_actions(policy(name, bucket=BUCKET))
+        if allowed_action.startswith(("ec2:Delete", "ec2:Terminate", "ec2:Cancel"))
     }
-    for one in policy(name, bucket=BUCKET)["Statement"]:
-        if changing & set(one["Action"] if isinstance(one["Action"], list) else [one["Action"]]):
-            held = one["Condition"]["StringEquals"]
+    for entry in policy(name, bucket=BUCKET)["Statement"]:
+        if changing & set(entry["Action"] if isinstance(entry["Action"], list) else [entry["Action"]]):
+            held = entry["Condition"]["StringEquals"]
             assert held == {"aws:ResourceTag/advisor:managed": "true"}
 
 
@@ -127,19 +127,19 @@ def test_a_guest_writes_only_where_its_policy_lets_it(account):
     from advisor.runs.cloud.exchange import MEASUREMENTS_FOLDER as MEASUREMENTS
 
     (sending,) = [
-        one for one in policy("guest", bucket=BUCKET)["Statement"] if one["Action"] == "s3:PutObject"
+        entry for entry in policy("guest", bucket=BUCKET)["Statement"] if entry["Action"] == "s3:PutObject"
     ]
-    assert [one.rpartition("sweeps/*/")[2] for one in sending["Resource"]] == [
+    assert [entry.rpartition("sweeps/*/")[2] for entry in sending["Resource"]] == [
         f"{MEASUREMENTS}*",
         f"{GUESTS}*",
     ]
 
 
 def test_the_controller_may_do_exactly_what_its_code_asks(account):
-    asked = _asked_in_source() | {action_of("ec2", _camel(one.operation)) for one in KINDS}
-    asked |= {action_of("ec2", _camel(one)) for one, _ in (_BY_LISTS | _SINGLY).values()}
+    request = _asked_in_source() | {action_of("ec2", _camel(kind.operation)) for kind in KINDS}
+    request |= {action_of("ec2", _camel(entry)) for entry, _ in (_BY_LISTS | _SINGLY).values()}
     allowed = allowed_actions(policy("controller", bucket=BUCKET))
-    assert asked == allowed - IMPLIED - OF_PRICES
+    assert request == allowed - IMPLIED - OF_PRICES
 
 
 def test_the_controller_may_do_all_that_ends_a_sweep():
@@ -158,18 +158,18 @@ def _asked_in_source() -> set[str]:
     """Operations that the launching part names in `ask` and `pages`; the guest's own side apart,
     but for the mailbox, which both use."""
     folder = Path(advisor.infra.aws.__file__).parent
-    found: set[str] = set()
+    result: set[str] = set()
     for path in (*folder.glob("*.py"), *folder.glob("provisioning/*.py"), folder / "guest/metadata.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
-                found |= set(_operation(node))
-    return found
+                result |= set(_operation(node))
+    return result
 
 
 def _operation(node: ast.Call) -> list[str]:
     if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
         return []
-    service = [one.value.value for one in node.keywords if one.arg == "service"]
+    service = [keyword.value.value for keyword in node.keywords if keyword.arg == "service"]
     return [action_of(service[0] if service else "ec2", _camel(node.args[1].value))]
 
 

@@ -27,19 +27,19 @@ HELD = {
 
 
 def findings(bed: Bed, **wish: Any) -> list[Finding]:
-    found = looked(bed, **wish)
-    return [*found.findings, *allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")]
+    result = looked(bed, **wish)
+    return [*result.findings, *allowed(bed.aws(), result, a_sweep(), "g4dn.xlarge")]
 
 
 def missing(bed: Bed, **wish: Any) -> dict[str, Finding]:
-    return {one.check: one for one in findings(bed, **wish) if one.stops and not one.ok}
+    return {finding.check: finding for finding in findings(bed, **wish) if finding.stops and not finding.ok}
 
 
 def made(bed: Bed) -> list[str]:
     return [
-        one.operation
-        for one in bed.faulty.asked
-        if one.operation in MAKING and one.values.get("DryRun") != "true"
+        entry.operation
+        for entry in bed.faulty.asked
+        if entry.operation in MAKING and entry.values.get("DryRun") != "true"
     ]
 
 
@@ -51,25 +51,25 @@ def test_a_good_account_lacks_nothing_and_nothing_is_made(bed: Bed) -> None:
 
 def test_spot_comes_before_on_demand_and_the_cheapest_zone_first(bed: Bed) -> None:
     options = looked(bed).options
-    spot = [one for one in options if one.market is Market.SPOT]
+    spot = [option for option in options if option.market is Market.SPOT]
     assert options[: len(spot)] == tuple(spot)
-    assert [one.usd_per_hour for one in spot] == sorted(one.usd_per_hour for one in spot)
-    assert all(one.usd_per_hour <= 0.526 for one in options)
+    assert [entry.usd_per_hour for entry in spot] == sorted(entry.usd_per_hour for entry in spot)
+    assert all(option.usd_per_hour <= 0.526 for option in options)
 
 
 def test_a_spot_request_never_names_more_than_the_price_on_demand(bed: Bed) -> None:
     bed.ways.spot_usd = 0.5
-    assert {one.usd_per_hour for one in looked(bed).options} == {0.526}
+    assert {option.usd_per_hour for option in looked(bed).options} == {0.526}
 
 
 @pytest.mark.parametrize("operation", sorted(HELD | {"RunInstances", "CreateSecurityGroup"}))
 def test_a_denied_permission_is_told_with_its_statement(bed: Bed, operation: str) -> None:
     """Above all the one to end an instance: it must not be missed when one runs."""
     bed.ways.denied = {operation}
-    one = missing(bed)["permission"]
-    assert f"ec2:{operation} is denied" in one.text
-    assert f'"ec2:{operation}"' in one.mend
-    assert '"Effect": "Allow"' in one.mend
+    permission = missing(bed)["permission"]
+    assert f"ec2:{operation} is denied" in permission.text
+    assert f'"ec2:{operation}"' in permission.mend
+    assert '"Effect": "Allow"' in permission.mend
     assert made(bed) == []
 
 
@@ -86,11 +86,11 @@ def test_where_nobody_tells_whether_an_instance_may_be_ended_none_is_launched(be
 
 def test_a_launch_that_ec2_would_refuse_is_told_before(bed: Bed) -> None:
     """An instance profile that is not there, when it may not be looked at."""
-    found = looked(bed)
+    result = looked(bed)
     bed.faulty.plan = always("RunInstances", "InvalidParameterValue")
-    told = {one.check: one for one in allowed(bed.aws(), found, a_sweep(), "g4dn.xlarge")}
-    assert not told["dry run"].ok
-    assert "InvalidParameterValue" in told["dry run"].text
+    expected = {entry.check: entry for entry in allowed(bed.aws(), result, a_sweep(), "g4dn.xlarge")}
+    assert not expected["dry run"].ok
+    assert "InvalidParameterValue" in expected["dry run"].text
 
 
 def test_a_session_of_a_role_is_looked_at_as_the_role_with_its_path(bed: Bed) -> None:
@@ -118,11 +118,11 @@ LOOKED_AT = shlex.split(
 )
 
 
-@pytest.mark.parametrize("operation", [f"Describe{one}" for one in LOOKED_AT])
+@pytest.mark.parametrize("operation", [f"Describe{entry}" for entry in LOOKED_AT])
 def test_a_denied_look_is_told_too(bed: Bed, operation: str) -> None:
     """What is not seen cannot be ended."""
     bed.ways.denied = {operation}
-    assert any(f'"ec2:{operation}"' in one.mend for one in missing(bed).values())
+    assert any(f'"ec2:{operation}"' in entry.mend for entry in missing(bed).values())
 
 
 NO_QUOTAS = {"L-DB2E81BA": 0.0, "L-3819A6DF": 0.0}
@@ -143,15 +143,15 @@ NOWHERE = {"subnet": "subnet-0123456789abcdef0"}
 def test_what_is_not_there_is_told_with_what_mends_it(bed: Bed, ways, wish, check, mending) -> None:
     for name, value in ways.items():
         setattr(bed.ways, name, value)
-    one = missing(bed, **wish)[check]
-    assert [words for words in mending if words not in one.mend] == []
+    entry = missing(bed, **wish)[check]
+    assert [words for words in mending if words not in entry.mend] == []
     assert looked(bed, **wish).options == ()
 
 
 def test_a_quota_of_one_market_leaves_the_other(bed: Bed) -> None:
     bed.ways.quotas = {"L-3819A6DF": 0.0}
     assert missing(bed) == {}
-    assert {one.market for one in looked(bed).options} == {Market.ON_DEMAND}
+    assert {option.market for option in looked(bed).options} == {Market.ON_DEMAND}
 
 
 @pytest.mark.parametrize(
@@ -168,30 +168,30 @@ def test_what_may_not_be_asked_is_told_and_keeps_no_launch_back(
     """Quotas and routes are left to EC2; without spot prices there is on demand."""
     bed.ways.denied = {action.partition(":")[2]}
     assert missing(bed) == {}
-    assert {one.market for one in looked(bed).options} == markets
-    assert any(f'"{action}"' in one.mend for one in findings(bed))
+    assert {option.market for option in looked(bed).options} == markets
+    assert any(f'"{action}"' in finding.mend for finding in findings(bed))
 
 
 def test_no_credentials_are_told_alone(bed: Bed) -> None:
     """Nothing else can be asked without."""
     bed.faulty.plan = always("GetCallerIdentity", "ExpiredToken")
-    (one,) = findings(bed)
-    assert not one.ok
-    assert "aws sso login" in one.mend
+    (entry,) = findings(bed)
+    assert not entry.ok
+    assert "aws sso login" in entry.mend
 
 
 def test_an_old_bucket_of_ireland_tells_a_continent() -> None:
     """`EU` is no region, and has no endpoint."""
-    asked: list[str] = []
+    request: list[str] = []
 
     class Answers:
         def ask(self, region: str, operation: str, **_: Any) -> dict[str, Any]:
-            asked.append(region)
+            request.append(region)
             return {"LocationConstraint": "EU"} if operation == "get_bucket_location" else {}
 
-    home, found = bucket(Answers(), "us-east-1", "old")  # type: ignore[arg-type]
-    assert (home, found.ok) == ("eu-west-1", True)
-    assert set(asked) == {"us-east-1", "eu-west-1"}
+    home, result = bucket(Answers(), "us-east-1", "old")  # type: ignore[arg-type]
+    assert (home, result.ok) == ("eu-west-1", True)
+    assert set(request) == {"us-east-1", "eu-west-1"}
 
 
 ACTIVE = {"State": "active"}
@@ -218,32 +218,32 @@ def test_what_counts_as_a_way_out(routes: Any, plain: bool, prebuilt: bool) -> N
 
 
 def test_a_type_that_the_region_has_not_is_told(bed: Bed) -> None:
-    found = looked(bed, "p2.xlarge", image=bed.ways.image)
-    (one,) = [one for one in found.findings if not one.ok]
-    assert one.check == "offering"
-    assert found.options == ()
+    result = looked(bed, "p2.xlarge", image=bed.ways.image)
+    (entry,) = [finding for finding in result.findings if not finding.ok]
+    assert entry.check == "offering"
+    assert result.options == ()
 
 
 def test_a_further_region_that_lacks_something_is_only_left_out(bed: Bed) -> None:
-    found = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
-    assert [one for one in found.findings if one.stops and not one.ok] == []
-    assert {one.region for one in found.options} == {"us-east-1"}
+    result = looked(bed, "g4dn.xlarge", regions=("us-east-1", "us-nowhere-1"))
+    assert [finding for finding in result.findings if finding.stops and not finding.ok] == []
+    assert {option.region for option in result.options} == {"us-east-1"}
 
 
 def test_an_offer_without_a_known_price_is_not_launched(bed: Bed) -> None:
-    found = looked(bed, price_of=lambda *_: None)
-    assert found.options == ()
-    assert "catalog refresh" in next(one.mend for one in found.findings if one.check == "offer")
+    result = looked(bed, price_of=lambda *_: None)
+    assert result.options == ()
+    assert "catalog refresh" in next(finding.mend for finding in result.findings if finding.check == "offer")
 
 
 def test_all_that_is_missing_is_told_in_one_line(bed: Bed) -> None:
     bed.ways.image = ""
     bed.ways.denied = {"DescribeSubnets"}
-    with pytest.raises(CloudError) as told:
+    with pytest.raises(CloudError) as caught:
         refuse_missing(findings(bed))
-    assert "nothing was launched" in str(told.value)
-    assert "(image)" in str(told.value)
-    assert "(subnet)" in str(told.value)
+    assert "nothing was launched" in str(caught.value)
+    assert "(image)" in str(caught.value)
+    assert "(subnet)" in str(caught.value)
 
 
 def test_the_instances_role_must_read_the_data_of_a_sweep(bed: Bed) -> None:

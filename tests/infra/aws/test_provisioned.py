@@ -19,11 +19,11 @@ from tests.infra.aws.test_provisioner import always, at, run_requests
 def provisioned(
     bed: Bed, minutes: float, plan: Any = None, kind: type[Minutes] = Minutes, **sweep: Any
 ) -> Provisioned:
-    found = looked(bed)
+    result = looked(bed)
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or (lambda _: "")
     work, queue = kind(bed.clock, minutes), timedelta(minutes=1)
-    return provision(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options), work, queue=queue)
+    return provision(bed.aws(), a_slot(result, **sweep), Fallbacks(result.options), work, queue=queue)
 
 
 def ends_after(bed: Bed, minutes: float, reason: str) -> None:
@@ -61,16 +61,16 @@ def test_the_budget_holds_while_ec2_answers_nothing(bed: Bed, silent_after: int)
     """It is looked at by the clock alone; what could not be ended is told, with what ends it."""
 
     def plan(request: Any) -> str:
-        launched = [launched_at(one) for one in bed.instances()]
+        launched = [launched_at(instance) for instance in bed.instances()]
         is_silent = launched and bed.clock.now() - launched[0] >= timedelta(minutes=silent_after)
         return LOST_REQUEST if is_silent else ""
 
-    with pytest.raises(CloudError) as told:
+    with pytest.raises(CloudError) as caught:
         provisioned(bed, 10_000, plan, budget_usd=0.5)
     (machine,) = bed.instances("running")
     lived = bed.clock.now() - launched_at(machine)
     assert lived < timedelta(hours=0.5 / float(worn(machine)[tags.USD_PER_HOUR]), minutes=10)
-    message = str(told.value)
+    message = str(caught.value)
     assert f"--instance-ids {machine.id}" in message
     assert "powers itself off at" in message
     assert "$0.5" in message
@@ -154,11 +154,11 @@ def test_what_may_not_be_listed_any_more_keeps_the_instance_from_no_end(bed: Bed
 
 @pytest.mark.parametrize("calls", range(1, 5))
 def test_ctrl_c_before_lists_show_the_instance_ends_it_all_the_same(bed: Bed, calls: int) -> None:
-    bed.ways.lag_seconds, told = 8.0, []
+    bed.ways.lag_seconds, lines = 8.0, []
 
     def plan(request: Any) -> str:
-        told.extend([request] if bed.instances() else [])
-        return CTRL_C_BEFORE if len(told) == calls else ""
+        lines.extend([request] if bed.instances() else [])
+        return CTRL_C_BEFORE if len(lines) == calls else ""
 
     with pytest.raises(KeyboardInterrupt):
         provisioned(bed, 10, plan)
@@ -179,7 +179,7 @@ def test_nothing_is_launched_twice_while_the_first_still_runs(bed: Bed) -> None:
     class Noticed(Minutes):
         def reported(self, machine: Any) -> Why | None:
             machines.append(len(bed.instances("running")))
-            if len({one.id for one in bed.instances()}) == 1 and len(machines) == 3:
+            if len({instance.id for instance in bed.instances()}) == 1 and len(machines) == 3:
                 return Why.TAKEN_BACK
             return super().reported(machine)
 
@@ -197,10 +197,10 @@ def test_always_lost_requests_to_launch_leave_nothing(bed: Bed) -> None:
 
 def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> None:
     """`--sweep-id prod` where somebody has a group `advisor-prod`, with open ports."""
-    found = looked(bed)
+    result = looked(bed)
     ec2 = bed.aws().client("ec2", "us-east-1")
     group = ec2.create_security_group(
-        GroupName="advisor-s1", Description="ours", VpcId=found.regions[0].network
+        GroupName="advisor-s1", Description="ours", VpcId=result.regions[0].network
     )["GroupId"]
     with pytest.raises(CloudError, match="none of the advisor's"):
         provisioned(bed, 30)
@@ -212,9 +212,9 @@ def test_a_group_of_that_name_that_is_somebodys_own_is_left_alone(bed: Bed) -> N
 
 def test_a_sweep_of_that_name_of_another_owner_is_not_touched(bed: Bed) -> None:
     """Both call theirs `nightly`: neither adopts, ends or removes what is the other's."""
-    found = looked(bed)
-    machine, _ = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options)).get(bed.clock.now())
+    result = looked(bed)
+    machine, _ = Provisioner(bed.aws(), a_slot(result), Fallbacks(result.options)).get(bed.clock.now())
     with pytest.raises(CloudError, match="--owner ada"):
         provisioned(bed, 30, owner="eve")
-    assert [one.id for one in bed.instances("running")] == [machine.id]
+    assert [instance.id for instance in bed.instances("running")] == [machine.id]
     assert len(bed.own_groups()) == 1

@@ -43,19 +43,19 @@ def always(operation: str, fault: str) -> Any:
 def launching(bed: Bed, *types: str, plan: Any = None, regions=("us-east-1",), **sweep: Any) -> Provisioner:
     """What launches; only its own requests fail, by the plan."""
     bed.faulty.plan = lambda _: ""
-    found = looked(bed, *types, regions=regions)
+    result = looked(bed, *types, regions=regions)
     bed.faulty.asked.clear()
     bed.faulty.plan = plan or bed.faulty.plan
-    return Provisioner(bed.aws(), a_slot(found, **sweep), Fallbacks(found.options))
+    return Provisioner(bed.aws(), a_slot(result, **sweep), Fallbacks(result.options))
 
 
 def run_requests(bed: Bed) -> list[Request]:
-    return [one for one in bed.faulty.asked if one.operation == "RunInstances"]
+    return [entry for entry in bed.faulty.asked if entry.operation == "RunInstances"]
 
 
-def kept(bed: Bed, one: Provisioner) -> LaunchedMachine:
+def kept(bed: Bed, entry: Provisioner) -> LaunchedMachine:
     """The machine that it gets, and the only one that runs."""
-    machine, _ = one.get(in_minutes(bed, 1))
+    machine, _ = entry.get(in_minutes(bed, 1))
     assert [made.id for made in bed.instances("running")] == [machine.id]
     return machine
 
@@ -69,29 +69,29 @@ def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
     machine, meter = launching(bed).get(in_minutes(bed, 1))
     (made,) = bed.instances("running")
     (request,) = run_requests(bed)
-    asked = request.values
+    values = request.values
     assert made.instance_initiated_shutdown_behavior == "terminate"
     assert made.metadata_options.http_tokens == "required"
     assert made.metadata_options.http_put_response_hop_limit == 1
     assert made.key_name is None
-    disks = [key for key in asked if key.endswith("Ebs.Encrypted")]
+    disks = [key for key in values if key.endswith("Ebs.Encrypted")]
     assert len(disks) == 3
-    assert {asked[key] for key in disks} == {"true"}
-    assert {asked[f"BlockDeviceMapping.{n}.Ebs.DeleteOnTermination"] for n in (1, 2, 3)} == {"true"}
-    told = worn(made)
-    assert told[tags.MANAGED] == "true"
-    assert told[tags.SWEEP_ID] == "s1"
-    assert told[tags.OWNER] == "ada"
-    assert told[tags.BUDGET_USD] == "5"
-    assert told[tags.NAME] == "advisor-s1"
-    assert tags.time_from(told[tags.EXPIRES_AT]) == machine.expires_at
+    assert {values[key] for key in disks} == {"true"}
+    assert {values[f"BlockDeviceMapping.{n}.Ebs.DeleteOnTermination"] for n in (1, 2, 3)} == {"true"}
+    expected = worn(made)
+    assert expected[tags.MANAGED] == "true"
+    assert expected[tags.SWEEP_ID] == "s1"
+    assert expected[tags.OWNER] == "ada"
+    assert expected[tags.BUDGET_USD] == "5"
+    assert expected[tags.NAME] == "advisor-s1"
+    assert tags.time_from(expected[tags.EXPIRES_AT]) == machine.expires_at
     assert made.lifecycle == "spot"
-    assert float(asked["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(0.24)
+    assert float(values["InstanceMarketOptions.SpotOptions.MaxPrice"]) == pytest.approx(0.24)
     assert meter.usd_per_hour == pytest.approx(machine.usd_per_hour)
     group = bed.own_groups()[0]
     assert group.ingress_rules == []
     # A volume that outlives its instance is found by its tags.
-    assert [worn(one)[tags.SWEEP_ID] for one in bed.volumes()] == 3 * ["s1"]
+    assert [worn(volume)[tags.SWEEP_ID] for volume in bed.volumes()] == 3 * ["s1"]
 
 
 @pytest.mark.parametrize("fault", [LOST_REPLY, LOST_REQUEST, CUT, GARBAGE, DONE_ALL_THE_SAME, *SAID_AGAIN])
@@ -99,7 +99,7 @@ def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
 def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, times: int) -> None:
     """The same request with the same token is asked again; EC2 dedupes."""
     kept(bed, launching(bed, plan=at("RunInstances", *[fault] * times)))
-    assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
+    assert len({run_request.values["ClientToken"] for run_request in run_requests(bed)}) == 1
 
 
 @pytest.mark.parametrize("fault", [LOST_REPLY, DONE_ALL_THE_SAME])
@@ -112,10 +112,10 @@ def test_an_instance_whose_answers_get_lost_is_found_by_its_token(bed: Bed, faul
 
 
 def test_no_other_offer_is_tried_while_nobody_knows_of_the_last_one(bed: Bed) -> None:
-    one = launching(bed, plan=always("RunInstances", LOST_REQUEST))
+    entry = launching(bed, plan=always("RunInstances", LOST_REQUEST))
     with pytest.raises(Unanswered, match="may have been done or not"):
-        one.get(in_minutes(bed, 1))
-    assert len({one.values["ClientToken"] for one in run_requests(bed)}) == 1
+        entry.get(in_minutes(bed, 1))
+    assert len({run_request.values["ClientToken"] for run_request in run_requests(bed)}) == 1
 
 
 @pytest.mark.parametrize(("lag_seconds", "requests"), [(20, 0), (70, 1)])
@@ -165,19 +165,19 @@ def ends_at_once(bed: Bed, reason: str) -> None:
 
 
 def test_an_offer_whose_instance_comes_to_nothing_is_not_the_next_one(bed: Bed) -> None:
-    one = launching(bed)
+    entry = launching(bed)
     ends_at_once(bed, "Server.InsufficientInstanceCapacity")
-    kept(bed, one)
+    kept(bed, entry)
     first, second = (_offer(bed, request) for request in run_requests(bed))
     assert first != second
 
 
 def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
     """`Client.InternalError` is about the account's key, and no server's error."""
-    one = launching(bed)
+    entry = launching(bed)
     ends_at_once(bed, "Client.InternalError")
     with pytest.raises(CloudError, match="kms:CreateGrant"):
-        one.get(in_minutes(bed, 1))
+        entry.get(in_minutes(bed, 1))
     assert len(run_requests(bed)) == 1
 
 
@@ -189,22 +189,22 @@ def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
 
 def test_two_controllers_keep_one_instance(bed: Bed, monkeypatch) -> None:
     """The second one does not see the first one's; after its own launch both are there."""
-    found = looked(bed)
-    one = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options))
-    machine, _ = one.get(in_minutes(bed, 1))
+    result = looked(bed)
+    entry = Provisioner(bed.aws(), a_slot(result), Fallbacks(result.options))
+    machine, _ = entry.get(in_minutes(bed, 1))
     bed.clock.sleep(5)
-    other = Provisioner(bed.aws(), a_slot(found), Fallbacks(found.options[1:]))
+    other = Provisioner(bed.aws(), a_slot(result), Fallbacks(result.options[1:]))
     monkeypatch.setattr(other, "_adopted", lambda: None)
     assert kept(bed, other).id == machine.id
 
 
 def test_twelve_offers_are_tried_within_a_minute(bed: Bed) -> None:
     """Spot over the zones, the next type, the next region, then on demand."""
-    one = launching(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"), budget_usd=50.0)
+    entry = launching(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"), budget_usd=50.0)
     bed.ways.out = {("", "", "")}
     began = bed.clock.now()
     with pytest.raises(NoCapacityError, match="InsufficientInstanceCapacity"):
-        one.get(began)
+        entry.get(began)
     tried = [_offer(bed, request) for request in run_requests(bed)]
     assert len(tried) == len(set(tried)) >= 12
     assert (bed.clock.now() - began).total_seconds() <= 60
@@ -221,7 +221,7 @@ def _offer(bed: Bed, request: Request) -> tuple[str, str, str, str]:
 
 
 def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> None:
-    one = launching(bed)
+    entry = launching(bed)
     bed.ways.out = {("", "", "")}
     began = bed.clock.now()
 
@@ -229,7 +229,7 @@ def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> 
         bed.ways.out = set()
 
     bed.clock.at(began + timedelta(seconds=100), back)
-    one.get(in_minutes(bed, 30))
+    entry.get(in_minutes(bed, 30))
     assert bed.clock.now() - began >= timedelta(minutes=3)
 
 
@@ -257,23 +257,23 @@ def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
     ],
 )
 def test_what_does_not_pass_stops_and_names_the_way_out(bed: Bed, code: str, way_out: str) -> None:
-    one = launching(bed, plan=at("RunInstances", code))
-    with pytest.raises(CloudError) as told:
-        one.get(in_minutes(bed, 1))
-    assert way_out in str(told.value)
+    entry = launching(bed, plan=at("RunInstances", code))
+    with pytest.raises(CloudError) as caught:
+        entry.get(in_minutes(bed, 1))
+    assert way_out in str(caught.value)
     assert len(run_requests(bed)) == 1
 
 
 def test_a_budget_that_pays_no_offer_for_ten_minutes_launches_none(bed: Bed) -> None:
-    one = launching(bed, budget_usd=0.02)
+    entry = launching(bed, budget_usd=0.02)
     with pytest.raises(BudgetOverError, match="larger --budget"):
-        one.get(in_minutes(bed, 1))
+        entry.get(in_minutes(bed, 1))
     assert run_requests(bed) == []
 
 
 def test_a_crash_before_the_request_leaves_nothing_but_the_group(bed: Bed) -> None:
-    one = launching(bed, plan=at("RunInstances", CRASH_BEFORE))
+    entry = launching(bed, plan=at("RunInstances", CRASH_BEFORE))
     with pytest.raises(Crashed):
-        one.get(in_minutes(bed, 1))
+        entry.get(in_minutes(bed, 1))
     assert bed.instances() == []
     assert len(bed.own_groups()) == 1

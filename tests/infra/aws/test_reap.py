@@ -37,21 +37,21 @@ def moto_ec2(monkeypatch):
 
 def left(reaped_with=None):
     """(kind, id) of everything with our tags that a later pass still sees."""
-    found = reap(reaped_with or aws(), now=NOW, dry_run=True, regions=REGIONS)
-    return {(one.kind, one.id) for one in (*found.expired, *found.kept)}
+    outcome = reap(reaped_with or aws(), now=NOW, dry_run=True, regions=REGIONS)
+    return {(entry.kind, entry.id) for entry in (*outcome.expired, *outcome.kept)}
 
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_an_expired_thing_of_every_kind_goes(kind):
     made = {(kind, MAKERS[kind](region)) for region in REGIONS}
     reaped = reap(aws(), now=NOW, regions=REGIONS)
-    assert {(one.kind, one.id) for one in reaped.removed} == made
+    assert {(entry.kind, entry.id) for entry in reaped.removed} == made
     assert is_clean(reaped)
     assert not left()
 
 
 @pytest.mark.parametrize(
-    "told",
+    "expected",
     [
         worn(FUTURE),
         worn(**{tags.EXPIRES_AT: None}),
@@ -62,21 +62,21 @@ def test_an_expired_thing_of_every_kind_goes(kind):
         {"Name": "somebody's"},
     ],
 )
-def test_what_is_not_ours_or_not_over_stays(told):
-    made = {make("us-east-1", told) for make in MAKERS.values()}
+def test_what_is_not_ours_or_not_over_stays(expected):
+    made = {make("us-east-1", expected) for make in MAKERS.values()}
     client = Faulty(client_of("ec2"), {})
     reaped = reap(Aws(lambda *_: client, FakeClock()), now=NOW, regions=REGIONS[:1])
     assert not reaped.expired
     assert is_clean(reaped)
-    assert {one.id for one in reaped.kept} == (made if told.get(tags.MANAGED) == "true" else set())
-    assert all(one.startswith("describe_") for one in client.asked)
+    assert {entry.id for entry in reaped.kept} == (made if expected.get(tags.MANAGED) == "true" else set())
+    assert all(entry.startswith("describe_") for entry in client.asked)
 
 
 def test_all_regions_of_the_account_are_asked(few_regions):
     name = an_instance("ap-southeast-2")
     reaped = reap(aws(), now=NOW)
     assert set(reaped.regions) == few_regions
-    assert [one.id for one in reaped.removed] == [name]
+    assert [entry.id for entry in reaped.removed] == [name]
 
 
 def test_a_boto3_session_or_a_function_will_do():
@@ -92,22 +92,22 @@ def test_a_boto3_session_or_a_function_will_do():
 
 def test_a_dry_run_tells_the_same_and_removes_nothing():
     made = {(kind, make("us-east-1")) for kind, make in MAKERS.items()}
-    told = reap(aws(), now=NOW, dry_run=True, regions=REGIONS)
-    assert {(one.kind, one.id) for one in told.expired} == made
-    assert told.removed == ()
-    assert not is_clean(told)
+    outcome = reap(aws(), now=NOW, dry_run=True, regions=REGIONS)
+    assert {(entry.kind, entry.id) for entry in outcome.expired} == made
+    assert outcome.removed == ()
+    assert not is_clean(outcome)
     assert left() == made
 
 
 def test_one_owner_alone():
     ann, bob = a_volume("us-east-1", worn(owner="ann")), a_volume("us-east-1", worn(owner="bob"))
     reaped = reap(aws(), now=NOW, owner="bob", regions=REGIONS)
-    assert [one.id for one in reaped.removed] == [bob]
+    assert [entry.id for entry in reaped.removed] == [bob]
     assert left() == {("volume", ann)}
 
 
 def test_an_instance_takes_its_own_volumes_along():
-    told = worn()
+    expected = worn()
     an_instance(
         "us-east-1",
         BlockDeviceMappings=[
@@ -115,9 +115,9 @@ def test_an_instance_takes_its_own_volumes_along():
         ],
     )
     ec2 = client_of("ec2")
-    listed = [{"Key": key, "Value": value} for key, value in told.items()]
-    for one in ec2.describe_volumes()["Volumes"]:
-        ec2.create_tags(Resources=[one["VolumeId"]], Tags=listed)
+    listed = [{"Key": key, "Value": value} for key, value in expected.items()]
+    for volume in ec2.describe_volumes()["Volumes"]:
+        ec2.create_tags(Resources=[volume["VolumeId"]], Tags=listed)
     assert is_clean(reap(aws(), now=NOW, regions=REGIONS))
     assert not ec2.describe_volumes()["Volumes"]
 
@@ -129,7 +129,7 @@ def test_what_one_is_refused_for_hinders_no_other_one():
     a_volume("eu-west-1")
     refusing = aws({"us-east-1": {"delete_volume": "UnauthorizedOperation"}})
     reaped = reap(refusing, now=NOW, regions=REGIONS)
-    assert {one.kind for one in reaped.removed} == {"volume", "security-group", "key-pair"}
+    assert {entry.kind for entry in reaped.removed} == {"volume", "security-group", "key-pair"}
     (remaining,) = reaped.remaining
     assert (remaining.thing.kind, remaining.thing.region) == ("volume", "us-east-1")
     assert "advisor cloud policy reaper" in remaining.reason
@@ -141,7 +141,7 @@ def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
     a_key("us-east-1")
     faults = {"us-east-1": {"describe_volumes": "UnauthorizedOperation"}}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert [one.kind for one in reaped.removed] == ["key-pair"]
+    assert [entry.kind for entry in reaped.removed] == ["key-pair"]
     (not_listed,) = reaped.not_listed
     assert (not_listed.region, not_listed.kind) == ("us-east-1", "volume")
 
@@ -149,7 +149,9 @@ def test_a_kind_that_may_not_be_listed_hinders_no_other_kind():
 def test_expired_credentials_are_told_once_a_region_and_nothing_is_claimed():
     faults = {region: {"describe_spot_instance_requests": "RequestExpired"} for region in REGIONS}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert [(one.region, one.kind) for one in reaped.not_listed] == [(region, "all") for region in REGIONS]
+    assert [(entry.region, entry.kind) for entry in reaped.not_listed] == [
+        (region, "all") for region in REGIONS
+    ]
     assert not is_clean(reaped)
 
 
@@ -176,7 +178,7 @@ def test_an_instance_that_is_gone_does_not_keep_its_list_alive():
     names = {an_instance("us-east-1") for _ in range(3)}
     faults = {"us-east-1": {"terminate_instances": ["InvalidInstanceID.NotFound"]}}
     reaped = reap(aws(faults), now=NOW, regions=REGIONS)
-    assert {one.id for one in reaped.removed} == names
+    assert {entry.id for entry in reaped.removed} == names
     assert not left()
 
 
@@ -233,10 +235,10 @@ def test_after_a_pass_there_is_exactly_what_was_not_to_go(things):
     moto_api_backend.reset()
     stays = set()
     for kind, region, expires_at, managed in things:
-        told = worn(expires_at or PAST, **{tags.MANAGED: managed})
+        expected = worn(expires_at or PAST, **{tags.MANAGED: managed})
         if expires_at is None:
-            del told[tags.EXPIRES_AT]
-        name = MAKERS[kind](region, told)
+            del expected[tags.EXPIRES_AT]
+        name = MAKERS[kind](region, expected)
         if managed == "true" and expires_at is not PAST:
             stays.add((kind, name))
     reap(aws(), now=NOW, regions=REGIONS)

@@ -31,15 +31,15 @@ from tests.infra.aws.wire import Request
 @pytest.mark.night
 def test_launches_with_faults_of_every_code_leave_nothing(bed: Bed) -> None:
     """One after the other in one account; what did not hold is told seed by seed."""
-    found = looked(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"))
+    result = looked(bed, "g4dn.xlarge", "g4dn.2xlarge", regions=("us-east-1", "us-east-2"))
     wrong, with_instance, faults = {}, 0, Counter[str]()
     for seed in range(2_000, 2_130):
         bed.forget()
-        one = Launch(bed, found, seed)
-        one.run()
+        entry = Launch(bed, result, seed)
+        entry.run()
         with_instance += bool(bed.instances())
-        faults += one.faults
-        wrong |= {seed: one.wrong} if one.wrong else {}
+        faults += entry.faults
+        wrong |= {seed: entry.wrong} if entry.wrong else {}
     assert wrong == {}
     assert with_instance > 50
     assert set(error_codes()) <= set(faults)
@@ -47,7 +47,7 @@ def test_launches_with_faults_of_every_code_leave_nothing(bed: Bed) -> None:
 
 # One sweep with everything going wrong by chance, and what must hold all the same.
 
-REQUEST_CODES = [one for one in error_codes() if "." not in one]
+REQUEST_CODES = [error_code for error_code in error_codes() if "." not in error_code]
 STATE_CODES = [
     "Server.SpotInstanceTermination",
     "Client.InstanceInitiatedShutdown",
@@ -76,8 +76,8 @@ class Launch:
     """One sweep's fate, drawn from a seed: what goes wrong, at which request its controller dies,
     when its credentials end, whether its instances' own timers work."""
 
-    def __init__(self, bed: Bed, found: Preflight, seed: int) -> None:
-        self.bed, self.found, self.seed = bed, found, seed
+    def __init__(self, bed: Bed, result: Preflight, seed: int) -> None:
+        self.bed, self.found, self.seed = bed, result, seed
         self.chance = chance = random.Random(seed)
         self.sweep_id = f"c{seed}"
         self.budget_usd = chance.choice([0.1, 0.2, 0.4, 1.0]) * chance.uniform(0.5, 2.0)
@@ -120,7 +120,7 @@ class Launch:
     @property
     def minutes_over(self) -> float:
         """Billing minutes beyond the budget, of the dearest instance; negative within it."""
-        rates = [float(worn(one)[tags.USD_PER_HOUR]) for one in self.bed.instances()]
+        rates = [float(worn(instance)[tags.USD_PER_HOUR]) for instance in self.bed.instances()]
         over = self.spent_usd - self.budget_usd
         return over / (max(rates) / 60) if rates else 0.0
 
@@ -149,8 +149,8 @@ class Launch:
         running = self.bed.instances("running")
         if len(running) > 1:
             self.wrong.append(f"{len(running)} instances at once")
-        for one in running:
-            self._plan_end(one)
+        for process in running:
+            self._plan_end(process)
 
     def _drawn_script(self) -> list[str]:
         """What seldom comes together by chance: a launch that was done, not told, and then refused;
@@ -192,8 +192,8 @@ class Launch:
 
     def _check_ends(self) -> None:
         """What the first two ends must have done by themselves, before the reaper comes."""
-        told = (_DONE, _CUT_OFF, *([_GAVE_UP] if self.is_calm else []))
-        if self.fates[-1] in told and (left := self.bed.left()):
+        expected = (_DONE, _CUT_OFF, *([_GAVE_UP] if self.is_calm else []))
+        if self.fates[-1] in expected and (left := self.bed.left()):
             self.wrong.append(f"left by a controller that {self.fates[-1]}: {left}")
         wait = (self._last_expiry() - self.bed.clock.now()).total_seconds() + 1
         self.bed.clock.sleep(max(0.0, wait))
@@ -233,17 +233,17 @@ class Launch:
             self.bed.power_off_at(instance, moment, self._noted(self.chance.choice(STATE_CODES)))
 
     def _last_expiry(self) -> datetime:
-        things = [one for one in self.bed.instances() if one.state != "terminated"]
+        things = [instance for instance in self.bed.instances() if instance.state != "terminated"]
         things += [*self.bed.volumes(), *self.bed.own_groups()]
-        told = [tags.time_from(worn(one).get(tags.EXPIRES_AT, "")) for one in things]
-        if None in told:
+        expected = [tags.time_from(worn(thing).get(tags.EXPIRES_AT, "")) for thing in things]
+        if None in expected:
             self.wrong.append("something was made without its tags")
-        return max([self.bed.clock.now(), *filter(None, told)])
+        return max([self.bed.clock.now(), *filter(None, expected)])
 
     def _without_capacity(self) -> set[tuple[str, str, str]]:
-        offers = [(one.instance_type, one.zone, one.market) for one in self.found.options]
+        offers = [(option.instance_type, option.zone, option.market) for option in self.found.options]
         share = self.chance.choice([0.0, 0.5, 0.9, 1.0])
-        return {one for one in offers if self.chance.random() < share}
+        return {offer for offer in offers if self.chance.random() < share}
 
     def _noted(self, fault: str) -> str:
         self.faults[fault] += 1
@@ -310,7 +310,9 @@ class FailedBoots:
             logs = logs_of_sweep(self._bed.aws(), _BUCKET, self._sweep_id)
         except AdvisorError:
             return instances
-        return [one for one in instances if not any(one in log.key and log.text for log in logs)]
+        return [
+            instance for instance in instances if not any(instance in log.key and log.text for log in logs)
+        ]
 
 
 class _Keeping(Minutes):

@@ -48,8 +48,8 @@ def read_request(environ: Environ) -> tuple[Request, bytes]:
     length = int(environ.get("CONTENT_LENGTH") or 0)
     body = environ["wsgi.input"].read(length)
     environ["wsgi.input"] = io.BytesIO(body)
-    found = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
-    region, service = found.groups() if found else ("us-east-1", "s3")
+    result = _SCOPE.search(environ.get("HTTP_AUTHORIZATION", ""))
+    region, service = result.groups() if result else ("us-east-1", "s3")
     target = environ.get("HTTP_X_AMZ_TARGET", "")
     if target:
         return Request(service, region, target.rpartition(".")[2], json.loads(body)), body
@@ -62,22 +62,22 @@ def read_request(environ: Environ) -> tuple[Request, bytes]:
 
 def call(app: App, environ: Environ, body: bytes) -> Answer:
     """What the application behind answers."""
-    told: list[Any] = []
+    lines: list[Any] = []
 
     def start(status: str, headers: list[tuple[str, str]], *_: Any) -> None:
-        told[:] = [int(status.split()[0]), dict(headers)]
+        lines[:] = [int(status.split()[0]), dict(headers)]
 
     environ["wsgi.input"] = io.BytesIO(body)
     content = b"".join(app(environ, start))
-    return Answer(told[0], content, told[1])
+    return Answer(lines[0], content, lines[1])
 
 
 def refusal(request: Request, code: str, message: str = "refused by the test") -> Answer:
     """An error as the service of the request tells it."""
     status = _STATUS.get(code, 400)
     if request.service == "s3":
-        told = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
-        return Answer(403 if code == "AccessDenied" else status, told.encode(), _XML)
+        expected = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+        return Answer(403 if code == "AccessDenied" else status, expected.encode(), _XML)
     if request.service in ("ec2", "sts", "iam"):
         return Answer(status, _error_xml(request.service, code, message), _XML)
     document = json.dumps({"__type": code, "message": message})
@@ -86,8 +86,8 @@ def refusal(request: Request, code: str, message: str = "refused by the test") -
 
 def ec2_answer(operation: str, inner: str) -> Answer:
     """A good answer of EC2."""
-    told = f"<requestId>r</requestId>{inner}"
-    text = f'<{operation}Response xmlns="{SPACE}">{told}</{operation}Response>'
+    expected = f"<requestId>r</requestId>{inner}"
+    text = f'<{operation}Response xmlns="{SPACE}">{expected}</{operation}Response>'
     return Answer(200, text.encode(), _XML)
 
 

@@ -53,17 +53,17 @@ def given(name):
         ec2 = client_of("ec2")
         values["Network"] = ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
         subnets = ec2.describe_subnets()["Subnets"]
-        values["Subnets"] = ",".join(one["SubnetId"] for one in subnets[:2])
+        values["Subnets"] = ",".join(subnet["SubnetId"] for subnet in subnets[:2])
     return values
 
 
 def resolved(name, **changes):
     """The properties of each resource as CloudFormation would ask for them."""
     document = template(name)
-    told = {key: one.get("Default", "") for key, one in document["Parameters"].items()}
-    told |= given(name) | changes
+    expected = {key: parameter.get("Default", "") for key, parameter in document["Parameters"].items()}
+    expected |= given(name) | changes
     names = {
-        **told,
+        **expected,
         "AWS::Partition": "aws",
         "AWS::Region": REGION,
         "AWS::AccountId": "123456789012",
@@ -71,34 +71,36 @@ def resolved(name, **changes):
     }
     if "Subnets" in names:
         names["Subnets"] = names["Subnets"].split(",")
-    for key, one in document["Resources"].items():
-        named = one["Properties"].get("Name", key) if "Properties" in one else key
+    for key, resource in document["Resources"].items():
+        named = resource["Properties"].get("Name", key) if "Properties" in resource else key
         names[key] = _filled(named, names)
-    return {key: _filled(one.get("Properties", {}), names) for key, one in document["Resources"].items()}
+    return {
+        key: _filled(resource.get("Properties", {}), names) for key, resource in document["Resources"].items()
+    }
 
 
 def _filled(value, names):
     if isinstance(value, list):
-        return [_filled(one, names) for one in value]
+        return [_filled(entry, names) for entry in value]
     if not isinstance(value, dict):
         return value
     if set(value) == {"Ref"}:
         return names.get(value["Ref"])
     if set(value) == {"Fn::Sub"}:
-        return re.sub(r"\$\{([\w:.]+)\}", lambda found: _text(found[1], names), value["Fn::Sub"])
+        return re.sub(r"\$\{([\w:.]+)\}", lambda result: _text(result[1], names), value["Fn::Sub"])
     if set(value) == {"Fn::GetAtt"}:
         return _text(".".join(value["Fn::GetAtt"]), names)
     if set(value) == {"Fn::If"}:
         return _filled(value["Fn::If"][1 if names["DatabaseParameter"] else 2], names)
-    filled = {key: _filled(one, names) for key, one in value.items()}
-    return {key: one for key, one in filled.items() if one is not None}
+    filled = {key: _filled(entry, names) for key, entry in value.items()}
+    return {key: entry for key, entry in filled.items() if entry is not None}
 
 
-def _text(place, names):
+def _text(path, names):
     """A name's value; an attribute of a resource as an ARN of the right form."""
-    if place in names:
-        return names[place]
-    resource = place.partition(".")[0]
+    if path in names:
+        return names[path]
+    resource = path.partition(".")[0]
     kind = "role" if resource.endswith("Role") else "cluster"
     service = "iam" if kind == "role" else "ecs"
     return f"arn:aws:{service}:{'' if kind == 'role' else REGION}:123456789012:{kind}/{resource}"
@@ -134,8 +136,8 @@ def created(name):
     (stack,) = stacks.describe_stacks(StackName="advisor")["Stacks"]
     assert stack["StackStatus"] == "CREATE_COMPLETE"
     rows = stacks.describe_stack_resources(StackName="advisor")["StackResources"]
-    made = [one for one in rows if "PhysicalResourceId" in one]
-    return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in made}
+    made = [row for row in rows if "PhysicalResourceId" in row]
+    return {entry["LogicalResourceId"]: entry["PhysicalResourceId"] for entry in made}
 
 
 @pytest.mark.slow
@@ -143,14 +145,16 @@ def created(name):
 def test_cfn_lint_finds_nothing(name):
     from cfnlint.api import lint
 
-    found = lint(json.dumps(template(name)), regions=[REGION, "eu-central-1"])
-    assert [str(one) for one in found] == []
+    result = lint(json.dumps(template(name)), regions=[REGION, "eu-central-1"])
+    assert [str(entry) for entry in result] == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_moto_creates_all_that_it_knows(name, account):
     resources = created(name)
-    known = {key for key, one in template(name)["Resources"].items() if one["Type"] in KNOWN_TO_MOTO}
+    known = {
+        key for key, resource in template(name)["Resources"].items() if resource["Type"] in KNOWN_TO_MOTO
+    }
     assert known <= set(resources)
 
 
@@ -162,7 +166,7 @@ def test_the_role_of_instances_has_the_guests_policy_and_no_other(account):
     wanted = policy("guest", account="123456789012", bucket=resources["Bucket"])
     assert ast.literal_eval(held) == wanted  # moto keeps it as Python writes it
     profile = iam.get_instance_profile(InstanceProfileName="advisor-guest")["InstanceProfile"]
-    assert [one["RoleName"] for one in profile["Roles"]] == ["advisor-guest"]
+    assert [role["RoleName"] for role in profile["Roles"]] == ["advisor-guest"]
 
 
 def test_each_container_has_its_own_policy():
@@ -191,11 +195,11 @@ def test_no_port_of_the_containers_is_open(account):
 @pytest.mark.parametrize("database", ["", "/advisor/database"])
 def test_the_database_is_named_and_never_written_out(account, database):
     described = resolved("schedules", DatabaseParameter=database)["SweepTask"]
-    told = described["ContainerDefinitions"][0].get("Secrets")
+    expected = described["ContainerDefinitions"][0].get("Secrets")
     if not database:
-        assert told is None
+        assert expected is None
     else:
-        assert told[0]["ValueFrom"].endswith("parameter/advisor/database")
+        assert expected[0]["ValueFrom"].endswith("parameter/advisor/database")
 
 
 def test_the_scheduler_takes_both_schedules(account):
@@ -217,10 +221,10 @@ def test_the_scheduler_takes_both_schedules(account):
 def test_what_the_scheduler_starts_is_a_sweep_of_its_due_time(account, monkeypatch):
     """As EventBridge fills the time in, ECS puts it into the container's environment."""
     target = resolved("schedules")["SweepSchedule"]["Target"]
-    told = target["Input"].replace("<aws.scheduler.scheduled-time>", "2026-11-23T02:00:00Z")
-    (override,) = json.loads(told)["containerOverrides"]
-    for one in override["environment"]:
-        monkeypatch.setenv(one["name"], one["value"])
+    changed = target["Input"].replace("<aws.scheduler.scheduled-time>", "2026-11-23T02:00:00Z")
+    (override,) = json.loads(changed)["containerOverrides"]
+    for entry in override["environment"]:
+        monkeypatch.setenv(entry["name"], entry["value"])
     (sweep, run, *options) = override["command"]
     assert (sweep, run) == ("sweep", "run")
     context = sweep_run.make_context("advisor sweep run", options)
@@ -228,14 +232,14 @@ def test_what_the_scheduler_starts_is_a_sweep_of_its_due_time(account, monkeypat
 
 
 def test_the_budget_is_one_that_is_taken(account):
-    told = resolved("account")["Costs"]
-    asked = {**told["Budget"]}
-    asked["BudgetLimit"] = {**asked["BudgetLimit"], "Amount": str(asked["BudgetLimit"]["Amount"])}
+    expected = resolved("account")["Costs"]
+    request = {**expected["Budget"]}
+    request["BudgetLimit"] = {**request["BudgetLimit"], "Amount": str(request["BudgetLimit"]["Amount"])}
     budgets = client_of("budgets")
     budgets.create_budget(
         AccountId="123456789012",
-        Budget=asked,
-        NotificationsWithSubscribers=told["NotificationsWithSubscribers"],
+        Budget=request,
+        NotificationsWithSubscribers=expected["NotificationsWithSubscribers"],
     )
     (made,) = budgets.describe_budgets(AccountId="123456789012")["Budgets"]
     assert made["CostFilters"] == {"TagKeyValue": ["user:advisor:managed$true"]}
@@ -250,19 +254,19 @@ def test_the_scheduler_only_starts_containers():
 def test_a_reaper_that_cannot_even_start_is_told():
     """Its image is gone: there is no exit code, and `anything-but` matches what is there only."""
     patterns = [
-        one["Properties"]["EventPattern"]["detail"]
-        for one in template("schedules")["Resources"].values()
-        if one["Type"] == "AWS::Events::Rule"
+        resource["Properties"]["EventPattern"]["detail"]
+        for resource in template("schedules")["Resources"].values()
+        if resource["Type"] == "AWS::Events::Rule"
     ]
-    assert any(one.get("stopCode") == ["TaskFailedToStart"] for one in patterns)
-    assert any("containers" in one for one in patterns)
+    assert any(pattern.get("stopCode") == ["TaskFailedToStart"] for pattern in patterns)
+    assert any("containers" in pattern for pattern in patterns)
 
 
 def test_every_policy_stands_in_one_of_the_templates():
     text = json.dumps([template(name) for name in NAMES])
     for name in POLICIES:
-        for one in policy(name, bucket=BUCKET)["Statement"]:
-            assert one["Sid"] in text
+        for entry in policy(name, bucket=BUCKET)["Statement"]:
+            assert entry["Sid"] in text
 
 
 def test_a_template_that_is_none_is_told():

@@ -64,10 +64,10 @@ def rows():
     parameters = Parameters()
     steps = steps_of([cell.step for cell in cells], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])
-    for name, place in parameters.place.items():
+    for name, path in parameters.place.items():
         gpu = name.partition("/")[2].rpartition("/")[0]
         if name.startswith("gpu/") and name.rpartition("/")[2] in ("simt", "tensor", "memory"):
-            theta[place] = PLANTED.get(gpu, 0.0)
+            theta[path] = PLANTED.get(gpu, 0.0)
     seconds = np.exp(steps.log_seconds(theta) + NOISE * rng.standard_normal(len(cells)))
     return [
         MeasuredStep(cell, float(value), NOISE, "someone", family, True)
@@ -83,12 +83,12 @@ def fit(rows):
 def test_planted_cards_are_found_on_their_side(rows, fit):
     """Part goes to the architecture and the prior; which card is slow, and which fast, is told."""
     assert len(rows) == 200
-    found = dict(zip(fit.names, fit.mean, strict=True))
+    result = dict(zip(fit.names, fit.mean, strict=True))
 
     def of(gpu):
         return sum(
             value
-            for name, value in found.items()
+            for name, value in result.items()
             if name.startswith((f"gpu/{gpu}/", f"architecture/{paced_gpu(gpu).compute_capability}/"))
             and not name.endswith("launch")
         )
@@ -133,9 +133,9 @@ def test_what_only_sources_did_is_left_out_of_what_predicts(rows):
         )
         for row in rows[:40]
     ]
-    found = fitted(*columns(strange))
-    assert any(name.startswith(("source/", "host/")) for name in found.names)
-    kept = posterior_of(found, {}).names
+    result = fitted(*columns(strange))
+    assert any(name.startswith(("source/", "host/")) for name in result.names)
+    kept = posterior_of(result, {}).names
     assert not any(name.startswith(("source/", "host/")) for name in kept)
 
 
@@ -241,9 +241,9 @@ def test_a_user_asks_without_a_source_or_a_host(tmp_path):
     )
     assert rows[0].cell.step.conditions.copies_input
     hows = [question_conditions(row.cell.step.conditions) for row in rows]
-    assert [one.stack for one in hows] == ["eager", "compile", "eager"]
-    assert all(one.source == one.host == "" and one.optimizer for one in hows)
-    assert not any(one.copies_input for one in hows)
+    assert [how.stack for how in hows] == ["eager", "compile", "eager"]
+    assert all(how.source == how.host == "" and how.optimizer for how in hows)
+    assert not any(how.copies_input for how in hows)
     assert question_conditions(hows[0]) == hows[0]
 
 
@@ -269,9 +269,9 @@ def runs() -> StalledRuns:
 
 @pytest.mark.slow
 def test_the_priors_of_a_sweeps_fit_are_what_the_shipped_runs_tell(runs):
-    found, sigmas = fit_stalls(runs, PARAMETERS)
+    result, sigmas = fit_stalls(runs, PARAMETERS)
     for name in STALL_PRIORS:
-        assert PIPELINE_PRIORS[name][0] == pytest.approx(found[name], abs=0.01)
+        assert PIPELINE_PRIORS[name][0] == pytest.approx(result[name], abs=0.01)
         assert PIPELINE_PRIORS[name][1] > sigmas[name]
 
 
@@ -281,9 +281,9 @@ def test_a_fit_finds_the_join_that_made_the_runs(runs):
     some = runs.take(np.array([host[0] in "7P" for host in runs.hosts.tolist()]))
     speeds = dict.fromkeys(set(some.hosts.tolist()), 3.0)
     made = replace(some, real=np.exp(joined_log_rates(some, speeds, truth)))
-    found, _ = fit_stalls(made, PARAMETERS)
+    result, _ = fit_stalls(made, PARAMETERS)
     for name in STALL_PRIORS:
-        assert found[name] == pytest.approx(truth[name], abs=0.05)
+        assert result[name] == pytest.approx(truth[name], abs=0.05)
     assert host_speeds(made, truth) == pytest.approx(speeds, abs=0.05)
 
 

@@ -41,8 +41,8 @@ def rows(prices: Mapping[str, float]) -> Iterator[bytes]:
     yield from map(line, ABOUT)
     yield line(PLAIN)
     for name, usd in prices.items():
-        for at, other in enumerate(OTHERS):
-            yield row(**{"Instance Type": name, "PricePerUnit": f"{usd * (at + 2):.10f}", **other})
+        for index, other in enumerate(OTHERS):
+            yield row(**{"Instance Type": name, "PricePerUnit": f"{usd * (index + 2):.10f}", **other})
         yield row(**{"Instance Type": name, "PricePerUnit": f"{usd:.10f}"})
         yield row(**STORAGE)
 
@@ -55,7 +55,8 @@ def advice(savings: Mapping[str, Mapping[str, int]]) -> bytes:
         "global_rate": "<10%",
         "instance_types": {name: {"cores": 4, "emr": True, "ram_gb": 16.0} for name in savings},
         "ranges": [
-            {"index": at, "label": label, "dots": at, "max": most} for at, (label, most) in enumerate(ranges)
+            {"index": index, "label": label, "dots": index, "max": most}
+            for index, (label, most) in enumerate(ranges)
         ],
         "spot_advisor": {
             "us-east-1": {"Windows": other, "Linux": savings},

@@ -44,14 +44,14 @@ def no_real_aws(monkeypatch, tmp_path) -> None:
 @pytest.fixture
 def recorded(monkeypatch, tmp_path) -> Iterator[Recorded]:
     """The Price List, Service Quotas and EC2 services, from recorded answers."""
-    with serving(Recorded()) as one:
-        point_at(monkeypatch, one, tmp_path)
-        yield one
+    with serving(Recorded()) as entry:
+        point_at(monkeypatch, entry, tmp_path)
+        yield entry
 
 
 @pytest.fixture
 def listed(monkeypatch) -> Iterator[lists.Listed]:
     """Azure's and Google's price lists; nobody waits long before trying again."""
     monkeypatch.setattr(web, "FIRST_PAUSE_SECONDS", 0.001)
-    with lists.serving(lists.Listed()) as one:
-        yield one
+    with lists.serving(lists.Listed()) as entry:
+        yield entry

@@ -28,8 +28,8 @@ _ROWS = json.loads((Path(__file__).parents[2] / "data/price_files/live_rows.json
 def meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
     """An item of Azure's list; `more` overrides its fields."""
     plain = name.removeprefix("Standard_").replace("_", " ")
-    told = {"retailPrice": usd, "unitPrice": usd, "armRegionName": region, "armSkuName": name}
-    return {**_ROWS["azure_meter"], **told, "meterName": plain, "skuName": plain, **more}
+    expected = {"retailPrice": usd, "unitPrice": usd, "armRegionName": region, "armSkuName": name}
+    return {**_ROWS["azure_meter"], **expected, "meterName": plain, "skuName": plain, **more}
 
 
 def spot_meter(name: str, usd: Any, region: str = "westeurope", **more: Any) -> dict[str, Any]:
@@ -42,16 +42,16 @@ def sku(
     description: str, usd: float, *regions: str, usage: str = "OnDemand", unit: str = "h", **more: Any
 ) -> dict[str, Any]:
     """A SKU of Google's list at one flat rate; `more` overrides fields of its price."""
-    one, nanos = copy.deepcopy(_ROWS["gcp_sku"]), round(usd * 1e9)
+    entry, nanos = copy.deepcopy(_ROWS["gcp_sku"]), round(usd * 1e9)
     price = {"units": str(nanos // 10**9), "nanos": nanos % 10**9, "currencyCode": "USD"}
-    (told,) = one["pricingInfo"]
-    told["pricingExpression"] |= {
+    (expected,) = entry["pricingInfo"]
+    expected["pricingExpression"] |= {
         "usageUnit": unit,
         "tieredRates": [{"startUsageAmount": 0, "unitPrice": price}],
         **more,
     }
-    one["category"]["usageType"] = usage
-    return {**one, "description": description, "serviceRegions": list(regions or ("us-central1",))}
+    entry["category"]["usageType"] = usage
+    return {**entry, "description": description, "serviceRegions": list(regions or ("us-central1",))}
 
 
 FAULTS = {
@@ -109,19 +109,21 @@ class Listed:
     def _azure(self, query: dict[str, str]) -> dict[str, Any]:
         """The items that a filter asks for; lies among them are let through with their size."""
         sizes = set(re.findall(r"armSkuName eq '([^']+)'", query["$filter"]))
-        found = [one for one in self.meters if not isinstance(one, dict) or one.get("armSkuName") in sizes]
+        result = [
+            entry for entry in self.meters if not isinstance(entry, dict) or entry.get("armSkuName") in sizes
+        ]
         start = int(query.get("$skip", 0))
         after = 0 if self.endless else start + self.page
         # The real service names its own host and port, whoever asks through whatever proxy.
         link = f"https://prices.azure.com:443{AZURE}?$filter={quote(query['$filter'])}&$skip={after}"
-        more = after < len(found) or self.endless
+        more = after < len(result) or self.endless
         return {
             "BillingCurrency": "USD",
             "CustomerEntityId": "Default",
             "CustomerEntityType": "Retail",
-            "Items": found[start : start + self.page],
+            "Items": result[start : start + self.page],
             "NextPageLink": link if more else None,
-            "Count": min(self.page, len(found) - start),
+            "Count": min(self.page, len(result) - start),
         }
 
     def _gcp(self, query: dict[str, str]) -> dict[str, Any]:
@@ -148,7 +150,7 @@ def serving(listed: Listed) -> Iterator[Listed]:
                 if status == 429:
                     self.send_header("Retry-After", "0")
                 self.end_headers()
-                pieces = [content[at : at + 1] for at in range(len(content))]
+                pieces = [content[number : number + 1] for number in range(len(content))]
                 for piece in pieces if listed.trickles else [content]:
                     self.wfile.write(piece)
                     if listed.trickles and listed.released.wait(0.05):

@@ -86,28 +86,30 @@ class Recorded:
         return {"FormatVersion": "aws_v1", "PriceList": self.products.get(name, [])}
 
 
-def _offerings(one: Recorded, _request: Mapping[str, Any]) -> bytes:
+def _offerings(entry: Recorded, _request: Mapping[str, Any]) -> bytes:
     items = "".join(
         f"<item><instanceType>{name}</instanceType><locationType>region</locationType></item>"
-        for name in one.types
+        for name in entry.types
     )
     return _answered("DescribeInstanceTypeOfferings", "instanceTypeOfferingSet", items)
 
 
-def _described(one: Recorded, _request: Mapping[str, Any]) -> bytes:
+def _described(entry: Recorded, _request: Mapping[str, Any]) -> bytes:
     items = "".join(
         f"<item><instanceType>{name}</instanceType>"
         f"<vCpuInfo><defaultVCpus>{vcpus}</defaultVCpus></vCpuInfo>"
         f"<memoryInfo><sizeInMiB>{mib}</sizeInMiB></memoryInfo>"
         f"<gpuInfo><gpus><item><count>{gpus}</count></item></gpus></gpuInfo></item>"
-        for name, (vcpus, mib, gpus) in one.types.items()
+        for name, (vcpus, mib, gpus) in entry.types.items()
     )
     return _answered("DescribeInstanceTypes", "instanceTypeSet", items)
 
 
-def _spot(one: Recorded, request: Mapping[str, Any]) -> bytes:
-    asked = [value for key, value in request.items() if key.startswith("InstanceType.")]
-    return spot_prices((name, zone, price) for name in asked for zone, price in one.spot.get(name, [])).body
+def _spot(entry: Recorded, request: Mapping[str, Any]) -> bytes:
+    wanted = [value for key, value in request.items() if key.startswith("InstanceType.")]
+    return spot_prices(
+        (name, zone, price) for name in wanted for zone, price in entry.spot.get(name, [])
+    ).body
 
 
 def _answered(operation: str, name: str, items: str) -> bytes:

@@ -56,7 +56,7 @@ def test_many_sizes_are_asked_for_in_few_requests_and_over_pages(listed) -> None
     names = [f"Standard_D{number}s_v5" for number in range(40)]
     listed.meters = [meter(name, 0.1 + number) for number, name in enumerate(names)]
     listed.page = 7
-    assert [one.usd_per_hour for one in ask(listed, *names)] == [0.1 + n for n in range(40)]
+    assert [entry.usd_per_hour for entry in ask(listed, *names)] == [0.1 + n for n in range(40)]
     assert len(listed.asked) == 3 + 3 + 2
 
 
@@ -106,7 +106,7 @@ def test_a_service_that_fails_once_is_asked_again(listed, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         ("throttle", "throttles"),
         ("broken", r"refuses the request \(503\)"),
@@ -116,9 +116,9 @@ def test_a_service_that_fails_once_is_asked_again(listed, fault: str) -> None:
         ("hang", "did not answer in time"),
     ],
 )
-def test_a_service_that_fails_is_one_line(fault: str, told: str, listed, impatient) -> None:
+def test_a_service_that_fails_is_one_line(fault: str, expected: str, listed, impatient) -> None:
     listed.faults = [fault] * 9
-    with pytest.raises(LiveError, match=told) as failed:
+    with pytest.raises(LiveError, match=expected) as failed:
         ask(listed)
     assert "\n" not in str(failed.value)
     assert len(listed.asked) <= 4
@@ -136,7 +136,7 @@ def test_an_answer_without_end_is_cut(limit: str, listed, monkeypatch) -> None:
     """One page, and all pages together, each of which is small."""
     monkeypatch.setattr(f"advisor.infra.live.web.{limit}", 0.004)
     size = 6000 if limit == "MOST_MIB_A_PAGE" else 2000
-    listed.meters = [meter(A100, 4.775 + one, location="x" * size) for one in range(9)]
+    listed.meters = [meter(A100, 4.775 + number, location="x" * size) for number in range(9)]
     listed.page = 1
     with pytest.raises(LiveError, match=r"more than 0\.004 MiB"):
         ask(listed)

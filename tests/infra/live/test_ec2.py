@@ -35,7 +35,7 @@ def test_a_price_comes_with_its_day_and_market(recorded: Recorded) -> None:
 def test_the_service_is_asked_for_plain_linux_on_shared_hosts(recorded: Recorded) -> None:
     """A type has hundreds of products: Windows, SQL Server, dedicated hosts, reservations."""
     asked_price()
-    filters = {one["Field"]: one["Value"] for one in recorded.asked[0]["Filters"]}
+    filters = {entry["Field"]: entry["Value"] for entry in recorded.asked[0]["Filters"]}
     assert filters == {
         "operatingSystem": "Linux",
         "tenancy": "Shared",
@@ -89,7 +89,7 @@ def test_a_service_that_throttles_once_is_asked_again(recorded: Recorded) -> Non
 
 
 @pytest.mark.parametrize(
-    ("faults", "told"),
+    ("faults", "expected"),
     [
         (["throttle"] * 9, "throttles GetProducts"),
         (["denied"], "may not GetProducts"),
@@ -99,10 +99,10 @@ def test_a_service_that_throttles_once_is_asked_again(recorded: Recorded) -> Non
         (["hang"] * 9, "did not answer in time"),
     ],
 )
-def test_a_service_that_fails_is_one_line(faults, told: str, recorded: Recorded, impatient) -> None:
+def test_a_service_that_fails_is_one_line(faults, expected: str, recorded: Recorded, impatient) -> None:
     recorded.products["g5.xlarge"] = [product("g5.xlarge", "1.006")]
     recorded.faults = faults
-    with pytest.raises(LiveError, match=told) as failed:
+    with pytest.raises(LiveError, match=expected) as failed:
         asked_price()
     assert "\n" not in str(failed.value)
 
@@ -183,11 +183,15 @@ def test_only_what_the_region_has_is_offered(ec2) -> None:
 def test_the_catalogue_has_the_facts_that_aws_describes(ec2) -> None:
     """vCPUs, RAM and GPUs (shares of one, too) of every accelerated type that moto offers."""
     catalog = load_catalog()
-    names = [one.name for one in catalog.instances("aws") if one.gpu_count and one.current]
-    told = facts(names, "us-east-1")
-    ours = {name: catalog.instance(name, "aws") for name in told}
-    assert len(told) > 60
-    assert told == {name: Facts(one.vcpus, one.memory_mib, one.gpu_count) for name, one in ours.items()}
+    names = [
+        instance.name for instance in catalog.instances("aws") if instance.gpu_count and instance.current
+    ]
+    expected = facts(names, "us-east-1")
+    ours = {name: catalog.instance(name, "aws") for name in expected}
+    assert len(expected) > 60
+    assert expected == {
+        name: Facts(entry.vcpus, entry.memory_mib, entry.gpu_count) for name, entry in ours.items()
+    }
 
 
 def test_a_quota_is_told_in_vcpus(recorded: Recorded) -> None:

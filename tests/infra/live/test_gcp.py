@@ -21,7 +21,7 @@ from tests.infra.live.test_azure import anything
 TODAY = date(2026, 11, 21)
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 BUNDLED = load_catalog(DATA_FOLDER)
-MACHINES = {one.name: one for one in BUNDLED.instances("gcp")}
+MACHINES = {instance.name: instance for instance in BUNDLED.instances("gcp")}
 G2, N2 = "g2-standard-8", "n2-standard-8"
 # Of us-central1 on 2026-07-30, by the committed sources.
 CORE, N2_RAM = "N2 Instance Core running in Americas", "N2 Instance Ram running in Americas"
@@ -82,7 +82,7 @@ def test_the_parts_of_every_type_add_up_to_its_bundled_price(market: Market) -> 
     assert sum(map(len, series.values())) > 400
     wrong = {}
     for alike in series.values():
-        names = sorted({one.names for machine, _ in alike for one in parts(machine)})
+        names = sorted({part.names for machine, _ in alike for part in parts(machine)})
         amounts = np.array([_amounts(machine, names) for machine, _ in alike])
         usd = np.array([price for _, price in alike])
         fitted = amounts @ np.linalg.lstsq(amounts, usd, rcond=None)[0]
@@ -93,7 +93,7 @@ def test_the_parts_of_every_type_add_up_to_its_bundled_price(market: Market) -> 
 
 
 def _amounts(machine: InstanceType, names: list[tuple[str, ...]]) -> list[float]:
-    of = {one.names: one.amount for one in parts(machine)}
+    of = {part.names: part.amount for part in parts(machine)}
     return [of.get(name, 0.0) for name in names]
 
 
@@ -152,11 +152,11 @@ def test_a_first_tier_that_is_free_of_charge_is_no_price(listed) -> None:
 
 def test_types_whose_parts_are_not_known_have_no_price(listed) -> None:
     answers = ask(listed, "m2-ultramem-416", "f1-micro", "e2-micro", "no-such-type")
-    assert all("which of Google's SKUs" in one.why for one in answers)
+    assert all("which of Google's SKUs" in answer.why for answer in answers)
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "expected"),
     [
         ("throttle", "throttles"),
         ("broken", r"\(503\)"),
@@ -168,9 +168,9 @@ def test_types_whose_parts_are_not_known_have_no_price(listed) -> None:
         ("hang", "did not answer in time"),
     ],
 )
-def test_a_service_that_fails_is_one_line_without_the_key(fault, told, listed, impatient) -> None:
+def test_a_service_that_fails_is_one_line_without_the_key(fault, expected, listed, impatient) -> None:
     listed.skus, listed.faults = N2_SKUS, [fault] * 9
-    with pytest.raises(LiveError, match=told) as failed:
+    with pytest.raises(LiveError, match=expected) as failed:
         ask(listed, N2)
     assert "\n" not in str(failed.value)
     assert KEY not in repr(failed.value)
@@ -203,5 +203,5 @@ def test_pages_that_lead_in_a_circle_end(listed) -> None:
     )
 )
 def test_any_json_is_a_believable_rate_or_none(skus) -> None:
-    for found in rates(skus, NOW).values():
-        assert all(usd is None or 0 < usd <= 20_000 for usd in found)
+    for rate in rates(skus, NOW).values():
+        assert all(usd is None or 0 < usd <= 20_000 for usd in rate)

@@ -60,9 +60,9 @@ def config(aws):
     filled = AWSNodeProvider.fillout_available_node_types_resources(aws.bootstrap_aws(prepared))
     ec2 = boto3.client("ec2", region_name="us-east-1")
     image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    for one in filled["available_node_types"].values():
-        assert one["node_config"]["ImageId"].startswith("resolve:ssm:/aws/service/")
-        one["node_config"]["ImageId"] = image
+    for available_node_type in filled["available_node_types"].values():
+        assert available_node_type["node_config"]["ImageId"].startswith("resolve:ssm:/aws/service/")
+        available_node_type["node_config"]["ImageId"] = image
     return filled
 
 
@@ -106,7 +106,8 @@ def as_head(monkeypatch, document):
     from ray.autoscaler._private.aws import utils
 
     statements = [
-        {"Effect": one["Effect"], "Action": one["Action"], "Resource": "*"} for one in document["Statement"]
+        {"Effect": entry["Effect"], "Action": entry["Action"], "Resource": "*"}
+        for entry in document["Statement"]
     ]
     wide = {"Version": document["Version"], "Statement": statements}
     given = role_credentials("head", HEAD, wide)
@@ -129,7 +130,10 @@ def life_of_workers(config):
     resolves their images in the caller's name."""
     from ray.autoscaler._private.aws.node_provider import AWSNodeProvider
 
-    images = {one["node_config"]["ImageId"] for one in PLAIN["available_node_types"].values()}
+    images = {
+        available_node_type["node_config"]["ImageId"]
+        for available_node_type in PLAIN["available_node_types"].values()
+    }
     names = [image.removeprefix("resolve:ssm:") for image in images]
     boto3.client("ssm", region_name="us-east-1").get_parameters(Names=names)
     provider = AWSNodeProvider(config["provider"], config["cluster_name"])
@@ -165,7 +169,7 @@ def cluster_asks(action, request):
     elif action in ("ec2:CreateTags", "ec2:TerminateInstances"):
         yield Ask(action, f"{ours}:instance/x", OURS)
     elif action == "ec2:RunInstances":
-        tags = {one["Key"]: one["Value"] for one in request["TagSpecifications"][0]["Tags"]}
+        tags = {tag["Key"]: tag["Value"] for tag in request["TagSpecifications"][0]["Tags"]}
         worn = {f"aws:RequestTag/{key}": value for key, value in tags.items()}
         yield Ask(action, f"{ours}:instance/*", worn)
         yield Ask("ec2:CreateTags", f"{ours}:instance/*", {"ec2:CreateAction": "RunInstances"})
@@ -180,7 +184,9 @@ def cluster_asks(action, request):
 def test_moto_refuses_what_the_role_may_not(config, monkeypatch, missing):
     """Ray's own role lacks the first, so that no worker of this file could ever start."""
     document = policy("cluster", account=ACCOUNT)
-    document["Statement"] = [one for one in document["Statement"] if missing not in allowed_actions_of(one)]
+    document["Statement"] = [
+        entry for entry in document["Statement"] if missing not in allowed_actions_of(entry)
+    ]
     with as_head(monkeypatch, document), pytest.raises(Exception, match=r"Denied|Unauthorized"):
         life_of_workers(config)
 

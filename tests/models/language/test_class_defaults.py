@@ -102,7 +102,7 @@ def test_a_short_configuration_is_the_model_of_the_whole_one(written, tmp_path):
 
     def check(name):
         whole, *shorter = (model(config) for config in written["configs"][name])
-        assert all(one == whole for one in shorter)
+        assert all(entry == whole for entry in shorter)
 
     assert len(written["configs"]) > len(COVERED)
     assert_each(check, written["configs"])
@@ -151,13 +151,13 @@ def check_architecture(name, changes, folder, library="AutoModelForCausalLM", ap
     path.write_text(json.dumps(config.to_dict(), default=str))
     with torch.device("meta"):
         network = getattr(transformers, library).from_config(config)
-    built = sum(one.numel() for one in network.parameters())
+    built = sum(parameter.numel() for parameter in network.parameters())
     model = language_model_of_config(path)
     assert model.parameters == pytest.approx(built, rel=apart), name
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "changes"), ARCHITECTURES, ids=lambda one: str(one)[:12])
+@pytest.mark.parametrize(("name", "changes"), ARCHITECTURES, ids=lambda entry: str(entry)[:12])
 def test_weights_are_those_of_the_network(name, changes, tmp_path):
     """Biases are left out, so that 0.4 % may be missing."""
     check_architecture(name, changes, tmp_path)

@@ -83,14 +83,14 @@ def test_each_bundled_model_is_the_same_out_of_a_file(read):
 
     def check(name):
         model = bundled_language_models().find(name)
-        found = read(written_as_config(model))
-        assert found.parameters - found.other_parameters == pytest.approx(
+        result = read(written_as_config(model))
+        assert result.parameters - result.other_parameters == pytest.approx(
             model.parameters - model.other_parameters, rel=1e-12
         )
-        assert found.active_parameters == pytest.approx(model.active_parameters, rel=1e-12)
+        assert result.active_parameters == pytest.approx(model.active_parameters, rel=1e-12)
         for tokens in (100, 100_000):
-            one, other = (kv_bytes(each, KvPrecision.BF16, 2, tokens) for each in (found, model))
-            assert one == other
+            entry, other = (kv_bytes(each, KvPrecision.BF16, 2, tokens) for each in (result, model))
+            assert entry == other
 
     assert_each(check, bundled_language_models().names())
 
@@ -156,8 +156,8 @@ def test_the_format_is_read_beside_the_configuration(read, tmp_path, name, conte
     model = read(LLAMA)
     assert (model.own_precision, model.own_bits, model.own_kv_precision) == (precision, bits, kv)
     assert language_model_of_config(tmp_path) == model
-    told = LLAMA | {"quantization_config": {"quant_method": "mxfp4"}}
-    assert read(told).own_precision == LlmPrecision.MXFP4  # its own word counts
+    expected = LLAMA | {"quantization_config": {"quant_method": "mxfp4"}}
+    assert read(expected).own_precision == LlmPrecision.MXFP4  # its own word counts
 
 
 def test_modules_of_different_formats_have_the_mean_of_their_bits(read, tmp_path):
@@ -281,7 +281,7 @@ def test_what_is_no_json_of_a_model_is_refused(read, tmp_path):
 plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
 json_values = st.recursive(
     plain,
-    lambda one: st.lists(one, max_size=3) | st.dictionaries(st.text(max_size=8), one, max_size=3),
+    lambda entry: st.lists(entry, max_size=3) | st.dictionaries(st.text(max_size=8), entry, max_size=3),
     max_leaves=6,
 )
 

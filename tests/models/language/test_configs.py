@@ -40,10 +40,11 @@ def test_other_spellings_find_the_model():
 def test_any_case_and_any_signs_find_a_model_of_the_same_sizes(name, random):
     """Of every model in the table."""
     spelled = "".join(
-        random.choice((one.upper(), one.lower())) if one not in "-_" else random.choice("-_") for one in name
+        random.choice((entry.upper(), entry.lower())) if entry not in "-_" else random.choice("-_")
+        for entry in name
     )
-    found, meant = MODELS.find(spelled), MODELS.find(name)
-    assert (found.parameters, found.kv_heads) == (meant.parameters, meant.kv_heads)
+    network, meant = MODELS.find(spelled), MODELS.find(name)
+    assert (network.parameters, network.kv_heads) == (meant.parameters, meant.kv_heads)
 
 
 def test_short_names_of_several_models_are_refused_with_the_choices():
@@ -136,9 +137,9 @@ def test_formats_run_where_they_do():
     """A word of the reason; none where it runs."""
 
     def check(precision, kv_precision, engine, card, reason):
-        asked = LlmPrecision(precision), KvPrecision(kv_precision), LlmEngine(engine), CARDS[card]
-        found = supported(*asked)
-        assert (found is None) if reason is None else (reason in str(found)), found
+        request = LlmPrecision(precision), KvPrecision(kv_precision), LlmEngine(engine), CARDS[card]
+        verdict = supported(*request)
+        assert (verdict is None) if reason is None else (reason in str(verdict)), verdict
 
     assert_each(check, TABLES["facts"])
 
@@ -155,9 +156,9 @@ def test_formats_without_units_are_weight_only():
 def test_mxfp4_on_llama_cpp_is_of_gpt_oss_alone():
     """GGUF has it for those experts."""
     models = bundled_language_models()
-    asked = LlmPrecision.MXFP4, KvPrecision.FP16, LlmEngine.LLAMA_CPP, CARDS["L4"]
-    assert supported(*asked, models.find("gpt-oss-20b")) is None
-    assert "no mxfp4" in str(supported(*asked, models.find("Llama-3.1-8B")))
+    request = LlmPrecision.MXFP4, KvPrecision.FP16, LlmEngine.LLAMA_CPP, CARDS["L4"]
+    assert supported(*request, models.find("gpt-oss-20b")) is None
+    assert "no mxfp4" in str(supported(*request, models.find("Llama-3.1-8B")))
 
 
 # Seconds until an engine serves.
@@ -204,5 +205,5 @@ def test_a_faster_disk_and_more_streams_never_take_longer(mib, disk, gpus):
 
 
 def test_a_disk_without_a_limit_is_bound_by_the_processes_of_the_gpus():
-    one, eight = (load_seconds(100_000, gpus=gpus).median for gpus in (1, 8))
-    assert one == pytest.approx(8 * eight)
+    entry, eight = (load_seconds(100_000, gpus=gpus).median for gpus in (1, 8))
+    assert entry == pytest.approx(8 * eight)

@@ -89,20 +89,20 @@ def of_peak(tuning, tokens_per_second):
     ),
     st.floats(0.55, 0.99),
 )
-def test_no_gpu_tunes_faster_than_it_computes_and_reads(one, confidence):
+def test_no_gpu_tunes_faster_than_it_computes_and_reads(entry, confidence):
     """On every GPU of the catalogue, by all three bounds: 6 operations of a weight that a token
     uses, 4 where it is frozen, within the 16-bit peak; weights are read forwards and backwards."""
-    if one.gpus > 1:
-        one = one._replace(link="nvlink", sharding=Sharding.ALL)
+    if entry.gpus > 1:
+        entry = entry._replace(link="nvlink", sharding=Sharding.ALL)
     gpus = tuple(bundled_gpu_facts().values())
     rates = bundled_finetuning_predictor().tokens_per_second(
-        [one._replace(gpu=gpu) for gpu in gpus], confidence
+        [entry._replace(gpu=gpu) for gpu in gpus], confidence
     )
-    used = one.model.active_parameters
-    read = 2 * (0.5 if one.method == LlmMethod.QLORA else 2.0) * used / (one.sequence * one.micro_batch)
-    passes = 6 if one.method == LlmMethod.FULL else 4
+    used = entry.model.active_parameters
+    read = 2 * (0.5 if entry.method == LlmMethod.QLORA else 2.0) * used / (entry.sequence * entry.micro_batch)
+    passes = 6 if entry.method == LlmMethod.FULL else 4
     for bound in rates.tokens_per_second:
-        for gpu, rate in zip(gpus, (bound / one.gpus).tolist(), strict=True):
+        for gpu, rate in zip(gpus, (bound / entry.gpus).tolist(), strict=True):
             assert rate * passes * used <= gpu.tflops * 1e12 * (1 + 1e-9)
             assert rate * read <= gpu.bandwidth_gb_s * 1e9 * (1 + 1e-9)
 
@@ -121,19 +121,19 @@ def tunings(gpus, **drawn):
 
 
 @given(tunings(4, sequence=st.integers(256, 32768), micro_batch=st.integers(1, 8)))
-def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(one):
+def test_adapters_never_take_more_memory_than_full_tuning_nor_4_bits_more_than_16(entry):
     full, lora, qlora = (
-        finetuning_memory(one._replace(method=method)).total_gib
+        finetuning_memory(entry._replace(method=method)).total_gib
         for method in (LlmMethod.FULL, LlmMethod.LORA, LlmMethod.QLORA)
     )
     assert qlora <= lora <= full
 
 
 @given(tunings(2, method=methods, sequence=st.integers(256, 16384)))
-def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(one):
+def test_longer_sequences_and_larger_micro_batches_never_take_less_memory(entry):
     small, long, wide = (
         finetuning_memory(each).total_gib
-        for each in (one, one._replace(sequence=2 * one.sequence), one._replace(micro_batch=8))
+        for each in (entry, entry._replace(sequence=2 * entry.sequence), entry._replace(micro_batch=8))
     )
     assert small < long
     assert small < wide
@@ -157,25 +157,25 @@ def test_sharding_and_checkpointing_save_memory_and_more_gpus_do(model, method, 
     st.sampled_from((512, 2048, 8192)),
 )
 def test_more_gpus_of_a_host_with_nvlink_never_do_less_together(model, method, gpu, sequence):
-    one = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
+    entry = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
     rates = []
     for gpus in (1, 2, 4, 8):
-        asked = one._replace(gpus=gpus, link="nvlink" if gpus > 1 else "none")
-        (found,) = bundled_finetuning_predictor().settled([asked])
-        rates.append(0.0 if found is None else median(found.tuning)[0])
+        request = entry._replace(gpus=gpus, link="nvlink" if gpus > 1 else "none")
+        (result,) = bundled_finetuning_predictor().settled([request])
+        rates.append(0.0 if result is None else median(result.tuning)[0])
     assert rates == sorted(rates)
 
 
 @given(models, st.sampled_from(GPUS), methods, st.integers(256, 8192))
 def test_what_is_chosen_fits_by_its_upper_bound(model, gpu, method, sequence):
-    one = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
-    (found,) = bundled_finetuning_predictor().settled([one])
-    room = card_gib(one.gpu.name, one.gpu.memory_gib)
-    if found is None:
-        assert not least_memory(one).fits(room)
+    entry = tuning(model, gpu, method=method, sequence=sequence)._replace(**OPEN)
+    (result,) = bundled_finetuning_predictor().settled([entry])
+    room = card_gib(entry.gpu.name, entry.gpu.memory_gib)
+    if result is None:
+        assert not least_memory(entry).fits(room)
     else:
-        assert found.memory.upper_gib <= room
-        assert found.tuning.micro_batch
+        assert result.memory.upper_gib <= room
+        assert result.tuning.micro_batch
 
 
 def test_a_run_too_large_for_its_card_is_never_said_to_fit():
@@ -236,9 +236,9 @@ def test_full_tuning_is_slower_than_adapters_and_checkpointing_costs_time():
 
 def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only_there():
     def seconds(gpu, sequence, released):
-        one = tuning(gpu=gpu, sequence=sequence, micro_batch=1)
+        entry = tuning(gpu=gpu, sequence=sequence, micro_batch=1)
         belief = bundled_finetuning_predictor().belief
-        return float(parts_of(work_of([Run(one, released=released)]), belief.mean).arithmetic[0])
+        return float(parts_of(work_of([Run(entry, released=released)]), belief.mean).arithmetic[0])
 
     def gain(gpu, sequence):
         return seconds(gpu, sequence, "2023-07") / seconds(gpu, sequence, "")
@@ -249,24 +249,24 @@ def test_attention_of_long_texts_is_faster_with_kernels_made_for_hopper_and_only
 
 @given(models, st.sampled_from(sorted(bundled_gpu_facts())), methods)
 def test_no_card_computes_more_than_products_reach_of_its_peak(model, gpu, method):
-    one = tuning(model, gpu, method=method, checkpointing=Checkpointing.NONE)
-    if unsupported(one) is None:
-        assert of_peak(one, median(one)[0]) < 0.9
+    entry = tuning(model, gpu, method=method, checkpointing=Checkpointing.NONE)
+    if unsupported(entry) is None:
+        assert of_peak(entry, median(entry)[0]) < 0.9
 
 
 def test_a_trial_moves_the_answer_to_it_and_makes_it_surer():
-    predictor, one = bundled_finetuning_predictor(), tuning(gpu="A10G")
-    before = predictor.tokens_per_second([one]).tokens_per_second
+    predictor, entry = bundled_finetuning_predictor(), tuning(gpu="A10G")
+    before = predictor.tokens_per_second([entry]).tokens_per_second
     measured = 0.7 * before.median[0]
-    after = predictor.conditioned([one], [measured], [0.02]).tokens_per_second([one])
+    after = predictor.conditioned([entry], [measured], [0.02]).tokens_per_second([entry])
     lower, mid, upper = after.tokens_per_second
     assert abs(math.log(mid[0] / measured)) < abs(math.log(before.median[0] / measured)) / 2
     assert upper[0] / lower[0] < before.upper[0] / before.lower[0]
 
 
 def test_a_trial_on_one_gpu_says_something_of_others():
-    predictor, one, other = bundled_finetuning_predictor(), tuning(gpu="A10G"), tuning(gpu="L4")
-    slow = predictor.conditioned([one], [0.7 * median(one)[0]], [0.02])
+    predictor, entry, other = bundled_finetuning_predictor(), tuning(gpu="A10G"), tuning(gpu="L4")
+    slow = predictor.conditioned([entry], [0.7 * median(entry)[0]], [0.02])
     assert slow.tokens_per_second([other]).tokens_per_second.median[0] < median(other)[0]
 
 
@@ -297,4 +297,4 @@ def test_a_written_predictor_reads_back_and_a_damaged_one_is_refused(tmp_path):
 def test_no_rate_is_measured_on_one_gpu_or_of_qlora(rows):
     """What answers warn of holds for the rows that ship."""
     rated = [row.run.tuning for row in measured_rows(rows, bundled_gpu_facts())]
-    assert all(one.gpus > 1 and one.method is not LlmMethod.QLORA for one in rated)
+    assert all(entry.gpus > 1 and entry.method is not LlmMethod.QLORA for entry in rated)

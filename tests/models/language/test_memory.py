@@ -41,8 +41,8 @@ def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_h
         assert weight_gib(find(name), LlmPrecision(precision)) == pytest.approx(gib, rel=0.005)
 
     def loaded(name, precision, gpus, gib):
-        found = weight_gib_per_gpu(find(name), LlmPrecision(precision), gpus)
-        assert found == pytest.approx(gib, rel=0.03)
+        result = weight_gib_per_gpu(find(name), LlmPrecision(precision), gpus)
+        assert result == pytest.approx(gib, rel=0.03)
 
     assert_each(published, TABLES["checkpoints"])
     assert_each(loaded, TABLES["loaded"])
@@ -51,9 +51,9 @@ def test_weights_are_those_of_published_checkpoints_and_what_engines_report_to_h
 def test_room_for_kv_is_within_its_bounds():
     """As engines reported it."""
 
-    def check(name, precision, gib, gpus, engine, found):
+    def check(name, precision, gib, gpus, engine, result):
         room = serving_memory(find(name), precision, "bf16", gib, gpus, engine).kv_gib
-        assert room.lower[0] <= found <= room.upper[0]
+        assert room.lower[0] <= result <= room.upper[0]
 
     assert_each(check, TABLES["room"])
 
@@ -99,8 +99,8 @@ def test_what_was_measured_fits_and_what_crashed_does_not(rows, fit):
     """Even by the lower bound of the room for KV, which is what placements go by; not even by the upper."""
 
     def check(row):
-        found = sequences(row)
-        assert found.lower[0] >= 1 if fit else found.upper[0] == 0
+        result = sequences(row)
+        assert result.lower[0] >= 1 if fit else result.upper[0] == 0
 
     assert_each(check, TABLES[rows])
 
@@ -162,9 +162,9 @@ def test_many_replicas_are_answered_at_once():
     for row, (model, precision, gib, gpus) in enumerate(
         zip(models, ("bf16", "mxfp4"), (80.0, 141.0), (1, 2), strict=True)
     ):
-        one = serving_memory(model, precision, "bf16", gib, gpus, "vllm")
-        assert one.kv_gib.median[0] == both.kv_gib.median[row]
-        assert one.weights_gib[0] == both.weights_gib[row]
+        entry = serving_memory(model, precision, "bf16", gib, gpus, "vllm")
+        assert entry.kv_gib.median[0] == both.kv_gib.median[row]
+        assert entry.weights_gib[0] == both.weights_gib[row]
     with pytest.raises(ValueError, match="values for 3 replicas"):
         serving_memory(models, ["bf16"] * 3, "bf16", 80.0, 1)
 

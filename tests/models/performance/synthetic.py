@@ -69,12 +69,12 @@ def resources(vcpus=2.0, memory_mib=4096.0, read=125.0):
 def trials():
     """A small sweep: vCPUs x memory x disk on an emulated GPU and on the CPU."""
     grid = itertools.product((0.5, 1.0, 2.0), (1024.0, 4096.0), (20.0, 125.0))
-    found = []
+    result = []
     for vcpus, memory_mib, read in grid:
         machine = resources(vcpus, memory_mib, read)
         for network, task in (("googlenet", Task.INFERENCE), ("resnet50", Task.TRAINING)):
             workload = Workload(network=network, task=task, batch_size=32, dataset=DATASET)
-            found.append(
+            result.append(
                 Trial(
                     workload=workload,
                     resources=machine,
@@ -82,8 +82,8 @@ def trials():
                     emulated_step_seconds=0.05,
                 )
             )
-            found.append(Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu")))
-    return found
+            result.append(Trial(workload=workload, resources=machine, accelerator=Accelerator.parse("cpu")))
+    return result
 
 
 def measure(trials_, parameters, noise=0.03, seed=0):

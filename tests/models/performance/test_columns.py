@@ -60,16 +60,16 @@ ANY = Resources(vcpus=8, physical_cores=4, memory_mib=32768, disk=DiskRate(type=
 
 
 @given(workloads, st.lists(machines, min_size=1, max_size=6), st.sampled_from((0.5, 0.9, 0.95)))
-def test_columns_and_single_predictions_agree(workload, asked, confidence):
+def test_columns_and_single_predictions_agree(workload, request, confidence):
     """Every number of a machine among others is the one that `predict` tells of it alone."""
     model = load_model()
-    found = model.prepare([(workload, one) for one in asked], confidence=confidence).estimates()
-    for place, one in enumerate(asked):
-        alone = model.predict([(workload, one)], confidence=confidence)[0]
-        numbers = (found.lower[place], found.median[place], found.upper[place])
+    result = model.prepare([(workload, entry) for entry in request], confidence=confidence).estimates()
+    for index, entry in enumerate(request):
+        alone = model.predict([(workload, entry)], confidence=confidence)[0]
+        numbers = (result.lower[index], result.median[index], result.upper[index])
         assert numbers == pytest.approx((alone.lower, alone.median, alone.upper), rel=1e-12)
-        assert found.bottleneck_names()[place] is alone.bottleneck
-        assert bool(found.calibrated[place]) is alone.calibrated
+        assert result.bottleneck_names()[index] is alone.bottleneck
+        assert bool(result.calibrated[index]) is alone.calibrated
 
 
 def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
@@ -80,31 +80,31 @@ def test_a_gpu_that_nobody_knows_is_never_surer_than_a_measured_one():
         for gpu in (UNHEARD_OF, paced_gpu("A100-SXM4-40GB"))
     ]
     model = load_model()
-    found = model.prepare([(workload, machine) for machine in table]).estimates()
-    widths = np.log(found.upper / found.lower)
+    result = model.prepare([(workload, machine) for machine in table]).estimates()
+    widths = np.log(result.upper / result.lower)
     assert widths[0] > widths[1]
     (rate,) = model.predict([(workload, table[0])])
     assert "data sheet" in " ".join(map(str, rate.extrapolation))
 
 
-disks = machines.map(lambda one: one.disk)
+disks = machines.map(lambda entry: entry.disk)
 
 
 @given(st.lists(st.tuples(workloads, machines, disks), min_size=1, max_size=5))
-def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(asked):
+def test_rows_with_other_disks_are_predicted_as_if_they_had_come_with_them(request):
     """`prepare` changes nothing but how often the rest is computed; `lowers` are the lower ones."""
     model = load_model()
-    rows = model.prepare([(workload, one) for workload, one, _ in asked], confidence=0.9)
-    places, other = range(len(asked)), [disk for *_, disk in asked]
-    found = rows.with_disks(places, other)
-    come = [(workload, replace(one, disk=disk)) for workload, one, disk in asked]
-    for one, alone in zip(found, model.predict(come, confidence=0.9), strict=True):
-        assert one.lower == pytest.approx(alone.lower, rel=1e-12)
-        assert one.stage_rates == pytest.approx(alone.stage_rates, rel=1e-12)
-        assert (one.bottleneck, one.provenance) == (alone.bottleneck, alone.provenance)
-        assert one.extrapolation == alone.extrapolation
+    rows = model.prepare([(workload, entry) for workload, entry, _ in request], confidence=0.9)
+    places, other = range(len(request)), [disk for *_, disk in request]
+    result = rows.with_disks(places, other)
+    come = [(workload, replace(entry, disk=disk)) for workload, entry, disk in request]
+    for entry, alone in zip(result, model.predict(come, confidence=0.9), strict=True):
+        assert entry.lower == pytest.approx(alone.lower, rel=1e-12)
+        assert entry.stage_rates == pytest.approx(alone.stage_rates, rel=1e-12)
+        assert (entry.bottleneck, entry.provenance) == (alone.bottleneck, alone.provenance)
+        assert entry.extrapolation == alone.extrapolation
     lowers = rows.log_lowers(np.array(places), DiskTable.of(other))
-    assert np.exp(lowers) == pytest.approx([one.lower for one in found], rel=1e-12)
+    assert np.exp(lowers) == pytest.approx([entry.lower for entry in result], rel=1e-12)
 
 
 def test_loading_and_predicting_in_columns_need_no_heavy_package():
@@ -119,8 +119,8 @@ def test_loading_and_predicting_in_columns_need_no_heavy_package():
         "load_model().prepare([(work, one)] * 3).estimates()\n"
         "print({'sklearn', 'scipy', 'pandas', 'torch', 'sqlalchemy'} & sys.modules.keys())\n"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "set()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 # No network runs faster than GPUs compute and read it: every bundled network, GPU and format.

@@ -34,13 +34,13 @@ MEASURED = Cpu(model="AMD EPYC 9R14", architecture="x86_64", single_thread_score
 
 
 def rates(name, task, batch, cores, width=1.0, cpu=""):
-    one = np.ones(1)
-    columns = CpuColumns(cores * one, one, width * one, np.array([cpu]))
-    return TIMES.rates(TABLE[name], task, batch * one, columns, 0.9)
+    entry = np.ones(1)
+    columns = CpuColumns(cores * entry, entry, width * entry, np.array([cpu]))
+    return TIMES.rates(TABLE[name], task, batch * entry, columns, 0.9)
 
 
-def rate(*asked):
-    return rates(*asked).samples_per_second[0]
+def rate(*request):
+    return rates(*request).samples_per_second[0]
 
 
 def cell(name, task=Task.INFERENCE, batch=8, **how):
@@ -66,8 +66,8 @@ def predicted(cpu=MEASURED, vcpus=2.0, network="resnet50", task=Task.INFERENCE, 
     return MODEL.predict([(workload, replace(has, **changes))])[0]
 
 
-def width(one):
-    return one.upper / one.lower
+def width(entry):
+    return entry.upper / entry.lower
 
 
 @given(trained(), st.sampled_from([1, 8, 32]), st.floats(0.5, 64), st.floats(1, 4))
@@ -80,9 +80,9 @@ def test_more_cores_and_wider_units_never_slow_it_down(network, batch, cores, mo
 
 @given(trained(), st.sampled_from([1, 8, 32]))
 def test_a_larger_batch_takes_longer_and_never_much_longer_a_sample(network, batch):
-    one, two = (rate(*network, size, 1.0) for size in (batch, 2 * batch))
+    entry, two = (rate(*network, size, 1.0) for size in (batch, 2 * batch))
     # A cache that overflows costs no more than all that it was worth.
-    assert one / 3 < two < 2 * one
+    assert entry / 3 < two < 2 * entry
 
 
 @given(NETWORKS, st.integers(1, 64))
@@ -99,15 +99,15 @@ def test_slopes_are_what_a_small_change_of_each_parameter_makes():
         cell("resnet18", batch=1, cpu="another", width=None),
     ]
     parameters = Parameters()
-    steps = steps_of([one.step for one in cells], parameters)
+    steps = steps_of([entry.step for entry in cells], parameters)
     theta = np.array([prior.mean for prior in parameters.priors])
     mean, slopes = steps.linearised(theta)
     assert mean == pytest.approx(steps.log_seconds(theta))
-    for place in range(1, len(theta)):
+    for number in range(1, len(theta)):
         small = np.zeros(len(theta))
-        small[place] = 1e-5
+        small[number] = 1e-5
         ends = steps.log_seconds(theta + small), steps.log_seconds(theta - small)
-        assert slopes[:, place] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-5)
+        assert slopes[:, number] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-5)
 
 
 def test_a_fit_finds_the_rates_that_made_its_rows():
@@ -118,29 +118,29 @@ def test_a_fit_finds_the_rates_that_made_its_rows():
         for batch, cores in ((1, 1.0), (8, 1.0), (32, 2.0))
     ]
     parameters = Parameters()
-    steps = steps_of([one.step for one in cells], parameters)
+    steps = steps_of([entry.step for entry in cells], parameters)
     truth = np.array([prior.mean for prior in parameters.priors])
     for name, moved in (("compute", -0.4), ("memory", -0.3), ("kernel", 0.4), ("cache", 0.5)):
         truth[parameters.place[name]] += moved
     seconds = steps.log_seconds(truth)
-    found = fitted(cells, seconds, np.full(len(cells), 0.02))
-    assert np.abs(fitted_logs(found, cells) - seconds).max() < 0.05
+    fit = fitted(cells, seconds, np.full(len(cells), 0.02))
+    assert np.abs(fitted_logs(fit, cells) - seconds).max() < 0.05
 
 
 def test_a_measured_step_moves_its_cpu_and_every_network_on_it():
     slow = cell("resnet50", cpu="Xeon of a user", cores=8.0, width=2.0)
     like = cell("vgg11", cpu="Xeon of a user", cores=8.0, width=2.0)
     before = TIMES.posterior.predict([slow, like])
-    told = before.mean[:1] + 0.5
-    after = TIMES.posterior.condition([slow], told, np.full(1, 0.03)).predict([slow, like])
-    assert after.mean[0] == pytest.approx(told[0], abs=0.05)
+    expected = before.mean[:1] + 0.5
+    after = TIMES.posterior.condition([slow], expected, np.full(1, 0.03)).predict([slow, like])
+    assert after.mean[0] == pytest.approx(expected[0], abs=0.05)
     assert 0.2 < after.mean[1] - before.mean[1] < 0.6
     assert (after.variance < before.variance).all()
 
 
 def test_bounds_follow_what_the_posterior_is_unsure_of():
-    def half(*asked):
-        return rates(*asked).lower[0]
+    def half(*request):
+        return rates(*request).lower[0]
 
     known, new = (half(name, Task.INFERENCE, 8, 1.0) for name in ("resnet50", "vit_b_16"))
     assert known < new
@@ -150,10 +150,10 @@ def test_bounds_follow_what_the_posterior_is_unsure_of():
 
 
 def test_networks_and_decoding_share_the_cores_so_that_times_add():
-    one = predicted()
-    assert one.median < one.stage_rates["accelerator"]
-    times = sum(1 / one.stage_rates[stage] for stage in ("accelerator", "host"))
-    assert 1 / one.median == pytest.approx(times, rel=0.05)
+    entry = predicted()
+    assert entry.median < entry.stage_rates["accelerator"]
+    times = sum(1 / entry.stage_rates[stage] for stage in ("accelerator", "host"))
+    assert 1 / entry.median == pytest.approx(times, rel=0.05)
 
 
 def test_the_farther_the_cpu_the_wider_the_interval():
@@ -167,7 +167,7 @@ def test_the_farther_the_cpu_the_wider_the_interval():
 
 
 def test_what_no_machine_of_this_kind_ran_is_modelled():
-    assert all(one.provenance == "modelled" for one in (predicted(), predicted(vcpus=16.0)))
+    assert all(entry.provenance == "modelled" for entry in (predicted(), predicted(vcpus=16.0)))
 
 
 @pytest.mark.parametrize(

@@ -25,25 +25,25 @@ MODEL = load_model()
 
 def facts(workload_, resources):
     prediction = predict(workload_, resources)
-    return {one.subject: one for one in MODEL.distances(workload_, resources, prediction)}
+    return {distance.subject: distance for distance in MODEL.distances(workload_, resources, prediction)}
 
 
 @given(st.floats(0.1, 200), st.floats(1, 4000), st.floats(1e3, 1e7))
 def test_inside_means_between_what_was_measured_and_outside_says_how_far(vcpus, read, size):
     dataset = replace(IMAGENET, bytes_per_sample=size)
-    asked = replace(workload(), dataset=dataset)
-    found = facts(asked, machine(vcpus=vcpus, read=read))
+    changed = replace(workload(), dataset=dataset)
+    result = facts(changed, machine(vcpus=vcpus, read=read))
     for name, value in (("vcpus", vcpus), ("disk_throughput", read), ("sample_bytes", size)):
         low, high = MODEL.pipeline.measured[name]
-        assert found[name].inside == (low / AS_GOOD_AS <= value <= high * AS_GOOD_AS)
-        assert value == pytest.approx(found[name].times * min(max(value, low), high))
+        assert result[name].inside == (low / AS_GOOD_AS <= value <= high * AS_GOOD_AS)
+        assert value == pytest.approx(result[name].times * min(max(value, low), high))
 
 
 def test_eight_vcpus_are_four_times_the_two_that_were_measured():
-    found = facts(workload("alexnet"), machine(vcpus=8, memory_mib=400_000))
-    assert str(found["vcpus"].detail) == "8 vCPUs, 4 times the 2 that were measured"
-    assert found["vcpus"].matters
-    assert found["vcpus"].stage is Stage.HOST
+    result = facts(workload("alexnet"), machine(vcpus=8, memory_mib=400_000))
+    assert str(result["vcpus"].detail) == "8 vCPUs, 4 times the 2 that were measured"
+    assert result["vcpus"].matters
+    assert result["vcpus"].stage is Stage.HOST
 
 
 @pytest.mark.parametrize(
@@ -55,17 +55,17 @@ def test_eight_vcpus_are_four_times_the_two_that_were_measured():
     ],
 )
 def test_how_near_a_gpu_is_to_the_measured_ones_is_told(gpu, network, inside, said):
-    found = facts(workload(network, Task.INFERENCE), machine(gpu))["gpu"]
-    assert found.inside == inside
-    assert said in str(found.detail)
+    result = facts(workload(network, Task.INFERENCE), machine(gpu))["gpu"]
+    assert result.inside == inside
+    assert said in str(result.detail)
 
 
 def test_a_gpu_that_was_measured_in_another_precision_is_told_so():
     """A T4 in fp32 tells little of mixed precision, for which it has other units."""
-    asked = replace(workload("googlenet", Task.INFERENCE), precision=Precision.AMP)
-    found = facts(asked, machine("T4"))["gpu"]
-    assert not found.inside
-    assert str(found.detail) == "T4 was never measured in amp"
+    changed = replace(workload("googlenet", Task.INFERENCE), precision=Precision.AMP)
+    gpu = facts(changed, machine("T4"))["gpu"]
+    assert not gpu.inside
+    assert str(gpu.detail) == "T4 was never measured in amp"
 
 
 def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
@@ -73,27 +73,27 @@ def test_a_network_is_measured_on_this_gpu_or_on_others_or_not_at_all():
         facts(workload(network), machine(gpu))["network"]
         for network, gpu in (("resnet50", "A100-SXM4-40GB"), ("vgg16", "T4"), ("googlenet", "T4"))
     ]
-    assert [one.inside for one in details] == [True, True, False]
+    assert [detail.inside for detail in details] == [True, True, False]
     assert str(details[0].detail) == "resnet50 training in fp32 was measured on A100"
 
 
 def test_preprocessing_stands_on_no_gpu_and_an_unknown_cpu_is_outside():
     unknown = replace(machine(), cpu=None)
-    found = facts(workload(task=Task.PREPROCESSING), unknown)
-    assert not {"gpu", "network", "host_to_gpu"} & set(found)
-    assert not found["cpu"].inside
-    assert "unknown" in str(found["cpu"].detail)
+    result = facts(workload(task=Task.PREPROCESSING), unknown)
+    assert not {"gpu", "network", "host_to_gpu"} & set(result)
+    assert not result["cpu"].inside
+    assert "unknown" in str(result["cpu"].detail)
 
 
 def test_a_stage_far_from_binding_does_not_matter():
-    asked = workload(), machine(vcpus=96, read=4000.0)
-    prediction = predict(*asked)
-    weights = stage_weights(*asked, prediction, MODEL.pipeline)
+    request = workload(), machine(vcpus=96, read=4000.0)
+    prediction = predict(*request)
+    weights = stage_weights(*request, prediction, MODEL.pipeline)
     assert sum(weights.values()) == pytest.approx(1)
     assert max(weights, key=weights.get) is prediction.bottleneck
-    found = facts(workload(), machine(vcpus=96, read=4000.0))
-    assert not found["vcpus"].matters
-    assert found["gpu"].matters
+    result = facts(workload(), machine(vcpus=96, read=4000.0))
+    assert not result["vcpus"].matters
+    assert result["gpu"].matters
 
 
 def test_the_ranges_are_those_of_the_trials():
@@ -113,20 +113,20 @@ def work(network="resnet50", task=Task.INFERENCE, batch=64, **changes):
 
 
 def gains(workload, gpu="A100-SXM4-40GB"):
-    found = MODEL.setting_gains(workload, paced_gpu(gpu))
-    return {one.setting.name: one.gain for one in found}
+    result = MODEL.setting_gains(workload, paced_gpu(gpu))
+    return {entry.setting.name: entry.gain for entry in result}
 
 
 def test_the_chips_with_rows_are_those_that_the_tables_have():
-    scored_model, found = ScoredModel(), {}
+    scored_model, result = ScoredModel(), {}
     for pair in pairs_of([row for row in read_rows(ROWS) if isinstance(row, Row)]):
         row = pair.before
         # NVIDIA's containers say nothing of PyTorch's own chips; older ones have no such units.
         if row.software.startswith("ngc") or (scored_model.gpu(row.gpu).capability or 0) < 7:
             continue
         bits = 32 if row.precision == "fp32" else 16
-        found.setdefault((pair.change, row.task, bits), set()).add(scored_model.chip(row.gpu))
-    assert found == dict(MEASURED_ON)
+        result.setdefault((pair.change, row.task, bits), set()).add(scored_model.chip(row.gpu))
+    assert result == dict(MEASURED_ON)
 
 
 def test_a_gain_is_the_ratio_of_the_rates_and_surer_than_they_are_apart():
@@ -137,18 +137,18 @@ def test_a_gain_is_the_ratio_of_the_rates_and_surer_than_they_are_apart():
     slow, fast = MODEL.predict_gpu([before], gpu)[0], MODEL.predict_gpu([after], gpu)[0]
     assert gain.factor.median == pytest.approx(fast.median / slow.median)
     each = times.estimates([(before, gpu), (after, gpu)], facts).variance
-    found = times.posterior.differences([cell_of(before, gpu, facts)], [cell_of(after, gpu, facts)])
-    assert found.variance[0] < each.sum()
+    result = times.posterior.differences([cell_of(before, gpu, facts)], [cell_of(after, gpu, facts)])
+    assert result.variance[0] < each.sum()
 
 
 def test_a_step_is_as_long_as_itself_without_doubt():
     cell = cell_of(work(), paced_gpu("T4"), MODEL.table["resnet50"])
-    found = MODEL.step_times.posterior.differences([cell], [cell])
-    assert (found.mean[0], found.variance[0]) == (0.0, 0.0)
+    result = MODEL.step_times.posterior.differences([cell], [cell])
+    assert (result.mean[0], result.variance[0]) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("workload", "gpu", "told"),
+    ("workload", "gpu", "expected"),
     [
         (work(), "A100-SXM4-40GB", {"compile", "amp"}),
         (work(task=Task.TRAINING), "T4", {"amp"}),  # nobody compiled a training step
@@ -160,8 +160,8 @@ def test_a_step_is_as_long_as_itself_without_doubt():
         (work("bert-base-uncased", precision=Precision.AMP), "A10G", set()),
     ],
 )
-def test_what_no_row_has_is_not_told(workload, gpu, told):
-    assert set(gains(workload, gpu)) == told
+def test_what_no_row_has_is_not_told(workload, gpu, expected):
+    assert set(gains(workload, gpu)) == expected
 
 
 def test_what_a_workload_has_is_not_told_again():

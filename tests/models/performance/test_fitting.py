@@ -55,20 +55,20 @@ def test_noise_free_trials_of_another_seed_agree_with_the_fit(fitted, parameters
 
 def test_the_soft_knee_is_recovered(fitted):
     """Parameters that the sweep determines come out near their true values."""
-    found = fitted.model.pipeline.parameters
-    assert abs(found["storage/disk_efficiency"]) < 0.08
+    result = fitted.model.pipeline.parameters
+    assert abs(result["storage/disk_efficiency"]) < 0.08
 
 
 def test_networks_on_the_sweeps_cpu_are_told_from_its_steps_and_others_move_along(fitted):
     """All are 22 % faster there than the step times that ship say."""
     machine = resources(vcpus=2.0, memory_mib=1e6, read=None)
-    asked = [
+    request = [
         (Workload(network=name, task=Task.INFERENCE, batch_size=32, dataset=IMAGENET), machine)
         for name in ("googlenet", "resnet18")
     ]
     ratios = [
         mine.stage_rates[Stage.ACCELERATOR] / shipped.stage_rates[Stage.ACCELERATOR]
-        for mine, shipped in zip(fitted.model.predict(asked), load_model().predict(asked), strict=True)
+        for mine, shipped in zip(fitted.model.predict(request), load_model().predict(request), strict=True)
     ]
     assert ratios[0] == pytest.approx(np.exp(0.2), rel=0.05)
     assert 1.05 < ratios[1] < 1.3
@@ -142,7 +142,7 @@ def test_measurements_that_contradict_each_other_widen_the_interval(parameters):
     calm, unsure = fit_user_model(good), fit_user_model(torn)
     assert unsure.model.error_percent > 5 * calm.model.error_percent
     request = (good[0].trial.workload, good[0].trial.resources)
-    sure, wide = (found.model.predict([request])[0] for found in (calm, unsure))
+    sure, wide = (result.model.predict([request])[0] for result in (calm, unsure))
     assert wide.upper / wide.lower > 2 * sure.upper / sure.lower
 
 
@@ -151,7 +151,8 @@ def test_a_bus_that_a_trial_measured_takes_the_place_of_the_assumed_one(paramete
     runs = {"stage_runs": {"transfer": {"mib_per_second": 5_000.0}}}
     measured = replace(row, environment={**row.environment, **runs})
     assumed, known = (
-        trials_of([one], networks, reference_cpu).columns.copy_bytes_per_second[0] for one in (row, measured)
+        trials_of([entry], networks, reference_cpu).columns.copy_bytes_per_second[0]
+        for entry in (row, measured)
     )
     assert known == pytest.approx(5_000.0 * 2**20)
     assert assumed != pytest.approx(known)
@@ -252,14 +253,14 @@ def with_so_many_of_another(rows, count, bound=host_bound):
 
 def test_a_cpu_with_one_trial_is_as_much_in_doubt_as_before_and_surer_with_more(rows):
     """The one trial is held up by its GPU, and tells nothing of the cores."""
-    asked = preprocessing_on(rows, EPYC)
+    request = preprocessing_on(rows, EPYC)
     of_one = with_so_many_of_another(rows, 1, gpu_bound)
     widths, provenances, sigmas = [], [], []
     for fitted_on in (of_one, with_so_many_of_another(rows, 4), with_so_many_of_another(rows, 36)):
         model = fit_user_model(fitted_on).model
-        (predicted,) = model.predict([asked])
-        unknown = replace(asked[1], cpu=replace(asked[1].cpu, model=""))
-        (carried,) = model.predict([(asked[0], unknown)])
+        (predicted,) = model.predict([request])
+        unknown = replace(request[1], cpu=replace(request[1].cpu, model=""))
+        (carried,) = model.predict([(request[0], unknown)])
         widths.append(log_width(predicted) / log_width(carried))
         provenances.append(predicted.provenance)
         sigmas.append(model.pipeline.core_trials[0].speed_sigma)

@@ -86,7 +86,7 @@ def test_the_optimiser_holds_exactly_what_torch_says(optimizer):
         for value in state.values()
         if torch.is_tensor(value) and value.ndim
     )
-    mib = sum(one.nbytes for one in layer.parameters()) / 2**20
+    mib = sum(parameter.nbytes for parameter in layer.parameters()) / 2**20
     profile = MemoryProfile("one", mib, mib, "fake", PROFILE.steps)
     parts = step_memory(profile, training(4, optimizer=optimizer))
     assert parts.optimizer_mib == pytest.approx(held / 2**20)
@@ -108,7 +108,7 @@ def test_between_batches_and_beyond_them_memory_follows_straight_lines():
 
 def test_adam_needs_a_copy_in_its_update_where_activations_are_few():
     """torch updates all tensors at once; at batch 1 that is the peak."""
-    plain, adam = (step_memory(PROFILE, training(1, optimizer=one)) for one in ("momentum", "adam"))
+    plain, adam = (step_memory(PROFILE, training(1, optimizer=entry)) for entry in ("momentum", "adam"))
     assert adam.optimizer_mib == 200.0
     assert adam.temporary_mib + adam.saved_mib > plain.temporary_mib + plain.saved_mib
 
@@ -116,15 +116,15 @@ def test_adam_needs_a_copy_in_its_update_where_activations_are_few():
 @given(networks, batches, st.sampled_from(list(Precision)), st.sampled_from(list(Optimizer)))
 def test_more_rows_never_take_less_and_bounds_stand_in_order(name, batch, precision, optimizer):
     profile = bundled_profile(name)
-    one, two = (
+    entry, two = (
         gpu_peak(profile, training(size, precision=precision, optimizer=optimizer))
         for size in (batch, batch + 1)
     )
-    assert one.upper_mib <= two.upper_mib * (1 + 1e-9)
-    assert one.lower_mib <= one.median_mib <= one.upper_mib
-    total = one.step.tensors_mib + one.context_mib + one.overhead_mib
-    assert total == pytest.approx(one.median_mib)
-    assert one.step.saved_mib >= 0 <= one.step.temporary_mib
+    assert entry.upper_mib <= two.upper_mib * (1 + 1e-9)
+    assert entry.lower_mib <= entry.median_mib <= entry.upper_mib
+    total = entry.step.tensors_mib + entry.context_mib + entry.overhead_mib
+    assert total == pytest.approx(entry.median_mib)
+    assert entry.step.saved_mib >= 0 <= entry.step.temporary_mib
 
 
 @given(
@@ -175,19 +175,21 @@ def test_fp16_takes_half_of_fp32_beside_the_context():
         gpu_peak(profile, training(64, precision=precision)) for precision in (Precision.FP32, Precision.FP16)
     )
     assert half.step.weights_mib == whole.step.weights_mib / 2
-    beside = (one.median_mib - one.context_mib for one in (half, whole))
+    beside = (entry.median_mib - entry.context_mib for entry in (half, whole))
     assert next(beside) == pytest.approx(next(beside) / 2)
 
 
 @given(networks, st.floats(4_000, 200_000), st.sampled_from([Task.TRAINING, Task.INFERENCE]))
 def test_the_largest_batch_fits_and_the_next_one_does_not(name, card, task):
     profile, conditions = bundled_profile(name), Conditions(task=task, batch_size=1)
-    found = largest_batch(profile, conditions, card)
-    if found is None:
+    largest = largest_batch(profile, conditions, card)
+    if largest is None:
         assert gpu_peak(profile, conditions).verdict(card) is not Verdict.FITS
         return
-    at, above = (gpu_peak(profile, Conditions(task=task, batch_size=size)) for size in (found, found + 1))
-    assert at.verdict(card) is Verdict.FITS
+    index, above = (
+        gpu_peak(profile, Conditions(task=task, batch_size=size)) for size in (largest, largest + 1)
+    )
+    assert index.verdict(card) is Verdict.FITS
     assert above.verdict(card) is not Verdict.FITS
 
 
@@ -261,8 +263,8 @@ def test_a_row_tells_the_steps_that_were_replayed():
 
 def test_larger_images_take_as_much_as_more_of_the_usual_ones():
     usual, larger = bundled_profile("resnet50"), bundled_profile("resnet50", "3x448x448")
-    four, one = usual.at("training/fp32", 128), larger.at("training/fp32", 32)
-    assert one.peak == pytest.approx(four.peak, rel=0.02)
+    four, entry = usual.at("training/fp32", 128), larger.at("training/fp32", 32)
+    assert entry.peak == pytest.approx(four.peak, rel=0.02)
     assert larger.weights_mib == usual.weights_mib
 
 

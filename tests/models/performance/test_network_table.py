@@ -126,9 +126,9 @@ def test_scaling_agrees_with_capturing(table, name, near, far):
 
 
 def test_facts_of_another_input_are_scaled():
-    asked = Workload(network="resnet50", task=Task.INFERENCE, batch_size=1, input="3x448x448")
+    workload = Workload(network="resnet50", task=Task.INFERENCE, batch_size=1, input="3x448x448")
     facts = bundled_networks()
-    assert facts.of(asked).gmacs == pytest.approx(4 * facts["resnet50"].gmacs, rel=0.02)
+    assert facts.of(workload).gmacs == pytest.approx(4 * facts["resnet50"].gmacs, rel=0.02)
 
 
 def test_an_input_of_another_kind_is_refused(table):

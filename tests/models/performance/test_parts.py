@@ -106,7 +106,7 @@ def feeding_host(mib_per_second, low=1.0, high=1.0, vcpus=96):
 
 def predicted(*machines, confidence=0.9):
     """One prediction a feeding_host, nothing of the data in the page cache."""
-    pairs = [(WORKLOAD, one) for one in machines]
+    pairs = [(WORKLOAD, entry) for entry in machines]
     return load_model().predict(pairs, confidence=confidence, cache=CacheState.COLD)
 
 
@@ -209,10 +209,10 @@ def test_a_sweep_on_second_threads_learns_what_they_add(truth):
     """The factor on the usual yield moves towards what the trials show."""
     parameters = true_parameters(host__second_thread=math.log(truth / 0.33))
     swept = [
-        replace(one, resources=replace(one.resources, vcpus=2 * one.resources.vcpus))
+        replace(trial, resources=replace(trial.resources, vcpus=2 * trial.resources.vcpus))
         if number % 4 >= 2
-        else one
-        for number, one in enumerate(trials())
+        else trial
+        for number, trial in enumerate(trials())
     ]
     fitted = fit_user_model(measure(swept, parameters)).model
     learnt = host(machine(2, 1), fitted) / host(machine(1, 1), fitted) - 1
@@ -261,8 +261,8 @@ def test_a_row_far_off_the_others_counts_less():
 def test_a_row_is_told_by_those_of_other_groups():
     """The mean of all rows but the own group's."""
     values = np.array([1.0, 2.0, 6.0])
-    told = held_out(["a", "a", "b"], lambda out: np.full(out.sum(), values[~out].mean()))
-    assert told.tolist() == [6.0, 6.0, 1.5]
+    expected = held_out(["a", "a", "b"], lambda out: np.full(out.sum(), values[~out].mean()))
+    assert expected.tolist() == [6.0, 6.0, 1.5]
 
 
 @given(st.floats(min_value=0.5, max_value=0.9999))

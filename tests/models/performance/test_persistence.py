@@ -54,7 +54,7 @@ def test_what_was_measured_of_gpus_is_kept_and_told_again(tmp_path):
     assert read.id == model.id != load_model().id
     assert to_document(read) == to_document(model)
     usual = replace(workload, input=None, stack=Stack.EAGER)
-    now, before, after = (one.predict_gpu([usual], gpu)[0].median for one in (model, load_model(), read))
+    now, before, after = (entry.predict_gpu([usual], gpu)[0].median for entry in (model, load_model(), read))
     assert after == pytest.approx(now, rel=1e-12)
     assert after != before
 
@@ -80,8 +80,8 @@ def test_a_model_of_before_gpus_were_observed_is_read_as_one_without(saved):
 def test_a_model_of_before_ranges_were_kept_still_answers(saved):
     old = load_model(rewritten(saved, lambda document: document["pipeline"].pop("measured")))
     (prediction,) = old.predict([(workload(), machine())])
-    told = {one.subject for one in old.distances(workload(), machine(), prediction)}
-    assert told == {"gpu", "network", "cpu", "host_to_gpu"}
+    expected = {distance.subject for distance in old.distances(workload(), machine(), prediction)}
+    assert expected == {"gpu", "network", "cpu", "host_to_gpu"}
 
 
 @pytest.mark.parametrize(

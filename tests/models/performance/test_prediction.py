@@ -90,8 +90,8 @@ def test_a_slower_disk_is_never_the_surer_one(network, gpu, read, faster, archit
     accelerator is unsure of must not hide behind a disk that is about as slow."""
     cpu = Cpu(model="y", architecture=architecture, single_thread_score=1600)
     slow, fast = (replace(machine(gpu, vcpus=48, read=rate), cpu=cpu) for rate in (read, faster * read))
-    asked = workload(network, Task.INFERENCE, 64)
-    assert predict(asked, slow).lower <= predict(asked, fast).lower * 1.034
+    question = workload(network, Task.INFERENCE, 64)
+    assert predict(question, slow).lower <= predict(question, fast).lower * 1.034
 
 
 def test_a_slow_disk_is_the_bottleneck_until_the_data_set_fits_in_memory():

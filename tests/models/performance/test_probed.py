@@ -112,7 +112,7 @@ def test_a_probe_of_one_card_hardly_moves_a_card_of_another_architecture():
     after = TIMES.condition([], TABLE, layers_of(FINGERPRINT, CARD))
     workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
     before, now = (
-        one.estimates([(workload, paced_gpu("T4"))], TABLE.of(workload)).mean[0] for one in (TIMES, after)
+        entry.estimates([(workload, paced_gpu("T4"))], TABLE.of(workload)).mean[0] for entry in (TIMES, after)
     )
     assert abs(now - before) < 0.05
 
@@ -120,7 +120,7 @@ def test_a_probe_of_one_card_hardly_moves_a_card_of_another_architecture():
 def test_layers_as_short_as_their_launch_are_left_out():
     short = json.loads(json.dumps(FINGERPRINT))
     short["figures"]["operations.amp.linear.deep.forward.time"]["value"] = 0.03
-    names = [(one.name, one.precision, one.backward) for one in layers_of(short, CARD)]
+    names = [(entry.name, entry.precision, entry.backward) for entry in layers_of(short, CARD)]
     assert ("linear.deep", "amp", False) not in names
     assert not any(name.startswith("lstm") for name, *_ in names)
 
@@ -138,6 +138,6 @@ def test_layers_as_short_as_their_launch_are_left_out():
 def test_a_fingerprint_of_before_or_a_damaged_one_tells_nothing(changes):
     damaged = {**FINGERPRINT, **changes}
     if "operations_device" in changes:
-        assert all(one.name in ("gemm", "copy") for one in layers_of(damaged, CARD))
+        assert all(entry.name in ("gemm", "copy") for entry in layers_of(damaged, CARD))
     else:
         assert layers_of(damaged, CARD) == []

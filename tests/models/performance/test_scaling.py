@@ -33,11 +33,11 @@ gpus = st.sampled_from(GPUS)
 @given(on_gpus, gpus, st.integers(1, 64), st.sampled_from((0.5, 0.8, 0.9)))
 def test_efficiency_is_a_share_that_never_rises_with_the_gpus(task, gpu, count, confidence):
     model, card = bundled_scaling(), paced_gpu(gpu)
-    one, more = (model.of(task, card, n, confidence) for n in (count, count + 1))
-    assert 0 < more.efficiency <= one.efficiency <= 1
-    assert one.efficiency * np.exp(one.widths.upper) <= 1 + 1e-12
-    assert more.speed_up > one.speed_up
-    assert more.widths.lower >= one.widths.lower
+    entry, more = (model.of(task, card, n, confidence) for n in (count, count + 1))
+    assert 0 < more.efficiency <= entry.efficiency <= 1
+    assert entry.efficiency * np.exp(entry.widths.upper) <= 1 + 1e-12
+    assert more.speed_up > entry.speed_up
+    assert more.widths.lower >= entry.widths.lower
 
 
 def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
@@ -50,9 +50,9 @@ def test_one_gpu_no_gpu_and_preprocessing_scale_nothing():
 @given(any_task, gpus, st.integers(1, 256), st.integers(2, 192), st.floats(10, 4000), st.integers(1, 15))
 def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, read, count):
     """Its vCPUs and its disk are the same; only RAM for one more process is taken."""
-    asked = workload(task=task, batch_size=batch)
+    question = workload(task=task, batch_size=batch)
     host = machine(gpu, vcpus, read, memory_mib=4_000_000)
-    few, many = (predict(asked, replace(host, gpu_count=n)) for n in (count, count + 1))
+    few, many = (predict(question, replace(host, gpu_count=n)) for n in (count, count + 1))
     assert many.median >= few.median * (1 - 1e-12)
     assert many.lower >= few.lower * (1 - 1e-12)
     assert many.stage_rates[Stage.HOST] == few.stage_rates[Stage.HOST]
@@ -60,23 +60,23 @@ def test_more_gpus_on_the_same_host_are_never_slower(task, gpu, batch, vcpus, re
 
 
 def test_several_gpus_starve_sooner_on_the_same_vcpus():
-    asked = workload(task=Task.INFERENCE, batch_size=64)
-    one, eight = (
-        predict(asked, machine("A10G", 8) if n == 1 else replace(machine("A10G", 8), gpu_count=n))
+    question = workload(task=Task.INFERENCE, batch_size=64)
+    entry, eight = (
+        predict(question, machine("A10G", 8) if n == 1 else replace(machine("A10G", 8), gpu_count=n))
         for n in (1, 8)
     )
-    assert eight.utilization[Stage.ACCELERATOR] < one.utilization[Stage.ACCELERATOR]
+    assert eight.utilization[Stage.ACCELERATOR] < entry.utilization[Stage.ACCELERATOR]
     assert eight.bottleneck is not Stage.ACCELERATOR
 
 
 def test_what_several_gpus_reach_is_modelled_and_less_sure():
-    asked = workload("resnet50", Task.TRAINING, 64)
+    question = workload("resnet50", Task.TRAINING, 64)
     host = machine("V100-SXM2-16GB", 96, 4000.0, memory_mib=700_000)
-    one, four, sixteen = (predict(asked, replace(host, gpu_count=n)) for n in (1, 4, 16))
+    entry, four, sixteen = (predict(question, replace(host, gpu_count=n)) for n in (1, 4, 16))
     assert four.provenance is Provenance.MODELLED
     assert four.gpus_used == 4
     assert 0.5 < four.gpu_efficiency < 1
-    assert four.lower / four.median < one.lower / one.median
+    assert four.lower / four.median < entry.lower / entry.median
     assert not any("GPUs" in str(note) for note in four.extrapolation)
     assert any("16 GPUs lie beyond the 8" in str(note) for note in sixteen.extrapolation)
 
@@ -135,16 +135,16 @@ def test_what_ships_is_what_the_committed_rows_give():
 def test_a_trial_of_before_several_gpus_is_still_the_same_trial():
     from tests.sweeps.builders import trial
 
-    one = trial()
-    several = replace(one, resources=replace(one.resources, gpu_count=4))
-    assert one.trial_id != several.trial_id
-    assert "gpu_count" not in one.plan
+    entry = trial()
+    several = replace(entry, resources=replace(entry.resources, gpu_count=4))
+    assert entry.trial_id != several.trial_id
+    assert "gpu_count" not in entry.plan
 
 
 def test_each_gpu_takes_ram_for_a_process_of_its_own():
-    asked, host = workload(), machine()
-    one, four = (load_model().host_memory_mib(asked, replace(host, gpu_count=n)) for n in (1, 4))
-    assert four > one + 3000
+    question, host = workload(), machine()
+    entry, four = (load_model().host_memory_mib(question, replace(host, gpu_count=n)) for n in (1, 4))
+    assert four > entry + 3000
 
 
 def measured_on(gpu, ranks, efficiency):
@@ -181,11 +181,11 @@ def test_other_cards_and_rows_between_nodes_say_nothing_of_a_node():
 
 
 def test_a_predictor_that_knows_a_measured_node_predicts_with_it():
-    asked = workload(task=Task.TRAINING, batch_size=64)
+    question = workload(task=Task.TRAINING, batch_size=64)
     host = replace(machine("T4", 96, 4000, memory_mib=1_000_000), gpu_count=4)
     model = load_model()
     slow = replace(model, scaling_rows=(measured_on("T4", 4, 0.5),))
-    (before,), (after,) = model.predict([(asked, host)]), slow.predict([(asked, host)])
+    (before,), (after,) = model.predict([(question, host)]), slow.predict([(question, host)])
     assert after.gpu_efficiency < 0.7 < before.gpu_efficiency
     assert after.median < before.median
 
@@ -207,10 +207,10 @@ def test_two_ranks_send_their_gradients_once():
 
 @given(size=BYTES, ranks=st.integers(2, 512), rate=RATES)
 def test_more_ranks_or_bytes_never_take_less(size, ranks, rate):
-    one = all_reduce_seconds(size, ranks, rate)
-    assert all_reduce_seconds(size, ranks + 1, rate) > one
-    assert all_reduce_seconds(2 * size, ranks, rate) > one
-    assert all_reduce_seconds(size, ranks, 2 * rate) < one
+    entry = all_reduce_seconds(size, ranks, rate)
+    assert all_reduce_seconds(size, ranks + 1, rate) > entry
+    assert all_reduce_seconds(2 * size, ranks, rate) > entry
+    assert all_reduce_seconds(size, ranks, 2 * rate) < entry
 
 
 @given(size=BYTES, rate=RATES)
@@ -290,19 +290,19 @@ def of_t4(nodes, gbit_per_second):
 def test_the_predictor_promises_no_rate_above_the_measured_one(path):
     """All of four nodes, and one after the other."""
     row, model = measured(path), load_model()
-    asked = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
+    request = Workload(network=path.stem.partition("-")[0], task=Task.TRAINING, batch_size=32)
     for any_rows in ((), tuple(ROWS)):
         asking = changed(model, scaling_rows=any_rows)
-        (told,) = asking.predict([(asked, of_t4(row.nodes, row.gbit_per_second))])
-        assert row.nodes * told.lower <= row.nodes * asked.batch_size / row.step_seconds
-        assert told.bottleneck is Stage.NETWORK
-        assert told.provenance is Provenance.MODELLED
-        words = " ".join(map(str, told.extrapolation))
+        (expected,) = asking.predict([(request, of_t4(row.nodes, row.gbit_per_second))])
+        assert row.nodes * expected.lower <= row.nodes * request.batch_size / row.step_seconds
+        assert expected.bottleneck is Stage.NETWORK
+        assert expected.provenance is Provenance.MODELLED
+        words = " ".join(map(str, expected.extrapolation))
         assert ("nobody measured their network" in words) == (not any_rows)
 
 
 def test_nodes_share_nothing_but_gradients():
     """With a network beyond any, each keeps its own rate."""
-    asked = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
-    many, one = (load_model().predict([(asked, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
-    assert many.median == pytest.approx(one.median, rel=0.01)
+    request = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+    many, entry = (load_model().predict([(request, of_t4(nodes, 1e9))])[0] for nodes in (8, 1))
+    assert many.median == pytest.approx(entry.median, rel=0.01)

@@ -80,7 +80,7 @@ def test_steps_together_take_what_each_takes_alone(network, how):
     columns, theta = in_columns(steps)
     parameters = Parameters()
     steps_of(steps, parameters)
-    alone = [steps_of([one], parameters).log_seconds(theta)[0] for one in steps]
+    alone = [steps_of([entry], parameters).log_seconds(theta)[0] for entry in steps]
     assert columns.log_seconds(theta) == pytest.approx(alone)
 
 

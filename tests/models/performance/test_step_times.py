@@ -73,48 +73,48 @@ def variance(workload, gpu, times):
 def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, times, batch):
     """Nearly so: a trial has its own error, and what is known otherwise weighs a little."""
     network, gpu, precision = cell
-    asked = work(network, precision, batch)
-    before = seconds(asked, gpu)
-    after = told(trial(asked, gpu, times * before))
-    assert abs(np.log(seconds(asked, gpu, after) / (times * before))) < 0.35 * abs(np.log(times)) + 0.01
-    assert variance(asked, gpu, after) < variance(asked, gpu, TIMES)
-    assert rate(asked, gpu, after).provenance is Provenance.MEASURED
+    question = work(network, precision, batch)
+    before = seconds(question, gpu)
+    after = told(trial(question, gpu, times * before))
+    assert abs(np.log(seconds(question, gpu, after) / (times * before))) < 0.35 * abs(np.log(times)) + 0.01
+    assert variance(question, gpu, after) < variance(question, gpu, TIMES)
+    assert rate(question, gpu, after).provenance is Provenance.MEASURED
 
 
 @settings(max_examples=6)
 @given(st.permutations(range(3)), cells)
 def test_the_order_of_trials_does_not_matter(order, cell):
     network, gpu, precision = cell
-    asked = work(network, precision)
+    question = work(network, precision)
     trials = [
-        trial(one := work(network, precision, batch), gpu, times * seconds(one, gpu))
+        trial(question := work(network, precision, batch), gpu, times * seconds(question, gpu))
         for batch, times in ((8, 1.2), (32, 1.1), (64, 1.25))
     ]
     forward = told(*trials)
-    other = told(*(trials[place] for place in order))
-    assert seconds(asked, gpu, forward) == pytest.approx(seconds(asked, gpu, other), rel=1e-6)
-    assert variance(asked, gpu, forward) == pytest.approx(variance(asked, gpu, other), rel=1e-5)
+    other = told(*(trials[path] for path in order))
+    assert seconds(question, gpu, forward) == pytest.approx(seconds(question, gpu, other), rel=1e-6)
+    assert variance(question, gpu, forward) == pytest.approx(variance(question, gpu, other), rel=1e-5)
 
 
 @pytest.mark.parametrize("network", ["resnet50", UNMEASURED])
 @pytest.mark.parametrize("times", [0.8, 1.25])
 def test_a_trial_on_one_gpu_moves_another_gpu_the_same_way_but_less(network, times):
     """What is odd about a network goes with it; what is odd about a card stays."""
-    asked = work(network)
-    after = told(trial(asked, "T4", times * seconds(asked, "T4")))
-    own = np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
-    other = np.log(seconds(asked, "V100-SXM2-16GB", after) / seconds(asked, "V100-SXM2-16GB"))
+    question = work(network)
+    after = told(trial(question, "T4", times * seconds(question, "T4")))
+    own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
+    other = np.log(seconds(question, "V100-SXM2-16GB", after) / seconds(question, "V100-SXM2-16GB"))
     assert 0 < other / own < 1
     assert np.sign(own) == np.sign(np.log(times))
-    assert variance(asked, "V100-SXM2-16GB", after) <= variance(asked, "V100-SXM2-16GB", TIMES)
+    assert variance(question, "V100-SXM2-16GB", after) <= variance(question, "V100-SXM2-16GB", TIMES)
 
 
 def test_trials_one_after_another_say_what_they_say_together():
     """Conditioning is one algebra, so a posterior can be conditioned again."""
-    asked, more = work(), work(batch=64)
-    one, two = (trial(w, "T4", 1.2 * seconds(w, "T4")) for w in (asked, more))
-    together = seconds(asked, "L4", told(one, two))
-    in_turn = seconds(asked, "L4", told(two, times=told(one)))
+    question, more = work(), work(batch=64)
+    entry, two = (trial(w, "T4", 1.2 * seconds(w, "T4")) for w in (question, more))
+    together = seconds(question, "L4", told(entry, two))
+    in_turn = seconds(question, "L4", told(two, times=told(entry)))
     assert in_turn == pytest.approx(together, rel=0.01)
 
 
@@ -122,9 +122,9 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
     """What is odd about a network that everybody measured is odd about the user's machine."""
 
     def carried(network):
-        asked, other = work(network), work("vgg16")
-        after = told(trial(asked, "T4", 1.25 * seconds(asked, "T4")))
-        own = np.log(seconds(asked, "T4", after) / seconds(asked, "T4"))
+        question, other = work(network), work("vgg16")
+        after = told(trial(question, "T4", 1.25 * seconds(question, "T4")))
+        own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
         return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)
 
     assert 0 < carried(UNMEASURED) < 0.6 * carried("resnet50") < 0.6
@@ -133,14 +133,14 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
 def test_trials_of_several_networks_are_taken_at_once():
     """Each moves its own network, and all of them together the card."""
     trials = [
-        trial(one := work(network, batch=batch), "A10", 1.3 * seconds(one, "A10"))
+        trial(question := work(network, batch=batch), "A10", 1.3 * seconds(question, "A10"))
         for network in ("resnet50", "vgg16", "vit_b_16")
         for batch in (16, 64)
     ]
     after = told(*trials)
-    for one in trials:
-        assert seconds(one.workload, "A10", after) == pytest.approx(one.seconds, rel=0.05)
-        assert rate(one.workload, "A10", after).provenance is Provenance.MEASURED
+    for question in trials:
+        assert seconds(question.workload, "A10", after) == pytest.approx(question.seconds, rel=0.05)
+        assert rate(question.workload, "A10", after).provenance is Provenance.MEASURED
     other = work("densenet121")
     assert 1.1 < seconds(other, "A10", after) / seconds(other, "A10") < 1.3
     assert rate(other, "A10", after).provenance is not Provenance.MEASURED
@@ -150,7 +150,7 @@ def test_a_trial_is_of_the_stack_and_the_input_that_it_ran_on():
     """A compiled step tells of compiled ones first, and of another input what the network is."""
     compiled = work(stack=Stack.COMPILE)
     after = told(trial(compiled, "T4", 1.5 * seconds(compiled, "T4")))
-    moved, eager = (seconds(one, "T4", after) / seconds(one, "T4") for one in (compiled, work()))
+    moved, eager = (seconds(entry, "T4", after) / seconds(entry, "T4") for entry in (compiled, work()))
     assert 1.4 < moved < 1.55
     assert 1 < eager < moved
     assert rate(compiled, "T4", after).provenance is Provenance.MEASURED
@@ -164,20 +164,22 @@ def test_a_trial_is_of_the_stack_and_the_input_that_it_ran_on():
 def test_a_card_is_known_once_six_networks_were_measured_on_it():
     names = ("resnet50", "vgg16", "vit_b_16", "alexnet", "densenet121", "mobilenet_v2", "resnet18")
     trials = [trial(work(name), STRANGE, seconds(work(name), STRANGE)) for name in names[:6]]
-    asked = work(names[6])
-    assert told(*trials[:5]).group(asked, STRANGE, TABLE.of(asked)) == "known/new"
-    assert told(*trials).group(asked, STRANGE, TABLE.of(asked)) == "known/known"
+    question = work(names[6])
+    assert told(*trials[:5]).group(question, STRANGE, TABLE.of(question)) == "known/new"
+    assert told(*trials).group(question, STRANGE, TABLE.of(question)) == "known/known"
     assert "was not measured" not in " ".join(
-        map(str, told(trials[0]).notes(asked, STRANGE, TABLE.of(asked)))
+        map(str, told(trials[0]).notes(question, STRANGE, TABLE.of(question)))
     )
 
 
 def test_a_trial_that_contradicts_the_others_is_told():
     """One of three that says ten times as long, and none of three that agree."""
-    asked = work()
-    good = [trial(one := work(batch=batch), "T4", 1.05 * seconds(one, "T4")) for batch in (16, 32, 64)]
+    question = work()
+    good = [
+        trial(question := work(batch=batch), "T4", 1.05 * seconds(question, "T4")) for batch in (16, 32, 64)
+    ]
     assert TIMES.contradicting(good, TABLE) == []
-    wrong = trial(asked, "T4", 10 * seconds(asked, "T4"))
+    wrong = trial(question, "T4", 10 * seconds(question, "T4"))
     assert wrong in TIMES.contradicting([*good, wrong], TABLE)
     assert TIMES.contradicting([wrong], TABLE) == [wrong]
     assert TIMES.residuals([wrong], TABLE)[0] == pytest.approx(np.log(10))
@@ -201,8 +203,8 @@ def test_what_is_unknown_is_told_in_words():
     """GPU, architecture, network, precision: each has its own sentence, and only where it is so."""
 
     def notes(network, gpu, precision=Precision.FP32):
-        asked = work(network, precision)
-        return " | ".join(map(str, TIMES.notes(asked, card(gpu), TABLE.of(asked))))
+        question = work(network, precision)
+        return " | ".join(map(str, TIMES.notes(question, card(gpu), TABLE.of(question))))
 
     assert notes("resnet50", "T4") == ""
     assert "Unheard-of 1 was not measured, nor any GPU of its architecture (Newest)" in notes(
@@ -214,8 +216,8 @@ def test_what_is_unknown_is_told_in_words():
 
 
 def test_only_an_eager_step_at_a_measured_input_is_published():
-    asked = work()
-    assert rate(asked, "A100-SXM4-40GB").provenance is Provenance.PUBLISHED
+    question = work()
+    assert rate(question, "A100-SXM4-40GB").provenance is Provenance.PUBLISHED
     assert rate(work(stack=Stack.COMPILE), "A100-SXM4-40GB").provenance is Provenance.MODELLED
     assert rate(work(UNMEASURED), "T4").provenance is Provenance.MODELLED
 
@@ -236,9 +238,9 @@ def test_intervals_grow_with_what_is_unknown():
 
 def test_without_held_out_rows_the_width_is_a_guess_that_says_so():
     bare = replace(TIMES, quantiles={})
-    found = rate(work(), "T4", bare).widths
-    assert not found.calibrated
-    assert found.lower == found.upper > gaussian_multiplier(0.9) * 0.04
+    widths = rate(work(), "T4", bare).widths
+    assert not widths.calibrated
+    assert widths.lower == widths.upper > gaussian_multiplier(0.9) * 0.04
 
 
 def test_a_trial_of_nonsense_is_no_trial():
@@ -250,7 +252,7 @@ def test_names_tell_chips_and_cards():
     assert chip("NVIDIA A100-SXM4-40GB") == chip("A100-PCIE-80GB") == "A100"
     assert is_same_card(paced_gpu("T4"), paced_gpu("T4"))
     assert not is_same_card(paced_gpu("A100-SXM4-40GB"), paced_gpu("A100-SXM4-80GB"))
-    assert [arithmetic_of(one) for one in (Precision.FP32, Precision.AMP, Precision.BF16)] == [
+    assert [arithmetic_of(entry) for entry in (Precision.FP32, Precision.AMP, Precision.BF16)] == [
         "fp32",
         "amp",
         "amp",
@@ -268,10 +270,10 @@ def written(tmp_path_factory):
 def test_a_written_file_answers_as_what_was_written(written, cell):
     """Half precision costs less than a per mille of a rate, and of its deviation."""
     network, gpu, precision = cell
-    asked, read = work(network, precision), read_step_times(written)
-    assert seconds(asked, gpu, read) == pytest.approx(seconds(asked, gpu), rel=1e-3)
-    assert variance(asked, gpu, read) == pytest.approx(variance(asked, gpu, TIMES), rel=0.02)
-    assert read.group(asked, card(gpu), TABLE[network]) == TIMES.group(asked, card(gpu), TABLE[network])
+    question, read = work(network, precision), read_step_times(written)
+    assert seconds(question, gpu, read) == pytest.approx(seconds(question, gpu), rel=1e-3)
+    assert variance(question, gpu, read) == pytest.approx(variance(question, gpu, TIMES), rel=0.02)
+    assert read.group(question, card(gpu), TABLE[network]) == TIMES.group(question, card(gpu), TABLE[network])
 
 
 def test_equal_step_times_make_equal_bytes(written, tmp_path):
@@ -317,12 +319,12 @@ def two_families(low=-0.3, high=0.3):
     return np.vstack([near, far]), residuals, np.full(40, 0.1**2)
 
 
-@pytest.mark.parametrize(("place", "deviation"), [(0.0, -0.3), (10.0, 0.3)])
-def test_a_network_like_measured_ones_takes_their_deviation(place, deviation):
+@pytest.mark.parametrize(("path", "deviation"), [(0.0, -0.3), (10.0, 0.3)])
+def test_a_network_like_measured_ones_takes_their_deviation(path, deviation):
     """Little is left to doubt of a network among many that are like it."""
     features, residuals, noise = two_families()
     kinship = kinship_of(features, residuals, noise)
-    means, variances = kinship.deviation(np.full((1, 4), place))
+    means, variances = kinship.deviation(np.full((1, 4), path))
     assert means[0] == pytest.approx(deviation, abs=0.1)
     between = kinship.deviation(np.full((1, 4), 5.0))
     assert abs(between[0][0]) < abs(means[0])
@@ -330,9 +332,9 @@ def test_a_network_like_measured_ones_takes_their_deviation(place, deviation):
 
 
 @given(st.lists(st.floats(-50, 50), min_size=4, max_size=4))
-def test_the_doubt_is_never_negative_nor_more_than_without_relatives(place):
+def test_the_doubt_is_never_negative_nor_more_than_without_relatives(path):
     kinship = kinship_of(*two_families())
-    means, variances = kinship.deviation(np.array([place]))
+    means, variances = kinship.deviation(np.array([path]))
     assert 0 <= variances[0] <= 0.03 + 1e-9
     assert abs(means[0]) <= 0.45
 
@@ -349,7 +351,7 @@ def test_relatives_lie_near_each_other_by_what_they_compute():
     """ResNet-34 is nearer to ResNet-50 than a transformer is, in training and in inference."""
     facts = [TABLE[name] for name in ("resnet50", "resnet101", "vit_b_16")]
     for task in (Task.TRAINING, Task.INFERENCE):
-        found = features_of(facts, [task] * 3, TIMES.posterior)
-        assert np.isfinite(found).all()
-        apart = np.linalg.norm(found - found[0], axis=1)
+        result = features_of(facts, [task] * 3, TIMES.posterior)
+        assert np.isfinite(result).all()
+        apart = np.linalg.norm(result - result[0], axis=1)
         assert 0 < apart[1] < apart[2]

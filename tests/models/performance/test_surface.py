@@ -43,10 +43,10 @@ def surface(truth):
     return Surface.of(trials_of(truth, bundled_networks(), lambda _: reference))
 
 
-def believed(surface, at, seed=0):
-    noise = USUAL_NOISE * np.random.default_rng(seed).standard_normal(len(at))
-    rates = surface.trials.log_rate[at] + noise
-    return Belief.after(surface, at, rates, np.full(len(at), USUAL_NOISE**2))
+def believed(surface, index, seed=0):
+    noise = USUAL_NOISE * np.random.default_rng(seed).standard_normal(len(index))
+    rates = surface.trials.log_rate[index] + noise
+    return Belief.after(surface, index, rates, np.full(len(index), USUAL_NOISE**2))
 
 
 def error(surface, belief):
@@ -88,23 +88,23 @@ def test_the_doubt_covers_the_error_and_shrinks_with_trials(surface):
 
 def test_what_is_chosen_is_new_and_stops_when_the_surface_is_known(surface):
     """Batch after batch; it ends before all is measured and names the reason."""
-    at = anchor_trials(surface.starting_slopes(), range(108))
+    index = anchor_trials(surface.starting_slopes(), range(108))
     question = Question(tuple(range(108)))
     while True:
-        left = [row for row in range(108) if row not in at]
-        choice = next_trials(believed(surface, at), question, left, repeats={}, count=4)
+        left = [row for row in range(108) if row not in index]
+        choice = next_trials(believed(surface, index), question, left, repeats={}, count=4)
         if not choice.rows:
             break
-        assert not set(choice.rows) & set(at)
-        at += choice.rows
-    assert 12 <= len(at) < 60
+        assert not set(choice.rows) & set(index)
+        index += choice.rows
+    assert 12 <= len(index) < 60
     assert "surface" in choice.stopped
 
 
 def test_a_target_draws_trials_to_the_specs_near_it(surface):
     """With a price that rises with the rate, doubt matters where the rate is near the target."""
-    at = anchor_trials(surface.starting_slopes(), range(108))
-    belief = believed(surface, at)
+    index = anchor_trials(surface.starting_slopes(), range(108))
+    belief = believed(surface, index)
     rates = belief.means(range(108))
     target = float(np.exp(np.median(rates)))
     question = Question(tuple(range(108)), target, np.exp(rates), ("one",) * 108)
@@ -115,7 +115,7 @@ def test_a_target_draws_trials_to_the_specs_near_it(surface):
 
 def test_a_noisy_cell_is_measured_again_where_noise_rules(surface):
     """All that is left to learn is a cell whose own noise hides it."""
-    at = list(range(108))
-    belief = Belief.after(surface, at, surface.trials.log_rate, np.full(108, 0.3**2))
-    choice = next_trials(belief, Question(tuple(at)), [], repeats={5: 0.3**2}, count=2)
+    index = list(range(108))
+    belief = Belief.after(surface, index, surface.trials.log_rate, np.full(108, 0.3**2))
+    choice = next_trials(belief, Question(tuple(index)), [], repeats={5: 0.3**2}, count=2)
     assert choice.rows == (5,)

@@ -61,9 +61,9 @@ def test_mask_rcnn_keeps_its_mask_head_as_busy_as_it_can_be():
     inputs, targets = synthetic_batch("maskrcnn_resnet50_fpn", 1, pixels=192)
     with torch.no_grad():
         opened.training_loss(network.train(), inputs, targets)
-        found = opened.forward(network.eval(), inputs)
+        result = opened.forward(network.eval(), inputs)
     assert outlined == [128, 100]
-    assert [one["masks"].shape for one in found] == [(100, 1, 192, 192)]
+    assert [entry["masks"].shape for entry in result] == [(100, 1, 192, 192)]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -73,7 +73,7 @@ def test_the_fingerprint_follows_the_content(own):
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("import torch\n", r"has no function build\(\); write one"),
         ("import no_such_library\n", "No module named 'no_such_library'.*install it"),
@@ -85,15 +85,15 @@ def test_the_fingerprint_follows_the_content(own):
         (LINEAR.replace("(8,)", "'x'"), "INPUT_SHAPE"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_told_when_it_is_loaded(own, text, told):
-    with pytest.raises(UsageError, match=told) as raised:
+def test_a_file_that_cannot_be_used_is_told_when_it_is_loaded(own, text, expected):
+    with pytest.raises(UsageError, match=expected) as raised:
         own(text)
     assert len(str(raised.value).splitlines()) == 1
     assert not [name for name in sys.modules if name.startswith("own_network_net_") and "0" * 12 in name]
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         ("def build():\n    pass\n", "returns a NoneType, not a torch.nn.Module"),
         ("def build():\n    raise KeyError('weights')\n", "fails .KeyError: 'weights'"),
@@ -107,8 +107,8 @@ def test_a_file_that_cannot_be_used_is_told_when_it_is_loaded(own, text, told):
         ),
     ],
 )
-def test_a_network_that_does_not_work_is_told_by_the_check(own, text, told):
-    with pytest.raises(UsageError, match=told):
+def test_a_network_that_does_not_work_is_told_by_the_check(own, text, expected):
+    with pytest.raises(UsageError, match=expected):
         own(text).check()
 
 

@@ -136,8 +136,8 @@ NOT_LAZY_ENOUGH = TABLES["not_lazy_enough"]
 @pytest.mark.parametrize("kind", NOT_LAZY_ENOUGH)
 def test_lazy_layers_without_a_size_are_told_with_the_way_out(own, kind):
     """Wherever the network is built first."""
-    text, told = NOT_LAZY_ENOUGH[kind]
+    text, expected = NOT_LAZY_ENOUGH[kind]
     network = own(text)
     for build in (network.build, network.check, partial(network_memory, network)):
-        with pytest.raises(UsageError, match=told):
+        with pytest.raises(UsageError, match=expected):
             build()

@@ -56,7 +56,7 @@ def test_what_lives_after_the_forward_pass_is_what_autograd_saved(tmp_path):
     network = own(tmp_path, SMALL)
     profile = traced(network, TRAINING)
     real, (inputs, targets) = network.build(), network.synthetic_batch(8)
-    known = {one.untyped_storage().data_ptr() for one in [*real.parameters(), targets]}
+    known = {parameter.untyped_storage().data_ptr() for parameter in [*real.parameters(), targets]}
     saved: dict[int, int] = {}
 
     def pack(tensor):

@@ -91,8 +91,8 @@ def written(tmp_path):
 
 def test_runs_of_one_step_are_one_row_with_the_spread_between_them(written):
     seconds = (0.2, 0.25, 0.3)
-    found = written(a_document(*(a_run(step_seconds=[one] * 5) for one in seconds)))
-    (row,) = found.observations
+    document = written(a_document(*(a_run(step_seconds=[second] * 5) for second in seconds)))
+    (row,) = document.observations
     assert row.seconds == pytest.approx(0.25)
     assert row.sigma > STEP_SIGMA
     alike = written(a_document(*(a_run() for _ in range(3))))
@@ -100,29 +100,31 @@ def test_runs_of_one_step_are_one_row_with_the_spread_between_them(written):
 
 
 def test_a_document_of_measure_gives_a_row_for_each_batch_size(written):
-    found = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
-    assert [(one.workload.batch_size, one.seconds) for one in found.observations] == [(8, 0.1), (32, 0.25)]
-    one = found.observations[0]
-    of = one.workload
+    document = written(a_document(a_run(batch_size=8, step_seconds=[0.1] * 4), a_run()))
+    assert [
+        (observation.workload.batch_size, observation.seconds) for observation in document.observations
+    ] == [(8, 0.1), (32, 0.25)]
+    entry = document.observations[0]
+    of = entry.workload
     assert (of.network, of.task, of.precision) == ("net.py:build", Task.TRAINING, Precision.FP32)
-    assert (of.input, found.input_shape) == ("3x224x224", (3, 224, 224))
-    assert (one.gpu.name, one.peak_mib) == ("T4", 1000.0)
+    assert (of.input, document.input_shape) == ("3x224x224", (3, 224, 224))
+    assert (entry.gpu.name, entry.peak_mib) == ("T4", 1000.0)
 
 
 @pytest.mark.parametrize("accelerator", ["cuda", "cuda:T4"])
 def test_measurements_of_a_campaign_are_rows(written, accelerator):
     """Those that name their GPU were refused: "it was measured on cuda:T4, not on a GPU"."""
-    one = written(a_measurement(accelerator)).observations[0]
-    assert (one.workload.network, one.workload.batch_size, one.seconds) == ("my_net", 16, 0.125)
-    assert (one.gpu, one.peak_mib) == (SHEETS["T4"], 700.0)
+    entry = written(a_measurement(accelerator)).observations[0]
+    assert (entry.workload.network, entry.workload.batch_size, entry.seconds) == ("my_net", 16, 0.125)
+    assert (entry.gpu, entry.peak_mib) == (SHEETS["T4"], 700.0)
 
 
 def test_how_it_ran_is_the_measurements_own():
     """Not the question's: stack and memory format as planned."""
     row = a_measurement()
     planned = replace(row.trial.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
-    found = observed(replace(row, trial=replace(row.trial, workload=planned)), "", sheet).workload
-    assert (found.stack, found.memory_format) == (Stack.COMPILE, MemoryFormat.CHANNELS_LAST)
+    workload = observed(replace(row, trial=replace(row.trial, workload=planned)), "", sheet).workload
+    assert (workload.stack, workload.memory_format) == (Stack.COMPILE, MemoryFormat.CHANNELS_LAST)
 
 
 @pytest.mark.parametrize(
@@ -135,8 +137,8 @@ def test_how_it_ran_is_the_measurements_own():
 )
 def test_tf32_is_as_torch_and_the_driver_were_set(facts, tf32):
     row = a_measurement()
-    found = observed(replace(row, environment=row.environment | facts), "", sheet)
-    assert found.workload.tf32 is tf32
+    observation = observed(replace(row, environment=row.environment | facts), "", sheet)
+    assert observation.workload.tf32 is tf32
 
 
 @pytest.mark.parametrize("setting", ["cudnn_benchmark", "synchronise_each_step"])
@@ -150,9 +152,9 @@ def test_a_row_of_several_gpus_tells_the_step_of_one_of_them():
     """Its rate of the accelerator is that of all, each at the pace that one has alone."""
     row = a_measurement(stage_rates={"accelerator": 64.0})
     four = replace(row.trial, resources=replace(row.trial.resources, gpu_count=4))
-    found = observed(replace(row, trial=four, stage_rates={"accelerator": 4 * 64.0}), "", sheet)
-    assert found.seconds == observed(row, "", sheet).seconds == 0.25
-    assert found.workload == row.trial.workload
+    observation = observed(replace(row, trial=four, stage_rates={"accelerator": 4 * 64.0}), "", sheet)
+    assert observation.seconds == observed(row, "", sheet).seconds == 0.25
+    assert observation.workload == row.trial.workload
 
 
 def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
@@ -174,9 +176,9 @@ def test_the_common_step_of_several_gpus_is_not_taken_for_that_of_one():
     ],
 )
 def test_a_slice_of_a_card_is_no_anchor_of_the_card(written, facts):
-    found = written(a_measurement(environment={**facts, "versions": {"torch": "2"}}))
-    assert not found.observations
-    assert "is a slice" in found.refused[0].reason
+    document = written(a_measurement(environment={**facts, "versions": {"torch": "2"}}))
+    assert not document.observations
+    assert "is a slice" in document.refused[0].reason
     assert "is a slice" in written(a_document(device=facts)).refused[0].reason
 
 
@@ -184,8 +186,8 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
     real = replace(SYNTHETIC, name="photos", storage_format="jpeg-files")
     slow = a_measurement(dataset=real, step_seconds=(9.0,) * 6)
     assert written(slow).observations == ()
-    told = a_measurement(dataset=real, step_seconds=(9.0,) * 6, stage_rates={"accelerator": 64.0})
-    assert written(told).observations[0].seconds == 0.25
+    expected = a_measurement(dataset=real, step_seconds=(9.0,) * 6, stage_rates={"accelerator": 64.0})
+    assert written(expected).observations[0].seconds == 0.25
 
 
 @pytest.mark.parametrize(
@@ -211,9 +213,9 @@ def test_of_a_trial_with_a_loader_only_the_networks_own_rate_counts(written):
     ],
 )
 def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
-    found = written(row)
-    assert found.observations == ()
-    assert reason in found.refused[0].reason
+    document = written(row)
+    assert document.observations == ()
+    assert reason in document.refused[0].reason
 
 
 @pytest.mark.parametrize(
@@ -234,16 +236,16 @@ def test_what_was_not_pytorch_on_a_real_gpu_is_no_anchor(written, row, reason):
     ],
 )
 def test_impossible_runs_are_refused_and_the_others_kept(written, run):
-    found = written(a_document(run, a_run()))
-    assert len(found.observations) == 1
-    assert found.refused[0].is_notable
-    assert "run 1" in found.refused[0].origin
+    document = written(a_document(run, a_run()))
+    assert len(document.observations) == 1
+    assert document.refused[0].is_notable
+    assert "run 1" in document.refused[0].origin
 
 
 def test_how_a_ladder_ends_is_no_word_worth(written):
     ended = a_run(status="out_of_memory", step_seconds=[], samples_per_second=None)
-    found = written(a_document(a_run(), ended))
-    assert not found.refused[0].is_notable
+    document = written(a_document(a_run(), ended))
+    assert not document.refused[0].is_notable
 
 
 @pytest.mark.parametrize(
@@ -287,17 +289,17 @@ def a_script(**changes):
 
 def test_a_script_tells_its_rate_over_all_steps(written):
     """Its precision, which it does not name, is the one that is asked for."""
-    one = written(a_script(samples_per_second=100.0)).observations[0]
-    assert (one.workload.network, one.workload.precision) == ("", Precision.AMP)
-    assert one.seconds == pytest.approx(32 / 100)
+    entry = written(a_script(samples_per_second=100.0)).observations[0]
+    assert (entry.workload.network, entry.workload.precision) == ("", Precision.AMP)
+    assert entry.seconds == pytest.approx(32 / 100)
 
 
 def test_a_script_that_waits_for_its_loader_tells_nothing_of_its_gpu(written):
     document = a_script()
     document["runs"][0]["waited_seconds"] = [0.1] * 5
-    found = written(document)
-    assert found.observations == ()
-    assert "waited 40 %" in found.refused[0].reason
+    result = written(document)
+    assert result.observations == ()
+    assert "waited 40 %" in result.refused[0].reason
 
 
 JSON = st.recursive(
@@ -322,10 +324,12 @@ def test_whatever_stands_in_a_document_or_a_run_is_read_or_refused(tmp_path_fact
     path = tmp_path_factory.mktemp("any") / "file"
     path.write_text(json.dumps(document))
     try:
-        found = read_anchor(path, sheet, Precision.FP32)
+        anchor = read_anchor(path, sheet, Precision.FP32)
     except UsageError:
         return
-    assert all(one.gpu.name and 0 < one.seconds < math.inf for one in found.observations)
+    assert all(
+        observation.gpu.name and 0 < observation.seconds < math.inf for observation in anchor.observations
+    )
 
 
 def test_an_anchors_error_is_that_of_the_gpus_own_steps_where_the_row_has_them():

@@ -45,14 +45,14 @@ def test_the_best_run_is_the_fastest_that_has_a_rate():
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_network_gives_a_valid_document():
-    told = []
-    found = measure_network("cifar10_cnn", minutes=0.08, device="cpu", report=told.append)
-    validate(found)
-    assert {one["task"] for one in found["runs"]} == {"inference", "training"}
-    assert found["operators"]["inference"]
-    assert found["captured"]["training"]["conv_3x3"]["flops_per_sample"] > 0
-    assert any("not on a GPU" in warning for warning in found["warnings"])
-    assert told
+    lines = []
+    document = measure_network("cifar10_cnn", minutes=0.08, device="cpu", report=lines.append)
+    validate(document)
+    assert {entry["task"] for entry in document["runs"]} == {"inference", "training"}
+    assert document["operators"]["inference"]
+    assert document["captured"]["training"]["conv_3x3"]["flops_per_sample"] > 0
+    assert any("not on a GPU" in warning for warning in document["warnings"])
+    assert lines
 
 
 class Lost(StandIn):
@@ -67,24 +67,24 @@ def test_what_was_measured_before_the_gpu_was_lost_is_kept(tmp_path):
     own = own_network(tmp_path, fault, when="self.training")
     kept = []
     with installed(Lost(step_seconds=0.002)):
-        found = measure_network(own, minutes=0.05, keep=kept.append, profile=False)
-    validate(found)
-    *good, last = found["runs"]
+        document = measure_network(own, minutes=0.05, keep=kept.append, profile=False)
+    validate(document)
+    *good, last = document["runs"]
     assert {(run["task"], run["status"]) for run in good} == {("inference", "ok")}
     assert (last["task"], last["status"]) == ("training", "failed")
-    assert "stopped computing in training at batch 1" in found["warnings"][-1]
-    assert [len(one["runs"]) for one in kept] == list(range(1, len(found["runs"])))
+    assert "stopped computing in training at batch 1" in document["warnings"][-1]
+    assert [len(entry["runs"]) for entry in kept] == list(range(1, len(document["runs"])))
 
 
 def test_steps_on_a_gpu_last_from_completion_to_completion(tmp_path):
     """Where the host launches faster than the GPU computes, a step takes what the GPU takes."""
     own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.02)):
-        found = measure_network(
+        document = measure_network(
             own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False, batches={Task.INFERENCE: 2}
         )
-    validate(found)
-    (run,) = found["runs"]
+    validate(document)
+    (run,) = document["runs"]
     assert min(run["step_seconds"]) >= 0.0199
     assert run["gpu_state"] == {"gpu_sampling": "unavailable"}
 
@@ -94,24 +94,24 @@ def test_how_busy_others_kept_the_gpu_is_of_before_the_first_run_and_of_no_other
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     own = own_network(tmp_path)
     with installed(StandIn(step_seconds=0.002, uuid="6f6d")):
-        found = measure_network(own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False)
-    validate(found)
-    assert found["device"]["gpu_utilization_before_percent"] == 0
-    states = [run["gpu_state"] for run in found["runs"]]
+        document = measure_network(own, minutes=0.02, tasks=(Task.INFERENCE,), profile=False)
+    validate(document)
+    assert document["device"]["gpu_utilization_before_percent"] == 0
+    states = [run["gpu_state"] for run in document["runs"]]
     assert all(state["gpu_samples"]["utilization_percent"]["max"] == 99 for state in states)
     assert not any("gpu_utilization_before_percent" in state for state in states)
 
 
 @pytest.mark.slow
 def test_tokens_are_counted_where_a_row_holds_several():
-    found = measure_network(
+    document = measure_network(
         "lstm_ptb_small", minutes=0.05, device="cpu", tasks=(Task.INFERENCE,), precision=Precision.BF16
     )
-    validate(found)
-    first = found["runs"][0]
+    validate(document)
+    first = document["runs"][0]
     assert first["samples_per_second"] * min(first["step_seconds"]) <= 20 * first["batch_size"]
-    assert found["what"]["unit"] == "token"
-    assert found["captured"] == {}
+    assert document["what"]["unit"] == "token"
+    assert document["captured"] == {}
 
 
 def test_images_for_a_network_that_takes_none_are_refused(tmp_path):
@@ -130,17 +130,17 @@ STEADY = [(0.1, 0.5, 16.0)] * 30
 
 def test_a_scripts_rate_is_its_samples_over_the_seconds_of_its_steps():
     stall = [(0.0, 10.0, 16.0)]
-    found = anchor_of_script(["python", "train.py"], [recorded(STEADY + stall + STEADY)], 3.0)
-    validate(found)
-    run = found["runs"][0]
+    document = anchor_of_script(["python", "train.py"], [recorded(STEADY + stall + STEADY)], 3.0)
+    validate(document)
+    run = document["runs"][0]
     seconds = sum(run["step_seconds"])
     assert run["samples_per_second"] == pytest.approx(16 * run["steps"] / seconds)
     assert max(run["step_seconds"]) == 10.0
 
 
 def test_the_first_steps_of_a_script_do_not_count():
-    found = anchor_of_script(["x"], [recorded([(0.0, 9.0, 16.0)] * 3 + STEADY)], 1.0)
-    run = found["runs"][0]
+    document = anchor_of_script(["x"], [recorded([(0.0, 9.0, 16.0)] * 3 + STEADY)], 1.0)
+    run = document["runs"][0]
     assert run["warmup_step_seconds"][:3] == [9.0] * 3
     assert run["samples_per_second"] == pytest.approx(32.0)
 
@@ -150,16 +150,16 @@ def test_each_run_of_a_script_stays_with_its_epochs():
         {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 2.0},
         {"first_step": 9, "gap_seconds": 30.0, "loader_start_seconds": 1.0},
     ]
-    found = anchor_of_script(["x"], [recorded(STEADY, epochs)] * 2, 1.0)
-    validate(found)
-    assert [run["gaps_seconds"] for run in found["runs"]] == [[30.0]] * 2
-    assert found["runs"][0]["loader_start_seconds"] == [2.0, 1.0]
+    document = anchor_of_script(["x"], [recorded(STEADY, epochs)] * 2, 1.0)
+    validate(document)
+    assert [run["gaps_seconds"] for run in document["runs"]] == [[30.0]] * 2
+    assert document["runs"][0]["loader_start_seconds"] == [2.0, 1.0]
 
 
 def test_a_short_script_gives_a_warning():
-    found = anchor_of_script(["x"], [recorded(STEADY[:6])], 1.0)
-    validate(found)
-    assert any("only 6 steps" in warning for warning in found["warnings"])
+    document = anchor_of_script(["x"], [recorded(STEADY[:6])], 1.0)
+    validate(document)
+    assert any("only 6 steps" in warning for warning in document["warnings"])
 
 
 @pytest.mark.parametrize(

@@ -49,16 +49,16 @@ def test_samples_depend_on_seed_and_index_alone(tmp_path):
 
 
 def test_a_data_set_is_made_once_and_profiled(tmp_path):
-    told = []
-    folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: told.append(count))
+    lines = []
+    folder, profile = ensure_dataset(70, tmp_path / "set", lambda *count: lines.append(count))
     files = JpegFiles(folder).files
     assert len(files) == profile.samples == 70
     mean = statistics.fmean(path.stat().st_size for path in files)
     assert profile.bytes_per_sample == pytest.approx(mean)
-    assert told[-1] == (70, 70)
-    told.clear()
-    assert ensure_dataset(70, folder, lambda *count: told.append(count)) == (folder, profile)
-    assert told == []
+    assert lines[-1] == (70, 70)
+    lines.clear()
+    assert ensure_dataset(70, folder, lambda *count: lines.append(count)) == (folder, profile)
+    assert lines == []
     assert [path.name for path in tmp_path.iterdir()] == ["set"]
 
 
@@ -132,8 +132,8 @@ def huge(path):
 
 def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     assert run(["dataset", "check", str(spoiled), "-o", "json"]) == 1
-    told = capsys.readouterr()
-    document = json.loads(told.out)
+    output = capsys.readouterr()
+    document = json.loads(output.out)
     assert document["samples"] == 70
     causes = (
         ("0000003.jpg", "it is empty"),
@@ -144,14 +144,14 @@ def test_every_broken_image_is_named_with_its_reason(spoiled, capsys):
     for line, (name, why) in zip(document["broken"], causes, strict=True):
         assert name in line
         assert why in line
-    assert "4 of 70 images" in told.err
+    assert "4 of 70 images" in output.err
 
 
 def test_a_sound_data_set_has_nothing_to_tell(tmp_path):
     write_samples(tmp_path, range(3), seed=0)
-    told = []
-    assert broken_samples(tmp_path, 1, lambda *count: told.append(count)) == (3, [])
-    assert told == [(3, 3)]
+    lines = []
+    assert broken_samples(tmp_path, 1, lambda *count: lines.append(count)) == (3, [])
+    assert lines == [(3, 3)]
 
 
 def test_a_huge_image_is_refused_before_memory_is_taken_for_it(tmp_path):

@@ -54,10 +54,10 @@ def photos(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def converted(photos, tmp_path_factory):
-    place = tmp_path_factory.mktemp("converted")
+    folder = tmp_path_factory.mktemp("converted")
     for target in TARGETS:
-        to(target, photos, place / target)
-    return place
+        to(target, photos, folder / target)
+    return folder
 
 
 def test_targets_are_the_formats():
@@ -226,20 +226,20 @@ def test_a_record_comes_back_and_takes_a_multiple_of_4_bytes(content):
 def test_the_magic_begins_parts_and_stands_nowhere_else(content):
     """So that a reader finds its way from any place."""
     record = frame(content)
-    offsets = [at for at in range(0, len(record), 4) if record[at : at + 4] == MAGIC_BYTES]
-    at = 0
+    offsets = [number for number in range(0, len(record), 4) if record[number : number + 4] == MAGIC_BYTES]
+    index = 0
     for offset in offsets:
-        assert offset == at
-        (word,) = struct.unpack_from("<I", record, at + 4)
-        at += 8 + -(-(word & 0x1FFFFFFF) // 4) * 4
-    assert at == len(record)
+        assert offset == index
+        (word,) = struct.unpack_from("<I", record, index + 4)
+        index += 8 + -(-(word & 0x1FFFFFFF) // 4) * 4
+    assert index == len(record)
 
 
 @given(st.lists(contents))
 def test_records_are_found_without_an_index(parts):
     file = b"".join(map(frame, parts))
-    found = list(spans(io.BytesIO(file), len(file)))
-    assert [unframe(file[offset : offset + size]) for offset, size in found] == parts
+    result = list(spans(io.BytesIO(file), len(file)))
+    assert [unframe(file[offset : offset + size]) for offset, size in result] == parts
 
 
 def test_the_bytes_are_those_of_the_specification():

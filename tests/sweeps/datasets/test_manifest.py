@@ -27,9 +27,9 @@ NAMES = st.text(
 
 def settle(folder: Path) -> None:
     """As if nothing had changed in the folder for a minute."""
-    for place in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
-        when = place.stat().st_mtime_ns - 60 * 10**9
-        os.utime(place, ns=(when, when))
+    for position in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+        when = position.stat().st_mtime_ns - 60 * 10**9
+        os.utime(position, ns=(when, when))
 
 
 @pytest.fixture
@@ -123,10 +123,10 @@ def test_a_folder_that_cannot_be_listed_is_never_left_out(images, monkeypatch):
     """A list without it would be short, and kept. Listing fails once, as on a network's disk."""
     scandir = os.scandir
 
-    def failing(place):
-        if str(place).endswith("cats"):
-            raise OSError(errno.EIO, "Input/output error", place)
-        return scandir(place)
+    def failing(path):
+        if str(path).endswith("cats"):
+            raise OSError(errno.EIO, "Input/output error", path)
+        return scandir(path)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "scandir", failing)

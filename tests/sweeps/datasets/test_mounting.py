@@ -49,16 +49,16 @@ def test_two_data_sets_of_one_name_are_not_taken_for_each_other(images, mount, t
 
 
 def test_the_data_set_is_copied_to_the_mount_once(images, mount):
-    place = copied(images, mount)
-    assert place == dataset_on_mount(mount, str(images))
-    inode = (place / "a.jpg").stat().st_ino
-    assert copied(images, mount) == place
-    assert (place / "a.jpg").stat().st_ino == inode
+    path = copied(images, mount)
+    assert path == dataset_on_mount(mount, str(images))
+    inode = (path / "a.jpg").stat().st_ino
+    assert copied(images, mount) == path
+    assert (path / "a.jpg").stat().st_ino == inode
 
 
 def test_a_half_made_copy_is_made_again_and_data_on_the_mount_stay(images, mount):
-    place = copied(images, mount)
-    (place / "b.jpg").unlink()
+    path = copied(images, mount)
+    (path / "b.jpg").unlink()
     assert len(list(copied(images, mount).iterdir())) == 2
     assert dataset_on_mount(images.parent, str(images)) == images
 

@@ -56,10 +56,10 @@ def folder(tmp_path):
     """Makes a folder of so many bytes; returns its address."""
 
     def made(name: str, size: int) -> str:
-        place = tmp_path / "sources" / name
-        place.mkdir(parents=True)
-        (place / "a.jpg").write_bytes(bytes(size))
-        return f"file://{place}"
+        path = tmp_path / "sources" / name
+        path.mkdir(parents=True)
+        (path / "a.jpg").write_bytes(bytes(size))
+        return f"file://{path}"
 
     return made
 
@@ -174,8 +174,8 @@ def test_what_an_ended_fill_left_goes_when_its_room_is_needed(cache, folder, mon
 
 
 def test_one_bucket_name_of_two_stores_is_two_data_sets(cache, monkeypatch):
-    with cached_data(ADDRESS) as one, cached_data(f"{ADDRESS}/") as same:
-        assert one.path == same.path
+    with cached_data(ADDRESS) as entry, cached_data(f"{ADDRESS}/") as same:
+        assert entry.path == same.path
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9/another-store")
     assert not is_cached(ADDRESS)
 

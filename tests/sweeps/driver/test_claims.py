@@ -34,10 +34,10 @@ class Slow:
         self._seconds, self._status = seconds, status
 
     def execute(self, trials):
-        for one in trials:
-            self.given.append(one)
+        for entry in trials:
+            self.given.append(entry)
             time.sleep(self._seconds)
-            yield measurement(trial=one, started_at=f"{self.name} {len(self.given)}", status=self._status)
+            yield measurement(trial=entry, started_at=f"{self.name} {len(self.given)}", status=self._status)
 
     def close(self):
         pass
@@ -48,8 +48,8 @@ class Ahead(Slow):
 
     def execute(self, trials):
         flight = []
-        for one in trials:
-            flight.append(one)
+        for entry in trials:
+            flight.append(entry)
             if len(flight) >= 3:
                 yield from super().execute([flight.pop(0)])
         yield from super().execute(flight)
@@ -90,7 +90,7 @@ def at_once(url, executors, trials=TRIALS, **options):
             together.wait()
             measured[executor.name] = run_sweep(trials, executor, store, poll_seconds=0.05, **options)
 
-    threads = [threading.Thread(target=drive, args=(one,)) for one in executors]
+    threads = [threading.Thread(target=drive, args=(executor,)) for executor in executors]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -102,18 +102,18 @@ def at_once(url, executors, trials=TRIALS, **options):
 def test_drivers_share_the_trials_and_measure_none_twice(url, store, kind):
     executors = [kind(name) for name in "abc"]
     measured = at_once(url, executors)
-    given = [one.trial_id for executor in executors for one in executor.given]
-    assert sorted(given) == sorted(one.trial_id for one in TRIALS)
-    assert sum(one.measured for one in measured.values()) == len(TRIALS)
+    given = [entry.trial_id for executor in executors for entry in executor.given]
+    assert sorted(given) == sorted(entry.trial_id for entry in TRIALS)
+    assert sum(row.measured for row in measured.values()) == len(TRIALS)
     assert len(store.all()) == len(TRIALS)
     assert store.leases.held() == {}
 
 
 def test_drivers_share_the_repeats_too(url, store):
-    thrice = [replace(one, plan={**TIME_BOX, "repeats": 3}) for one in TRIALS[:4]]
+    thrice = [replace(entry, plan={**TIME_BOX, "repeats": 3}) for entry in TRIALS[:4]]
     executors = [Slow("a"), Ahead("b"), Batches("c")]
     at_once(url, executors, thrice)
-    assert sum(len(one.given) for one in executors) == 12
+    assert sum(len(executor.given) for executor in executors) == 12
     assert [1 + len(row.repeats) for row in store.all()] == [3] * 4
 
 
@@ -122,7 +122,7 @@ def test_one_more_run_of_each_is_made_by_one_driver_only(url, store):
     run_sweep(TRIALS[:4], Slow("first", 0), store)
     executors = [Slow("a"), Slow("b")]
     at_once(url, executors, TRIALS[:4], runs_of=lambda _trial: 2)
-    assert sum(len(one.given) for one in executors) == 4
+    assert sum(len(executor.given) for executor in executors) == 4
     assert [1 + len(row.repeats) for row in store.all()] == [2] * 4
 
 
@@ -130,7 +130,7 @@ def test_what_failed_is_measured_again_by_one_driver_only(url, store):
     run_sweep(TRIALS, Slow("first", 0, Status.FAILED), store)
     executors = [Slow("a", status=Status.FAILED), Slow("b", status=Status.FAILED)]
     at_once(url, executors, again=RETRIED)
-    assert sum(len(one.given) for one in executors) == len(TRIALS)
+    assert sum(len(executor.given) for executor in executors) == len(TRIALS)
 
 
 def test_a_driver_waits_for_the_others_trial_and_takes_it_when_they_are_gone(url, store, caplog):
@@ -148,11 +148,11 @@ def test_a_driver_that_is_late_does_not_undo_the_others_row(url, store):
 
     class Hung(Slow):
         def execute(self, trials):
-            for one in super().execute(trials):
+            for entry in super().execute(trials):
                 with closing(SqlStore(url)) as other:
-                    other.append_all([replace(one, started_at="other")])
+                    other.append_all([replace(entry, started_at="other")])
                     other._database.write(lambda c: c.exec_driver_sql("DELETE FROM leases"))
-                yield one
+                yield entry
 
     assert run_sweep(TRIALS[:1], Hung("late"), store).measured == 0
     assert [row.started_at for row in store.all()] == ["other"]
@@ -168,19 +168,19 @@ def test_what_is_measured_when_the_store_fails_is_kept_and_can_be_imported(store
 
     class Breaking(kind):
         def execute(self, trials):
-            for number, one in enumerate(super().execute(trials)):
+            for number, entry in enumerate(super().execute(trials)):
                 if number == 4:
                     broken.setattr(store, "join", away)
-                yield one
+                yield entry
 
     executor = Breaking("mine", 0)
-    with monkeypatch.context() as broken, pytest.raises(DataError, match="import") as told:
+    with monkeypatch.context() as broken, pytest.raises(DataError, match="import") as caught:
         run_sweep(TRIALS, executor, store)
     assert len(executor.given) < len(TRIALS)
-    found = files.read_file(Path(str(told.value).rpartition(" ")[2]))
-    assert not found.refused
-    store.append_all(found.measurements)
-    assert set(store.statuses()) == {one.trial_id for one in executor.given}
+    read = files.read_file(Path(str(caught.value).rpartition(" ")[2]))
+    assert not read.refused
+    store.append_all(read.measurements)
+    assert set(store.statuses()) == {entry.trial_id for entry in executor.given}
 
 
 def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeypatch):
@@ -190,17 +190,17 @@ def test_a_repeat_that_was_kept_in_a_file_comes_back_with_its_row(store, monkeyp
 
     with monkeypatch.context() as broken:
         broken.setattr(store, "join", away)
-        with pytest.raises(DataError) as told:
+        with pytest.raises(DataError) as caught:
             run_sweep([twice], Slow("again"), store)
-    found = files.read_file(Path(str(told.value).rpartition(" ")[2]))
-    assert store.append_all(found.measurements).replaced == 1
+    read = files.read_file(Path(str(caught.value).rpartition(" ")[2]))
+    assert store.append_all(read.measurements).replaced == 1
     (row,) = store.all()
     assert row.started_at == "first"
     assert [run["started_at"] for run in row.repeats] == ["again 1"]
 
 
 def test_a_damaged_row_is_measured_again_only_when_asked(store):
-    store.append_all([measurement(trial=one) for one in TRIALS[:2]])
+    store.append_all([measurement(trial=entry) for entry in TRIALS[:2]])
     ruin = f"UPDATE measurements SET payload = '[' WHERE trial_id = '{TRIALS[0].trial_id}'"
     store._database.write(lambda connection: connection.exec_driver_sql(ruin))
     assert run_sweep(TRIALS[:2], Slow("mine"), store).measured == 0
@@ -211,11 +211,11 @@ def test_a_damaged_row_is_measured_again_only_when_asked(store):
 def test_a_lease_says_on_which_node_its_trial_was_placed(store):
     class Elsewhere(Slow):
         def execute(self, trials):
-            for one in trials:
-                waiting = store.leases.held()[one.trial_id].label
-                forward(Event(at=1.0, level=20, event="placed", trial_id=one.trial_id, node="gpu-7", pid=1))
-                assert store.leases.held()[one.trial_id].label == f"{waiting}, on gpu-7"
-                yield measurement(trial=one)
+            for entry in trials:
+                waiting = store.leases.held()[entry.trial_id].label
+                forward(Event(at=1.0, level=20, event="placed", trial_id=entry.trial_id, node="gpu-7", pid=1))
+                assert store.leases.held()[entry.trial_id].label == f"{waiting}, on gpu-7"
+                yield measurement(trial=entry)
 
     assert run_sweep(TRIALS[:2], Elsewhere("mine"), store).measured == 2
     assert store.leases.held() == {}
@@ -223,23 +223,23 @@ def test_a_lease_says_on_which_node_its_trial_was_placed(store):
 
 def test_a_run_whose_trial_is_in_hand_is_not_told_as_anothers(store):
     thrice = replace(TRIALS[0], plan={**TIME_BOX, "repeats": 3})
-    with collected() as told:
+    with collected() as expected:
         run_sweep([thrice], Ahead("mine"), store, poll_seconds=0.05)
     assert [row.repeats for row in store.all()] != [()]
-    assert "left_to_another" not in {one["event"] for one in told}
+    assert "left_to_another" not in {line["event"] for line in expected}
 
 
 def test_what_others_measured_meanwhile_is_told_in_the_end(store):
     class Overtaken(Slow):
         def execute(self, trials):
-            for number, one in enumerate(super().execute(trials)):
+            for number, entry in enumerate(super().execute(trials)):
                 if not number:
                     store.append_all([measurement(trial=other) for other in TRIALS[1:4]])
-                yield one
+                yield entry
 
-    told = []
-    run_sweep(TRIALS[:4], Overtaken("mine", 0), store, on_progress=told.append)
-    assert (told[-1].done, told[-1].total) == (4, 4)
+    lines = []
+    run_sweep(TRIALS[:4], Overtaken("mine", 0), store, on_progress=lines.append)
+    assert (lines[-1].done, lines[-1].total) == (4, 4)
 
 
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
@@ -247,7 +247,7 @@ def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     monkeypatch.setattr(claims, "user_folder", lambda: tmp_path / "in the way" / "folder")
     monkeypatch.chdir(tmp_path)
     kept = claims.Spool()
-    paths = {kept.keep(measurement(trial=one)) for one in TRIALS[:2]}
+    paths = {kept.keep(measurement(trial=entry)) for entry in TRIALS[:2]}
     assert [path.parent for path in paths] == [tmp_path]
     assert len(files.read_file(paths.pop()).measurements) == 2
 
@@ -260,9 +260,9 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
 
     monkeypatch.setattr(claims, "user_folder", lambda: tmp_path)
     monkeypatch.setattr(store, "join", stopped)
-    with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as told:
+    with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as caught:
         run_sweep(TRIALS[:2], Slow("mine"), store)
-    (row,) = files.read_file(Path(str(told.value).rpartition(" ")[2])).measurements
+    (row,) = files.read_file(Path(str(caught.value).rpartition(" ")[2])).measurements
     assert row.trial == TRIALS[0]
 
 
@@ -283,10 +283,10 @@ class Troubled:
 
 def test_no_trouble_of_any_kind_ends_the_heartbeat():
     leases = Troubled(OSError("no file descriptor"), RuntimeError("a defect"))
-    with collected() as told, leasing(leases, heartbeat_seconds=0.01) as owner:
+    with collected() as expected, leasing(leases, heartbeat_seconds=0.01) as owner:
         assert leases.renewed.wait(timeout=30)
     assert leases.given_back == [owner]
-    assert [one["facts"]["reason"] for one in told if one["event"] == "heartbeat_failed"] == [
+    assert [line["facts"]["reason"] for line in expected if line["event"] == "heartbeat_failed"] == [
         "no file descriptor",
         "a defect",
     ]
@@ -319,5 +319,5 @@ def test_a_driver_killed_at_any_instant_loses_nothing_stored_and_holds_up_nobody
     run_sweep(TRIALS, Slow("last", 0), store, poll_seconds=0.05)
     rows = store.all()
     assert rows[: len(kept)] == kept
-    assert sorted(row.trial.trial_id for row in rows) == sorted(one.trial_id for one in TRIALS)
+    assert sorted(row.trial.trial_id for row in rows) == sorted(entry.trial_id for entry in TRIALS)
     assert all(not row.repeats and not row.attempts for row in rows)

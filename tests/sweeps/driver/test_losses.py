@@ -89,8 +89,8 @@ class Relay:
             return
         there = socket.create_connection(("127.0.0.1", self._port))
         self._pairs |= {here: there, there: here}
-        for one in (here, there):
-            self._selector.register(one, selectors.EVENT_READ)
+        for entry in (here, there):
+            self._selector.register(entry, selectors.EVENT_READ)
 
     def _forward(self, source):
         try:
@@ -102,10 +102,10 @@ class Relay:
             self._end(source)
 
     def _end(self, source):
-        for one in (source, self._pairs.pop(source)):
-            self._pairs.pop(one, None)
-            self._selector.unregister(one)
-            one.close()
+        for entry in (source, self._pairs.pop(source)):
+            self._pairs.pop(entry, None)
+            self._selector.unregister(entry)
+            entry.close()
 
     def _drop(self):
         while self._pairs:
@@ -144,13 +144,13 @@ def by_way_of(relay, url):
 def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        one = started(by_way_of(relay, url), patience_seconds=60)
+        item = started(by_way_of(relay, url), patience_seconds=60)
         wait_for(store, 4)
         getattr(relay, loss)()
         time.sleep(3.0)
         relay.restore()
-        measured, _ = one.communicate(timeout=60)
-        assert one.returncode == 0
+        measured, _ = item.communicate(timeout=60)
+        assert item.returncode == 0
         assert Counter(measured.split()) == Counter(entry.trial_id for entry in TRIALS)
         assert set(store.statuses()) == {entry.trial_id for entry in TRIALS}
 
@@ -158,11 +158,11 @@ def test_a_network_that_comes_back_costs_no_trial(postgresql, relay, loss):
 def test_a_network_that_stays_away_leaves_what_was_measured_in_a_file(postgresql, relay):
     url = postgresql.new_database()
     with closing(SqlStore(url)) as store:
-        one = started(by_way_of(relay, url), patience_seconds=0.5)
+        item = started(by_way_of(relay, url), patience_seconds=0.5)
         wait_for(store, 4)
         relay.cut()
-        first, text = one.communicate(timeout=60)
-        assert one.returncode == 1
+        first, text = item.communicate(timeout=60)
+        assert item.returncode == 1
         assert "advisor measurements import" in text
         kept = files.read_file(Path(text.split()[-1]))
         assert not kept.refused
@@ -192,7 +192,7 @@ def test_a_sweep_whose_head_is_lost_continues_on_another_cluster(postgresql):
         with cluster_of({"cpus": 4, "trials": 4}) as cluster:
             assert driver(url, cluster.address, count).wait(timeout=240) == 0
         rows = {row.trial.trial_id: row for row in store.all()}
-    assert set(rows) == {one.trial_id for one in numbered(count)}
+    assert set(rows) == {entry.trial_id for entry in numbered(count)}
     kept = {name for name, row in before.items() if row.status is Status.OK}
     assert {name: rows[name] for name in kept} == {name: before[name] for name in kept}
 
@@ -219,9 +219,9 @@ def test_several_machines_share_a_sweep_by_one_postgresql_and_one_of_them_is_kil
     url = postgresql.new_database()
     write_samples(tmp_path, range(40), seed=0)
     with closing(SqlStore(url)) as store, ExitStack() as running:
-        one, other = [running.enter_context(machine(n, url, tmp_path)) for n in range(2)]
+        entry, other = [running.enter_context(machine(n, url, tmp_path)) for n in range(2)]
         wait_for(store, 1)
-        one.kill()
+        entry.kill()
         assert other.wait(timeout=300) in (0, 1)
         rows = store.all()
         assert store.leases.held() == {}

@@ -33,7 +33,7 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped_and_measures_nothing_twic
         run_sweep(TRIALS, AtOnce(stop_after=2), store)
     again = AtOnce()
     run_sweep(TRIALS, again, store)
-    assert set(store.statuses()) == {one.trial_id for one in TRIALS}
+    assert set(store.statuses()) == {entry.trial_id for entry in TRIALS}
     assert run_sweep(TRIALS, again, store).measured == 0
     assert again.given == TRIALS[2:]
 
@@ -48,11 +48,11 @@ def test_failed_trials_are_measured_again_only_when_asked(store, status):
 
 def test_progress_tells_the_beginning_each_trial_and_the_end(store):
     run_sweep(TRIALS[:1], AtOnce(), store)
-    told = []
-    run_sweep(TRIALS, AtOnce(), store, on_progress=told.append)
-    assert [(p.done, p.total, p.skipped) for p in told if p.measurement] == [(1, 2, 1), (2, 2, 1)]
-    assert [p.started for p in told if p.started] == TRIALS[1:]
-    ends = [(p.done, p.started, p.measurement) for p in (told[0], told[-1])]
+    lines = []
+    run_sweep(TRIALS, AtOnce(), store, on_progress=lines.append)
+    assert [(p.done, p.total, p.skipped) for p in lines if p.measurement] == [(1, 2, 1), (2, 2, 1)]
+    assert [p.started for p in lines if p.started] == TRIALS[1:]
+    ends = [(p.done, p.started, p.measurement) for p in (lines[0], lines[-1])]
     assert ends == [(0, None, None), (2, None, None)]
 
 
@@ -124,14 +124,14 @@ def test_repeats_are_measured_anew_together():
     run_sweep(repeated, at(later), old_store, since=later)
     (row,) = old_store.all()
     assert row.started_at == later.isoformat()
-    assert [one["started_at"] for one in row.repeats] == [later.isoformat()]
+    assert [repeat["started_at"] for repeat in row.repeats] == [later.isoformat()]
     (before,) = old_store.earlier()
     assert len(before.repeats) == 1
     old_store.close()
 
 
 def test_a_further_run_leaves_nothing_among_the_earlier(old_store):
-    more = [replace(one, plan={**one.plan, "repeats": 2}) for one in TRIALS]
+    more = [replace(entry, plan={**entry.plan, "repeats": 2}) for entry in TRIALS]
     run_sweep(more, at(MONDAY), old_store)
     run_sweep(TRIALS, at(MONDAY), old_store, runs_of=lambda _trial: 2)
     assert old_store.earlier() == []
@@ -176,7 +176,7 @@ def test_repeats_lie_in_one_row_and_its_rate_is_that_of_their_mean_step():
     store = SqlStore("sqlite://")
     run_sweep(REPEATED[:1], AtOnce(of=faster), store)
     (row,) = store.all()
-    assert [one["step_seconds"][0] for one in row.repeats] == [1 / 2, 1 / 3]
+    assert [repeat["step_seconds"][0] for repeat in row.repeats] == [1 / 2, 1 / 3]
     assert row.throughput_samples_per_second == pytest.approx(8 * 3 / (1 + 1 / 2 + 1 / 3))
     assert measurement_from_dict(measurement_to_dict(row)) == row
 
@@ -202,7 +202,7 @@ def test_a_spoiled_repeat_is_kept_and_counts_for_nothing():
     good = measurement(step_seconds=(0.1,) * 8)
     row = merged(good, measurement(status=Status.CONTAMINATED, step_seconds=(9.0,)))
     assert row.throughput_samples_per_second == good.throughput_samples_per_second
-    assert [one["step_seconds"] for one in row.attempts] == [[9.0]]
+    assert [attempt["step_seconds"] for attempt in row.attempts] == [[9.0]]
     assert merged(measurement(status=Status.FAILED), good).status is Status.OK
 
 
@@ -217,5 +217,5 @@ def test_a_run_on_another_cpu_is_kept_beside_the_repeats_and_not_asked_for_again
     run_sweep(REPEATED[:1], executor, store)
     (row,) = store.all()
     assert len(executor.given) == 3
-    assert [one["environment"]["cpu_model"] for one in row.repeats] == ["EPYC"]
-    assert [one["environment"]["cpu_model"] for one in row.attempts] == ["Xeon"]
+    assert [repeat["environment"]["cpu_model"] for repeat in row.repeats] == ["EPYC"]
+    assert [attempt["environment"]["cpu_model"] for attempt in row.attempts] == ["Xeon"]

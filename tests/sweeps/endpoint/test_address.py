@@ -97,7 +97,7 @@ def _read(chunks):
     st.lists(st.integers(0, 400), max_size=12),
 )
 def test_events_do_not_depend_on_how_the_bytes_were_cut(events, end, cuts):
-    stream = b"".join(b": comment" + end + b"data: " + one + end + end for one in events)
+    stream = b"".join(b": comment" + end + b"data: " + event + end + end for event in events)
     places = [0, *sorted(min(cut, len(stream)) for cut in cuts), len(stream)]
     chunks = [stream[a:b] for a, b in pairwise(places)]
     assert _read(chunks) == events

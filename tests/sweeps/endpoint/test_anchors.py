@@ -88,18 +88,18 @@ def test_a_p99_is_known_from_a_hundred_answers_on(document, tmp_path):
 
 def test_the_deployment_is_what_was_measured_and_gaps_are_the_questions(document, tmp_path):
     """The file's format wins; where it says none, the question's stands for it."""
-    (one, _) = read(document, tmp_path, kv_precision="fp8").observations
-    served = one.deployment
+    (entry, _) = read(document, tmp_path, kv_precision="fp8").observations
+    served = entry.deployment
     assert (served.engine, served.version, served.precision) == ("vllm", "0.20", "fp8")
     assert (served.kv_precision, served.tensor_parallel, served.link) == ("fp8", 2, "pcie")
 
 
 def test_no_figure_is_known_better_than_another_run_would_repeat_it(document, tmp_path):
     """A thousand requests of one run do not make it exact."""
-    for one in read(document, tmp_path).observations:
-        assert one.tpot_sigma >= 0.03
-        assert one.ttft_sigma >= 0.08
-        assert one.rate_sigma >= 0.03
+    for observation in read(document, tmp_path).observations:
+        assert observation.tpot_sigma >= 0.03
+        assert observation.ttft_sigma >= 0.08
+        assert observation.rate_sigma >= 0.03
 
 
 def test_loads_that_failed_are_left_out_by_name(document, tmp_path):
@@ -172,14 +172,14 @@ _DAMAGE = st.one_of(
 def test_a_damaged_file_is_refused_and_never_breaks(document, tmp_path_factory, data):
     """Any value of it replaced by another: rows or a `UsageError`, nothing else."""
     broken = copy.deepcopy(document)
-    place = broken
+    path = broken
     while True:
-        key = data.draw(st.sampled_from(list(place) if isinstance(place, dict) else list(range(len(place)))))
-        inner = place[key]
+        key = data.draw(st.sampled_from(list(path) if isinstance(path, dict) else list(range(len(path)))))
+        inner = path[key]
         if not inner or not isinstance(inner, (dict, list)) or data.draw(st.booleans()):
-            place[key] = data.draw(_DAMAGE)
+            path[key] = data.draw(_DAMAGE)
             break
-        place = inner
+        path = inner
     try:
         rows = read(broken, tmp_path_factory.mktemp("damaged")).observations
     except UsageError:

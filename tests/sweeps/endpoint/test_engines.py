@@ -77,7 +77,7 @@ def test_replicas_serve_side_by_side_each_with_its_own_gpus(tmp_path):
         for gpu, ((server, _), _child) in enumerate(processes):
             seen = Path(f"/proc/{server}/environ").read_bytes().split(b"\0")
             assert f"CUDA_VISIBLE_DEVICES={gpu}".encode() in seen
-    assert all_gone([one for both in processes for one in both])
+    assert all_gone([entry for both in processes for entry in both])
 
 
 def test_a_replica_does_not_wait_for_a_slower_one(tmp_path):

@@ -113,9 +113,9 @@ def test_a_load_that_was_given_up_has_its_fault():
 
 @given(st.lists(st.floats(0.001, 100.0), min_size=1, max_size=60))
 def test_percentiles_lie_in_order_and_within_the_values(values):
-    found = distribution(values)
-    assert min(values) <= found["p50"] <= found["p90"] <= found["p99"] <= max(values) * (1 + 1e-9)
-    assert (found["standard_error"] is None) == (len(values) == 1)
+    figures = distribution(values)
+    assert min(values) <= figures["p50"] <= figures["p90"] <= figures["p99"] <= max(values) * (1 + 1e-9)
+    assert (figures["standard_error"] is None) == (len(values) == 1)
 
 
 def test_the_error_of_requests_that_drift_together_is_that_of_their_blocks():

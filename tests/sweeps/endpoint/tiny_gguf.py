@@ -35,8 +35,8 @@ def write_model(path):
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     for name, shape in _shapes(len(tokens)):
-        one = 0.05 * draw.standard_normal(shape) if len(shape) > 1 else np.ones(shape)
-        writer.add_tensor(name, one.astype(np.float32))
+        entry = 0.05 * draw.standard_normal(shape) if len(shape) > 1 else np.ones(shape)
+        writer.add_tensor(name, entry.astype(np.float32))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

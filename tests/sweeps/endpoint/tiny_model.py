@@ -38,7 +38,7 @@ def save_tiny_llama(folder):
 
     # Printable ASCII, and the blank as byte-level BPE writes it.
     letters = [chr(code) for code in range(0x21, 0x7F)] + ["\u0120"]
-    tokenizer = Tokenizer(models.BPE(vocab={one: n for n, one in enumerate(letters)}, merges=[]))
+    tokenizer = Tokenizer(models.BPE(vocab={letter: n for n, letter in enumerate(letters)}, merges=[]))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer).save_pretrained(folder)

@@ -56,7 +56,7 @@ def on(accelerator, vcpus=1.0, mounted=None, memory_gib=1, **more):
 
 
 @pytest.mark.parametrize(
-    ("asked", "taken_at_once"),
+    ("wanted", "taken_at_once"),
     [
         (on("cuda:T4"), 1),
         (on("cuda:L4"), 1),
@@ -70,8 +70,8 @@ def on(accelerator, vcpus=1.0, mounted=None, memory_gib=1, **more):
         (on("cpu", memory_gib=32), 0),
     ],
 )
-def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(asked, taken_at_once):
-    assert slots(needs_of(asked), CLUSTER) == taken_at_once
+def test_a_trial_goes_to_nodes_with_its_gpu_disk_and_cpus(wanted, taken_at_once):
+    assert slots(needs_of(wanted), CLUSTER) == taken_at_once
 
 
 def test_a_node_takes_a_trial_a_gpu_at_a_time():
@@ -145,30 +145,30 @@ def test_what_our_own_ray_starts_together_is_placed_together_without_waiting(dra
     left = {OWN_DISK: 1.0, **resources_of(machine, trials=8)}
     with ExitStack() as held:
         folder = Path(held.enter_context(TemporaryDirectory()))
-        for one in trials:
-            needs = needs_of(one, machine)
+        for entry in trials:
+            needs = needs_of(entry, machine)
             if not slots(needs, [left]):
                 continue
             left |= {name: left[name] - amount for name, amount in needs}
-            place = placed(
-                one.resources.vcpus,
-                memory_mib=one.resources.memory_mib,
-                on_gpu=one.accelerator.is_gpu,
-                disk="8:0" if one.dataset_path else "",
-                shares_disk=stays_in_memory(one),
+            placement = placed(
+                entry.resources.vcpus,
+                memory_mib=entry.resources.memory_mib,
+                on_gpu=entry.accelerator.is_gpu,
+                disk="8:0" if entry.dataset_path else "",
+                shares_disk=stays_in_memory(entry),
                 node=machine,
                 folder=folder,
                 patience_seconds=0.0,
             )
-            held.enter_context(place)
+            held.enter_context(placement)
 
 
 @given(machines_with_trials())
 def test_our_own_ray_can_start_every_trial_that_fits_on_the_machine(drawn):
     machine, trials = drawn
     has = resources_of(machine, trials=1)
-    for one in trials:
-        needs = needs_of(one, machine)
+    for entry in trials:
+        needs = needs_of(entry, machine)
         assert slots(needs, [has]) == 1
         assert all(amount < 1 or amount == int(amount) for _, amount in needs)  # Ray's rule
 

@@ -63,7 +63,7 @@ def test_a_fleet_loses_a_node_and_its_driver_and_measures_each_trial_once(tmp_pa
         before = {row.trial.trial_id: row for row in store.all()}
         assert driver(url, address, count, **fleet).wait(timeout=400) == 0
         rows = {row.trial.trial_id: row for row in store.all()}
-    assert set(rows) == {one.trial_id for one in of_a_fleet(count)}
+    assert set(rows) == {entry.trial_id for entry in of_a_fleet(count)}
     assert before == {name: rows[name] for name in before}
     assert {row.reason for row in rows.values()} == {""}
     assert not any(row.repeats for row in rows.values())
@@ -90,9 +90,9 @@ def wait_for(store, count):
 
 def node_of(folder):
     """The raylet of a node that the autoscaler started."""
-    for one in psutil.process_iter(["cmdline"]):
-        words = one.info["cmdline"] or [""]
+    for entry in psutil.process_iter(["cmdline"]):
+        words = entry.info["cmdline"] or [""]
         is_ours = words[0].endswith("/raylet") and any(str(folder) in word for word in words)
-        if is_ours and FIRST_NODE in one.environ().values():
-            return one
+        if is_ours and FIRST_NODE in entry.environ().values():
+            return entry
     raise AssertionError("no node has started")

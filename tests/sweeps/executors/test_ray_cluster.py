@@ -36,8 +36,8 @@ def on(ray_cluster):
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for entry in made:
+        entry.close()
 
 
 def rows_of(executor, trials):
@@ -47,7 +47,7 @@ def rows_of(executor, trials):
 def test_trials_run_side_by_side_on_nodes_that_have_their_gpu(on):
     trials = numbered(9, "cuda:T4", "cuda:L4", "cpu")
     rows = rows_of(on(ray_clusters.measured_slowly), trials)
-    assert set(rows) == {one.trial_id for one in trials}
+    assert set(rows) == {trial.trial_id for trial in trials}
     nodes = {"cuda:T4": set(), "cuda:L4": set(), "cpu": set()}
     for row in rows.values():
         nodes[str(row.trial.accelerator)].add(row.environment["node"])
@@ -67,7 +67,7 @@ def test_what_no_node_takes_is_refused_before_anything_runs(on):
 def test_a_kind_whose_nodes_never_come_costs_those_trials_only(on):
     trials = numbered(6, "cuda:T4", "cuda:H100")
     rows = rows_of(on(node_patience_seconds=2.0), trials)
-    assert [rows[one.trial_id].status for one in trials] == [Status.OK, Status.FAILED] * 3
+    assert [rows[trial.trial_id].status for trial in trials] == [Status.OK, Status.FAILED] * 3
     assert "waited 2 s for a node: no node has the GPU H100" in rows[trials[1].trial_id].reason
 
 
@@ -75,7 +75,7 @@ def test_a_hung_trial_is_ended_and_costs_itself_only(on):
     executor = on(ray_clusters.measured_never, timeout_of=lambda _trial: -18.0)
     rows = rows_of(executor, trials := numbered(6))
     assert rows[trials[0].trial_id].status is Status.TIMED_OUT
-    assert {rows[one.trial_id].status for one in trials[1:]} == {Status.OK}
+    assert {rows[trial.trial_id].status for trial in trials[1:]} == {Status.OK}
 
 
 def test_a_trial_that_kills_what_measures_it_is_tried_again_a_bounded_number_of_times(on):
@@ -83,8 +83,8 @@ def test_a_trial_that_kills_what_measures_it_is_tried_again_a_bounded_number_of_
     lost = rows[trials[0].trial_id]
     assert lost.status is Status.FAILED
     assert len(lost.attempts) == LOST_RUNS
-    assert all("WorkerCrashedError" in one["reason"] for one in lost.attempts)
-    assert {rows[one.trial_id].status for one in trials[1:]} == {Status.OK}
+    assert all("WorkerCrashedError" in attempt["reason"] for attempt in lost.attempts)
+    assert {rows[trial.trial_id].status for trial in trials[1:]} == {Status.OK}
 
 
 def test_a_fault_of_our_own_is_not_tried_again(on):
@@ -105,14 +105,14 @@ def test_a_node_that_goes_costs_its_trial_a_run_and_the_sweep_nothing(ray_cluste
 
     evicting = threading.Thread(target=evict, daemon=True)
     evicting.start()
-    trials = [replace(one, dataset_path=str(tmp_path)) for one in numbered(12, "cuda:V100")]
+    trials = [replace(entry, dataset_path=str(tmp_path)) for entry in numbered(12, "cuda:V100")]
     rows = rows_of(executor, trials)
     evicting.join(timeout=60)
     assert {row.status for row in rows.values()} == {Status.OK}
-    assert set(rows) == {one.trial_id for one in trials}
-    lost = [one for row in rows.values() for one in row.attempts]
+    assert set(rows) == {trial.trial_id for trial in trials}
+    lost = [attempt for row in rows.values() for attempt in row.attempts]
     assert lost
-    assert all(one["status"] == "failed" and "died" in one["reason"].lower() for one in lost)
+    assert all(entry["status"] == "failed" and "died" in entry["reason"].lower() for entry in lost)
 
 
 def test_a_trial_that_ray_had_not_begun_when_its_node_went_is_taken_back(ray_cluster, on):
@@ -143,7 +143,7 @@ def test_memory_and_cores_of_a_node_are_never_given_twice(tmp_path):
         assert measured.wait(timeout=240) == 0
         rows = store.all()
     assert {row.trial.trial_id for row in rows} == {
-        one.trial_id for one in ray_clusters.of_three_sizes(count)
+        of_three_size.trial_id for of_three_size in ray_clusters.of_three_sizes(count)
     }
     assert {row.reason for row in rows} == {""}
     changes = defaultdict(list)
@@ -168,7 +168,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_
         drivers[0].wait()
         assert drivers[1].wait(timeout=120) == 0
         rows = store.all()
-        assert {row.trial.trial_id for row in rows} == {one.trial_id for one in numbered(count)}
+        assert {row.trial.trial_id for row in rows} == {entry.trial_id for entry in numbered(count)}
         assert len(rows) == count
         assert not any(row.repeats or row.attempts for row in rows)
         assert store.leases.held() == {}
@@ -187,10 +187,10 @@ with closing(RayExecutor(measure=measured_at_once)) as executor:
 
 
 def test_a_ray_of_our_own_does_not_join_a_cluster_that_happens_to_run_here(ray_cluster):
-    told = subprocess.check_output(
+    output = subprocess.check_output(
         [sys.executable, "-c", _OWN],
         cwd=ROOT,
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_ADDRESS": ray_cluster.address},
     )
-    assert told.strip().splitlines()[-1] not in {node.node_id for node in ray_cluster.worker_nodes}
+    assert output.strip().splitlines()[-1] not in {node.node_id for node in ray_cluster.worker_nodes}

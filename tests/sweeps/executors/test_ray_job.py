@@ -39,12 +39,12 @@ class Head:
     def __init__(self, port, url):
         self.address, self.url = f"http://127.0.0.1:{port}", url
 
-    def submit(self, *asked, name, terminal=None):
+    def submit(self, *request, name, terminal=None):
         """`ray job submit`, on a terminal that is closed later or until the job has begun."""
         environment = json.dumps({"env_vars": {"ADVISOR_DATABASE_URL": self.url}})
         wait = () if terminal else ("--no-wait",)
         words = f"job submit --address {self.address} --submission-id {name} --runtime-env-json"
-        command = [PROGRAMS / "ray", *words.split(), environment, *wait, "--", "advisor", "sweep", *asked]
+        command = [PROGRAMS / "ray", *words.split(), environment, *wait, "--", "advisor", "sweep", *request]
         return subprocess.Popen(
             command,
             stdin=terminal,
@@ -106,9 +106,9 @@ def head(postgresql, password, tmp_path_factory, tmp_path, monkeypatch):
     with started_node(folder, *options.split(), '{"advisor_trial": 2}'):
         yield Head(ports[1], url)
         written = [path for path in folder.rglob("*") if path.is_file()]
-        told = [path for path in written if password.encode() in path.read_bytes()]
+        expected = [path for path in written if password.encode() in path.read_bytes()]
         assert written
-        assert not told
+        assert not expected
 
 
 def advisor(head, *words):
@@ -150,9 +150,9 @@ def test_a_job_outlives_its_terminal_and_is_watched_stopped_and_continued(head, 
         assert head.state("sweep-1") == "RUNNING"
         counts = json.loads(advisor(head, "status", "-o", "json").stdout)["counts"]
         assert sum(counts.get(status, 0) for status in Status) >= len(later)
-        told = advisor(head, "log", "-o", "json").stdout.splitlines()
+        expected = advisor(head, "log", "-o", "json").stdout.splitlines()
         assert later.keys() <= {
-            line["trial_id"] for line in map(json.loads, told) if line["event"] == "stored"
+            line["trial_id"] for line in map(json.loads, expected) if line["event"] == "stored"
         }
         with urlopen(f"{head.address}/api/jobs/") as answer:
             described = answer.read().decode()

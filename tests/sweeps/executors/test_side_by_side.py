@@ -51,11 +51,11 @@ def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_p
     assert not used[0] & used[1]  # the first two began together
 
 
-def measured_alone(one):
+def measured_alone(entry):
     """A row of a trial that has its CPUs at once, and for half a second."""
-    with placed(one.resources.vcpus, patience_seconds=0.25):
+    with placed(entry.resources.vcpus, patience_seconds=0.25):
         time.sleep(0.5)
-    return Measurement(trial=one, status=Status.OK, limited_by=LimitedBy.NONE, reason="")
+    return Measurement(trial=entry, status=Status.OK, limited_by=LimitedBy.NONE, reason="")
 
 
 @pytest.mark.ray
@@ -106,6 +106,6 @@ def test_nothing_of_our_ray_listens_on_another_address_than_loopback():
     done = subprocess.run(
         [sys.executable, "-c", _LISTENING], capture_output=True, text=True, check=True, timeout=120
     )
-    found = set(done.stdout.split())
-    assert found
-    assert found <= _LOOPBACK
+    result = set(done.stdout.split())
+    assert result
+    assert result <= _LOOPBACK

@@ -33,13 +33,13 @@ def pool():
         yield pool
 
 
-def answers_of(one, measure=None):
+def answers_of(entry, measure=None):
     """What a node answers for a trial, one after the other."""
-    return closing(measuring_task(measure, on_cluster=True)(trial_to_dict(one), True))
+    return closing(measuring_task(measure, on_cluster=True)(trial_to_dict(entry), True))
 
 
-def row_for(one):
-    return replace(measurement(), trial=one)
+def row_for(entry):
+    return replace(measurement(), trial=entry)
 
 
 def test_a_trial_begins_when_its_node_has_room_for_it(pool):
@@ -87,16 +87,16 @@ def test_what_a_node_cannot_hold_fails_at_once_whatever_it_has_declared():
 @pytest.fixture
 def address(tmp_path, monkeypatch):
     monkeypatch.setenv("ADVISOR_DATA_CACHE", str(tmp_path / "cache"))
-    place = tmp_path / "far" / "photos"
-    place.mkdir(parents=True)
-    (place / "a.jpg").write_bytes(b"picture")
-    return f"file://{place}"
+    path = tmp_path / "far" / "photos"
+    path.mkdir(parents=True)
+    (path / "a.jpg").write_bytes(b"picture")
+    return f"file://{path}"
 
 
-def measure(one):
+def measure(entry):
     """As a worker would: it reads the data set on a path of this machine."""
-    assert (Path(one.dataset_path) / "a.jpg").read_bytes() == b"picture"
-    return replace(measurement(), trial=one, environment={"own": 1})
+    assert (Path(entry.dataset_path) / "a.jpg").read_bytes() == b"picture"
+    return replace(measurement(), trial=entry, environment={"own": 1})
 
 
 def test_the_trial_runs_on_a_path_and_its_row_keeps_the_address(address):
@@ -137,7 +137,7 @@ def test_a_login_that_expired_fails_the_trial_and_not_the_sweep(address, monkeyp
 
 def test_a_path_of_this_machine_is_left_as_it_is(tmp_path):
     planned = replace(trial(), dataset_path=str(tmp_path))
-    row = with_data(lambda one: replace(measurement(), trial=one))(planned)
+    row = with_data(lambda entry: replace(measurement(), trial=entry))(planned)
     assert "data_cache" not in row.environment
     assert row.trial.dataset_path == str(tmp_path)
 
@@ -158,8 +158,8 @@ def file(tmp_path):
 
 
 def test_trials_are_answered_from_the_file_through_real_processes(file):
-    rows = list(ProcessExecutor(replayed(file, 0.0)).execute([one.trial for one in ROWS]))
-    assert [unmarked(row).step_seconds for row in rows] == [one.step_seconds for one in ROWS]
+    rows = list(ProcessExecutor(replayed(file, 0.0)).execute([entry.trial for entry in ROWS]))
+    assert [unmarked(row).step_seconds for row in rows] == [entry.step_seconds for entry in ROWS]
     assert [unmarked(row).environment for row in rows] == [{"cpu_model": "X"}] * 2
     for row in rows:
         assert row.environment["replayed_from"] == str(file)

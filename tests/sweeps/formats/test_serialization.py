@@ -56,11 +56,11 @@ def full_trial():
     return trial(resources=held, accelerator="emulated:T4", emulated_step_seconds=0.03)
 
 
-@pytest.mark.parametrize("one", [trial(), full_trial()])
-def test_a_trial_keeps_its_id_through_json(one):
-    back = trial_from_dict(through_json(trial_to_dict(one)))
-    assert back == one
-    assert back.trial_id == one.trial_id
+@pytest.mark.parametrize("entry", [trial(), full_trial()])
+def test_a_trial_keeps_its_id_through_json(entry):
+    back = trial_from_dict(through_json(trial_to_dict(entry)))
+    assert back == entry
+    assert back.trial_id == entry.trial_id
 
 
 @given(st.lists(st.floats(1e-6, 1e4), max_size=20))
@@ -108,9 +108,9 @@ def test_trials_of_before_stacks_keep_their_ids_and_their_words():
 
 
 def test_another_stack_is_another_trial_and_comes_back():
-    one = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
-    other = replace(one, workload=replace(one.workload, stack=Stack.COMPILE, input="3x96x96"))
-    assert other.trial_id != one.trial_id
+    entry = measurement_from_dict(json.loads(SHIPPED.read_text().splitlines()[0])).trial
+    other = replace(entry, workload=replace(entry.workload, stack=Stack.COMPILE, input="3x96x96"))
+    assert other.trial_id != entry.trial_id
     assert trial_from_dict(json.loads(json.dumps(trial_to_dict(other)))) == other
 
 
@@ -133,10 +133,10 @@ def test_csv_says_whose_rate_it_is_of_several_gpus():
     of_one = replace(row.trial, workload=replace(row.trial.workload, task=Task.INFERENCE))
     of_four = replace(of_one, resources=replace(of_one.resources, gpu_count=4))
     text = to_csv([replace(row, trial=each) for each in (of_one, of_four)])
-    one, four = csv.DictReader(io.StringIO(text))
-    assert (one["processes"], four["processes"]) == ("1", "4")
+    entry, four = csv.DictReader(io.StringIO(text))
+    assert (entry["processes"], four["processes"]) == ("1", "4")
     rate = "throughput_samples_per_second"
-    assert float(four[rate]) == 4 * float(one[rate])
+    assert float(four[rate]) == 4 * float(entry[rate])
 
 
 # Lines in, measurements out: every line is taken, or refused with its number and reason.
@@ -147,10 +147,10 @@ def line(**changes):
 
 
 def test_good_lines_are_read_whole_and_bad_ones_have_their_numbers():
-    found = read_lines([line(), b"", b"nonsense", b"[1]", b'{"schema": 99}', line()[:80]])
-    assert found.measurements == (measurement(),)
-    assert [refused.line for refused in found.refused] == [3, 4, 5, 6]
-    assert all(refused.reason for refused in found.refused)
+    read = read_lines([line(), b"", b"nonsense", b"[1]", b'{"schema": 99}', line()[:80]])
+    assert read.measurements == (measurement(),)
+    assert [refused.line for refused in read.refused] == [3, 4, 5, 6]
+    assert all(refused.reason for refused in read.refused)
 
 
 @pytest.mark.parametrize(
@@ -182,15 +182,15 @@ def test_of_a_trials_lines_one_that_ended_well_counts_then_the_later():
     better, latest = line(started_at="2026-07-21"), line(started_at="2026-07-22")
     assert read_lines([spoiled, better]).measurements[0].status is Status.OK
     assert read_lines([better, spoiled]).measurements[0].status is Status.OK
-    found = read_lines([spoiled, better, latest])
-    assert found.measurements[0].started_at == "2026-07-22"
-    assert found.repeated == 2
+    read = read_lines([spoiled, better, latest])
+    assert read.measurements[0].started_at == "2026-07-22"
+    assert read.repeated == 2
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_told_never_raised(content):
-    found = read_lines(content.split(b"\n"))
-    assert not found.measurements
+    read = read_lines(content.split(b"\n"))
+    assert not read.measurements
 
 
 def test_other_trials_stay_apart_and_a_missing_file_is_told(tmp_path):
@@ -205,27 +205,27 @@ ODD_WORDS = [None, "", "x", "\0", "\ud800"]
 ODD = st.sampled_from([*ODD_NUMBERS, *ODD_WORDS, [], [[1]], {}, [None], ["x"], [1e308, 1e308]])
 
 
-def places_in(document, place=()):
+def places_in(document, path=()):
     """Where something stands in it."""
     pairs = document.items() if isinstance(document, dict) else ()
     pairs = enumerate(document[:2]) if isinstance(document, list) else pairs
     for name, value in pairs:
-        yield (*place, name)
-        yield from places_in(value, (*place, name))
+        yield (*path, name)
+        yield from places_in(value, (*path, name))
 
 
 WHOLE = json.loads(line(step_seconds=(0.1, 0.2) * 8, repeats=({"step_seconds": [0.1, 0.2]},)))
 
 
 @given(st.sampled_from(list(places_in(WHOLE))), ODD)
-def test_whatever_is_taken_can_be_told(place, odd):
+def test_whatever_is_taken_can_be_told(path, odd):
     document = json.loads(json.dumps(WHOLE))
     part = document
-    for name in place[:-1]:
+    for name in path[:-1]:
         part = part[name]
-    part[place[-1]] = odd
+    part[path[-1]] = odd
     for row in read_lines([json.dumps(document).encode()]).measurements:
-        told = json.dumps([summary_row(row), spread_document(row)], ensure_ascii=False)
-        assert "\0" not in told.encode().decode()
+        expected = json.dumps([summary_row(row), spread_document(row)], ensure_ascii=False)
+        assert "\0" not in expected.encode().decode()
         assert csv_rows([summary_row(row)]).encode()
         assert read_lines([to_jsonl([row]).encode()]).measurements == (row,)

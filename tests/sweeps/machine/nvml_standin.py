@@ -53,7 +53,7 @@ class Driver:
 
     def __init__(self, *gpus: GpuStandIn) -> None:
         self._gpus = gpus
-        self._every = [*gpus, *(one for gpu in gpus for one in gpu.slices)]
+        self._every = [*gpus, *(entry for gpu in gpus for entry in gpu.slices)]
         self._missing = frozenset[str]().union(*(gpu.missing for gpu in gpus))
 
     def __getattr__(self, name: str):
@@ -68,14 +68,14 @@ class Driver:
 
     def _filled(self, answer, handle, rest):
         """An answer that is None is not supported; a GPU is given as its handle."""
-        *arguments, place = rest
-        value = answer(self._gpu(handle), *(one.value for one in arguments))
+        *arguments, path = rest
+        value = answer(self._gpu(handle), *(argument.value for argument in arguments))
         if value is None:
             return _NOT_SUPPORTED
-        return self._put(place, value)
+        return self._put(path, value)
 
-    def _put(self, place, value):
-        target = place._obj
+    def _put(self, path, value):
+        target = path._obj
         if isinstance(value, dict):
             for name, part in value.items():
                 setattr(target, name, part)
@@ -99,8 +99,8 @@ class Driver:
         return self._put(handle, self._gpus[index.value])
 
     def _nvmlDeviceGetHandleByUUID(self, uuid, handle):
-        found = [one for one in self._every if one.uuid.encode() == uuid.value]
-        return self._put(handle, found[0]) if found else _NOT_FOUND
+        result = [entry for entry in self._every if entry.uuid.encode() == uuid.value]
+        return self._put(handle, result[0]) if result else _NOT_FOUND
 
     def _nvmlSystemGetDriverVersion(self, text, _size):
         text.value = b"550.54.15"
@@ -135,13 +135,13 @@ class Driver:
     def _nvmlDeviceGetEccMode(self, _handle, current, pending):
         return self._modes(current, pending, True)
 
-    def _nvmlDeviceGetComputeRunningProcesses_v3(self, handle, count, found):
+    def _nvmlDeviceGetComputeRunningProcesses_v3(self, handle, count, result):
         gpu = self._gpu(handle)
         room, count._obj.value = count._obj.value, len(gpu.processes)
-        if found is None or room < len(gpu.processes):
+        if result is None or room < len(gpu.processes):
             return _TOO_SMALL if gpu.processes else _DONE
-        for place, (pid, mib) in zip(found, gpu.processes, strict=False):
-            place.pid, place.usedGpuMemory = pid, int(mib * MIB)
+        for entry, (pid, mib) in zip(result, gpu.processes, strict=False):
+            entry.pid, entry.usedGpuMemory = pid, int(mib * MIB)
         return _DONE
 
     _nvmlDeviceGetComputeRunningProcesses_v2 = _nvmlDeviceGetComputeRunningProcesses_v3

@@ -131,35 +131,35 @@ def sampled(monkeypatch, gpu, uuid="6f6d"):
 
 def test_clocks_power_and_heat_are_sampled_during_the_window(monkeypatch):
     gpu = Watched(5, clocks=[1590, 1590, 1590, 1200])
-    found = sampled(monkeypatch, gpu)
-    assert found["gpu_samples"]["count"] >= 5
-    assert found["gpu_samples"]["sm_clock_mhz"]["min"] == 1200
-    assert found["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
-    assert set(found["gpu_samples"]["power_watts"].values()) == {68.5}
-    assert found["gpu_samples"]["temperature_celsius"]["max"] == 71
-    json.dumps(found)
+    sample = sampled(monkeypatch, gpu)
+    assert sample["gpu_samples"]["count"] >= 5
+    assert sample["gpu_samples"]["sm_clock_mhz"]["min"] == 1200
+    assert sample["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
+    assert set(sample["gpu_samples"]["power_watts"].values()) == {68.5}
+    assert sample["gpu_samples"]["temperature_celsius"]["max"] == 71
+    json.dumps(sample)
 
 
 def test_what_the_first_third_had_and_the_last_shows_a_clock_that_fell():
     clocks = [1600, 1600, 1500, 1500, 1400, 1400, 1200]
-    found = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
-    assert (found["first_third"], found["last_third"]) == (1600, 1300)
+    sm_clock_mhz = summarised([{"sm_clock_mhz": clock} for clock in clocks])["gpu_samples"]["sm_clock_mhz"]
+    assert (sm_clock_mhz["first_third"], sm_clock_mhz["last_third"]) == (1600, 1300)
 
 
 @pytest.mark.parametrize(
-    ("busy", "found"),
+    ("busy", "result"),
     [
         ([0], 0),
         ([80, 30, 0], 0),  # what ended just now is still in the average
         ([80, 70, 90, 70, 70, 70, 70], 70),
     ],
 )
-def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, found):
+def test_a_gpu_is_busy_before_only_if_it_stays_so(monkeypatch, busy, result):
     clock = SleepingClock()
     time = SimpleNamespace(monotonic=clock, sleep=clock.sleep)
     monkeypatch.setattr("advisor.sweeps.machine.gpu_sampling.time", time)
     nvml_with(monkeypatch, GpuStandIn(busy=busy))
-    assert busy_percent("6f6d") == found
+    assert busy_percent("6f6d") == result
 
 
 def test_how_busy_a_gpu_was_is_not_known_where_nvml_does_not_say(monkeypatch):
@@ -171,10 +171,10 @@ def test_how_busy_a_gpu_was_is_not_known_where_nvml_does_not_say(monkeypatch):
 
 def test_a_throttled_window_says_so_though_the_gpu_is_idle_afterwards(monkeypatch):
     gpu = Watched(4, bits=[0x24])
-    found = sampled(monkeypatch, gpu)
-    assert found["gpu_throttle_reasons"] == {"sw_power_cap": 1.0, "sw_thermal_slowdown": 1.0}
+    sample = sampled(monkeypatch, gpu)
+    assert sample["gpu_throttle_reasons"] == {"sw_power_cap": 1.0, "sw_thermal_slowdown": 1.0}
     gpu.bits = [0x1]
-    assert "gpu_idle" not in found["gpu_throttle_reasons"]
+    assert "gpu_idle" not in sample["gpu_throttle_reasons"]
 
 
 def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
@@ -185,13 +185,13 @@ def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
         "ComputeRunningProcesses_v3 ComputeRunningProcesses_v2"
     )
     gpu.missing = frozenset(f"nvmlDeviceGet{name}" for name in functions.split())
-    found = sampled(monkeypatch, gpu)
-    assert found.keys() == {"gpu_samples", "gpu_used_memory_mib"}
-    assert not {"power_watts", "utilization_percent"} & found["gpu_samples"].keys()
+    sample = sampled(monkeypatch, gpu)
+    assert sample.keys() == {"gpu_samples", "gpu_used_memory_mib"}
+    assert not {"power_watts", "utilization_percent"} & sample["gpu_samples"].keys()
 
 
 @pytest.mark.parametrize(
-    ("function", "values", "name", "found"),
+    ("function", "values", "name", "result"),
     [
         # Drivers before 535 call the reasons otherwise.
         ("CurrentClocksEventReasons", {"bits": [0x40]}, "gpu_throttle_reasons", {"hw_thermal_slowdown": 1.0}),
@@ -204,10 +204,10 @@ def test_what_a_virtual_gpu_does_not_report_is_left_out(monkeypatch):
         ),
     ],
 )
-def test_older_drivers_are_asked_by_older_functions(monkeypatch, function, values, name, found):
+def test_older_drivers_are_asked_by_older_functions(monkeypatch, function, values, name, result):
     gpu = Watched(2, **values)
     gpu.missing = frozenset({f"nvmlDeviceGet{function}"})
-    assert sampled(monkeypatch, gpu)[name] == found
+    assert sampled(monkeypatch, gpu)[name] == result
 
 
 @pytest.mark.parametrize(
@@ -222,9 +222,9 @@ def test_older_drivers_are_asked_by_older_functions(monkeypatch, function, value
     ],
 )
 def test_neighbours_on_the_gpu_are_counted_where_it_is_known_who_is_one(monkeypatch, processes, others, own):
-    found = sampled(monkeypatch, Watched(2, processes=processes))
-    assert found.get("gpu_other_processes") == others
-    assert found.get("gpu_process_memory_mib") == own
+    sample = sampled(monkeypatch, Watched(2, processes=processes))
+    assert sample.get("gpu_other_processes") == others
+    assert sample.get("gpu_process_memory_mib") == own
 
 
 def test_the_processes_of_a_script_are_one_group_and_the_advisor_is_none_of_it(monkeypatch):
@@ -247,9 +247,9 @@ def test_a_slice_is_sampled_with_its_own_memory_and_the_cards_clocks(monkeypatch
     cut.slices[1].processes = [(os.getpid(), 700.0)]
     with GpuSampler("MIG-1") as sampler:
         pass
-    found = sampler.environment
-    assert found["gpu_process_memory_mib"] == 700.0
-    assert found["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
+    environment = sampler.environment
+    assert environment["gpu_process_memory_mib"] == 700.0
+    assert environment["gpu_samples"]["sm_clock_mhz"]["max"] == 1590
 
 
 def test_without_nvml_the_row_says_so_and_without_a_gpu_nothing(monkeypatch):
@@ -270,13 +270,13 @@ FIGURE = st.one_of(st.none(), st.floats(0, 1e4))
 
 @given(st.lists(st.fixed_dictionaries({"power_watts": FIGURE, "sm_clock_mhz": FIGURE}), min_size=1))
 def test_a_mean_lies_between_the_extremes_and_what_was_never_known_is_left_out(samples):
-    found = summarised(samples)["gpu_samples"]
-    assert found["count"] == len(samples)
+    gpu_samples = summarised(samples)["gpu_samples"]
+    assert gpu_samples["count"] == len(samples)
     for name in ("power_watts", "sm_clock_mhz"):
-        known = [one[name] for one in samples if one[name] is not None]
-        assert (name in found) == bool(known)
+        known = [sample[name] for sample in samples if sample[name] is not None]
+        assert (name in gpu_samples) == bool(known)
         if known:
-            low, mean, high = (found[name][key] for key in ("min", "mean", "max"))
+            low, mean, high = (gpu_samples[name][key] for key in ("min", "mean", "max"))
             assert low - 1e-6 <= mean <= high + 1e-6
 
 

@@ -27,7 +27,7 @@ MEMINFO = "\n".join(table("sweeps")["meminfo"])
 
 
 @pytest.mark.parametrize(
-    ("found", "limit"),
+    ("result", "limit"),
     [
         (parse_quota_v2("150000 100000\n"), 1.5),
         (parse_quota_v2("max 100000\n"), math.inf),
@@ -39,8 +39,8 @@ MEMINFO = "\n".join(table("sweeps")["meminfo"])
         (parse_memory_limit("9223372036854771712\n"), math.inf),
     ],
 )
-def test_a_quota_is_cpus_and_no_limit_is_written_in_several_ways(found, limit):
-    assert found == limit
+def test_a_quota_is_cpus_and_no_limit_is_written_in_several_ways(result, limit):
+    assert result == limit
 
 
 def _container(tmp_path: Path, **files: str) -> Path:
@@ -170,10 +170,10 @@ def test_sizes_of_caches_have_a_unit(text, kib):
 
 
 def _cache(root: Path, cpu: int, index: int, **files: str) -> None:
-    place = root / f"cpu{cpu}" / "cache" / f"index{index}"
-    place.mkdir(parents=True)
+    path = root / f"cpu{cpu}" / "cache" / f"index{index}"
+    path.mkdir(parents=True)
     for name, text in files.items():
-        (place / name).write_text(text + "\n")
+        (path / name).write_text(text + "\n")
 
 
 def test_shared_caches_are_counted_once(tmp_path):
@@ -196,8 +196,8 @@ def test_a_trial_on_one_cpu_has_the_cache_that_others_share(tmp_path):
     for cpu in range(4):
         files = {"level": "3", "type": "Unified", "size": "16M"}
         _cache(tmp_path, cpu, 3, **files, shared_cpu_list="0-1" if cpu < 2 else "2-3")
-    one, all_of_them = (sizes.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
-    assert (one["last_level_cache_mib"], one["last_level_cache_cpus"]) == (16.0, 2)
+    entry, all_of_them = (sizes.carved_from(cpus, tmp_path) for cpus in ([1], range(4)))
+    assert (entry["last_level_cache_mib"], entry["last_level_cache_cpus"]) == (16.0, 2)
     assert (all_of_them["last_level_cache_mib"], all_of_them["last_level_cache_cpus"]) == (32.0, 4)
 
 

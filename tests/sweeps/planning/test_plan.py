@@ -39,9 +39,9 @@ def test_neither_order_nor_number_of_trials_depends_on_how_they_are_asked_for():
 
 
 def test_an_emulated_gpu_brings_its_pace_into_the_trial_and_preprocessing_ends_before_it():
-    for task, found in ((Task.INFERENCE, ("emulated:T4", 0.03)), (Task.PREPROCESSING, ("cpu", None))):
+    for task, result in ((Task.INFERENCE, ("emulated:T4", 0.03)), (Task.PREPROCESSING, ("cpu", None))):
         (trial,) = planned(request(tasks=(task,), accelerator="emulated:T4"))
-        assert (str(trial.accelerator), trial.emulated_step_seconds) == found
+        assert (str(trial.accelerator), trial.emulated_step_seconds) == result
 
 
 def test_a_moved_data_set_does_not_make_other_trials():
@@ -105,8 +105,8 @@ def test_images_on_a_gpu_are_measured_in_both_formats_where_sixteen_bits_compute
 
 
 def test_compiled_and_eager_are_different_trials():
-    asked = {"tasks": (Task.INFERENCE,), "accelerator": "cuda", "stacks": tuple(Stack)}
-    trials = planned(request(**asked))
+    wanted = {"tasks": (Task.INFERENCE,), "accelerator": "cuda", "stacks": tuple(Stack)}
+    trials = planned(request(**wanted))
     assert {trial.workload.stack for trial in trials} == set(Stack)
     assert len({trial.trial_id for trial in trials}) == 2
 
@@ -165,16 +165,16 @@ def planned_in_zoo(**changes):
 def test_a_language_model_reads_the_text_and_its_rate_counts_tokens():
     text = StoredData(replace(PROFILE, storage_format="text", samples=929_589), "/text")
     data = SweepData(text=text)
-    (one,) = planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,), data=data)
-    assert one.workload.dataset == text.profile
-    assert (one.dataset_path, one.plan["loader_workers"]) == ("/text", 0)
-    row = measurement(trial=one, step_seconds=(0.5,) * 8)
+    (entry,) = planned_in_zoo(networks=("lstm_ptb_small",), tasks=(Task.TRAINING,), data=data)
+    assert entry.workload.dataset == text.profile
+    assert (entry.dataset_path, entry.plan["loader_workers"]) == ("/text", 0)
+    row = measurement(trial=entry, step_seconds=(0.5,) * 8)
     assert row.throughput_samples_per_second == 32 * 20 / 0.5
 
 
 def test_what_is_stored_decoded_is_made_in_memory():
-    (one,) = planned_in_zoo(networks=("cifar10_cnn",), tasks=(Task.TRAINING,), data=SweepData())
-    assert one.workload.dataset.storage_format == "synthetic"
+    (entry,) = planned_in_zoo(networks=("cifar10_cnn",), tasks=(Task.TRAINING,), data=SweepData())
+    assert entry.workload.dataset.storage_format == "synthetic"
 
 
 def test_data_of_the_wrong_kind_are_refused_with_the_way_out():
@@ -217,9 +217,9 @@ def test_an_own_network_is_planned_by_its_content(tmp_path):
 def test_an_own_file_that_fails_is_told_in_one_line(tmp_path):
     file = tmp_path / "net.py"
     file.write_text("import no_such_package\ndef build(): ...\n")
-    with pytest.raises(UsageError, match="no_such_package") as told:
+    with pytest.raises(UsageError, match="no_such_package") as caught:
         planned_network(str(file))
-    assert "\n" not in str(told.value)
+    assert "\n" not in str(caught.value)
 
 
 FAR = DiskRate(type="far", read_mib_per_second=9.0, read_latency_seconds=0.002)

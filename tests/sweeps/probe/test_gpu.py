@@ -48,7 +48,10 @@ def test_a_torch_without_uuids_is_matched_by_order_only_when_it_sees_all():
 
 def test_a_slice_that_the_driver_does_not_list_stands_for_itself():
     seen = {"torch_index": 0, "uuid": "MIG-1", "name": "H100 MIG 1g.10gb"}
-    assert [one["name"] for one in gpu.merge_devices([dict(T4)], [seen])] == ["Tesla T4", "H100 MIG 1g.10gb"]
+    assert [merge_device["name"] for merge_device in gpu.merge_devices([dict(T4)], [seen])] == [
+        "Tesla T4",
+        "H100 MIG 1g.10gb",
+    ]
 
 
 def test_a_gpu_that_somebody_uses_is_told():
@@ -68,37 +71,37 @@ def test_a_card_without_its_driver_is_named_in_the_reason(tmp_path, monkeypatch)
 def test_facts_are_told_where_torch_cannot_use_the_gpu(tmp_path, monkeypatch):
     nvml_with(monkeypatch, GpuStandIn())
     monkeypatch.setattr(gpu, "has_cuda", lambda: False)
-    found = gpu.probe(_session(tmp_path, 60.0))
-    assert found["devices"][0]["name"] == "Tesla T4"
-    assert is_skipped(found["rates"])
-    validate(document(gpu=found))
+    part = gpu.probe(_session(tmp_path, 60.0))
+    assert part["devices"][0]["name"] == "Tesla T4"
+    assert is_skipped(part["rates"])
+    validate(document(gpu=part))
 
 
 def test_the_whole_gpu_part_runs_through(tmp_path, rehearsal):
-    found = gpu.probe(_session(tmp_path, 60.0))
-    assert found["devices"][0]["multiprocessors"] == 40
-    (state,) = found["under_load"]["gpus"]
+    part = gpu.probe(_session(tmp_path, 60.0))
+    assert part["devices"][0]["multiprocessors"] == 40
+    (state,) = part["under_load"]["gpus"]
     assert (state["uuid"], state["sm_clock_mhz"]) == ("GPU-6f6d", 1590)
-    assert found["driver"]["newest_cuda"] == "12.4"
+    assert part["driver"]["newest_cuda"] == "12.4"
     for direction in ("host_to_device", "device_to_host"):
-        assert all(is_figure(one) for one in found[direction].values())
-    assert is_figure(found["device_copy"])
-    validate(document(gpu=found))
+        assert all(is_figure(entry) for entry in part[direction].values())
+    assert is_figure(part["device_copy"])
+    validate(document(gpu=part))
 
 
 def test_the_state_of_an_idle_gpu_does_not_pass_for_that_under_load(tmp_path, rehearsal):
     rehearsal.step_seconds = 0.0
-    found = gpu.probe(_session(tmp_path, 60.0))
-    assert "idle again" in found["under_load"]["skipped"]
+    part = gpu.probe(_session(tmp_path, 60.0))
+    assert "idle again" in part["under_load"]["skipped"]
 
 
 def test_precisions_that_a_gpu_only_emulates_are_not_measured(tmp_path, rehearsal):
-    found = gemm.probe(_session(tmp_path, 60.0))
-    assert is_figure(found["cuda"]["fp32"])
-    assert is_figure(found["cuda"]["fp16"])
+    part = gemm.probe(_session(tmp_path, 60.0))
+    assert is_figure(part["cuda"]["fp32"])
+    assert is_figure(part["cuda"]["fp16"])
     for precision in ("tf32", "bf16"):
-        assert "compute capability 8.0, this GPU has 7.5" in found["cuda"][precision]["skipped"]
-    validate(document(gemm=found))
+        assert "compute capability 8.0, this GPU has 7.5" in part["cuda"][precision]["skipped"]
+    validate(document(gemm=part))
 
 
 def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal, monkeypatch):
@@ -111,19 +114,19 @@ def test_all_layers_run_forward_and_backward_in_fp32_and_amp(tmp_path, rehearsal
         "pooling": operations._pooling(4, 8),
         "elementwise": operations._elementwise(4, 8),
     }
-    monkeypatch.setattr(operations, "LAYERS", {name: {"wide": one} for name, one in small.items()})
+    monkeypatch.setattr(operations, "LAYERS", {name: {"wide": entry} for name, entry in small.items()})
     monkeypatch.setattr(operations, "SIZES", ("wide",))
-    found = operations.probe(_session(tmp_path, 60.0))
-    assert found["device"] == "cuda"
+    part = operations.probe(_session(tmp_path, 60.0))
+    assert part["device"] == "cuda"
     for precision in ("fp32", "amp"):
         for name in small:
-            layer = found[precision][name]["wide"]
+            layer = part[precision][name]["wide"]
             assert is_figure(layer["forward"]["time"]), (precision, name, layer)
             assert is_figure(layer["backward"]["time"])
             assert layer["sizes"]["batch"] == 1
-    assert "arithmetic" in found["amp"]["lstm"]["wide"]["backward"]
-    assert "arithmetic" not in found["fp32"]["pooling"]["wide"]["forward"]
-    validate(document(operations=found))
+    assert "arithmetic" in part["amp"]["lstm"]["wide"]["backward"]
+    assert "arithmetic" not in part["fp32"]["pooling"]["wide"]["forward"]
+    validate(document(operations=part))
 
 
 @pytest.mark.parametrize(

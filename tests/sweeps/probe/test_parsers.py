@@ -51,8 +51,8 @@ def test_any_text_is_no_error_for_the_lspci_parser(text):
 def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
     monkeypatch.setattr(gpu, "_lspci", lambda: LSPCI)
     for slot, code in {"0000:00:1e.0": "0x030200", "0000:00:00.0": "0x060000"}.items():
-        place = tmp_path / slot
-        place.mkdir()
+        path = tmp_path / slot
+        path.mkdir()
         files = {
             "class": code,
             "vendor": "0x10de",
@@ -63,7 +63,7 @@ def test_accelerators_come_from_sysfs_with_their_links(tmp_path, monkeypatch):
             "max_link_width": "255",
         }
         for name, text in files.items():
-            (place / name).write_text(text + "\n")
+            (path / name).write_text(text + "\n")
     (card,) = gpu.accelerators(tmp_path)
     assert card["name"] == "TU104GL [Tesla T4]"
     assert (card["pcie_generation"], card["max_pcie_generation"]) == (1, 3)

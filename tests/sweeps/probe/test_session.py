@@ -37,10 +37,10 @@ def _raise(error):
 
 def test_parts_run_in_the_order_of_measuring_and_are_told(parts, tmp_path):
     parts(cpu=lambda _: {"a": 1}, gpu=lambda _: {"b": 2})
-    told = []
-    document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, report=told.append)
+    lines = []
+    document = run_probe(["gpu", "cpu"], quick=True, disk=tmp_path, report=lines.append)
     assert list(document["parts"]) == ["cpu", "gpu"]
-    assert [line.split(":")[0] for line in told] == ["[1/2] cpu", "[2/2] gpu"]
+    assert [line.split(":")[0] for line in lines] == ["[1/2] cpu", "[2/2] gpu"]
     assert document["quick"] is True
     assert document["parts"]["cpu"]["a"] == 1
 
@@ -51,10 +51,10 @@ def test_a_failing_part_costs_no_other_one(parts, tmp_path):
         gpu=lambda _: _raise(MeasuringError("no GPU here")),
         ram=lambda _: {"fine": True},
     )
-    found = run_probe(["cpu", "ram", "gpu"], quick=True, disk=tmp_path, report=lambda _: None)
-    assert found["parts"]["cpu"] == {"skipped": "RuntimeError: CUDA error: an illegal access"}
-    assert found["parts"]["gpu"] == {"skipped": "no GPU here"}
-    assert found["parts"]["ram"]["fine"] is True
+    document = run_probe(["cpu", "ram", "gpu"], quick=True, disk=tmp_path, report=lambda _: None)
+    assert document["parts"]["cpu"] == {"skipped": "RuntimeError: CUDA error: an illegal access"}
+    assert document["parts"]["gpu"] == {"skipped": "no GPU here"}
+    assert document["parts"]["ram"]["fine"] is True
 
 
 def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
@@ -62,9 +62,9 @@ def test_a_busy_neighbour_is_told(parts, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "_others_seconds", lambda: next(moments))
     monkeypatch.setattr(session, "_SHORTEST_JUDGED_SECONDS", 0.0)
     parts(cpu=lambda _: {})
-    found = run_probe(["cpu"], quick=True, disk=tmp_path, report=lambda _: None)
-    assert "other processes used" in found["warnings"][0]
-    assert found["parts"]["cpu"]["other_cores"] > 1
+    document = run_probe(["cpu"], quick=True, disk=tmp_path, report=lambda _: None)
+    assert "other processes used" in document["warnings"][0]
+    assert document["parts"]["cpu"]["other_cores"] > 1
 
 
 def _session(tmp_path, ends_in):
@@ -104,8 +104,8 @@ def test_a_photograph_becomes_a_square_of_pixels():
 
 
 def test_the_yield_of_the_second_threads_is_their_share_more():
-    found = decode._hyperthread_yield({4: [100.0] * 5, 8: [130.0] * 5}, 4, 8)
-    assert found["value"] == pytest.approx(0.3)
+    result = decode._hyperthread_yield({4: [100.0] * 5, 8: [130.0] * 5}, 4, 8)
+    assert result["value"] == pytest.approx(0.3)
 
 
 def test_without_second_threads_there_is_no_yield():
@@ -116,8 +116,8 @@ def test_without_second_threads_there_is_no_yield():
 def test_real_processes_decode_and_are_gone(tmp_path):
     import multiprocessing
 
-    found = decode.probe(_session(tmp_path, 60.0))
-    rates = {int(count): one["value"] for count, one in found["threads"].items()}
+    part = decode.probe(_session(tmp_path, 60.0))
+    rates = {int(count): thread["value"] for count, thread in part["threads"].items()}
     assert min(rates.values()) > 1
     assert min(rates) == 1
     assert multiprocessing.active_children() == []
@@ -222,16 +222,16 @@ def test_memory_does_not_pass_for_a_disk(tmp_path, monkeypatch):
     monkeypatch.setattr(disk, "describe_disk", lambda path: {"path": path, "file_system": "tmpfs"})
     monkeypatch.setattr(disk, "_measured", lambda *_: {})
     session = _session(tmp_path, 60.0)
-    found = disk.probe(session)
-    assert found["past_page_cache"] is False
+    part = disk.probe(session)
+    assert part["past_page_cache"] is False
     assert "memory was measured" in session.warnings[0]
 
 
 def test_rates_latencies_and_iops_belong_together(tmp_path):
     windows = [disk.TimedRead(wall_seconds=2.0, processor_seconds=0.1, latencies=(0.01,) * 200)] * 5
     pattern = Pattern(block_bytes=128 * 1024, depth=1, at_random=True)
-    found = disk._figures(windows, pattern, "a test")
-    assert found["iops"]["value"] == 100.0
-    assert found["rate"]["value"] == 12.5
-    assert found["latency_median"]["value"] == pytest.approx(10_000)
-    assert not found["limited_by_own_cpu"]
+    result = disk._figures(windows, pattern, "a test")
+    assert result["iops"]["value"] == 100.0
+    assert result["rate"]["value"] == 12.5
+    assert result["latency_median"]["value"] == pytest.approx(10_000)
+    assert not result["limited_by_own_cpu"]

@@ -24,8 +24,8 @@ from tests import rows
 SCHEMA = json.loads((Path(advisor.sweeps.probe.__file__).parent / "probe.schema.json").read_text())
 
 
-def validate(found):
-    jsonschema.validate(found, SCHEMA, cls=jsonschema.Draft202012Validator)
+def validate(result):
+    jsonschema.validate(result, SCHEMA, cls=jsonschema.Draft202012Validator)
 
 
 def test_a_machine_that_can_measure_nothing_has_a_valid_document():
@@ -51,9 +51,9 @@ def test_the_headline_names_the_gpus():
 
 
 def test_tables_have_every_figure_and_are_narrow():
-    found = document(gpu=gpu_part(), operations=operations_part())
-    shown = {section.title: section for section in sections(found)}
-    lines = [line for one in shown.values() for line in table(one.header, one.rows, one.right)]
+    result = document(gpu=gpu_part(), operations=operations_part())
+    shown = {section.title: section for section in sections(result)}
+    lines = [line for entry in shown.values() for line in table(entry.header, entry.rows, entry.right)]
     assert max(map(len, lines)) <= 98
     assert any("host to device pinned" in line for line in lines)
     assert ("sm clock mhz under load", "1590") in shown["GPU Tesla T4"].rows
@@ -69,12 +69,12 @@ def test_what_is_not_measured_is_told_once_a_reason():
 
 
 def test_a_fingerprint_is_flat_and_leaves_out_what_is_missing():
-    found = fingerprint(document(gpu=gpu_part(), gemm={"cuda": {"fp16": measured(65.0, "TFLOP/s")}}))
-    assert found["figures"]["gemm.cuda.fp16"] == {"value": 65.0, "unit": "TFLOP/s"}
-    assert "gpu.device_to_host.pageable" not in found["figures"]
-    assert found["gpus"] == ["Tesla T4"]
-    assert found["cpu_model"] == "A CPU"
-    json.dumps(found)
+    result = fingerprint(document(gpu=gpu_part(), gemm={"cuda": {"fp16": measured(65.0, "TFLOP/s")}}))
+    assert result["figures"]["gemm.cuda.fp16"] == {"value": 65.0, "unit": "TFLOP/s"}
+    assert "gpu.device_to_host.pageable" not in result["figures"]
+    assert result["gpus"] == ["Tesla T4"]
+    assert result["cpu_model"] == "A CPU"
+    json.dumps(result)
 
 
 def test_a_fingerprint_has_the_sizes_of_what_was_timed():
@@ -86,12 +86,12 @@ def test_a_fingerprint_has_the_sizes_of_what_was_timed():
         "gemm": {"cpu_threads": 4, "cuda": {"fp16": product, "bf16": skipped("no units")}},
         "operations": operations,
     }
-    found = fingerprint(document(**parts))
-    assert found["sizes"] == {
+    result = fingerprint(document(**parts))
+    assert result["sizes"] == {
         "gemm.cuda.fp16": {"size": 8192},
         "operations.conv3x3.wide": {"batch": 64, "side": 56},
     }
-    assert found["operations_device"] == "cuda"
+    assert result["operations_device"] == "cuda"
     bare = fingerprint(document(gemm=skipped("no torch"), operations=skipped("no torch")))
     assert (bare["sizes"], bare["operations_device"]) == ({}, None)
 
@@ -158,13 +158,13 @@ def test_all_sizes_fit_on_a_fast_device():
 
 @given(st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=40))
 def test_a_figure_is_the_median_and_keeps_its_values(values):
-    found = figure(values, "GB/s", "how")
-    assert found["value"] == statistics.median(values)
-    assert found["values"] == values
-    assert found["repeats"] == len(values)
-    assert found["spread"] >= 0
-    assert is_figure(found)
-    assert not is_skipped(found)
+    result = figure(values, "GB/s", "how")
+    assert result["value"] == statistics.median(values)
+    assert result["values"] == values
+    assert result["repeats"] == len(values)
+    assert result["spread"] >= 0
+    assert is_figure(result)
+    assert not is_skipped(result)
 
 
 def test_a_reason_is_one_line():
@@ -178,8 +178,8 @@ TABLES = rows.table("sweeps")
 
 def document(**parts: Any) -> dict[str, Any]:
     """A document as small as the schema allows."""
-    told = {"schema": FORM, "started_at": "2026-11-21T03:00:00+00:00", "quick": True, "seconds": 1.0}
-    return told | {"machine": TABLES["probed_machine"], "parts": parts, "warnings": []}
+    expected = {"schema": FORM, "started_at": "2026-11-21T03:00:00+00:00", "quick": True, "seconds": 1.0}
+    return expected | {"machine": TABLES["probed_machine"], "parts": parts, "warnings": []}
 
 
 def measured(value: float, unit: str = "GB/s") -> dict[str, Any]:

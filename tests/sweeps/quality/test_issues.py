@@ -22,7 +22,7 @@ def paced(first, last):
 
 def codes(**changes):
     values = {"step_seconds": GOOD, "trial": trial(plan={**TIME_BOX, "rel_error": 0.02}), **changes}
-    return {one.code for one in quality_issues(measurement(**values))}
+    return {quality_issue.code for quality_issue in quality_issues(measurement(**values))}
 
 
 def test_a_good_measurement_has_no_weakness():
@@ -58,7 +58,7 @@ def test_a_good_measurement_has_no_weakness():
 def test_each_weakness_is_told_with_a_way_out(changes, code):
     assert code in codes(**changes)
     weak = quality_issues(measurement(**{"step_seconds": GOOD, **changes}))
-    assert all(str(one.detail) and str(one.advice) for one in weak)
+    assert all(str(entry.detail) and str(entry.advice) for entry in weak)
 
 
 def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
@@ -93,8 +93,8 @@ def test_a_pace_that_held_and_a_power_cap_are_no_weakness():
 def test_what_is_no_measurement_of_its_gpu_is_refused_and_the_check_says_so(environment, is_refused):
     assert bool(refusal_in(environment)) is is_refused
     weak = quality_issues(measurement(step_seconds=GOOD, environment=environment))
-    said = [one for one in weak if "not fitted, and no anchor" in str(one.detail)]
-    assert {one.code for one in said} == {one.code for one in weak} & set(REFUSED)
+    said = [entry for entry in weak if "not fitted, and no anchor" in str(entry.detail)]
+    assert {entry.code for entry in said} == {entry.code for entry in weak} & set(REFUSED)
     assert bool(said) is is_refused
 
 
@@ -120,7 +120,7 @@ def test_one_hot_run_of_several_is_enough(changes):
     """The first has a cool GPU."""
     row = measurement(**{"step_seconds": GOOD, "environment": {}, **changes})
     assert refusal(row) == REFUSED["gpu_throttled"]
-    assert "gpu_throttled" in {one.code for one in quality_issues(row)}
+    assert "gpu_throttled" in {quality_issue.code for quality_issue in quality_issues(row)}
 
 
 def test_a_fallen_clock_is_told_beside_the_pace():
@@ -148,7 +148,7 @@ def test_what_was_measured_half_a_year_ago_is_stale_and_what_has_no_date_is_not(
 
     def at(started_at):
         row = measurement(step_seconds=GOOD, started_at=started_at)
-        return [one.code for one in quality_issues(row, now)]
+        return [quality_issue.code for quality_issue in quality_issues(row, now)]
 
     assert at("2026-04-01T10:00:00+00:00") == ["stale"]
     assert at("2026-09-01T10:00:00+00:00") == at("") == []
@@ -206,18 +206,18 @@ def test_a_trial_of_up_to_a_minute_has_no_sustained_rate():
 
 def test_spent_credits_show_as_a_slower_end():
     """Ninety seconds of burst, then a third of the speed."""
-    found = sustained_rate([0.5] * 180 + [1.5] * 100, 30)
-    assert found["first_minute_samples_per_second"] == pytest.approx(60)
-    assert found["sustained_samples_per_second"] == pytest.approx(20)
-    assert found["sustained_over_seconds"] == pytest.approx(60, abs=1.5)
+    rate = sustained_rate([0.5] * 180 + [1.5] * 100, 30)
+    assert rate["first_minute_samples_per_second"] == pytest.approx(60)
+    assert rate["sustained_samples_per_second"] == pytest.approx(20)
+    assert rate["sustained_over_seconds"] == pytest.approx(60, abs=1.5)
 
 
 def test_a_stall_is_part_of_the_rate_of_its_minute():
     steps = [0.5] * 240
     steps[200] = 6.5
-    found = sustained_rate(steps, 1)
-    assert found["first_minute_samples_per_second"] == pytest.approx(2)
-    assert found["sustained_samples_per_second"] == pytest.approx(2 * 0.9, rel=0.02)
+    rate = sustained_rate(steps, 1)
+    assert rate["first_minute_samples_per_second"] == pytest.approx(2)
+    assert rate["sustained_samples_per_second"] == pytest.approx(2 * 0.9, rel=0.02)
 
 
 def test_what_follows_the_first_minute_may_be_shorter_but_not_a_few_steps():
@@ -238,7 +238,7 @@ def test_a_first_minute_that_does_not_count_is_told_however_short_the_rest_was()
 
 @given(st.lists(st.floats(0.05, 20.0), max_size=300))
 def test_both_rates_are_those_of_some_step(steps):
-    found = sustained_rate(steps, 1)
-    if found:
+    rate = sustained_rate(steps, 1)
+    if rate:
         for name in ("first_minute_samples_per_second", "sustained_samples_per_second"):
-            assert 1 / max(steps) * 0.999 <= found[name] <= 1 / min(steps) * 1.001
+            assert 1 / max(steps) * 0.999 <= rate[name] <= 1 / min(steps) * 1.001

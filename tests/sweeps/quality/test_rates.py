@@ -39,13 +39,13 @@ def noisy(count, spread=0.01, seed=0):
 def row(*runs):
     first, *others = runs
     return measurement(
-        step_seconds=tuple(first), repeats=tuple({"step_seconds": list(one)} for one in others)
+        step_seconds=tuple(first), repeats=tuple({"step_seconds": list(other)} for other in others)
     )
 
 
-def with_stall(place):
+def with_stall(path):
     steps = [0.1] * 100
-    steps[place] = 30.0
+    steps[path] = 30.0
     return steps
 
 
@@ -54,7 +54,7 @@ def slow_phase():
 
 
 STALLED = [
-    *(pytest.param(with_stall(place), 29.9 / 39.9, id=f"30 s at {place}") for place in range(100)),
+    *(pytest.param(with_stall(number), 29.9 / 39.9, id=f"30 s at {number}") for number in range(100)),
     pytest.param([0.6 if n in (10, 35, 60, 85) else 0.1 for n in range(100)], 2 / 12, id="four"),
     *(
         pytest.param(
@@ -72,18 +72,18 @@ STALLED = [
 def test_stalls_and_slow_phases_count_in_the_rate_and_are_no_warm_up(steps, share):
     """The rate is what was achieved, to the last digit, and the lost time stands beside it."""
     counted = steps[count_warmup_steps(steps) :]
-    one = measurement(step_seconds=tuple(counted))
-    achieved = 100 * one.trial.samples_per_step / sum(steps)
-    assert one.throughput_samples_per_second == pytest.approx(achieved)
+    entry = measurement(step_seconds=tuple(counted))
+    achieved = 100 * entry.trial.samples_per_step / sum(steps)
+    assert entry.throughput_samples_per_second == pytest.approx(achieved)
     assert stall_share(counted) == pytest.approx(share)
 
 
 @given(STEPS, STEPS, STEPS)
 def test_each_run_weighs_alike_in_the_rate_of_a_trial(first, second, third):
-    one = row(first, second, third)
+    entry = row(first, second, third)
     seconds = statistics.fmean(map(mean_step_seconds, (first, second, third)))
-    rate = one.trial.samples_per_step / seconds
-    assert one.throughput_samples_per_second == pytest.approx(rate)
+    rate = entry.trial.samples_per_step / seconds
+    assert entry.throughput_samples_per_second == pytest.approx(rate)
 
 
 @given(STEPS, st.integers(1, 8))
@@ -209,11 +209,13 @@ def test_a_run_by_itself_says_what_a_trial_of_that_run_would():
 
 @given(STEPS, st.integers(1, 8))
 def test_an_interval_holds_its_rate_and_few_steps_have_none(steps, period):
-    one = replace(row(steps), trial=trial(plan={**TIME_BOX, "loader_workers": period, "prefetch_factor": 2}))
-    interval = rate_interval(one)
+    changed = replace(
+        row(steps), trial=trial(plan={**TIME_BOX, "loader_workers": period, "prefetch_factor": 2})
+    )
+    interval = rate_interval(changed)
     if interval:
         assert interval.lower < interval.rate < interval.upper
-        assert interval.rate == one.throughput_samples_per_second
+        assert interval.rate == changed.throughput_samples_per_second
     if len(steps) < 5:
         assert interval is None
 
@@ -223,9 +225,9 @@ def test_students_quantile_is_that_of_the_tables(degrees):
     assert students_quantile(degrees) == pytest.approx(students_t.ppf(0.975, degrees), rel=0.003)
 
 
-def is_enough(steps, *, rel_error=0.02, min_steps=6, at=10.0):
-    rule = StoppingRule(rel_error=rel_error, min_steps=min_steps, first_seconds=at, last_seconds=5 * at)
-    return rule.is_met(steps, at)
+def is_enough(steps, *, rel_error=0.02, min_steps=6, index=10.0):
+    rule = StoppingRule(rel_error=rel_error, min_steps=min_steps, first_seconds=index, last_seconds=5 * index)
+    return rule.is_met(steps, index)
 
 
 def test_even_steps_are_soon_enough_and_noisy_ones_later():
@@ -266,7 +268,7 @@ def test_real_steps_of_gpus_behind_a_warm_up_give_their_mean():
         count, factor = draw.randint(2, 6), draw.uniform(1.5, 4.0)
         slow = [steps[n % len(steps)] * factor ** (1 - n / count) for n in range(count)]
         warmup = count_warmup_steps([*slow, *steps])
-        found = mean_step_seconds([*slow, *steps][warmup:])
-        errors.append(found / mean_step_seconds(steps) - 1)
+        result = mean_step_seconds([*slow, *steps][warmup:])
+        errors.append(result / mean_step_seconds(steps) - 1)
     assert abs(statistics.fmean(errors)) < 0.01
     assert sorted(map(abs, errors))[int(0.9 * len(errors))] < 0.03

@@ -83,10 +83,10 @@ def test_no_trial_is_spread_over_sockets_that_one_socket_holds(node, vcpus):
 
 
 @given(nodes(), st.lists(VCPUS, max_size=12))
-def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, asked):
+def test_trials_placed_one_after_the_other_share_no_core_and_no_gpu(node, request):
     free, gpus = node
     cpus, used = [], []
-    for vcpus in asked:
+    for vcpus in request:
         chosen = placement_of(vcpus, free, gpus)
         if chosen:
             free = [core for core in free if core not in chosen.cores]

@@ -87,7 +87,7 @@ def test_a_mounted_disk_is_looked_up_where_it_lies(source, tmp_path, monkeypatch
     monkeypatch.setattr(
         "advisor.sweeps.trial.disk_burst.describe_disk", lambda _folder: {"device_gib": 100.0}
     )
-    one = trial(
+    entry = trial(
         dataset_path=str(tmp_path),
         resources=resources(disk=DISKS.rate(order("gp2", 500))),
         plan={**TIME_BOX, "disk_source": source},
@@ -95,7 +95,7 @@ def test_a_mounted_disk_is_looked_up_where_it_lies(source, tmp_path, monkeypatch
     stage = {"seconds": 1.0, "mib_per_second": 128.0, "operations": 900}
     row = with_disk_burst(
         measurement(
-            trial=one,
+            trial=entry,
             read_bytes=50 * 2**20,
             wall_seconds=2.0,
             environment={"read_operations": 400, "stage_runs": {"storage": stage}},

@@ -61,14 +61,14 @@ def disk(tmp_path):
 @pytest.fixture
 def tiny(tmp_path):
     """A disk of 240 KiB."""
-    place = tmp_path / "tiny"
-    place.mkdir()
+    path = tmp_path / "tiny"
+    path.mkdir()
     try:
-        run("mount", "-t", "tmpfs", "-o", "size=240k", "tmpfs", place)
+        run("mount", "-t", "tmpfs", "-o", "size=240k", "tmpfs", path)
     except subprocess.CalledProcessError as error:
         pytest.skip(f"no tmpfs here: {error.stderr.decode()[:200]}")
-    yield place
-    run("umount", "-l", place)
+    yield path
+    run("umount", "-l", path)
 
 
 def photographs(disk):
@@ -85,11 +85,11 @@ def on(folder, profile, cache=CacheState.WARM, **plan):
 
 def swept(trials):
     store = SqlStore("sqlite://")
-    executor = ProcessExecutor(lambda one: measure_trial(one, repeats=0))
+    executor = ProcessExecutor(lambda entry: measure_trial(entry, repeats=0))
     run_sweep(trials, executor, store)
     executor.close()
     rows = {row.trial.trial_id: row for row in store.all()}
-    return [rows[one.trial_id] for one in trials]
+    return [rows[entry.trial_id] for entry in trials]
 
 
 def test_a_lost_mount_fails_its_trials_by_name_and_the_others_go_on(disk, tmp_path):
@@ -126,9 +126,9 @@ def test_a_full_disk_keeps_every_stored_row_and_says_how_to_go_on(tiny):
     store, stored = SqlStore(url), 0
     refused = None
     while refused is None:
-        one = trial(resources=resources(memory_mib=float(stored + 1)))
+        entry = trial(resources=resources(memory_mib=float(stored + 1)))
         try:
-            store.append_all([measurement(trial=one, step_seconds=(0.1,) * 100)])
+            store.append_all([measurement(trial=entry, step_seconds=(0.1,) * 100)])
             stored += 1
         except DataError as error:
             refused = str(error)

@@ -43,18 +43,18 @@ def scratch(tmp_path, monkeypatch):
 
 def of_test(*owners):
     """Only what the test made: the machine may have other leftovers."""
-    return [one for one in find_orphans() if one.owner in owners]
+    return [find_orphan for find_orphan in find_orphans() if find_orphan.owner in owners]
 
 
 def test_folders_of_the_gone_are_removed_and_all_others_stay(scratch):
     stay = [new_name(), f"{ELSEWHERE}-1-0", "advisor-of-somebody", "else"]
     for name in (*stay, f"{GONE}-1-0", f"{GONE}-1-1"):
         (scratch / name / "inside").mkdir(parents=True)
-    found = of_test(GONE)
-    assert [Path(one.name).name for one in found] == [f"{GONE}-1-0", f"{GONE}-1-1"]
-    assert not remove(found).stuck
+    result = of_test(GONE)
+    assert [Path(entry.name).name for entry in result] == [f"{GONE}-1-0", f"{GONE}-1-1"]
+    assert not remove(result).stuck
     assert sorted(path.name for path in scratch.iterdir()) == sorted(stay)
-    assert not remove(found).stuck  # again: there is nothing to do
+    assert not remove(result).stuck  # again: there is nothing to do
 
 
 def test_what_was_left_before_the_machine_started_anew_is_removed(scratch):
@@ -62,7 +62,7 @@ def test_what_was_left_before_the_machine_started_anew_is_removed(scratch):
     old = scratch / f"{ELSEWHERE}-1-0"
     old.mkdir()
     os.utime(old, (0, 0))
-    assert [one.name for one in of_test(ELSEWHERE)] == [str(old)]
+    assert [entry.name for entry in of_test(ELSEWHERE)] == [str(old)]
 
 
 def test_a_link_is_removed_and_not_followed(scratch):
@@ -78,7 +78,7 @@ def test_half_made_data_sets_of_the_gone_are_removed(scratch, tmp_path):
     left = made_in / f"photographs-8.unfinished-{GONE}-1-0"
     for folder in (kept, left, made_in / "photographs-8"):
         folder.mkdir(parents=True)
-    remove([one for one in find_orphans(made_in=made_in) if one.owner == GONE])
+    remove([find_orphan for find_orphan in find_orphans(made_in=made_in) if find_orphan.owner == GONE])
     assert sorted(made_in.iterdir()) == sorted([kept, made_in / "photographs-8"])
 
 
@@ -99,9 +99,9 @@ def test_processes_that_outlived_their_owner_are_ended_and_those_of_the_living_a
     kept = subprocess.Popen(["sleep", "600"], env=mine)
     killed = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True)
     pid, name = killed.stdout.split()
-    found = of_test(tag_in(name))
-    assert [(one.kind, one.name) for one in found] == [("process", f"{pid} (sleep)")]
-    assert not remove(found).stuck
+    result = of_test(tag_in(name))
+    assert [(entry.kind, entry.name) for entry in result] == [("process", f"{pid} (sleep)")]
+    assert not remove(result).stuck
     assert gone(int(pid))
     assert kept.poll() is None
     kept.kill()
@@ -144,18 +144,20 @@ def test_mounts_and_loop_devices_go_before_their_folders(scratch):
     subprocess.run(["mkfs.ext4", "-q", "-F", "-O", "^has_journal", image], check=True)
     subprocess.run(["mount", "-o", "loop", image, mount], check=True)
     (mount / "precious").write_text("")
-    found = of_test(GONE)
-    assert [one.kind for one in found] == ["mount", "loop device", "folder"]
+    result = of_test(GONE)
+    assert [entry.kind for entry in result] == ["mount", "loop device", "folder"]
     with pytest.raises(MeasuringError, match="still mounted"):
-        found[-1].remove()
+        result[-1].remove()
     assert (mount / "precious").exists()
-    assert not remove(found).stuck
+    assert not remove(result).stuck
     assert not folder.exists()
     assert of_test(GONE) == []
 
 
 def test_the_process_that_asks_is_never_its_own_leftover(monkeypatch):
-    assert str(os.getpid()) not in {one.name.split()[0] for one in find_orphans(lambda _: True)}
+    assert str(os.getpid()) not in {
+        find_orphan.name.split()[0] for find_orphan in find_orphans(lambda _: True)
+    }
     assert is_running(os.getpid(), start_ticks(os.getpid()))
 
 
@@ -192,15 +194,15 @@ def takes_over(*_):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_for_the_end_of_the_block_and_is_then_ours(number):
-    asked, log = [], []
-    with handler(number, lambda *_: asked.append(number)):
+    request, log = [], []
+    with handler(number, lambda *_: request.append(number)):
         with deferred_signals():
             signal.signal(number, takes_over)
             os.kill(os.getpid(), number)
-            log.append(list(asked))
-        assert (log, asked) == ([[]], [number])
+            log.append(list(request))
+        assert (log, request) == ([[]], [number])
         os.kill(os.getpid(), number)
-        assert asked == [number, number]
+        assert request == [number, number]
 
 
 def test_a_second_signal_does_not_wait():
@@ -231,8 +233,8 @@ def test_a_name_of_ours_names_us_and_no_two_are_the_same():
 
 
 @given(some.integers(1, 2**22), some.integers(0, 10**12), some.integers(0, 2**32 - 1))
-def test_what_is_written_into_a_name_is_read_out_of_it(pid, started, place):
-    mark = OwnerTag(pid, str(started), f"{place:010d}")
+def test_what_is_written_into_a_name_is_read_out_of_it(pid, started, path):
+    mark = OwnerTag(pid, str(started), f"{path:010d}")
     assert tag_in(str(mark)) == tag_in(f"{mark}-7-0") == mark
 
 

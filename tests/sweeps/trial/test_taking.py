@@ -63,10 +63,10 @@ def test_trials_at_the_same_time_have_cores_of_their_own(tmp_path):
 
 
 def test_a_trial_that_ended_leaves_its_cores_to_the_next(tmp_path):
-    with take(tmp_path, 8.0) as one:
+    with take(tmp_path, 8.0) as entry:
         pass
     with take(tmp_path, 8.0) as other:
-        assert other.cpus == one.cpus == tuple(range(8))
+        assert other.cpus == entry.cpus == tuple(range(8))
 
 
 def test_more_than_the_machine_has_is_refused_at_once(tmp_path):
@@ -75,16 +75,16 @@ def test_more_than_the_machine_has_is_refused_at_once(tmp_path):
 
 
 def test_what_others_keep_for_too_long_is_refused_and_nothing_is_left_taken(tmp_path):
-    with take(tmp_path, 4.0) as one:
+    with take(tmp_path, 4.0) as entry:
         with pytest.raises(MeasuringError, match="too few free cores"):
             take(tmp_path, 6.0).__enter__()
         with take(tmp_path, 4.0) as other:
-            assert not set(one.cpus) & set(other.cpus)
+            assert not set(entry.cpus) & set(other.cpus)
 
 
 def test_two_trials_on_one_gpu_come_one_after_the_other(tmp_path):
-    with take(tmp_path, 1.0, on_gpu=True) as one:
-        assert one.gpu == NODE.gpus[0]
+    with take(tmp_path, 1.0, on_gpu=True) as entry:
+        assert entry.gpu == NODE.gpus[0]
         assert is_refused(tmp_path, 1.0, on_gpu=True)
         with take(tmp_path, 1.0) as other:
             assert other.gpu is None

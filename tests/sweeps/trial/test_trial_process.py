@@ -65,7 +65,7 @@ def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypa
     """Idle at the first reading, and busy from then on."""
     nvml_with(monkeypatch, GpuStandIn(busy=[0, 99]))
     cpus, gpu = tuple(allowed_cpus()[-1:]), GpuDevice("GPU-6f6d")
-    row = attempt(answering(), place=lambda *_, **__: nullcontext(Placement(cpus, gpus=(gpu,))))
+    row = attempt(answering(), taking=lambda *_, **__: nullcontext(Placement(cpus, gpus=(gpu,))))
     assert row.environment["gpu_utilization_before_percent"] == 0
 
 
@@ -77,9 +77,9 @@ def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monke
         return nullcontext(Placement(tuple(allowed_cpus()[-1:])))
 
     monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: "259:0")
-    attempt(answering(), place=place)
+    attempt(answering(), taking=place)
     monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: None)
-    attempt(answering(), place=place)
+    attempt(answering(), taking=place)
     assert taken == ["259:0", device_number(Path(HERE))]
 
 
@@ -87,7 +87,7 @@ def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monke
 def test_a_trial_may_have_neighbours_unless_it_has_every_cpu():
     def marked(cpus, **options):
         where = Placement(tuple(cpus))
-        row = attempt(answering(), place=lambda *_, **__: nullcontext(where), **options)
+        row = attempt(answering(), taking=lambda *_, **__: nullcontext(where), **options)
         return row.environment["side_by_side"]
 
     assert marked(allowed_cpus()[:1], side_by_side=True)
@@ -290,6 +290,6 @@ def test_trials_that_differ_in_a_setting_have_other_names():
 
 
 def test_a_trial_on_several_gpus_says_how_many():
-    one = trial(accelerator="cuda:T4", task=Task.INFERENCE)
-    four = replace(one, resources=replace(one.resources, gpu_count=4))
+    entry = trial(accelerator="cuda:T4", task=Task.INFERENCE)
+    four = replace(entry, resources=replace(entry.resources, gpu_count=4))
     assert steps_text(four) == "4 x cuda:T4"

@@ -74,7 +74,7 @@ def test_the_file_is_whole_at_any_moment_and_nothing_is_left_beside_it(tmp_path)
     assert "trials_left 16.0" in (tmp_path / "a.prom").read_text()
     file.update()
     assert "trials_left 15.0" in (tmp_path / "a.prom").read_text()
-    assert [one.name for one in tmp_path.iterdir()] == ["a.prom"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.prom"]
 
 
 def test_threads_that_write_at_once_spoil_nothing(tmp_path):
@@ -86,20 +86,20 @@ def test_threads_that_write_at_once_spoil_nothing(tmp_path):
             file.update()
 
     threads = [threading.Thread(target=write) for _ in range(4)]
-    with collected() as told:
+    with collected() as expected:
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-    assert told == []
+    assert expected == []
     assert (tmp_path / "a.prom").read_text() == page()
 
 
-@pytest.mark.parametrize("place", ["/dev/null", "missing/a.prom", "."])
-def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(tmp_path, monkeypatch, place):
+@pytest.mark.parametrize("path", ["/dev/null", "missing/a.prom", "."])
+def test_a_place_that_takes_no_file_is_refused_and_left_as_it_is(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(DataError, match="--metrics-file"):
-        TextFile(Path(place), registry())
+        TextFile(Path(path), registry())
     assert Path("/dev/null").is_char_device()
 
 
@@ -109,7 +109,7 @@ def test_a_file_that_fails_later_is_told_once_and_ends_nothing(tmp_path):
     file = TextFile(folder / "a.prom", registry())
     (folder / "a.prom").unlink()
     folder.rmdir()
-    with collected() as told:
+    with collected() as expected:
         file.update()
         file.update()
-    assert [one["event"] for one in told] == ["metrics_file_failed"]
+    assert [line["event"] for line in expected] == ["metrics_file_failed"]

@@ -45,9 +45,9 @@ class Attempting:
     """Each trial once spoiled by neighbours, as a process executor would."""
 
     def execute(self, trials):
-        for one in trials:
-            rows = [measurement(trial=one, status=Status.CONTAMINATED), measurement(trial=one)]
-            yield measure_trial(one, attempt=lambda _trial, rows=rows: rows.pop(0))
+        for entry in trials:
+            rows = [measurement(trial=entry, status=Status.CONTAMINATED), measurement(trial=entry)]
+            yield measure_trial(entry, attempt=lambda _trial, rows=rows: rows.pop(0))
 
     def close(self):
         pass
@@ -65,9 +65,9 @@ def test_a_sweep_tells_each_trials_story_from_its_attempts_to_its_storing(tmp_pa
 
 
 def test_a_story_is_in_the_order_in_which_it_happened_not_in_which_it_arrived(tmp_path):
-    with collected() as told:
-        measure_trial(TRIALS[0], attempt=lambda one: measurement(trial=one))
-    late, early = ({**told[0], "at": at} for at in (20.0, 10.0))
+    with collected() as expected:
+        measure_trial(TRIALS[0], attempt=lambda entry: measurement(trial=entry))
+    late, early = ({**expected[0], "at": index} for index in (20.0, 10.0))
     with logged(tmp_path / "l"):
         forward_all([late, early])
     times = [line["time"] for line in story_of(log_lines(tmp_path / "l"), TRIALS[0].trial_id)]
@@ -152,7 +152,7 @@ def test_events_survive_the_way_to_another_process():
     here = []
     with subscribe(here.append):
         forward_all(there)
-    assert [(one.event, one.trial_id, one.level) for one in here] == [
+    assert [(entry.event, entry.trial_id, entry.level) for entry in here] == [
         ("steady", "abc", logging.INFO),
         ("stored", "abc", logging.WARNING),
     ]
@@ -164,9 +164,9 @@ def test_what_a_worker_tells_is_handed_on_and_is_no_answer():
     with collected() as event:
         emit("loaded", trial_id="abc")
     script = f"print({json.dumps({'event': event[0]})!r}); print('\"ready\"')"
-    with collected() as told, started_worker((sys.executable, "-c", script)) as worker:
+    with collected() as expected, started_worker((sys.executable, "-c", script)) as worker:
         assert worker.receive(1e9) == "ready"
-    assert [one["event"] for one in told] == ["loaded"]
+    assert [line["event"] for line in expected] == ["loaded"]
 
 
 # The log: a JSON object a line, bounded, shared, and never the end of a sweep.
@@ -250,9 +250,9 @@ def test_its_size_is_bounded(tmp_path):
     with closing(file), handled(file):
         for number in range(200):
             emit("stored", trial_id=str(number))
-    files = [one for one in tmp_path.iterdir() if one.suffix != ".lock"]
-    assert {one.name for one in files} == {"l", "l.1", "l.2"}
-    assert all(one.stat().st_size <= 2000 for one in files)
+    files = [path for path in tmp_path.iterdir() if path.suffix != ".lock"]
+    assert {entry.name for entry in files} == {"l", "l.1", "l.2"}
+    assert all(entry.stat().st_size <= 2000 for entry in files)
 
 
 @pytest.mark.parametrize("most_bytes", [10**9, 20_000])
@@ -261,7 +261,7 @@ def test_drivers_that_share_it_lose_no_line_and_tear_none(tmp_path, most_bytes):
     path = tmp_path / "l"
     command = [sys.executable, "-c", WRITER, str(path)]
     writers = [subprocess.Popen([*command, name, str(most_bytes)]) for name in "abc"]
-    assert [one.wait() for one in writers] == [0, 0, 0]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
     seen = [line["trial_id"] for line in log_lines(path)]
     assert len(seen) == len(set(seen))
     total = sum(file.read_text().count("\n") for file in tmp_path.glob("l*"))
@@ -269,7 +269,7 @@ def test_drivers_that_share_it_lose_no_line_and_tear_none(tmp_path, most_bytes):
     if most_bytes == 10**9:
         assert len(seen) == 600
     for name in "abc":
-        mine = [int(one.partition("-")[2]) for one in seen if one.startswith(name)]
+        mine = [int(entry.partition("-")[2]) for entry in seen if entry.startswith(name)]
         assert mine == sorted(mine)
 
 

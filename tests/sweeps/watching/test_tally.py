@@ -24,8 +24,8 @@ from tests.sweeps.clock import SleepingClock
 TRIALS = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 9)]
 
 
-def event(name, one, **facts):
-    return Event(at=1.0, level=20, event=name, trial_id=one.trial_id, node="gpu-7", pid=1, facts=facts)
+def event(name, entry, **facts):
+    return Event(at=1.0, level=20, event=name, trial_id=entry.trial_id, node="gpu-7", pid=1, facts=facts)
 
 
 def progress(done, total=8, **changes):
@@ -51,47 +51,47 @@ def end(tally, clock, number, seconds=10.0, **changes):
 def test_before_any_trial_has_ended_the_usual_time_is_the_basis(tally, clock):
     tally.follow(progress(0, started=TRIALS[0]))
     clock.now += 5
-    found = tally.standing()
-    assert (found.left, found.skipped, found.done) == (8, 2, 0)
-    assert found.rest_seconds == 8 * usual_seconds(TRIALS[0]) - 5
-    assert found.basis == f"the usual {usual_seconds(TRIALS[0]):g} s a trial"
+    result = tally.standing()
+    assert (result.left, result.skipped, result.done) == (8, 2, 0)
+    assert result.rest_seconds == 8 * usual_seconds(TRIALS[0]) - 5
+    assert result.basis == f"the usual {usual_seconds(TRIALS[0]):g} s a trial"
 
 
 def test_time_and_cost_of_the_rest_go_by_the_pace_so_far(tally, clock):
     for number in range(2):
         end(tally, clock, number)
     clock.now += 4
-    found = tally.standing()
-    assert found.elapsed_seconds == 24
-    assert found.rest_seconds == 6 * 10 - 4
-    assert found.usd == pytest.approx(0.024)
-    assert found.expected_usd == pytest.approx(0.08)
-    assert found.trial_seconds == 20
+    result = tally.standing()
+    assert result.elapsed_seconds == 24
+    assert result.rest_seconds == 6 * 10 - 4
+    assert result.usd == pytest.approx(0.024)
+    assert result.expected_usd == pytest.approx(0.08)
+    assert result.trial_seconds == 20
 
 
 def test_what_comes_before_the_first_trial_costs_money_and_is_no_part_of_the_pace(tally, clock):
     clock.now += 100
     for number in range(2):
         end(tally, clock, number)
-    found = tally.standing()
-    assert found.rest_seconds == 6 * 10
-    assert found.elapsed_seconds == 120
-    assert found.usd == pytest.approx(0.12)
+    result = tally.standing()
+    assert result.rest_seconds == 6 * 10
+    assert result.elapsed_seconds == 120
+    assert result.usd == pytest.approx(0.12)
 
 
 def test_counts_and_attempts_are_by_how_trials_ended(tally, clock):
     end(tally, clock, 0)
     end(tally, clock, 1, status=Status.CONTAMINATED, attempts=({}, {}))
     end(tally, clock, 2, status=Status.FAILED)
-    found = tally.standing()
-    assert found.counts == {Status.OK: 1, Status.CONTAMINATED: 1, Status.FAILED: 1}
-    assert found.attempts == 5
-    assert found.running == ()
+    result = tally.standing()
+    assert result.counts == {Status.OK: 1, Status.CONTAMINATED: 1, Status.FAILED: 1}
+    assert result.attempts == 5
+    assert result.running == ()
 
 
 def test_what_runs_says_where_for_how_long_and_in_which_attempt(tally, clock):
-    for one in TRIALS[:2]:
-        tally.follow(progress(0, started=one))
+    for entry in TRIALS[:2]:
+        tally.follow(progress(0, started=entry))
     tally.note(event("attempt_began", TRIALS[1], attempt=3))
     clock.now += 7
     first, second = tally.standing().running
@@ -101,8 +101,8 @@ def test_what_runs_says_where_for_how_long_and_in_which_attempt(tally, clock):
 
 def test_on_a_cluster_a_trial_runs_from_when_it_is_placed_until_its_node_is_lost(clock):
     tally = Tally(clock=clock)
-    for one in TRIALS[:2]:
-        tally.follow(progress(0, started=one))
+    for entry in TRIALS[:2]:
+        tally.follow(progress(0, started=entry))
     clock.now += 50
     tally.note(event("placed", TRIALS[0]))
     clock.now += 3
@@ -121,34 +121,34 @@ def test_a_trial_that_another_driver_stored_first_runs_no_more(tally):
 def test_batches_after_one_another_add_up(tally, clock):
     end(tally, clock, 0)
     tally.follow(progress(0, total=3))
-    found = tally.standing()
-    assert (found.total, found.left, found.done) == (4, 3, 1)
+    result = tally.standing()
+    assert (result.total, result.left, result.done) == (4, 3, 1)
 
 
 @given(st.lists(st.floats(0.001, 1e5), min_size=1, max_size=8), st.floats(0, 1e6))
 def test_what_is_expected_is_never_negative_and_nothing_left_takes_no_time(seconds, later):
     clock = SleepingClock()
     tally = Tally(clock=clock)
-    for number, one in enumerate(seconds):
-        end(tally, clock, number, one)
+    for number, second in enumerate(seconds):
+        end(tally, clock, number, second)
     clock.now += later
-    found = tally.standing()
-    assert found.rest_seconds >= 0
-    assert found.left == 8 - len(seconds)
-    assert found.left or found.rest_seconds == 0
-    assert found.usd is None
+    result = tally.standing()
+    assert result.rest_seconds >= 0
+    assert result.left == 8 - len(seconds)
+    assert result.left or result.rest_seconds == 0
+    assert result.usd is None
 
 
 # What the store tells those who only look.
 
 FIVE = [trial(resources=resources(memory_mib=float(size))) for size in range(1, 6)]
-IDS = [one.trial_id for one in FIVE]
+IDS = [entry.trial_id for entry in FIVE]
 MIGRATED = Path(__file__).parents[2] / "data" / "measurements-0008.sqlite"
 NOON = datetime(2026, 7, 20, 12, tzinfo=UTC)
 
 
 def after(*seconds):
-    return [(NOON + timedelta(seconds=one)).isoformat() for one in seconds]
+    return [(NOON + timedelta(seconds=second)).isoformat() for second in seconds]
 
 
 def test_it_tells_what_runs_what_is_submitted_what_is_done_and_what_is_left(url):
@@ -164,41 +164,41 @@ def test_it_tells_what_runs_what_is_submitted_what_is_done_and_what_is_left(url)
     assert described.counts == {"ok": 1, "failed": 1}
     assert (everything.total, everything.left) == (4, 2)
     assert described.submitted == 1
-    (one,) = described.running
-    assert (one.trial_id, one.label, one.pid) == (IDS[2], "the third", owner.pid)
+    (entry,) = described.running
+    assert (entry.trial_id, entry.label, entry.pid) == (IDS[2], "the third", owner.pid)
     assert not described.is_over
 
 
 def test_leases_on_trials_of_other_sweeps_are_none_of_a_described_one(url):
     with closing(SqlStore(url)) as store:
         store.leases.take({"another": ""}, this_process())
-        found = look_at(store, IDS)
-    assert found.running == ()
-    assert found.total == len(IDS)
+        result = look_at(store, IDS)
+    assert result.running == ()
+    assert result.total == len(IDS)
 
 
 def test_a_retried_trial_is_counted_once(url):
     with closing(SqlStore(url)) as store:
         store.append_all([measurement(trial=FIVE[0], status=Status.FAILED)])
         store.leases.take({IDS[0]: ""}, this_process())
-        found = look_at(store)
-    assert (found.total, found.left, found.submitted) == (1, 0, 1)
+        result = look_at(store)
+    assert (result.total, result.left, result.submitted) == (1, 0, 1)
 
 
 def test_looking_changes_nothing_and_tells_the_rows(tmp_path):
     path = Path(shutil.copy(MIGRATED, tmp_path / "m.sqlite"))
     before = path.read_bytes()
     with closing(SqlStore(f"sqlite:///{path}", reading=True)) as store:
-        found = look_at(store)
-    assert found.total == 2
-    assert found.running == ()
+        result = look_at(store)
+    assert result.total == 2
+    assert result.running == ()
     assert path.read_bytes() == before
 
 
 def test_where_there_is_no_database_nothing_is_done_and_no_file_made(tmp_path):
     with closing(SqlStore(f"sqlite:///{tmp_path}/m.sqlite", reading=True)) as store:
-        found = look_at(store, IDS)
-    assert (found.total, found.left, found.counts) == (5, 5, {})
+        result = look_at(store, IDS)
+    assert (result.total, result.left, result.counts) == (5, 5, {})
     assert list(tmp_path.iterdir()) == []
 
 

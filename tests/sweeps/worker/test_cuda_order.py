@@ -76,10 +76,10 @@ def test_the_next_batch_is_loaded_and_sent_while_the_gpu_computes(gpu):
 
 @pytest.mark.parametrize(("load", "step"), [(LOAD, STEP + COPY), (4.0, 4.02)])
 def test_a_faster_loader_costs_nothing_and_a_slower_one_sets_the_pace(gpu, load, step):
-    one = runner()
-    steps(gpu, one, 20, loaded(gpu, load))
-    one.drain()
-    assert one.take_seconds()[1:] == pytest.approx([step] * 20)
+    entry = runner()
+    steps(gpu, entry, 20, loaded(gpu, load))
+    entry.drain()
+    assert entry.take_seconds()[1:] == pytest.approx([step] * 20)
 
 
 def test_the_host_waits_asleep_for_the_step_two_before(gpu):
@@ -104,35 +104,35 @@ def test_two_steps_are_in_flight_when_the_host_goes_on(gpu):
 
 
 def test_a_trial_that_synchronises_each_step_waits_for_that_step(gpu):
-    one = runner(depth=0)
-    calls = steps(gpu, one, 5)
+    entry = runner(depth=0)
+    calls = steps(gpu, entry, 5)
     last = None
     for call in calls:
         last = call.number if call.what == "record" else last
         assert call.what != "wait" or call.number == last
         assert call.what != "load" or not call.busy
-    assert min(one.take_seconds()[1:]) >= LOAD + STEP
+    assert min(entry.take_seconds()[1:]) >= LOAD + STEP
 
 
 def test_the_steps_of_a_window_sum_up_to_its_time_by_the_gpus_clock(gpu):
-    one, batches = runner(), loaded(gpu)
-    warm_up(one, batches, 4)
+    entry, batches = runner(), loaded(gpu)
+    warm_up(entry, batches, 4)
     begun = gpu.ready_at - 2 * (STEP + COPY)  # the last step that was waited for
     box = TimeBox(seconds=20.0, min_steps=1, max_seconds=1e9)
-    assert sum(timed_steps(one, batches, box)) == pytest.approx(gpu.ready_at - begun, rel=1e-6)
+    assert sum(timed_steps(entry, batches, box)) == pytest.approx(gpu.ready_at - begun, rel=1e-6)
     assert "synchronize" not in {call.what for call in gpu.calls}
 
 
 def test_a_batch_stays_in_host_memory_until_its_step_is_done(gpu):
     """The copy of a pinned batch reads it after `submit` returned."""
-    one, batches = runner(), loaded(gpu)
+    entry, batches = runner(), loaded(gpu)
     inputs, targets = next(batches)
     alive = weakref.ref(inputs)
-    one.submit(inputs, targets)
+    entry.submit(inputs, targets)
     del inputs
-    one.submit(*next(batches))
+    entry.submit(*next(batches))
     assert alive() is not None
-    one.submit(*next(batches))
+    entry.submit(*next(batches))
     assert alive() is None
 
 
@@ -142,42 +142,42 @@ def test_a_step_that_finds_no_memory_holds_none(gpu, monkeypatch):
     def no_memory(*_):
         raise MemoryError
 
-    one, batches = runner(), loaded(gpu)
+    entry, batches = runner(), loaded(gpu)
     inputs, targets = next(batches)
     alive = weakref.ref(inputs)
-    one.submit(inputs, targets)
+    entry.submit(inputs, targets)
     with monkeypatch.context() as full:
         full.setattr(Network, "forward", no_memory)
         with pytest.raises(MemoryError):
-            one.submit(*next(batches))
+            entry.submit(*next(batches))
     del inputs
     assert alive() is None
-    one.submit(*next(batches))
-    one.drain()
-    assert one.take_seconds() == pytest.approx([STEP + COPY])
+    entry.submit(*next(batches))
+    entry.drain()
+    assert entry.take_seconds() == pytest.approx([STEP + COPY])
 
 
 def test_gradients_that_overflow_in_fp16_are_noticed_as_skipped_steps(gpu):
-    one, batches = runner(Task.TRAINING, Precision.AMP, scale=0), loaded(gpu)
+    entry, batches = runner(Task.TRAINING, Precision.AMP, scale=0), loaded(gpu)
     with pytest.raises(MeasuringError, match="optimiser steps were skipped") as caught:
-        warm_up(one, batches, 3)
+        warm_up(entry, batches, 3)
     assert "bf16" in str(caught.value.hint)
-    assert one.engine.environment["skipped_optimizer_steps"] > 50
+    assert entry.engine.environment["skipped_optimizer_steps"] > 50
 
 
 def test_a_scale_that_is_too_large_at_first_settles_in_the_warm_up(gpu, monkeypatch):
     monkeypatch.setattr("advisor.sweeps.worker.torch_engine._LEARNING_RATE", 0.0)  # else it diverges
-    one, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
-    assert warm_up(one, batches, 3) > 3
+    entry, batches = runner(Task.TRAINING, Precision.AMP, scale=1e34), loaded(gpu)
+    assert warm_up(entry, batches, 3) > 3
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, iterations=10)
-    assert len(timed_steps(one, batches, box)) == 10
+    assert len(timed_steps(entry, batches, box)) == 10
 
 
 def test_a_loss_that_is_not_finite_names_the_way_out(gpu):
-    one, batches = runner(Task.TRAINING, scale=float("nan")), loaded(gpu)
+    entry, batches = runner(Task.TRAINING, scale=float("nan")), loaded(gpu)
     box = TimeBox(seconds=0.0, min_steps=1, max_seconds=1e9, most_steps=3)
     with pytest.raises(MeasuringError, match="the loss of tiny is nan") as caught:
-        timed_steps(one, batches, box)
+        timed_steps(entry, batches, box)
     assert "precision" in str(caught.value.hint)
 
 
@@ -187,8 +187,8 @@ def test_every_task_and_precision_takes_steps_on_a_gpu_in_channels_last(gpu, tas
     engine = TorchEngine(
         Network(), device="cuda", task=task, precision=precision, memory_format=MemoryFormat.CHANNELS_LAST
     )
-    one = StepRunner(engine)
+    entry = StepRunner(engine)
     for _, batch in zip(range(3), loaded(gpu), strict=False):
-        one.submit(*batch)
-    one.drain()
-    assert len(one.take_seconds()) == 3
+        entry.submit(*batch)
+    entry.drain()
+    assert len(entry.take_seconds()) == 3

@@ -40,7 +40,7 @@ def test_targets_are_the_words_that_follow_and_rows_go_on_where_they_were(text):
 def test_a_text_never_ends(text):
     batches = open_batches(reading(text, rows=8), LSTM, None)
     steps = [next(batches)[0] for _ in range(100)]
-    again = next(index for index, one in enumerate(steps[1:], 1) if torch.equal(one, steps[0]))
+    again = next(index for index, step in enumerate(steps[1:], 1) if torch.equal(step, steps[0]))
     assert again < 100
     assert {step.shape for step in steps} == {(8, UNROLL)}
 

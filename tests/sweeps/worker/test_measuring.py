@@ -81,15 +81,15 @@ def test_a_synthetic_trial_is_its_network_alone(task):
 def test_a_compiled_trial_compiles_before_its_limits_are_on(task, tmp_path, monkeypatch):
     """And leaves its kernels where the next trial looks for them."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    one = a_trial(task=task, resources=resources(vcpus=1.0))
-    workload = replace(one.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
-    one = replace(one, workload=workload, plan={**BRIEF, "input": "synthetic"})
+    changed = a_trial(task=task, resources=resources(vcpus=1.0))
+    workload = replace(changed.workload, stack=Stack.COMPILE, memory_format=MemoryFormat.CHANNELS_LAST)
+    changed = replace(changed, workload=workload, plan={**BRIEF, "input": "synthetic"})
     compiled = []
 
     def get_set(*_limits):
         compiled.extend(path for path in tmp_path.rglob("*") if path.suffix in (".cpp", ".so"))
 
-    assert measure(one, JOB, get_set).step_seconds
+    assert measure(changed, JOB, get_set).step_seconds
     assert compiled
 
 
@@ -117,10 +117,10 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
     dropped = []
     monkeypatch.setattr("advisor.sweeps.worker.measuring.evict", lambda paths: dropped.append({*paths}))
     plan = {**BRIEF, "loader_workers": 1, "prefetch_factor": 2}
-    one = trial(
+    entry = trial(
         task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path), dataset_path=str(tmp_path)
     )
-    row = measure(one, JOB, None)
+    row = measure(entry, JOB, None)
     first, filled = dropped[:2]
     assert len(first) == 8
     assert len(filled) == 30

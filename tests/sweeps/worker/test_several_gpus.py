@@ -72,10 +72,12 @@ def test_what_one_process_did_before_or_after_the_others_does_not_count():
 @pytest.mark.slow
 def test_two_emulated_gpus_side_by_side_are_one_machine(images):
     """No more than both together give; every common step has a batch of each."""
-    one = two(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4)
-    row = run_attempt(one)
+    entry = two(
+        images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4
+    )
+    row = run_attempt(entry)
     assert row.status in GOOD, row.reason
-    assert one.samples_per_step == 8
+    assert entry.samples_per_step == 8
     assert row.throughput_samples_per_second <= 8 / 0.5 * 1.05
     assert row.environment["processes"] == 2
     assert row.environment["gradient_exchange"] is None
@@ -97,11 +99,11 @@ def test_two_processes_train_one_network_and_the_first_is_measured_alone_too(ima
 @pytest.mark.slow
 def test_where_the_plan_has_time_for_one_step_each_there_is_one_of_all(images):
     """A step of the slower process may not end while the faster one still runs."""
-    one = replace(
+    changed = replace(
         two(images, task=Task.INFERENCE, accelerator="emulated:T4", emulated_step_seconds=0.5, batch_size=4),
         plan={**TIME_BOX, "min_steps": 1, "measure_seconds": 0.1, "max_seconds": 0.1},
     )
-    row = run_attempt(one)
+    row = run_attempt(changed)
     assert row.status in GOOD, row.reason
     assert row.step_seconds
 
@@ -113,9 +115,9 @@ def test_what_several_processes_train_is_compiled_where_the_trial_asks_for_that(
 ):
     """And leaves its kernels where the next trial looks for them."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    one = two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16)
-    one = replace(one, workload=replace(one.workload, stack=Stack.COMPILE))
-    row = run_attempt(one)
+    changed = two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16)
+    changed = replace(changed, workload=replace(changed.workload, stack=Stack.COMPILE))
+    row = run_attempt(changed)
     assert row.status in GOOD, row.reason
     assert row.environment["gradient_exchange"] == "gloo"
     assert [path for path in tmp_path.rglob("*") if path.suffix in (".cpp", ".so")]
@@ -135,10 +137,10 @@ def test_why_a_process_failed_is_found_among_what_its_libraries_print(images, tm
         "    return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.LazyLinear(10))\n"
         "INPUT_SHAPE = (3, 8, 8)\n"
     )
-    one = two(images, network=f"{own}:build", task=Task.INFERENCE, accelerator="cpu", batch_size=4)
-    opened = open_network(one.workload.network)
-    one = replace(one, plan={**one.plan, "network_fingerprint": opened.fingerprint})
-    row = run_attempt(one, timeout_seconds=100.0)
+    changed = two(images, network=f"{own}:build", task=Task.INFERENCE, accelerator="cpu", batch_size=4)
+    opened = open_network(changed.workload.network)
+    changed = replace(changed, plan={**changed.plan, "network_fingerprint": opened.fingerprint})
+    row = run_attempt(changed, timeout_seconds=100.0)
     assert row.status is Status.FAILED
     assert "process 1: " in row.reason
     assert "no room for a second one" in row.reason
@@ -155,13 +157,13 @@ def test_a_machine_with_fewer_gpus_than_the_trial_has_processes_is_refused(image
 @pytest.mark.machine
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_the_trial_with_its_name_and_leaves_none(images):
-    one = replace(
+    changed = replace(
         two(images, network="cifar10_cnn", task=Task.TRAINING, batch_size=16),
         plan={**TIME_BOX, "measure_seconds": 120.0, "max_seconds": 120.0},
     )
     killed = threading.Thread(target=kill_companion)
     killed.start()
-    row = run_attempt(one, timeout_seconds=100.0)
+    row = run_attempt(changed, timeout_seconds=100.0)
     killed.join()
     assert row.status is Status.FAILED
     assert "process 1 was killed" in row.reason
@@ -179,11 +181,11 @@ def test_a_process_whose_worker_has_gone_before_it_began_ends():
 
 def companions():
     """Process ids of those beneath this process."""
-    found = []
-    for one in psutil.Process().children(recursive=True):
+    result = []
+    for entry in psutil.Process().children(recursive=True):
         with suppress(psutil.Error):  # it ends, or has
-            found += [one.pid] * ("advisor.sweeps.worker.companion" in one.cmdline())
-    return found
+            result += [entry.pid] * ("advisor.sweeps.worker.companion" in entry.cmdline())
+    return result
 
 
 def kill_companion():

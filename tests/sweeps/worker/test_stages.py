@@ -110,9 +110,9 @@ def test_stages_of_an_emulated_gpu_say_what_they_were_measured_on(images, tiny):
 @pytest.mark.slow
 def test_a_trial_that_shares_its_disk_empties_no_page_cache(images, tiny):
     runner = StepRunner(EmulatedGpu(0.04))
-    one, source = trial_on(images, **EMULATED), JpegFiles(images)
+    entry, source = trial_on(images, **EMULATED), JpegFiles(images)
     job = {**JOB, "shares_disk": True}
-    assert "storage" not in stage_results(one, job, tiny, runner, source).rates
+    assert "storage" not in stage_results(entry, job, tiny, runner, source).rates
 
 
 @pytest.fixture
@@ -122,8 +122,8 @@ def gpu(monkeypatch):
 
 
 def gpu_stages(opened):
-    one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
-    return stage_results(one, JOB, opened, runner_of(one, opened), None)
+    entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
+    return stage_results(entry, JOB, opened, runner_of(entry, opened), None)
 
 
 def test_transfer_is_the_pace_of_copies_and_the_accelerator_that_of_steps(gpu, tiny):
@@ -142,11 +142,11 @@ def test_a_gpu_alone_is_timed_for_ten_seconds_before_anything_idles_it(gpu, tiny
             gpu.note("stored")
             raise OSError("no such device")
 
-    one = trial(
+    entry = trial(
         task=Task.INFERENCE, accelerator="cuda", batch_size=4, plan={**TIME_BOX, "measure_seconds": 60.0}
     )
     begun = gpu.clock()
-    results = stage_results(one, JOB, tiny, runner_of(one, tiny), Broken(4))
+    results = stage_results(entry, JOB, tiny, runner_of(entry, tiny), Broken(4))
     run = results.runs[Stage.ACCELERATOR]
     assert run["step_seconds"] == pytest.approx([STEP] * len(run["step_seconds"]))
     assert sum(run["step_seconds"]) >= 10
@@ -160,10 +160,10 @@ def test_a_fault_of_cuda_that_stays_costs_the_figures_of_the_gpu_only(gpu, tiny,
     def broken(*_, **__):
         raise RuntimeError("CUDA error: an illegal memory access was encountered")
 
-    one = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
-    runner = runner_of(one, tiny)
+    entry = trial(task=Task.INFERENCE, accelerator="cuda", batch_size=4)
+    runner = runner_of(entry, tiny)
     monkeypatch.setattr("torch.cuda.Event", broken)
-    results = stage_results(one, JOB, tiny, runner, None)
+    results = stage_results(entry, JOB, tiny, runner, None)
     assert results.rates == {}
     assert set(results.failures) == {Stage.ACCELERATOR, Stage.TRANSFER}
     assert "illegal memory access" in results.failures[Stage.TRANSFER]
@@ -188,9 +188,9 @@ main()
 
 
 def measured_with(between, folder):
-    one = trial_on(folder, **EMULATED)
+    entry = trial_on(folder, **EMULATED)
     command = (sys.executable, "-P", "-c", _BETWEEN.format(between=between))
-    return run_attempt(one, limiter=Unlimited(), command=command)
+    return run_attempt(entry, limiter=Unlimited(), command=command)
 
 
 @pytest.mark.slow

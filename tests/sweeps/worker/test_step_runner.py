@@ -166,7 +166,7 @@ def test_images_and_weights_lie_in_the_format_of_the_trial(memory_format):
     class Recording(torch.nn.Conv2d):
         def forward(self, images):
             both = (images, self.weight)
-            seen.extend(one.is_contiguous(memory_format=torch.channels_last) for one in both)
+            seen.extend(entry.is_contiguous(memory_format=torch.channels_last) for entry in both)
             return super().forward(images)
 
     engine = engine_of(Recording(3, 4, 3), memory_format=memory_format)

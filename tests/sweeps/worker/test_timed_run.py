@@ -98,9 +98,9 @@ def test_steps_of_no_training_give_no_rate(monkeypatch):
 
 
 def run_here(runner, **plan):
-    one = trial(plan={**TIME_BOX, **plan})
+    entry = trial(plan={**TIME_BOX, **plan})
     job = {"usage_source": {"kind": "process-tree"}, "cpus": [0]}
-    return timed_run(one, job, runner, BATCHES)
+    return timed_run(entry, job, runner, BATCHES)
 
 
 def test_a_clock_that_goes_backwards_gives_no_rate(monkeypatch):
@@ -159,10 +159,10 @@ def test_clocks_stolen_time_and_heat_of_the_trials_own_cpus_are_read(tmp_path):
         folder = f"sys/devices/system/cpu/cpu{cpu}"
         write(tmp_path, f"{folder}/cpufreq/scaling_cur_freq", f"{khz}\n")
         write(tmp_path, f"{folder}/thermal_throttle/core_throttle_count", "4\n")
-    both, one = (machine_state(cpus, root=tmp_path) for cpus in ((0, 1), (1,)))
-    assert (both["cpu_mhz"], one["cpu_mhz"]) == (2500, 3000)
+    both, entry = (machine_state(cpus, root=tmp_path) for cpus in ((0, 1), (1,)))
+    assert (both["cpu_mhz"], entry["cpu_mhz"]) == (2500, 3000)
     assert both["cpu_thermal_throttles"] == 8
-    assert both["steal_seconds"] == pytest.approx(4 / 3 * one["steal_seconds"])
+    assert both["steal_seconds"] == pytest.approx(4 / 3 * entry["steal_seconds"])
 
 
 def test_a_virtual_machine_tells_its_clock_in_cpuinfo(tmp_path):
@@ -187,8 +187,8 @@ def at(monotonic, wall, running=None, **more):
 
 
 def test_a_wall_clock_that_is_set_is_told_by_how_much():
-    found = changes(at(0, 1_000), at(10, 4_610), 1)
-    assert found == {"wall_clock_jump_seconds": 3_600}
+    result = changes(at(0, 1_000), at(10, 4_610), 1)
+    assert result == {"wall_clock_jump_seconds": 3_600}
     assert changes(at(0, 4_610), at(10, 1_020), 1)["wall_clock_jump_seconds"] == -3_600
 
 
@@ -201,5 +201,5 @@ def test_a_machine_that_slept_says_so():
 
 
 def test_stolen_time_is_a_share_of_the_trials_cpus():
-    found = changes(at(0, 0, steal_seconds=5.0), at(10, 10, steal_seconds=9.0), 2)
-    assert found["steal_share"] == pytest.approx(0.2)
+    result = changes(at(0, 0, steal_seconds=5.0), at(10, 10, steal_seconds=9.0), 2)
+    assert result["steal_share"] == pytest.approx(0.2)

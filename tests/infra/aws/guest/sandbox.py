@@ -103,9 +103,9 @@ class Sandbox:
         try:
             yield process
         finally:
-            for one in self.processes():
+            for entry in self.processes():
                 with suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGKILL)
+                    os.kill(entry, signal.SIGKILL)
             process.wait()
 
     def run(self, script: str) -> str:
@@ -123,13 +123,13 @@ class Sandbox:
         """The ids of what runs on this instance with all of these words in its command; the
         instance's own folder is in the environment of all of it."""
         ours = f"PATH={self.programs}".encode()
-        found = []
-        for place in Path("/proc").glob("[0-9]*"):
+        result = []
+        for path in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                command = (place / "cmdline").read_bytes().decode().split("\0")
-                if ours in (place / "environ").read_bytes().split(b"\0") and any(command):
-                    found += [int(place.name)] * set(words).issubset(command)
-        return found
+                command = (path / "cmdline").read_bytes().decode().split("\0")
+                if ours in (path / "environ").read_bytes().split(b"\0") and any(command):
+                    result += [int(path.name)] * set(words).issubset(command)
+        return result
 
 
 def sandbox(folder: Path, **environment: str) -> Sandbox:
@@ -139,9 +139,9 @@ def sandbox(folder: Path, **environment: str) -> Sandbox:
     made = Sandbox(folder, {"PATH": str(folder / "programs"), **lock, **environment})
     made.programs.mkdir()
     for name in HARMLESS:
-        found = shutil.which(name)
-        assert found, f"this machine has no {name}"
-        (made.programs / name).symlink_to(os.path.realpath(found))
+        result = shutil.which(name)
+        assert result, f"this machine has no {name}"
+        (made.programs / name).symlink_to(os.path.realpath(result))
     (made.programs / "python3").symlink_to(os.path.realpath(sys.executable))
     for name in (*RECORDED, "python3.13"):
         made.answer(name, 0)

@@ -121,23 +121,23 @@ def test_the_instance_gets_the_versions_that_run_here_for_its_own_gpu():
 
 def test_the_repositorys_own_versions_go_along(root):
     (root / "constraints.txt").write_text("boto3==1.44.5\n")
-    found = packed(root)
-    assert found["constraints.txt"] == b"boto3==1.44.5\n"
-    assert "boto3>=1.40" in found["requirements.txt"].decode().split()
+    result = packed(root)
+    assert result["constraints.txt"] == b"boto3==1.44.5\n"
+    assert "boto3>=1.40" in result["requirements.txt"].decode().split()
 
 
 def test_no_version_is_of_a_build_for_this_machine(root):
     """pip finds no `2.13.0+cpu` where an instance looks, and would end it before it measures."""
     (root / "constraints.txt").write_text("# by hand\ntorch==2.13.0+cpu\nboto3==1.44.5\n")
-    told = packed(root)["constraints.txt"]
-    assert told == b"# by hand\ntorch==2.13.0\nboto3==1.44.5\n"
+    expected = packed(root)["constraints.txt"]
+    assert expected == b"# by hand\ntorch==2.13.0\nboto3==1.44.5\n"
 
 
 def test_an_installed_distribution_says_what_it_needs_itself(tmp_path, monkeypatch):
-    told = ["boto3>=1.40", 'torch==2.13.0; extra == "sweep"', 'pytest>=9; extra == "dev"']
-    monkeypatch.setattr(software.metadata, "requires", lambda _: told)
-    asked = requirements(tmp_path, frozenset({"sweep"}), pinned=False)
-    assert asked.split() == ["boto3>=1.40", "torch==2.13.0"]
+    expected = ["boto3>=1.40", 'torch==2.13.0; extra == "sweep"', 'pytest>=9; extra == "dev"']
+    monkeypatch.setattr(software.metadata, "requires", lambda _: expected)
+    request = requirements(tmp_path, frozenset({"sweep"}), pinned=False)
+    assert request.split() == ["boto3>=1.40", "torch==2.13.0"]
 
 
 def test_what_is_not_installed_and_no_repository_is_told(tmp_path, monkeypatch):

@@ -100,7 +100,7 @@ def test_gated_models_are_loaded_with_the_accounts_token_where_it_has_one(monkey
         boto3.client("ssm", region_name=REGION).put_parameter(
             Name=HUB_TOKEN, Value="hf_x", Type="SecureString"
         )
-        found = engine_environment(Path("/engine/bin"), aws(None, SystemClock()), REGION)
+        result = engine_environment(Path("/engine/bin"), aws(None, SystemClock()), REGION)
     assert without["PATH"].startswith("/engine/bin:")
     assert "HF_TOKEN" not in without
-    assert found["HF_TOKEN"] == "hf_x"
+    assert result["HF_TOKEN"] == "hf_x"

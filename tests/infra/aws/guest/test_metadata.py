@@ -150,5 +150,5 @@ def test_however_one_goes_nothing_of_the_child_is_left(tmp_path):
 
 @pytest.fixture
 def service():
-    with serving() as one:
-        yield one
+    with serving() as entry:
+        yield entry

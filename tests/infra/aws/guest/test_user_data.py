@@ -43,7 +43,7 @@ def script(box, lasts=timedelta(hours=1), now=None, job=JOB):
 
 
 def timers(box):
-    return [one for one in box.calls if one.startswith(("systemd-run", "shutdown -h +"))]
+    return [call for call in box.calls if call.startswith(("systemd-run", "shutdown -h +"))]
 
 
 def test_both_timers_come_before_anything_else_and_the_end_last(box):
@@ -62,11 +62,11 @@ QUIET = "systemctl stop apt-daily.timer apt-daily-upgrade.timer dnf-makecache.ti
 def test_updates_stop_and_the_gpu_takes_its_highest_clocks_before_anything_is_installed(box):
     box.add_gpu()
     box.run(script(box))
-    (begun,) = [at for at, one in enumerate(box.calls) if one.startswith("python3.13 -m venv")]
-    quiet = [box.calls.index(one) for one in (QUIET, "nvidia-smi -pm 1", "nvidia-smi -ac 5001,1590")]
+    (begun,) = [index for index, call in enumerate(box.calls) if call.startswith("python3.13 -m venv")]
+    quiet = [box.calls.index(entry) for entry in (QUIET, "nvidia-smi -pm 1", "nvidia-smi -ac 5001,1590")]
     assert quiet == sorted(quiet)
     assert quiet[-1] < begun
-    assert any("unattended-upgrades.service" in one for one in box.calls[:begun])
+    assert any("unattended-upgrades.service" in call for call in box.calls[:begun])
 
 
 def test_a_machine_that_does_not_get_quiet_measures_all_the_same(box):
@@ -74,7 +74,7 @@ def test_a_machine_that_does_not_get_quiet_measures_all_the_same(box):
     box.answer("systemctl", 5)
     box.answer("nvidia-smi", 9)
     box.run(script(box))
-    assert any(one.startswith("pip install") for one in box.calls)
+    assert any(call.startswith("pip install") for call in box.calls)
 
 
 def test_a_second_start_of_the_machine_is_its_end(box):
@@ -106,8 +106,8 @@ def test_a_candidate_of_python_is_not_taken(box):
     (box.programs / "python3.13").unlink()
     said = box.run(script(box))
     assert "no release of Python" in said
-    assert any(one.startswith("apt-get") and one.endswith("python3-venv") for one in box.calls)
-    assert not any(one.startswith("pip") for one in box.calls)
+    assert any(call.startswith("apt-get") and call.endswith("python3-venv") for call in box.calls)
+    assert not any(call.startswith("pip") for call in box.calls)
     assert box.calls[-1] == "shutdown -h now"
 
 
@@ -119,8 +119,8 @@ def test_a_prebuilt_image_keeps_its_environment(box):
     (programs / "pip").write_text(f"#!/bin/sh\necho pip $* >> {box.folder / 'calls'}\n")
     (programs / "pip").chmod(0o755)
     box.run(script(box))
-    assert not any("-m venv" in one for one in box.calls)
-    assert any(one.startswith("pip install") for one in box.calls)
+    assert not any("-m venv" in call for call in box.calls)
+    assert any(call.startswith("pip install") for call in box.calls)
 
 
 def test_an_image_with_dnf_gets_its_python_so(box):
@@ -128,27 +128,27 @@ def test_an_image_with_dnf_gets_its_python_so(box):
     (box.programs / "python3.13").unlink()
     box.run(script(box))
     assert "dnf install -yq python3.12" in box.calls
-    assert not any(one.startswith("apt-get") for one in box.calls)
+    assert not any(call.startswith("apt-get") for call in box.calls)
 
 
 def test_without_any_timer_nothing_is_begun(box):
     box.answer("systemd-run", 1)
     box.answer("shutdown", 1)
     box.run(script(box))
-    assert not any("venv" in one for one in box.calls)
+    assert not any("venv" in call for call in box.calls)
     assert box.calls[-1] == "systemctl --force --force poweroff"
 
 
 def test_one_timer_is_enough(box):
     box.answer("systemd-run", 1)
     box.run(script(box))
-    assert any("venv" in one for one in box.calls)
+    assert any("venv" in call for call in box.calls)
 
 
 def test_a_place_that_cannot_be_written_is_the_end(box):
     (box.folder / "per-boot").write_text("a file, no folder")
     box.run(script(box))
-    assert not any("venv" in one for one in box.calls)
+    assert not any("venv" in call for call in box.calls)
     assert box.ends == 1
 
 
@@ -192,7 +192,7 @@ def test_it_holds_no_secret_and_its_parameters_are_quoted(box):
     assert "/advisor/database" not in text
     box.run(text)
     assert box.calls[-1] == "shutdown -h now"
-    assert not any(one.startswith("reboot") for one in box.calls)
+    assert not any(call.startswith("reboot") for call in box.calls)
 
 
 def test_the_same_launch_gives_the_same_script_and_fits(box):

@@ -90,7 +90,7 @@ def test_blank_volumes_are_formatted_and_mounted(system):
     places = mounted(system, run)
     assert places == {"gp3": system / "mnt/gp3", "st1": system / "mnt/st1"}
     assert run.asked.count("mkfs.ext4") == 2
-    assert run.mounted == {str(place) for place in places.values()}
+    assert run.mounted == {str(spot) for spot in places.values()}
 
 
 def test_a_second_time_finds_them_mounted(system):
@@ -119,16 +119,16 @@ GP3, LOST = {"/dev/sdf": "gp3"}, {"/dev/sdf": "vol-0cc"}
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("wanted", "words"),
     [
         ({"run": Programs(), "ids": {"/dev/sdf": "vol-0aa"}}, "/dev/sdg, where st1"),  # was not attached
         ({"run": Programs(), "disks": GP3, "ids": LOST}, "vol-0cc"),  # does not show up
         ({"run": Programs(refuses="mount")}, "wrong fs type or bad option"),
     ],
 )
-def test_a_volume_that_is_not_there_or_cannot_be_mounted_is_told_in_one_line(system, asked, words):
+def test_a_volume_that_is_not_there_or_cannot_be_mounted_is_told_in_one_line(system, wanted, words):
     with pytest.raises(MeasuringError, match=words):
-        mounted(system, **asked)
+        mounted(system, **wanted)
 
 
 def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):
@@ -136,11 +136,11 @@ def test_the_volumes_of_an_instance_are_asked_of_ec2(monkeypatch):
         blocks = [{"DeviceName": "/dev/sdf", "Ebs": {"VolumeSize": 10, "VolumeType": "gp3"}}]
         name = an_instance("us-east-1", BlockDeviceMappings=blocks)
         an_instance("us-east-1", BlockDeviceMappings=blocks)
-        found = volume_ids(aws(), "us-east-1", name)
-        told = boto3.client("ec2", region_name="us-east-1").describe_volumes(
+        result = volume_ids(aws(), "us-east-1", name)
+        expected = boto3.client("ec2", region_name="us-east-1").describe_volumes(
             Filters=[{"Name": "attachment.instance-id", "Values": [name]}]
         )["Volumes"]
-        assert found["/dev/sdf"] in {one["VolumeId"] for one in told}
+        assert result["/dev/sdf"] in {line["VolumeId"] for line in expected}
 
 
 def a_machine(root, *models):
@@ -159,9 +159,9 @@ def test_the_first_disk_of_its_own_is_mounted_and_no_volume(tmp_path):
         "Amazon EC2 NVMe Instance Storage",
     )
     programs = Programs()
-    place = mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=system)
-    assert place == tmp_path / "mnt/instance_store"
-    assert programs.mounted == {str(place)}
+    path = mount_local_disk(run=programs, mounts=tmp_path / "mnt", system=system)
+    assert path == tmp_path / "mnt/instance_store"
+    assert programs.mounted == {str(path)}
     assert "mkfs.ext4" in programs.asked
 
 
@@ -192,10 +192,10 @@ def test_a_real_volume_is_formatted_mounted_and_written_to(system, tmp_path):
     loop = made.stdout.strip()
     (system / "dev/nvme2n1").symlink_to(loop)
     try:
-        place = mounted(system, run_command, {"/dev/sdf": "gp3"})["gp3"]
-        (place / "written").write_text("yes")
-        assert place.stat().st_dev != tmp_path.stat().st_dev
-        assert mounted(system, run_command, {"/dev/sdf": "gp3"}) == {"gp3": place}
+        path = mounted(system, run_command, {"/dev/sdf": "gp3"})["gp3"]
+        (path / "written").write_text("yes")
+        assert path.stat().st_dev != tmp_path.stat().st_dev
+        assert mounted(system, run_command, {"/dev/sdf": "gp3"}) == {"gp3": path}
     finally:
         run_command(["umount", str(system / "mnt/gp3")])
         run_command(["losetup", "--detach", loop])

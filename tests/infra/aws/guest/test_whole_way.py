@@ -88,12 +88,12 @@ class Account:
         path = self.folder / "controller.sqlite"
         with closing(open_store(f"sqlite:///{path}")) as store:
             Collector(self.result_bucket).collect(store)
-            return {one.trial.trial_id: one for one in store.all()}
+            return {entry.trial.trial_id: entry for entry in store.all()}
 
     @property
     def ends(self) -> list[End]:
         """How each instance has ended, in order."""
-        states = {one.instance_id: one for one in guest_states(self.result_bucket)}
+        states = {guest_state.instance_id: guest_state for guest_state in guest_states(self.result_bucket)}
         return [states[name].end for name in sorted(states)]
 
 
@@ -153,8 +153,8 @@ def test_data_in_s3_come_to_the_instance_before_its_trials(account):
     said = box.run(script)
     assert account.ends == [End.DONE], said
     cached = [row.environment["data_cache"] for row in account.rows().values()]
-    assert [(one["address"], one["files"]) for one in cached] == [(account.data, 16)] * 3
-    assert {one["fetched_bytes"] for one in cached} == {0}  # all came before the first trial
+    assert [(entry["address"], entry["files"]) for entry in cached] == [(account.data, 16)] * 3
+    assert {entry["fetched_bytes"] for entry in cached} == {0}  # all came before the first trial
     assert list(box.folder.rglob("fetched/*/train/*.jpg"))
 
 

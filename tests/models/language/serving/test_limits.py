@@ -137,10 +137,12 @@ def test_users_who_mostly_read_prompts_get_one_rate(predictor, model, card, gpus
     waited for before the first token, so that this wait rises as answers shorten."""
     deployment = deployed(model, card, gpus)
     each = [predictor.closed_loop([deployment], Traffic(3100, n), [users]) for n in SHORT]
-    rates = [float(one.output_tokens_per_second.median[0]) / n for one, n in zip(each, SHORT, strict=True)]
+    rates = [
+        float(entry.output_tokens_per_second.median[0]) / n for entry, n in zip(each, SHORT, strict=True)
+    ]
     assert rates == sorted(rates, reverse=True)
     assert rates[-1] > 0.9 * rates[0]
-    first = [float(one.ttft_seconds.median[0]) for one in each]
+    first = [float(entry.ttft_seconds.median[0]) for entry in each]
     assert first == sorted(first, reverse=True)
     assert first[0] == pytest.approx(users / rates[0])
 
