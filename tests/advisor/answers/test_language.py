@@ -18,7 +18,6 @@ from advisor.errors import UsageError
 from advisor.questions.language import MemoryGeneration, PredictGeneration, RecommendGeneration
 from advisor.questions.listings import Sources
 from advisor.questions.values import GpuFilter
-from advisor.sweeps.endpoint.session import SCHEMA
 
 EIGHT_B = "meta-llama/Llama-3.1-8B"
 COMMON: dict[str, Any] = {"task": LanguageTask.GENERATION, "model": EIGHT_B}
@@ -58,40 +57,15 @@ def test_memory_is_told_of_the_cards_that_are_meant() -> None:
 
 
 def anchor(path: Path, tpot_seconds: float) -> Path:
-    """A measured endpoint: eight requests in flight on one L4."""
-
-    def figure(mean: float) -> dict[str, float]:
-        return {"mean": mean, "standard_error": mean / 100, "count": 200, "p99": 2 * mean}
-
-    load = {
-        "status": "ok",
-        "reason": "",
-        "generator": {"is_capped": False},
-        "requests_per_second_wanted": None,
-        "concurrency": 8,
-        "in_flight": 8.0,
-        "ttft_seconds": figure(0.3),
-        "tpot_seconds": figure(tpot_seconds),
-        "output_tokens_per_second": figure(8 / tpot_seconds),
-        "cached_share": 0.0,
-        "input_tokens": figure(1020.0),
-        "output_tokens": figure(129.0),
-    }
-    document = {
-        "schema": SCHEMA,
-        "model": EIGHT_B,
-        "engine": {"name": "vllm", "version": context().predictor.engine_version("vllm")},
-        "deployment": {
-            "gpu": "NVIDIA L4",
-            "gpus": 1,
-            "tensor_parallel": 1,
-            "link": None,
-            "precision": "bf16",
-            "kv_precision": "bf16",
-        },
-        "traffic": {"input_tokens": 1020, "output_tokens": 129, "seed": 0},
-        "loads": [load],
-    }
+    """A measured endpoint: eight requests in flight on one L4, with another time per token."""
+    document = json.loads((Path(__file__).parents[2] / "data/endpoint_anchor.json").read_text())
+    document["engine"]["version"] = context().predictor.engine_version("vllm")
+    (load,) = document["loads"]
+    for name, factor in (
+        ("tpot_seconds", tpot_seconds / 0.1),
+        ("output_tokens_per_second", 0.1 / tpot_seconds),
+    ):
+        load[name] |= {figure: load[name][figure] * factor for figure in ("mean", "standard_error", "p99")}
     path.write_text(json.dumps(document))
     return path
 

@@ -18,8 +18,7 @@ from advisor.cli import report_run
 from advisor.cli.report import report as report_command
 from advisor.extras import install_command
 from advisor.units import format_usd
-from tests.advisor.render.sizing.hostile import HOSTILE
-from tests.advisor.render.sizing.reports import validator
+from tests.advisor.render.sizing.reports import HOSTILE, validator
 from tests.processes import as_in_a_terminal
 
 QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "500", "--gpu", "T4,L4")

@@ -19,17 +19,6 @@ from .asking import answered as ask
 from .plain_model import PlainModel
 
 
-def at_count(candidate, count):
-    """A candidate on another number of instances, worked out by hand."""
-    factor = count / candidate.spec.count
-    return replace(
-        candidate,
-        spec=replace(candidate.spec, count=count),
-        prediction=candidate.prediction.times(factor),
-        run=candidate.run.shared_by(factor) if candidate.run else None,
-    )
-
-
 def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     """Four g4dn.xlarge would do; vCPUs for three of them are left."""
     limits = {"gpus": ("T4",), "disk": DiskChoice(type="gp3"), "max_count": 8, "max_gpus": 1}
@@ -43,28 +32,16 @@ def test_no_more_instances_are_taken_than_the_quota_of_their_kind_lets_start():
     assert held.chosen is None or held.chosen.spec.total_usd_per_hour >= (free.chosen.spec.total_usd_per_hour)
 
 
-def test_all_instances_together_have_the_bottleneck_and_the_risk_of_one():
-    single = candidate()
-    three = at_count(single, 3)
-    assert three.prediction.bottleneck is single.prediction.bottleneck
-    assert three.prediction.utilization == pytest.approx(single.prediction.utilization)
-    assert three.prediction.lower / three.prediction.median == pytest.approx(
-        single.prediction.lower / single.prediction.median
-    )
-    assert three.spec.total_usd_per_hour == 3 * single.spec.total_usd_per_hour
-    assert three.usd_per_million_samples == pytest.approx(single.usd_per_million_samples)
-    assert at_count(three, 1).prediction.lower == pytest.approx(single.prediction.lower)
-
-
 def test_a_deadline_takes_several_instances_and_the_run_is_shared():
-    run = {"samples": 100_000_000, "max_hours": 5.0, "max_count": 50}
-    answer = ask(question(**run))
-    chosen = answer.chosen
+    request = question(samples=100_000_000, max_hours=5.0, max_count=50)
+    chosen = ask(request).chosen
     assert chosen.spec.count > 1
     assert chosen.run.hours.upper <= 5
-    alone = at_count(chosen, 1)
+    same = replace(request, batch_size=chosen.workload.batch_size, disk=chosen.spec.disk.choice)
+    alone = predict_instance(same, CATALOG, PlainModel(), chosen.spec.offer.instance.name)
     assert alone.run.hours.upper == pytest.approx(chosen.spec.count * chosen.run.hours.upper)
     assert alone.usd_per_run.upper == pytest.approx(chosen.usd_per_run.upper)
+    assert alone.prediction.bottleneck is chosen.prediction.bottleneck
 
 
 def test_training_over_several_instances_is_refused_with_the_reason():

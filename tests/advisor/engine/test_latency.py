@@ -1,6 +1,7 @@
 """A latency that is asked for is kept by what is recommended, and told where nothing keeps it."""
 
 import pytest
+from msgspec.structs import replace
 
 from advisor.domain import DiskChoice, Stage, Task, Workload
 from advisor.engine.probability import P99_OVER_P50, batch_latency
@@ -20,20 +21,16 @@ def prediction(lower=50.0):
     return builders.prediction(lower, 100.0, 200.0, stage_rates=rates, bottleneck=Stage.ACCELERATOR)
 
 
+WORKLOAD = Workload(network="n", task=Task.INFERENCE, batch_size=1)
+
+
 def test_stages_follow_each_other_and_a_small_batch_waits_for_one_core():
-    latency = batch_latency(Workload(network="n", task=Task.INFERENCE, batch_size=1), 4, prediction())
+    """Without a lower bound nothing is sure, and nobody waits for a training step."""
+    latency = batch_latency(WORKLOAD, 4, prediction())
     assert latency.p50_seconds == pytest.approx(1 / 100 + 4 / 200)
     assert latency.p99_seconds == pytest.approx(2 * P99_OVER_P50 * latency.p50_seconds)
-
-
-def test_without_a_lower_bound_nothing_is_sure():
-    workload = Workload(network="n", task=Task.INFERENCE, batch_size=1)
-    assert batch_latency(workload, 4, prediction(lower=0.0)).p99_seconds == float("inf")
-
-
-def test_nobody_waits_for_a_training_step():
-    workload = Workload(network="n", task=Task.TRAINING, batch_size=1)
-    assert batch_latency(workload, 4, prediction()) is None
+    assert batch_latency(WORKLOAD, 4, prediction(lower=0.0)).p99_seconds == float("inf")
+    assert batch_latency(replace(WORKLOAD, task=Task.TRAINING), 4, prediction()) is None
 
 
 def test_a_short_latency_makes_the_batch_small():

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import resources_of
-from advisor.domain import CacheState, DatasetProfile, Precision, Task
+from advisor.domain import CacheState, Precision, Task
 from advisor.engine import Preparations, recommend
 from advisor.engine.candidates import Runnable, attached, disks_for, on_nodes, query_of, runnable
 from advisor.engine.relax import relaxations
@@ -16,19 +16,11 @@ from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
 from tests.builders import network_question
 
-from .asking import CATALOG
+from .asking import CATALOG, SMALL
 
 MODEL = load_model()
 PREPARED = Preparations(CATALOG, MODEL)
 TODAY = date(2026, 8, 3)
-SMALL = DatasetProfile(
-    name="small",
-    samples=100_000,
-    bytes_per_sample=110_000.0,
-    storage_format="jpeg-files",
-    width=400,
-    height=350,
-)
 
 requests = st.builds(
     network_question,

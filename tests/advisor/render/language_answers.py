@@ -1,34 +1,26 @@
-"""Answers about language models with defaults: a test shows only what matters to it."""
+"""Answers about language models with defaults: a test shows only what matters to it. The candidates and
+the points of a front stand in tests/data/language_answers.json."""
 
 from datetime import date
+from pathlib import Path
 
+import msgspec
 from msgspec.structs import replace
 
-from advisor.domain import Change, DiskChoice, DiskRate, Relaxation, Span
-from advisor.domain.generation import (
-    KvPrecision,
-    Link,
-    LlmEngine,
-    LlmMethod,
-    LlmPrecision,
-    ServingBind,
-    StepKind,
-)
+from advisor.domain import Change, Relaxation
+from advisor.domain.generation import StepKind
 from advisor.domain.language import (
     FrontPoint,
     GenerationCandidate,
     GenerationRecommendation,
-    GpuMemoryUse,
-    ReadyTime,
     ServingPlacement,
-    ServingRates,
     ServingStep,
 )
-from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningMemoryUse
+from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation
 from advisor.engine.tasks.serving.front import with_chosen
 from advisor.messages import Message
 from advisor.render.document import Sources
-from tests.builders import candidate, instance, rejected, serving_question, tuning_question
+from tests.builders import rejected, serving_question, tuning_question
 
 _TOO_SMALL = "needs 14.96 GiB for the weights alone, has 15 GiB"
 MODEL = "meta-llama/Llama-3.1-8B"
@@ -41,91 +33,40 @@ SOURCES = Sources(
 )
 
 
-def spec(name="g6e.12xlarge", usd_per_hour=10.49):
-    """On four cards, with a disk of 40 GiB."""
-    whole = candidate(name, usd_per_hour).spec
-    choice = DiskChoice(type="gp3", size_gib=40, mib_per_second=250)
-    rate = DiskRate(type="gp3", read_mib_per_second=250.0, read_iops=3000.0)
-    host = {"vcpus": 48, "physical_cores": 24, "memory_mib": 393216}
-    cards = {"gpu_name": "L40S", "gpu_count": 4, "gpu_memory_mib": 46068}
-    offer = replace(whole.offer, instance=instance(name, **host, **cards))
-    return replace(whole, offer=offer, disk=replace(whole.disk, rate=rate, choice=choice, size_gib=40))
+class Kept(msgspec.Struct):
+    """The file: on four L40S, with a disk of 40 GiB; `faster` is in fp8."""
+
+    generation: GenerationCandidate
+    faster: GenerationCandidate
+    finetuning: FineTuningCandidate
+    front: tuple[FrontPoint, ...]
 
 
-def span(median, spread=1.3):
-    return Span(lower=median / spread, median=median, upper=median * spread)
+KEPT = msgspec.json.decode((Path(__file__).parents[2] / "data/language_answers.json").read_bytes(), type=Kept)
 
 
-def rates(concurrency=40.0, tpot=0.031):
-    output = concurrency / (tpot + 0.0004)
-    return ServingRates(
-        concurrency=concurrency,
-        output_tokens_per_second=span(output),
-        requests_per_second=span(output / 211),
-        ttft_seconds=span(0.21),
-        tpot_seconds=span(tpot),
-        e2e_seconds=span(0.21 + 210 * tpot),
-    )
+def sold_as(candidate, name, usd_per_hour):
+    """A candidate on an instance of another name and price."""
+    offer = candidate.spec.offer
+    instance, price = replace(offer.instance, name=name), replace(offer.price, usd_per_hour=usd_per_hour)
+    spec = replace(candidate.spec, offer=replace(offer, instance=instance, price=price))
+    return replace(candidate, spec=spec)
 
 
 def generation_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
-    values = {
-        "spec": spec(name, usd_per_hour=usd_per_hour),
-        "placement": ServingPlacement(tensor_parallel=2, replicas=2, link=Link.PCIE),
-        "model": MODEL,
-        "precision": LlmPrecision.BF16,
-        "kv_precision": KvPrecision.BF16,
-        "engine": LlmEngine.VLLM,
-        "engine_version": "0.19.0",
-        "input_tokens": 1154.7,
-        "output_tokens": 211.13,
-        "memory": GpuMemoryUse(
-            weights_gib=7.48,
-            kv_gib=29.4,
-            overhead_gib=3.6,
-            free_gib=4.5,
-            largest_concurrency=361,
-            longest_context=131072,
-        ),
-        "rates": rates(),
-        "most": rates(concurrency=512.0, tpot=0.084),
-        "ready": ReadyTime(load_seconds=61.3, start_seconds=38.0, upper_seconds=180.5),
-        "binds": ServingBind.WEIGHTS,
-    }
-    return GenerationCandidate(**{**values, **changes})
+    return replace(sold_as(KEPT.generation, name, usd_per_hour), **changes)
 
 
-def front():
-    return tuple(
-        FrontPoint(
-            placement=ServingPlacement(tensor_parallel=width, replicas=4 // width, link=Link.PCIE),
-            rates=rates(concurrency=flight, tpot=tpot),
-            usd_per_million_output_tokens=span(1500 / flight),
-            misses=misses,
-        )
-        for width, flight, tpot, misses in (
-            (4, 4.0, 0.014, "target"),
-            (4, 16.0, 0.018, "target"),
-            (2, 60.0, 0.031, ""),
-            (1, 200.0, 0.052, "limit"),
-            (1, 800.0, 0.13, "limit"),
-        )
-    )
-
-
-def steps():
-    faster = generation_candidate(
-        precision=LlmPrecision.FP8, rates=rates(tpot=0.022), most=rates(concurrency=512.0, tpot=0.061)
-    )
-    return (
-        ServingStep(kind=StepKind.FP8, option="--precision fp8", gives=faster),
-        ServingStep(
-            kind=StepKind.TENSOR_PARALLEL,
-            option="--tensor-parallel 8",
-            gives=None,
-            why_not=Message("the instance has {count} GPUs", count=4),
-        ),
-    )
+EIGHT = ServingPlacement(tensor_parallel=1, replicas=8)
+STEPS = (
+    ServingStep(kind=StepKind.FP8, option="--precision fp8", gives=KEPT.faster),
+    ServingStep(
+        kind=StepKind.TENSOR_PARALLEL,
+        option="--tensor-parallel 8",
+        gives=None,
+        why_not=Message("the instance has {count} GPUs", count=4),
+    ),
+)
 
 
 def generation_recommendation(**changes):
@@ -139,12 +80,7 @@ def generation_recommendation(**changes):
             max_tpot_ms=50.0,
             context_tokens=4743,
         ),
-        "ranked": (
-            chosen,
-            generation_candidate(
-                "p4d.24xlarge", 21.96, placement=ServingPlacement(tensor_parallel=1, replicas=8)
-            ),
-        ),
+        "ranked": (chosen, generation_candidate("p4d.24xlarge", 21.96, placement=EIGHT)),
         "nearest": None,
         "rejected": (
             rejected("g4dn.xlarge", 0.526, reason="gpu_memory", detail=_TOO_SMALL),
@@ -154,8 +90,8 @@ def generation_recommendation(**changes):
         "assumptions": (Message("prefix caching and speculative decoding are off"),),
         "warnings": (),
         "today": date(2026, 11, 21),
-        "front": with_chosen(front(), chosen),
-        "steps": steps(),
+        "front": with_chosen(KEPT.front, chosen),
+        "steps": STEPS,
     }
     return GenerationRecommendation(**{**values, **changes})
 
@@ -171,27 +107,8 @@ def nothing_found():
     )
 
 
-def finetuning_candidate(name="g6e.12xlarge", usd_per_hour=10.49, **changes):
-    values = {
-        "spec": spec(name, usd_per_hour=usd_per_hour),
-        "model": MODEL,
-        "method": LlmMethod.LORA,
-        "gpus_used": 4,
-        "link": Link.PCIE,
-        "micro_batch": 4,
-        "checkpointing": True,
-        "memory": TuningMemoryUse(
-            weights_gib=3.74,
-            gradients_gib=0.1,
-            optimizer_gib=0.3,
-            activations_gib=12.5,
-            overhead_gib=2.0,
-            free_gib=26.3,
-        ),
-        "tokens_per_second": span(9800.0, 1.5),
-        "hours": span(28.3, 1.5),
-    }
-    return FineTuningCandidate(**{**values, **changes})
+def finetuning_candidate(name="g6e.12xlarge", usd_per_hour=10.49):
+    return sold_as(KEPT.finetuning, name, usd_per_hour)
 
 
 def finetuning_recommendation(**changes):

@@ -1,11 +1,16 @@
-"""Saved documents are held to their schemas as the library that knows all of JSON Schema does."""
+"""The schemas that ship are those of the parts of documents, and saved documents are held to them as the
+library that knows all of JSON Schema does."""
 
 import copy
 
+import jsonschema
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.infra.build.documents.schemas import FOLDER, documents, parts, written
 from advisor.render.schema_check import first_fault
+from tests.advisor.render.schemas import schema_of
 from tests.advisor.render.sizing.reports import golden_report, validator
 
 
@@ -63,3 +68,20 @@ def test_a_fault_within_one_of_several_shapes_is_told_where_it_is():
     fault = first_fault(spoiled, "advisor.report/1")
     assert fault is not None
     assert fault.startswith("$.workloads[0].recommendation.recommendation.price.usd_per_hour: ")
+
+
+def test_the_schemas_that_ship_are_what_the_parts_give():
+    texts = {path.name.removesuffix(".schema.json"): path.read_text() for path in FOLDER.iterdir()}
+    assert texts == {name: written(part) for name, part in documents().items()}
+
+
+@pytest.mark.parametrize("name", documents())
+def test_each_is_a_schema_that_needs_no_other_file(name):
+    schema = schema_of(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert '"$ref":"advisor' not in written(documents()[name])
+
+
+def test_no_part_is_left_over():
+    used = {part for name, whole in documents().items() for part in (whole, *schema_of(name)["$defs"])}
+    assert used == set(parts())

@@ -12,8 +12,7 @@ import pytest
 from advisor.csv_cells import harmless
 from advisor.errors import UsageError
 from advisor.render.formats import REPORT_FORMATS, format_of_file, report_csv, report_format, report_rows
-from tests.advisor.render.sizing.hostile import HOSTILE, renamed, with_name
-from tests.advisor.render.sizing.reports import GOLDEN, golden_report, leaves
+from tests.advisor.render.sizing.reports import GOLDEN, HOSTILE, golden_report, leaves, renamed, with_name
 from tests.alike import assert_golden_text
 
 

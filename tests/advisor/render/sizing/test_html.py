@@ -14,8 +14,7 @@ from advisor.render.html import environment
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
 from advisor.render.i18n.filters import lower_rate, plain
 from advisor.units import format_mib, format_rate, format_usd
-from tests.advisor.render.sizing.hostile import HOSTILE, renamed
-from tests.advisor.render.sizing.reports import golden_report, leaves
+from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, renamed
 
 X = "{http://www.w3.org/1999/xhtml}"
 

@@ -14,8 +14,14 @@ from markdown_it import MarkdownIt
 from advisor.render.facts import totals
 from advisor.render.formats import MOST_CHARACTERS, report_markdown
 from advisor.render.markdown import md_block, md_table, md_text
-from tests.advisor.render.sizing.hostile import HOSTILE, with_name
-from tests.advisor.render.sizing.reports import GOLDEN, golden_report, mixed_report, validator
+from tests.advisor.render.sizing.reports import (
+    GOLDEN,
+    HOSTILE,
+    golden_report,
+    mixed_report,
+    validator,
+    with_name,
+)
 from tests.alike import assert_golden_text
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.xlsx import report_workbook, sheets_of
-from tests.advisor.render.sizing.hostile import HOSTILE
-from tests.advisor.render.sizing.reports import golden_report, mixed_report
+from tests.advisor.render.sizing.reports import HOSTILE, golden_report, mixed_report
 
 MORE_HOSTILE = (
     *("+1+1", "-2+3", "@SUM(A1)", "\t=1+1", "{=1}", "1e5", "\uff1d1+1", "x" * 40_000),
