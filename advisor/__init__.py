@@ -11,10 +11,19 @@ is used: importing this package imports nothing else.
 """
 
 _HOMES = {
-    "advisor.api.functions": ("recommend", "predict", "compare", "memory", "gpus", "networks", "offers"),
+    "advisor.api.functions": (
+        "recommend",
+        "predict",
+        "compare",
+        "memory",
+        "gpus",
+        "networks",
+        "offers",
+        "objective",
+        "Objective",
+    ),
     "advisor.api.modules": ("network",),
     "advisor.api.measuring": ("anchor", "measure", "Measuring"),
-    "advisor.api.objectives": ("objective", "Objective"),
     "advisor.api.answers": (
         "Answer",
         "Recommendation",

@@ -10,12 +10,12 @@ from typing import Literal, overload
 from advisor.api.modules import ModelConfig, Module
 
 from advisor.api.functions import networks as networks
+from advisor.api.functions import objective as objective
+from advisor.api.functions import Objective as Objective
 from advisor.api.modules import network as network
 from advisor.api.measuring import anchor as anchor
 from advisor.api.measuring import measure as measure
 from advisor.api.measuring import Measuring as Measuring
-from advisor.api.objectives import objective as objective
-from advisor.api.objectives import Objective as Objective
 from advisor.api.answers import Answer as Answer
 from advisor.api.answers import Recommendation as Recommendation
 from advisor.api.answers import Prediction as Prediction

@@ -1,12 +1,129 @@
-"""Writing a file whole or not at all."""
+"""A user's own files: where they lie, written whole or not at all, and cells of CSV files.
+
+People open those in spreadsheets, which take some texts for formulas: a name out of somebody's file that
+reads `=HYPERLINK(..)` would run when the export is opened. Such a cell gets an apostrophe in front, which
+spreadsheets take for "this is text". Which texts: OWASP, "CSV Injection" (= + - @, tab, carriage return, and
+the full-width forms that some languages' spreadsheets take for the same). Numbers stay what they are,
+negative ones too.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from advisor.errors import DataError, UsageError
 from advisor.messages import FieldName
+
+APPLICATION = "instance-sizing-advisor"
+
+
+def user_folder() -> Path:
+    """The user's data directory; it need not exist yet."""
+    base = _linux_base("XDG_DATA_HOME", ".local/share")
+    if base:
+        return base / APPLICATION
+    from platformdirs import user_data_path
+
+    return user_data_path(APPLICATION)
+
+
+def _cache_folder() -> Path:
+    """The user's folder for what can be made again; a worker has no platformdirs."""
+    base = _linux_base("XDG_CACHE_HOME", ".cache")
+    if base:
+        return base / APPLICATION
+    from platformdirs import user_cache_path
+
+    return user_cache_path(APPLICATION)
+
+
+def _linux_base(variable: str, usual: str) -> Path | None:
+    """The folder as platformdirs finds it on Linux; importing that would take 4 ms of every answer."""
+    if sys.platform != "linux":
+        return None
+    named, home = os.environ.get(variable, ""), os.environ.get("HOME", "")
+    base = Path(named if named.startswith("/") else f"{home}/{usual}")
+    return base if base.is_absolute() else None
+
+
+def state_folder() -> Path:
+    """The user's folder for what programs note about themselves (logs); need not exist yet."""
+    from platformdirs import user_state_path
+
+    return user_state_path(APPLICATION)
+
+
+def datasets_folder() -> Path:
+    """The folder of made data sets, in the user's cache."""
+    return _cache_folder() / "datasets"
+
+
+def manifests_folder() -> Path:
+    """The folder of manifests: the files of each data set."""
+    return _cache_folder() / "manifests"
+
+
+def data_cache_folder() -> Path:
+    """The folder of copies of remote data sets on this machine; `ADVISOR_DATA_CACHE` names it."""
+    named = os.environ.get("ADVISOR_DATA_CACHE", "")
+    return Path(named) if named else _cache_folder() / "fetched"
+
+
+def sweep_log_path() -> Path:
+    """The log of sweeps, unless another place is named."""
+    return state_folder() / "sweeps.jsonl"
+
+
+def own_model_path() -> Path:
+    """The path of the user's own performance model, which `advisor fit` writes."""
+    return user_folder() / "model.json"
+
+
+def own_fingerprint_path() -> Path:
+    """The path of this machine's fingerprint, which `advisor probe` writes for the trials measured on it."""
+    return user_folder() / "fingerprint.json"
+
+
+_STARTERS = "=+\\-@\uff1d\uff0b\uff0d\uff20"
+# Blanks and invisible characters before it do not make it a text for every program.
+_UNSEEN = "[\\s\x00-\x1f\u200b-\u200f\u2060\ufeff]*"
+_STEERS = "\t\r\n"
+_FORMULA = re.compile(f"{_UNSEEN}[{_STARTERS}]")
+# Where ';' or a tab separates cells (Excel in half of Europe), a formula may begin behind one.
+_INNER = re.compile(f"([;\t\r\n])(?={_UNSEEN}[{_STARTERS}])")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?")
+
+
+def harmless(value: Any) -> Any:
+    """The value as a cell that no spreadsheet computes; what is no text is returned as it is."""
+    if not isinstance(value, str) or _NUMBER.fullmatch(value):
+        return value
+    text = _INNER.sub(r"\1'", value)
+    starts = _FORMULA.match(text) or text.startswith(tuple(_STEERS))
+    return f"'{text}" if starts else text
+
+
+def csv_of(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as CSV, below the columns' names; see `csv_lines`."""
+    return csv_lines([dict(zip(columns, columns, strict=True))], columns) + csv_lines(rows, columns)
+
+
+def csv_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """Flat records as lines of CSV with harmless cells; null is an empty cell, and what is in no
+    column is left out."""
+    import csv  # most answers are no tables
+    import io
+
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerows([harmless(row.get(column, "")) for column in columns] for row in rows)
+    return buffer.getvalue()
+
 
 # Of a name, for the part beside it: names have up to 255 bytes, and a character up to four.
 _SHORT = 40

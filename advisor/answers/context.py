@@ -12,9 +12,9 @@ from advisor.catalog import Catalog, load_catalog
 from advisor.domain import DataKind, DatasetProfile
 from advisor.domain.workload import is_own, names_a_file
 from advisor.errors import UsageError
+from advisor.files import own_model_path
 from advisor.messages import FieldName, Message
 from advisor.models.performance import load_model
-from advisor.places import own_model_path
 from advisor.questions.listings import Sources
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.settled import settled_network

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.answers.context import Context
 from advisor.catalog import resources_of
-from advisor.catalog.what_if import with_host
+from advisor.catalog.load import with_host
 from advisor.domain import Disk, InstancePrediction, InstanceType, Prediction, Workload
 from advisor.engine.candidates import disks_for
 from advisor.questions.fields import wrong

@@ -16,7 +16,7 @@ from advisor.answers.curves import curves_document
 from advisor.answers.left_out import left_out, unconverted_notes
 from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
-from advisor.catalog.what_if import WhatIfCatalog, with_host
+from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
 from advisor.engine import Preparations, recommend, stack_assumption
 from advisor.engine.explaining import explain

@@ -65,7 +65,6 @@ class Answer(Record):
 
     @property
     def _values(self) -> dict[str, Any]:  # type: ignore[override]
-        """Made when somebody wants it."""
         if self._made is None:
             self._made = self._document()
         return self._made
@@ -82,7 +81,6 @@ class Answer(Record):
         return pd.DataFrame(self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
-        """One row of all that is no list."""
         return [dict(_flat(self._values))]
 
     def _repr_html_(self) -> str | None:
@@ -149,7 +147,6 @@ class Recommendation(Answer):
         return path
 
     def _rows(self) -> list[dict[str, Any]]:
-        """The spec that is recommended, and its alternatives."""
         from advisor.render.tables import ranked_rows
 
         return ranked_rows(self._values)

@@ -108,7 +108,6 @@ def _is_list(value: object) -> bool:
 
 
 def _text(value: Any, name: str, fields: Mapping[str, Field]) -> str:
-    """As a command line has it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (str, os.PathLike)):

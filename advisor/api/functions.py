@@ -1,8 +1,12 @@
-"""The functions that ask: each takes the fields of a question, and gives its answer."""
+"""The functions that ask: each takes the fields of a question, and gives its answer; and the one that tuners
+call."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from math import inf
+from typing import Any
 
 from advisor.answers import ask
 from advisor.answers.context import load_context
@@ -10,9 +14,113 @@ from advisor.answers.listing import gpus_document_of, listed_networks, networks_
 from advisor.api.answers import Answer, Comparison, Listing, Memory, Prediction, Recommendation
 from advisor.api.calling import Call, asks, errors_with_fields
 from advisor.catalog import load_catalog
+from advisor.errors import CANNOT_RUN, AdvisorError, NoIntervalError, NoOfferError, UsageError
 from advisor.questions import commands
 from advisor.questions.listings import Gpus, Offers, Sources
 from advisor.render.listings import SHOWN_OFFERS, families_text, gpus_text, networks_text, offers_text
+
+
+class Objective:
+    """Call it with a configuration; see `objective`."""
+
+    # What Ray Tune calls its trials.
+    __name__ = "advisor_objective"
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = dict(fields)
+
+    def __call__(self, config: Mapping[str, Any]) -> dict[str, float]:
+        """The figures of one configuration."""
+        target = _target({**self._fields, **config})
+        try:
+            answer = self.answer(config)
+        except AdvisorError as error:
+            if _says_nothing_answers(error):
+                return dict(_NOTHING)
+            raise
+        if isinstance(answer, Recommendation):
+            spec = answer.to_dict()["recommendation"]
+            return _figures(spec) if spec else dict(_NOTHING)
+        spec = answer.to_dict()
+        if spec["price"] is None or spec["predicted"]["throughput"]["lower"] < target:
+            return dict(_NOTHING)
+        return _figures(spec)
+
+    def answer(self, config: Mapping[str, Any]) -> Recommendation | Prediction:
+        """The whole answer of one configuration, as of the best that a tuner found: with an
+        `instance` a prediction, else a recommendation. Raises what those raise."""
+        fields = {**self._fields, **config}
+        if not fields.get("instance"):
+            return recommend(**fields)
+        # A prediction has no target: what it is measured by stays here.
+        return predict(**{k: v for k, v in fields.items() if k != "target_throughput"})
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._fields.items())
+        return f"advisor.objective({shown})"
+
+
+_NOTHING = {
+    "answered": 0.0,
+    "usd_per_hour": inf,
+    "usd_per_million": inf,
+    "throughput_lower": 0.0,
+    "throughput_median": 0.0,
+    "throughput_upper": 0.0,
+}
+
+
+def objective(**fields: Any) -> Objective:
+    """A function from a configuration (a dict of further fields) to a dict of floats.
+
+    `fields` are those of `recommend`, or with an `instance`, here or in the configuration, those of
+    `predict`. The figures: `usd_per_hour`, disk included; `throughput_lower`, `throughput_median` and
+    `throughput_upper` in samples (tokens of a language model) per second; `usd_per_million` samples or tokens
+    at the median; `answered`, 1 or 0. Where nothing answers, which an instance does not that cannot run this,
+    has no known price, or whose lower bound misses `target_throughput`, prices are infinite and rates 0. A
+    configuration that contradicts itself raises `UsageError`.
+
+        f = advisor.objective(task="training", model="resnet50", target_throughput=500)
+        f({"precision": "amp", "batch_size": 64})["usd_per_hour"]
+        f.answer({"precision": "amp", "batch_size": 64}).recommendation.instance_type
+    """
+    _refuse_unknown(fields)
+    return Objective(fields)
+
+
+def _refuse_unknown(fields: Mapping[str, Any]) -> None:
+    """Before a tuner starts hundreds of trials of it."""
+    from advisor.questions.listings import Sources
+
+    known = {**commands.RECOMMEND.fields, **commands.PREDICT.fields, **Sources.fields}
+    for name in fields:
+        if name not in known:
+            raise UsageError("there is no field '{name}'", name=name, field=name)
+
+
+def _target(fields: Mapping[str, Any]) -> float:
+    """The target, read as `recommend` reads it; 0 where none is asked for."""
+    name = "target_throughput"
+    target = fields.get(name)
+    if target is None:
+        return 0.0
+    with errors_with_fields():
+        return float(commands.RECOMMEND.fields[name].kind.from_text(str(target), name))
+
+
+def _says_nothing_answers(error: AdvisorError) -> bool:
+    """Not that the question is wrong, which no other configuration would mend."""
+    return isinstance(error, (NoOfferError, NoIntervalError)) or error.code == CANNOT_RUN
+
+
+def _figures(spec: Mapping[str, Any]) -> dict[str, float]:
+    rate, usd = spec["predicted"]["throughput"], spec["price"]["total_usd_per_hour"]
+    return {
+        "answered": 1.0,
+        "usd_per_hour": usd,
+        "usd_per_million": usd / (rate["median"] * 3600) * 1e6,
+        **{f"throughput_{bound}": rate[bound] for bound in ("lower", "median", "upper")},
+    }
 
 
 @asks(commands.RECOMMEND, *Sources.fields)

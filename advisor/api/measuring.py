@@ -194,7 +194,6 @@ def _sizes(shape: Any) -> list[int]:
 
 
 def _known(noun: str, name: str, names: Sequence[str]) -> str:
-    """The name; `UsageError` for one that is none of these."""
     if name not in list(names):
         raise unknown_name(noun, str(name), names, field=noun)
     return str(name)

@@ -249,7 +249,6 @@ def _pickled(kept: dict[str, Any]) -> bytes:
 
 
 def _no_targets(example: Any) -> Any:
-    """Class numbers, for the loss of classes."""
     if example is None:
         return None
     import torch
@@ -258,7 +257,6 @@ def _no_targets(example: Any) -> Any:
 
 
 def _shape_of(inputs: Any) -> tuple[int, ...]:
-    """Of one sample of the first tensor."""
     from torch.utils._pytree import tree_leaves
 
     shapes = (tuple(leaf.shape[1:]) for leaf in tree_leaves(inputs) if hasattr(leaf, "shape"))

@@ -29,8 +29,7 @@ from advisor.catalog.prices import BASES_FILE, Basis, Currency, PriceTable, Sour
 from advisor.domain import ESTIMATED, OBSERVED, Market, Price
 from advisor.domain.money import MAX_AGE_DAYS
 from advisor.errors import DataError, UsageError, one_line, unknown_name
-from advisor.files import write_whole
-from advisor.places import user_folder
+from advisor.files import user_folder, write_whole
 
 OVERLAY_SUFFIX, OVERLAY_SCHEMA = ".refreshed.json", "advisor.refreshed-prices/1"
 IMPORT_SUFFIX, IMPORT_SCHEMA = ".import.json", "advisor.catalog-import/1"

@@ -49,7 +49,7 @@ def dataset() -> None:
 @output_option
 def make(kind: str, samples: int, out: Path, output: str) -> None:
     """Make KIND: `photographs` (JPEG files like ImageNet's) or `text` (like the Penn Treebank)."""
-    from advisor.runs.datasets import make_photographs, make_text
+    from advisor.runs.sweeps.data import make_photographs, make_text
 
     if kind == "text":
         profile = make_text(out)
@@ -92,7 +92,7 @@ def convert(
     JPEG bytes are copied as they are unless --resize is given; an LMDB holds them decoded, 256 x
     256, as Caffe stores ImageNet. Stopped or failed, it leaves nothing behind.
     """
-    from advisor.runs.datasets import convert_dataset
+    from advisor.runs.sweeps.data import convert_dataset
 
     with dataset_progress("converting") as progress:
         done = convert_dataset(
@@ -118,7 +118,7 @@ def show(path: str, output: str) -> None:
 
     s3://BUCKET/PREFIX, or any address of fsspec, is brought into this machine's cache first.
     """
-    from advisor.runs.datasets import show_dataset
+    from advisor.runs.sweeps.data import show_dataset
 
     with dataset_progress("fetching", "files") as progress:
         shown = show_dataset(path, progress)
@@ -143,7 +143,7 @@ def show(path: str, output: str) -> None:
 @output_option
 def check(path: Path, output: str) -> None:
     """Decode every image of PATH and name the broken ones (then exit code 1)."""
-    from advisor.runs.datasets import check_dataset
+    from advisor.runs.sweeps.data import check_dataset
 
     with dataset_progress("checking") as progress:
         count, broken = check_dataset(path, progress)

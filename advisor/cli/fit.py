@@ -11,10 +11,10 @@ import click
 
 from advisor.cli.printing import print_answer
 from advisor.cli.questions import output_option
-from advisor.cli.stored import stored_measurements
+from advisor.cli.sweep_view import stored_measurements
+from advisor.files import own_model_path
 from advisor.models.performance import save_model
 from advisor.models.performance.fit import mean_percent, median_percent, p90_percent
-from advisor.places import own_model_path
 from advisor.runs.fitting import fit_user_model, measurements_from
 
 if TYPE_CHECKING:

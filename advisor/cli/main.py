@@ -45,7 +45,11 @@ COMMANDS = {
 
 
 # The files of those that have none of their own.
-FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "answering")
+FILES = dict.fromkeys(("predict", "compare", "memory", "gpus", "networks"), "answering") | {
+    "doctor": "probe",
+    "keys": "serve",
+    "mcp": "serve",
+}
 
 
 # Which extra brings a package that the light core does without.

@@ -157,7 +157,6 @@ def _refuse_options_of_networks(task: str | None, data: str | None, precision: s
 def _served(
     served: ServedModel, question: Measuring, arguments: Sequence[str], requests: Path
 ) -> tuple[dict[str, Any], AdvisorError | None]:
-    """The anchor, and what ended it early."""
     from advisor.runs.endpoint.measuring import measure_served
 
     model, precision = question.model, question.precision
@@ -242,7 +241,6 @@ def _screen(document: dict[str, Any]) -> list[str]:
 
 
 def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
-    """The spread of the processes that measured one batch."""
     by_batch: dict[tuple[Any, ...], list[float]] = {}
     for run in runs:
         if run["samples_per_second"] is not None:
@@ -256,7 +254,6 @@ def _spreads(runs: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _of_ranks(row: dict[str, Any]) -> str:
-    """The share of its own rate that each of several ranks keeps."""
     reduced = statistics.median(row["all_reduce_seconds"])
     return (
         f"{row['ranks']} ranks on {row['nodes']} nodes ({row['backend']}, {row['accelerator']}), "
@@ -266,7 +263,6 @@ def _of_ranks(row: dict[str, Any]) -> str:
 
 
 def _epochs(run: dict[str, Any]) -> list[str]:
-    """The cost of a script's epochs beside their steps."""
     gaps, starts = run.get("gaps_seconds"), run.get("loader_start_seconds")
     if not gaps or not starts:
         return []

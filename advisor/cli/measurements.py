@@ -13,13 +13,12 @@ from msgspec.structs import astuple
 
 from advisor.cli.printing import print_answer, print_json, tell
 from advisor.cli.questions import output_option, question_options
-from advisor.cli.stored import stored_measurements
-from advisor.cli.sweep_view import trial_name
+from advisor.cli.sweep_view import stored_measurements, trial_name
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.files import write_whole
 from advisor.render.text import table
-from advisor.runs.stored.questions import MeasurementExport, MeasurementPage
+from advisor.runs.stored_rows import MeasurementExport, MeasurementPage
 from advisor.sweeps.formats.files import read_file, to_csv, to_jsonl
 from advisor.sweeps.quality.issues import quality_issues
 from advisor.units import format_rate
@@ -38,7 +37,7 @@ def measurements() -> None:
 @output_option
 def list_(question: MeasurementPage, output: str) -> None:
     """List measurements, one line each, in the order of measuring."""
-    from advisor.runs.stored.documents import list_document
+    from advisor.runs.stored_rows import list_document
     from advisor.sweeps.measurement_store import Stored
 
     wanted = question.wanted()
@@ -75,7 +74,7 @@ def import_(file: Path, output: str) -> None:
     no measurement is named by its number, and the exit code is 1. A stored row stays, unless its
     trial failed and the file has one that did not.
     """
-    from advisor.runs.stored.documents import import_document
+    from advisor.runs.stored_rows import import_document
     from advisor.store.measurements import open_store
 
     read = read_file(file)
@@ -106,7 +105,7 @@ def _imported_text(document: dict[str, Any]) -> str:
 def check(output: str) -> None:
     """Name weak measurements (wide interval, few steps, drift, stalls, throttling, not limited,
     old ..), and what to do about each."""
-    from advisor.runs.stored.documents import check_document
+    from advisor.runs.stored_rows import check_document
 
     now = datetime.now(UTC)
     with stored_measurements() as rows:

@@ -1,21 +1,65 @@
-"""`advisor probe`: what this machine is and can do."""
+"""`advisor probe` and `doctor`: what this machine is and can do, what is wrong with it, and what to do."""
 
 from __future__ import annotations
 
 import json
 import textwrap
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import output_option
-from advisor.errors import DataError, MeasuringError
+from advisor.errors import DataError, MeasuringError, one_line
 from advisor.files import require_writable, write_whole
 from advisor.render.text import WIDTH, table
 from advisor.runs.probing import checked_disk, keep_fingerprint, nothing_measured, parse_parts, probe_machine
 from advisor.sweeps.probe.showing import headline, not_measured, sections
+
+if TYPE_CHECKING:
+    from advisor.runs.doctor.machine import Finding
+
+
+@click.command()
+@click.option("--dry-run", is_flag=True, help="Report only; remove nothing.")
+@output_option
+def doctor(dry_run: bool, output: str) -> int:
+    """Check this machine, clean up after killed sweeps, and say how to fix the rest.
+
+    Cgroups, disk space, /dev/shm, torch, GPU and driver, Ray, database and leases, unsaved
+    measurements, the bundled data and the clock. What a running sweep owns is never touched.
+
+    Exit codes: 0 no problem (there may be warnings), 1 a problem.
+
+    \b
+    advisor doctor
+    advisor doctor --dry-run -o json
+    """
+    from advisor.runs.doctor.examining import document, examine, worst
+    from advisor.runs.doctor.machine import State
+
+    findings = examine(keep_leftovers=dry_run)
+    print_answer(output, document(findings), lambda: _lines(findings))
+    return 1 if worst(findings) is State.PROBLEM else 0
+
+
+def _lines(findings: Iterable[Finding]) -> Iterator[str]:
+    for finding in findings:
+        yield _folded(f"{finding.state.value:8} {finding.check:21}", finding.found)
+        if finding.advice:
+            yield _folded(" " * 30, f"-> {finding.advice}")
+
+
+def _folded(head: str, words: str) -> str:
+    return textwrap.fill(
+        head + one_line(words),
+        WIDTH,
+        subsequent_indent=" " * len(head),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
 
 
 @click.command()

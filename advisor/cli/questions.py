@@ -248,7 +248,6 @@ def _default(field: Field) -> Any:
 
 
 def _remember(command: Callable[..., Any], option: click.Option) -> None:
-    """As click's own decorators keep the options of a function."""
     if not hasattr(command, "__click_params__"):
         command.__click_params__ = []  # type: ignore[attr-defined]
     command.__click_params__.append(option)  # type: ignore[attr-defined]

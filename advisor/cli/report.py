@@ -75,7 +75,6 @@ def diff(old: str, new: str, output: str, out: str | None, exit_code: bool, send
 
 
 def _shown(old: str, new: str, output: str, out: str | None, send: tuple[str, ...]) -> dict[str, Any]:
-    """Write and send the difference, and return its document."""
     to = Destination.of(out, send)
     if old == new == _STDIN:
         raise UsageError("only one of the two can be read from stdin")

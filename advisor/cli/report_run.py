@@ -25,7 +25,7 @@ from advisor.answers.reporting.reports import (
 )
 from advisor.answers.reporting.reproducing import Input, Origin
 from advisor.answers.reporting.saved import read_saved
-from advisor.cli.live import is_terminal
+from advisor.cli.printing import is_terminal
 from advisor.cli.questions import NOT_IN_REPORTS
 from advisor.cli.sending import Destination, format_of_targets, send_out
 from advisor.errors import UsageError
@@ -71,7 +71,6 @@ def make_report(ask: Ask, to: Destination, name: str | None, language: str, send
 
 
 def _format(to: Destination, name: str | None, send: Sequence[str]) -> ReportFormat:
-    """Checked before the long work."""
     if name is None:
         name = format_of_file(to.path.name) if to.path else format_of_targets(send)
     kind = report_format(name)
@@ -152,7 +151,6 @@ def planned(entry: Entry, file: str) -> ReportedWorkload:
 
 
 def _living(question: ReportedWorkload, ask: Ask) -> ReportedWorkload:
-    """The question, asked of the cloud too where that is wanted."""
     if not ask.given.get("live"):
         return question
     if ask.as_of not in (None, today()):
@@ -208,13 +206,11 @@ def _options_of(ask: Ask, day: date) -> list[str]:
 
 
 def _read(file: str) -> Input:
-    """A file, or stdin."""
     return Input("stdin", sys.stdin.buffer.read()) if file == _STDIN else read_input(file)
 
 
 @contextmanager
 def _passing_line(text: str) -> Iterator[None]:
-    """On a terminal, until it is done."""
     draws = is_terminal(sys.stderr)
     click.echo(f"\r\x1b[K{text}" if draws else "", nl=False, err=True)
     try:

@@ -31,8 +31,17 @@ from advisor.messages import Message
 from advisor.render.formats import report_format
 from advisor.runs.questions import ScheduleRequest
 from advisor.runs.refit import after_sweep
-from advisor.runs.schedule_documents import list_document, one_document, statuses
-from advisor.runs.schedules import ALLOWED, Checked, checked_sweep, is_sweep, kind_of, new_schedule
+from advisor.runs.schedules import (
+    ALLOWED,
+    Checked,
+    checked_sweep,
+    is_sweep,
+    kind_of,
+    list_document,
+    new_schedule,
+    one_document,
+    statuses,
+)
 from advisor.runs.sweep_questions import SweepRun
 from advisor.store.records import Reporting
 
@@ -216,7 +225,7 @@ def run() -> None:
     One at a time serves a database; a second one waits, and goes on when the first has gone.
     """
     from advisor.runs.daemon import PATIENCE_SECONDS, Daemon
-    from advisor.runs.delivery.queue import Resender
+    from advisor.runs.delivery.sending import Resender
     from advisor.store.schedules import ScheduleBook
 
     with closing(ScheduleBook(patience_seconds=PATIENCE_SECONDS)) as book:

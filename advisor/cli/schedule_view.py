@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.render.text import table
 from advisor.runs.cron import zone_of
-from advisor.runs.schedule_documents import Status
+from advisor.runs.schedules import Status
 from advisor.units import format_hours, format_rate, format_usd
 
 if TYPE_CHECKING:
@@ -145,7 +145,6 @@ _STATES = {
 
 
 def _sizing_lines(sizing: Mapping[str, Any]) -> list[str]:
-    """Lines on the changes, and on the report's deliveries."""
     if not sizing:
         return []
     if sizing["error"]:

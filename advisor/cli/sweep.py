@@ -14,28 +14,27 @@ import click
 from advisor.cli.leaving import leaving_cleanly
 from advisor.cli.printing import print_answer, tell
 from advisor.cli.questions import FieldType, SectionedCommand, output_option, question_options
-from advisor.cli.stored import fail_if_damaged, print_damaged, stored_measurements
 from advisor.cli.sweep_simulate import simulate
 from advisor.cli.sweep_status import log, status, stop
 from advisor.cli.sweep_view import (
     Kept,
     dataset_progress,
+    fail_if_damaged,
+    print_damaged,
     print_trials,
     raise_failures,
+    stored_measurements,
     trial_progress,
     trial_table,
 )
 from advisor.domain import Measurement, Trial
 from advisor.errors import UsageError
-from advisor.runs.adaptive.planning import adaptive_from
-from advisor.runs.adaptive.running import run_adaptive
+from advisor.runs.adaptive.planning import adaptive_from, run_adaptive
 from advisor.runs.fields import Moment
 from advisor.runs.sweep_questions import PlannedSweep, SweepGrid, SweepRun, Watching
 from advisor.runs.sweeps.data import planned_data, prepared_data
-from advisor.runs.sweeps.drivers import driving
-from advisor.runs.sweeps.status import shown_rows, trial_document
+from advisor.runs.sweeps.status import driving, shown_rows, trial_document, watched
 from advisor.runs.sweeps.sweeping import execute_sweep, executor_name, host_usd_per_hour, plan_sweep
-from advisor.runs.sweeps.watching import watched
 from advisor.sweeps.datasets.node_cache import is_cached
 from advisor.sweeps.datasets.remote import is_address
 from advisor.sweeps.planning.plan import usual_seconds
@@ -91,7 +90,6 @@ def plan(question: PlannedSweep, output: str) -> None:
 
 
 def _still_to_come(data: SweepData) -> Iterator[str]:
-    """The work that `run` does before its first trial."""
     for stored in data.stored:
         if is_address(stored.path):
             if not is_cached(stored.path):
@@ -106,7 +104,6 @@ def _print_plan(trials: Sequence[Trial], hourly: float | None, output: str) -> N
 
 
 def _forecast(trials: Sequence[Trial], usd_per_hour: float | None) -> str:
-    """The number of runs, their time and their cost."""
     counted = format_counted(len(trials), "trial")
     runs = sum(map(wanted_runs, trials))
     if runs > len(trials):
@@ -238,7 +235,6 @@ def _most_left(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
 
 
 def _status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any]:
-    """The state of a sweep, for JSON."""
     return {
         "budget": sweep.budget.text,
         "candidates": len(sweep.trials),
@@ -253,7 +249,6 @@ def _status_document(sweep: AdaptiveSweep, status: SweepStatus) -> dict[str, Any
 
 
 def _plan_lines(sweep: AdaptiveSweep, status: SweepStatus) -> list[str]:
-    """The lines after the table of a plan."""
     counted = format_counted(len(sweep.trials), "trial")
     lines = [f"{format_counted(len(status.next), 'trial')} next, of {counted} to choose from."]
     if status.stopped:

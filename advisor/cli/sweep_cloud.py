@@ -107,8 +107,7 @@ def fleet_lines(fleet: Mapping[str, Any]) -> list[str]:
 
 def run_on_aws(question: SweepRun, since: datetime | None, output: str) -> int:
     """Plan, and unless it is a dry run launch, measure and end; returns the exit code."""
-    from advisor.runs.cloud.fleet import plan_fleet
-    from advisor.runs.cloud.launches import launches
+    from advisor.runs.cloud.fleet import launches, plan_fleet
 
     options, aws = launches(question, since), Aws()
     plans = plan_fleet(options, aws)

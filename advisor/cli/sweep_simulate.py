@@ -15,7 +15,7 @@ from advisor.questions.fields import File, Files, Flag, Parsed, Text
 from advisor.questions.numbers import RATE
 from advisor.questions.question import Question, ask
 from advisor.render.text import table
-from advisor.runs.budget import parse_budget
+from advisor.runs.fields import parse_budget
 
 if TYPE_CHECKING:
     from advisor.infra.build.search import Step

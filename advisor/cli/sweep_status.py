@@ -13,20 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.live import is_terminal, live_block
-from advisor.cli.printing import print_answer, tell
+from advisor.cli.printing import is_terminal, live_block, print_answer, tell
 from advisor.cli.questions import Positive, SectionedCommand, output_in, question_options
-from advisor.cli.stored import fail_if_damaged, print_damaged
-from advisor.cli.sweep_view import dataset_progress
+from advisor.cli.sweep_view import dataset_progress, fail_if_damaged, print_damaged
 from advisor.errors import DataError, MeasuringError, UsageError
+from advisor.files import sweep_log_path
 from advisor.messages import Message
-from advisor.places import sweep_log_path
 from advisor.quantities import parse_positive
 from advisor.render.text import table
 from advisor.runs.sweep_questions import SweepGrid
 from advisor.runs.sweeps.data import planned_data
-from advisor.runs.sweeps.drivers import drivers_here, not_ended
-from advisor.runs.sweeps.status import counts_of, snapshot_document
+from advisor.runs.sweeps.status import counts_of, drivers_here, not_ended, snapshot_document
 from advisor.runs.sweeps.sweeping import plan_sweep
 from advisor.store import default_database_url
 from advisor.sweeps.events import this_node

@@ -6,16 +6,15 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from advisor.cli.live import is_terminal, live_block
-from advisor.cli.printing import print_json, tell
+from advisor.cli.printing import is_terminal, live_block, print_json, tell
 from advisor.domain import Measurement, Status, Trial
-from advisor.errors import MeasuringError
+from advisor.errors import DataError, MeasuringError
 from advisor.messages import Message
 from advisor.render.text import table
 from advisor.runs.sweeps.status import Shown, rate_of, state_of, trial_documents
@@ -25,8 +24,40 @@ from advisor.sweeps.trial.formatting import trial_name as trial_name
 from advisor.units import format_counted, format_duration, format_mib, format_rate, format_usd
 
 if TYPE_CHECKING:
+    from advisor.store.measurements import Wanted
     from advisor.sweeps.driver.runner import Outcome, Progress
+    from advisor.sweeps.measurement_store import Stored
     from advisor.sweeps.watching.tally import Running, SweepProgress, Tally
+
+
+@contextmanager
+def stored_measurements(wanted: Wanted | None = None) -> Iterator[Sequence[Measurement]]:
+    """The rows that can be read, all or those that are wanted. Those that cannot are named on
+    stderr, and the command ends with exit code 1 once it has answered from the others."""
+    from advisor.store.measurements import all_of, open_store
+
+    with closing(open_store(reading=True)) as store:
+        stored = store.read() if wanted is None else all_of(store, wanted)
+    print_damaged(stored)
+    yield stored.measurements
+    fail_if_damaged(stored)
+
+
+def print_damaged(stored: Stored) -> None:
+    """A line on stderr for each row that cannot be read."""
+    for row in stored.damaged:
+        tell(row.reason)
+
+
+def fail_if_damaged(stored: Stored) -> None:
+    """`DataError` behind the answer, when it lacks rows."""
+    if stored.damaged:
+        rows = "1 row" if len(stored.damaged) == 1 else f"{len(stored.damaged)} rows"
+        raise DataError(
+            "{rows} of the database cannot be read",
+            rows=rows,
+            hint="each is named above; the answer has the others",
+        )
 
 
 _BAR = 24

@@ -116,7 +116,6 @@ def verify(
 def _generation(
     question: VerifyGeneration, sources: Sources, how: VerificationRun, output: str, out: Path | None
 ) -> None:
-    """The verdict on an endpoint, and with `out` its anchor."""
     from advisor.runs.endpoint.verifying import serving_trial, verify_serving
 
     _refuse_unservable(question, how)
@@ -224,8 +223,7 @@ def _served_on_aws(
 
 
 def _launch(how: VerificationRun, instance: str, region: str) -> CloudOptions:
-    """Whose and how; what is launched comes with the question."""
-    from advisor.runs.cloud.launches import launch_values
+    from advisor.runs.cloud.fleet import launch_values
 
     return CloudOptions(
         instance=instance,
@@ -245,7 +243,6 @@ def _rented(
     output: str,
     verified: Callable[[CloudPlan, Aws], tuple[D, CloudRun]],
 ) -> D:
-    """Plan, launch, measure, end, judge; a dry run is the end of the command."""
     aws = Aws()
     plan = plan_cloud(options, aws)
     if how.dry_run:

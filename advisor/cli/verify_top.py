@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from advisor.answers.context import Context
     from advisor.runs.cloud.plan import CloudOptions
     from advisor.runs.questions import VerificationRun
-    from advisor.runs.verification.top import TopChoice, TriedCandidate
+    from advisor.runs.verification.cloud import TopChoice, TriedCandidate
 
 SCHEMA = "advisor.verified-choice/1"
 _COLUMNS = ("type", "per hour", "predicted", "measured", "verdict")
@@ -37,7 +37,7 @@ def verified_choice(
     output: str,
 ) -> TopChoice:
     """Plan, launch, measure, end and print; a dry run is the end of the command."""
-    from advisor.runs.verification.top import best_candidates, plan_top, verify_top
+    from advisor.runs.verification.cloud import best_candidates, plan_top, verify_top
 
     day, aws = today(), Aws()
     own_image = how.image is not None

@@ -12,10 +12,9 @@ from advisor.engine.limits import count_that_would_do, least_first_rate_of
 from advisor.engine.rejected import stage_name
 from advisor.engine.task import C, R
 from advisor.messages import Message
-from advisor.naming import spec_name
+from advisor.naming import counted_reasons, spec_name
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
-from advisor.rejections import counted_reasons
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 # The line that ends a command has room for so many ways out.

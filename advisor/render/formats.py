@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from advisor.csv_cells import csv_of
 from advisor.errors import UsageError, unknown_name
 from advisor.extras import install_hint
+from advisor.files import csv_of
 from advisor.messages import Message
 from advisor.render.document import plain
 from advisor.render.i18n.catalogue import LANGUAGES as LANGUAGES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from advisor.csv_cells import csv_of
+from advisor.files import csv_of
 from advisor.render.markdown import md_text
 from advisor.render.records import BOUNDS
 from advisor.units import format_usd

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from advisor.domain import FREE, LIST, Change, Disk, Market, Price, Spec
 from advisor.domain.decision import AnyCandidate, Judged
 from advisor.messages import Message
-from advisor.naming import place_name, place_texts, price_words, rejection_text, spec_name
+from advisor.naming import counted_reasons, place_name, place_texts, price_words, rejection_text, spec_name
 from advisor.questions.spec import SpecQuestion
-from advisor.rejections import counted_reasons
 from advisor.units import floor_rate, format_count, format_usd
 
 WIDTH = 100

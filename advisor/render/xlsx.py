@@ -15,7 +15,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor.csv_cells import harmless
+from advisor.files import harmless
 from advisor.render.document import is_language
 from advisor.render.facts import usd_per_million_samples
 from advisor.render.i18n.catalogue import Texts, workbook_texts

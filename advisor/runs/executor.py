@@ -21,9 +21,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.errors import AdvisorError, DataError, UsageError
+from advisor.files import state_folder
 from advisor.messages import Message
-from advisor.places import state_folder
-from advisor.runs.due import month_of, usd_left
+from advisor.runs.cron import month_of, usd_left
 from advisor.runs.processes import answer_of, command_process, end, failure
 from advisor.runs.schedules import is_sweep, started_as
 from advisor.runs.started import StartedSweep, SweepState, command_of
@@ -168,7 +168,6 @@ def _handed_back(work: Work) -> Iterator[None]:
 
 
 def _swept(work: Work, sweep: StartedSweep) -> Ending:
-    """A started sweep, to its end or to what ends it."""
     _step_back()
     minutes = sweep.max_minutes
     limit = time.monotonic() + 60 * minutes if minutes else math.inf
@@ -186,7 +185,6 @@ def _swept(work: Work, sweep: StartedSweep) -> Ending:
 def _scheduled(
     work: Work, started: Callable[[Sequence[str], float], list[str]], follow: Follow, report: Report
 ) -> Ending:
-    """A due time of a schedule, to its end or that of the budget; then what follows it."""
     schedule = work.schedule
     assert schedule is not None
     try:

@@ -9,8 +9,7 @@ from typing import Any
 from advisor.messages import FieldName
 from advisor.questions.fields import Choice, Flag, Kind, wrong
 from advisor.questions.question import Question, ask
-from advisor.runs.budget import Budget
-from advisor.runs.fields import TAG, Amount
+from advisor.runs.fields import TAG, Amount, Budget
 
 HERE, AWS = "here", "aws"
 MARKET = Choice("market", ("any", "spot", "on-demand"))

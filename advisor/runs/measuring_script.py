@@ -83,7 +83,6 @@ def _watch(
 
 
 def _wait(process: subprocess.Popen[bytes], is_there: Callable[[], bool], until: float = math.inf) -> bool:
-    """Until it is there, or the process has ended; `MeasuringError` after `until`."""
     while not (ready := is_there()) and process.poll() is None:
         if time.monotonic() > until:
             raise MeasuringError("the script did not reach steps(loader) in time", hint=_ADVICE)

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from advisor.errors import DataError, MeasuringError, UsageError, unknown_name
-from advisor.files import write_whole
-from advisor.places import own_fingerprint_path
+from advisor.files import own_fingerprint_path, write_whole
 from advisor.runs.processes import environment, how_it_ended
 from advisor.sweeps.machine.environment import cpu_model
 from advisor.sweeps.probe.session import FINGERPRINT_SCHEMA, PARTS, SCHEMA, fingerprint, is_skipped

@@ -18,8 +18,7 @@ from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.questions.values import parse_gpus
 from advisor.runs import launch_fields
-from advisor.runs.budget import Budget
-from advisor.runs.fields import BUDGET, REGION, Nested
+from advisor.runs.fields import BUDGET, REGION, Budget, Nested
 from advisor.runs.sweep_questions import SweepRun
 
 REPORT_FORMATS = ("html", "pdf", "md", "csv", "xlsx", "json")

@@ -20,13 +20,13 @@ from msgspec import Struct
 
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
+from advisor.files import own_model_path, user_folder
 from advisor.models.bayes import Floats
 from advisor.models.performance import load_model, save_model
 from advisor.models.performance.fit import FitResult, median_percent, p90_percent, with_gpu
 from advisor.models.performance.fit_pipeline import outside_interval, residuals_of, unseen_residuals
 from advisor.models.performance.model import PerformanceModel
 from advisor.models.performance.usable import sort_out
-from advisor.places import own_model_path, user_folder
 from advisor.runs.fitting import fit_user_model, reference_cpu, sound_rows
 from advisor.runs.probing import kept_fingerprints
 from advisor.sweeps.quality.issues import is_stale

@@ -19,14 +19,12 @@ from msgspec.structs import replace
 from advisor.answers.reporting.reproducing import Input
 from advisor.answers.reporting.saved import read_saved
 from advisor.errors import AdvisorError, UsageError, one_line
-from advisor.files import write_whole
-from advisor.places import state_folder
+from advisor.files import state_folder, write_whole
 from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, headline
 from advisor.render.formats import report_format
 from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
-from advisor.runs.delivery.queue import RetryQueue, queue_folder
-from advisor.runs.delivery.sending import Delivery, deliver_to
+from advisor.runs.delivery.sending import Delivery, RetryQueue, deliver_to, queue_folder
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
 from advisor.store.records import Reporting, Run, Schedule
 

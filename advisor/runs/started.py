@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from advisor.domain import Trial
 from advisor.errors import AdvisorError, DataError, UsageError
+from advisor.files import user_folder
 from advisor.messages import Message
-from advisor.places import user_folder
 from advisor.questions.reading import from_values
 from advisor.runs.processes import ADVISOR, start_executor
 from advisor.runs.questions import words_of
@@ -144,7 +144,7 @@ def requested_sweep(question: SweepRun, allowed: Allowed) -> RequestedSweep:
     sweep = allowed.resolved(question)
     words = sweep_words(sweep)
     if sweep.on_aws:
-        from advisor.runs.cloud.launches import launches
+        from advisor.runs.cloud.fleet import launches
 
         since = sweep.fresh_since if isinstance(sweep, NewSweep) else None
         owner = launches(sweep, since)[0].owner

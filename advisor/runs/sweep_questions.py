@@ -22,12 +22,12 @@ from advisor.models.performance.networks import bundled_networks
 from advisor.questions.fields import Choice, File, Flag, Kind, Place, Text, wrong
 from advisor.questions.question import Question, ask
 from advisor.runs import launch_fields
-from advisor.runs.budget import Budget
 from advisor.runs.fields import (
     BUDGET,
     PORT,
     SIZE,
     Amount,
+    Budget,
     ClientChoice,
     DiskPath,
     Items,

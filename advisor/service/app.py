@@ -4,32 +4,197 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
+import logging
+import re
+import secrets
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from anyio import to_thread
 from fastapi import APIRouter, FastAPI, Request
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
 
 from advisor.answers.context import Context, load_context
 from advisor.engine import Preparations
+from advisor.messages import Message
 from advisor.service.answers import KeptAnswers, Threads
 from advisor.service.audit import AuditLog, Auditor
-from advisor.service.auth import Authenticator
-from advisor.service.gate import Gate, RateLimits
-from advisor.service.metrics import note_start, product_version
-from advisor.service.middleware import RequestMiddleware
-from advisor.service.page import compare, login, names, predict, recommend, rendering
+from advisor.service.gate import CURRENT, Authenticator, Gate, RateLimits, Visit
+from advisor.service.metrics import REQUESTS, SECONDS, note_start, product_version
+from advisor.service.page import compare, frame, login, predict, question, recommend
 from advisor.service.page import measurements as measurements_page
-from advisor.service.page import sweeps as sweeps_page
-from advisor.service.page.frame import Frame
-from advisor.service.problems import add_problem_handlers, answer_error
-from advisor.service.routes import agents, answers, catalog, measurements, reports, schedules, service, sweeps
-from advisor.service.routes.agents import serving_agents
+from advisor.service.page.frame import Frame, styles_source
+from advisor.service.problems import (
+    Problem,
+    add_problem_handlers,
+    answer_error,
+    client_left,
+    problem_response,
+    too_large,
+)
+from advisor.service.routes import answers, catalog, measurements, reports, schedules, service, sweeps
+from advisor.service.routes.service import serving_agents
 from advisor.service.settings import Settings
+
+REQUEST_ID = "x-request-id"
+# Whole measurements may come over a slow line; whoever logs in sends a hundred bytes, and may be anybody.
+BODY_SECONDS = 30.0
+_BODY_SECONDS_OF = {"/v1/measurements/import": 120.0, "/login": 5.0}
+_READ_BY_OTHERS = ("/mcp",)
+_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+_NO_ROUTE = "(none)"
+_LOG = logging.getLogger("advisor.service")
+
+# Of every answer: only our own files, no inline script, no style but the page's own, nothing
+# embedded anywhere, forms only to us. No header opens CORS.
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; "
+    f"style-src {styles_source()}; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "permissions-policy": "accelerometer=(), autoplay=(), camera=(), display-capture=(), encrypted-media=(), "
+    "fullscreen=(), geolocation=(), gyroscope=(), magnetometer=(), microphone=(), midi=(), payment=(), "
+    "picture-in-picture=(), publickey-credentials-get=(), screen-wake-lock=(), usb=(), "
+    "xr-spatial-tracking=()",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "server": "advisor",
+}
+_RAW_HEADERS = [(name.encode(), text.encode()) for name, text in SECURITY_HEADERS.items()]
+_HSTS = (b"strict-transport-security", b"max-age=31536000")
+
+
+class RequestMiddleware:
+    """ASGI around the whole application, refusals of its gate included."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, auditor: Auditor) -> None:
+        self._app, self._auditor, self._logs = app, auditor, settings.log_level in ("debug", "info")
+        self._body_bytes = settings.most_body_bytes
+        self._body_limits = {"/v1/measurements/import": settings.most_import_bytes}
+        self._prefix, self._numbers = secrets.token_hex(4), itertools.count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request; anything else goes through as it is."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+        visit = Visit.of(scope)
+        CURRENT.set(visit)
+        own_id = visit.headers.get(REQUEST_ID, "")
+        request_id = own_id if _ID.fullmatch(own_id) else f"{self._prefix}-{next(self._numbers):x}"
+
+        async def send_dressed(message: AsgiMessage) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                _add_headers(message, visit, request_id)
+            await send(message)
+
+        try:
+            limited = self._limited(visit, receive)
+            visit.receive = None if visit.path in _READ_BY_OTHERS else limited
+            await self._app(scope, limited, send_dressed)
+        except Exception as error:
+            problem = _problem_of(error, visit, request_id)
+            if status:  # a half-sent answer can only be broken off
+                raise
+            await problem_response(problem)(scope, receive, send_dressed)
+        finally:
+            self._note(visit, status, time.perf_counter() - began, request_id)
+
+    def _limited(self, visit: Visit, receive: Receive) -> Receive:
+        """`receive` for a body that must be small enough and come in time; `Problem` 413 before it is read
+        where its length tells, and 408."""
+        if not visit.changes:
+            return receive
+        most = self._body_limits.get(visit.path, self._body_bytes)
+        length = visit.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > most:
+            raise too_large(most)
+        seconds = _BODY_SECONDS_OF.get(visit.path, BODY_SECONDS)
+        deadline, size, whole = visit.began + seconds, 0, False
+
+        async def receive_limited() -> AsgiMessage:
+            nonlocal size, whole
+            if whole:
+                return await receive()  # what follows tells only that the client left
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    message = await receive()
+            except TimeoutError:
+                raise Problem(
+                    408,
+                    "slow-body",
+                    "the body did not come in time",
+                    hint="send it faster, or in smaller parts",
+                    headers={"Connection": "close"},
+                ) from None
+            size += len(message.get("body", b""))
+            whole = not message.get("more_body", False)
+            if size > most:
+                raise too_large(most)
+            return message
+
+        return receive_limited
+
+    def _note(self, visit: Visit, status: int, seconds: float, request_id: str) -> None:
+        method = visit.method if visit.method in _METHODS else "OTHER"
+        route = visit.route or _NO_ROUTE
+        REQUESTS.labels(route, method, str(status)).inc()
+        SECONDS.labels(route).observe(seconds)
+        self._auditor.note(visit, status)
+        if self._logs:
+            facts = {
+                "id": request_id,
+                "method": method,
+                "path": visit.path[:200],
+                "status": status,
+                "ms": round(1000 * seconds, 2),
+                "client": visit.address or None,
+            }
+            _LOG.info("request", extra=facts)
+
+
+def _problem_of(error: Exception, visit: Visit, request_id: str) -> Problem:
+    if isinstance(error, Problem):
+        visit.refusal = str(error.detail)
+        return error
+    if isinstance(error, ClientDisconnect):  # before its body was there
+        return client_left()
+    _LOG.error("defect", extra={"id": request_id, "error": repr(error)}, exc_info=error)
+    return Problem(
+        500,
+        "defect",
+        Message("the service failed; its log has more under id {id}", id=request_id),
+        hint="tell whoever runs it this id",
+        id=request_id,
+    )
+
+
+def _add_headers(start: AsgiMessage, visit: Visit, request_id: str) -> None:
+    """Answers are not stored, those with an ETag asked for again, unless a route has said something else (the
+    page's own files never change)."""
+    headers = MutableHeaders(raw=list(start.get("headers", ())))
+    headers.setdefault("cache-control", "private, no-cache" if "etag" in headers else "no-store")
+    headers[REQUEST_ID] = request_id
+    more = [*_RAW_HEADERS, *visit.rate_headers]
+    if visit.scope.get("scheme") == "https":
+        more.append(_HSTS)
+    start["headers"] = headers.raw + more
+
 
 # Registered in this order; one line a noun.
 ROUTERS: tuple[APIRouter, ...] = (
@@ -40,14 +205,12 @@ ROUTERS: tuple[APIRouter, ...] = (
     sweeps.router,
     schedules.router,
     reports.router,
-    agents.router,
-    rendering.router,
+    frame.router,
     recommend.router,
     predict.router,
     compare.router,
-    names.router,
+    question.router,
     measurements_page.router,
-    sweeps_page.router,
     login.router,
 )
 # Other threads than those of the answers: pages, sweeps, the store.

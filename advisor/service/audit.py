@@ -21,11 +21,11 @@ from limits.storage import MemoryStorage
 from limits.strategies import FixedWindowRateLimiter
 
 from advisor.errors import DataError
-from advisor.places import user_folder
+from advisor.files import user_folder
 from advisor.store.keys import Scope
 
 if TYPE_CHECKING:
-    from advisor.service.auth import Visit
+    from advisor.service.gate import Visit
 # A line stays below the 4096 bytes that even a pipe takes whole.
 _MOST_CHARACTERS = 200
 _WHO = ("event", "key", "name", "address")

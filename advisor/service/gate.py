@@ -1,39 +1,402 @@
 """The gate before the routes: by which name, from which page, by whom and how often.
 
 Host: a page of a stranger may point a name of its own at 127.0.0.1 (DNS rebinding) and then read answers as
-if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site: a
-page of a stranger may send a request here without reading the answer; browsers say so, and programs that are
-no browser send neither. CORS stays closed.
+if they were its own; the Host header has that name, so only our names are taken. Origin and Sec-Fetch-Site:
+a page of a stranger may send a request here without reading the answer; browsers say so, and programs that
+are no browser send neither. CORS stays closed.
+
+A caller is recognised by a key, by a session's cookie, or by being on this machine while there are no keys,
+before a route is reached; each route under /v1 names the scope that it needs. Each worker process reads the
+(small) tables of keys in a thread of its own. What it read is used for `FRESH_SECONDS`; from half of that on
+the next is fetched meanwhile, so that under load no request waits for it. A key that is not there is looked
+for once more: it may be new. Where the store cannot be read, the last reading is used for `STALE_SECONDS`,
+and then nobody gets in.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
 import math
 import random
 import re
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from contextvars import ContextVar
+from typing import Any
 from urllib.parse import quote
 
+from fastapi import Depends, Request
 from limits import RateLimitItem, RateLimitItemPerSecond
 from limits.aio.storage import MemoryStorage
 from limits.aio.strategies import FixedWindowRateLimiter
+from msgspec import Struct, field
+from starlette.datastructures import Headers
+from starlette.requests import cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Send
 from starlette.types import Scope as AsgiScope
 
+from advisor.errors import AdvisorError
 from advisor.messages import Message
-from advisor.service.auth import (
-    LOCAL_READER,
-    Authenticator,
-    StoreUnreadableError,
-    Visit,
-    client_network,
-    unauthorized,
-)
 from advisor.service.problems import Problem
 from advisor.service.settings import Settings
+from advisor.store.keys import ApiKeys, Holders, Scope, StoredKey, digest_of, key_id_of
+
+COOKIE = "advisor_session"
+FRESH_SECONDS = 1.0
+STALE_SECONDS = 10.0
+# When a key was used is noted so often at most: never a write for each request.
+USE_NOTED_EVERY_SECONDS = 900.0
+_READING_SECONDS = 1.0
+_SECONDS_BETWEEN_READINGS = 0.1
+# Waiting for a database that is away is of no use to a client that waits for an answer.
+_STORE_PATIENCE_SECONDS = 0.5
+_BEARER = "bearer "
+_LOG = logging.getLogger("advisor.service")
+# Answered without a key: whether it lives, what can be asked, how to log in, the page's own files.
+_OPEN = frozenset(("/healthz", "/readyz", "/openapi.json", "/login", "/favicon.ico"))
+_OPEN_FOLDER = "/static/"
+# After so long an answer tells what is known, or that it could not be had.
+PATIENCE_SECONDS = 30.0
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+
+
+class Caller(Struct, frozen=True):
+    """The caller: a key (`by` 'key', or 'session' where a page was logged in with it), or somebody on
+    this machine while the store has no keys ('loopback')."""
+
+    by: str
+    scope: Scope
+    key_id: str | None = None
+    name: str | None = None
+
+    @property
+    def may_spend(self) -> bool:
+        """Whether it may spend money at a cloud: only a key of scope admin; being on this machine is not
+        enough."""
+        return self.key_id is not None and self.scope is Scope.ADMIN
+
+
+LOCAL = Caller("loopback", Scope.ADMIN)
+LOCAL_READER = Caller("loopback", Scope.READ)
+
+
+class Visit(Struct):
+    """One request from its headers to its answer, as the gate, the routes and the audit log see it: `needed`
+    is the scope of its route, `subject` what it changes, `refusal` why it was refused, `receive` tells when
+    its client leaves (None: somebody else listens), and `rate_headers` how often it may be repeated."""
+
+    scope: AsgiScope
+    headers: Headers
+    caller: Caller | None = None
+    needed: Scope | None = None
+    subject: str | None = None
+    refusal: str = ""
+    receive: Receive | None = None
+    began: float = field(default_factory=time.monotonic)
+    has_left: bool = False
+    is_computed: bool = False
+    rate_headers: tuple[tuple[bytes, bytes], ...] = ()
+
+    @classmethod
+    def of(cls, scope: AsgiScope) -> Visit:
+        """The visit of an ASGI scope, made where it has none yet."""
+        state = scope.setdefault("state", {})
+        if "visit" not in state:
+            state["visit"] = cls(scope, Headers(scope=scope))
+        visit: Visit = state["visit"]
+        return visit
+
+    async def leave(self) -> None:
+        """Return when the client has left; the request was read before."""
+        assert self.receive is not None
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+
+    def still_waits(self) -> bool:
+        """Whether the client is there, and has waited no longer than anybody may."""
+        return not self.has_left and time.monotonic() < self.began + PATIENCE_SECONDS
+
+    @property
+    def method(self) -> str:
+        """GET, POST, .."""
+        return str(self.scope["method"])
+
+    @property
+    def path(self) -> str:
+        """Without the query."""
+        return str(self.scope["path"])
+
+    @property
+    def address(self) -> str:
+        """The client's IP address."""
+        return (self.scope.get("client") or ("",))[0]
+
+    @property
+    def client(self) -> str:
+        """The name under which a client is counted: its key, else its network."""
+        return (self.caller.key_id if self.caller else None) or client_network(self.address)
+
+    @property
+    def changes(self) -> bool:
+        """Whether a request of this method may change something."""
+        return self.method not in _SAFE_METHODS
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it needs no key."""
+        return self.path in _OPEN or self.path.startswith(_OPEN_FOLDER)
+
+    @property
+    def wants_page(self) -> bool:
+        """Whether a browser opens a page, which can be sent to the login."""
+        is_page = not self.path.startswith("/v1") and self.path != "/metrics"
+        return is_page and self.method == "GET" and "text/html" in self.headers.get("accept", "")
+
+    @property
+    def route(self) -> str | None:
+        """The template of the route that answered; None where there is none."""
+        return getattr(self.scope.get("route"), "path", None)
+
+
+# The one that a task answers.
+CURRENT: ContextVar[Visit | None] = ContextVar("visit", default=None)
+
+
+def client_network(address: str) -> str:
+    """The network of one customer: the address itself, of IPv6 its /64."""
+    if ":" not in address:
+        return address
+    try:
+        number = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if number.ipv4_mapped:
+        return str(number.ipv4_mapped)
+    return str(ipaddress.IPv6Network((number, 64), strict=False))
+
+
+def visit_of(request: Request) -> Visit:
+    """The visit that a request belongs to."""
+    return Visit.of(request.scope)
+
+
+def needs(scope: Scope) -> Any:
+    """A dependency of a route: `Problem` 401 without a caller, 403 for one without the scope."""
+
+    async def check(request: Request) -> None:
+        require_scope(request, scope)
+
+    check.needed_scope = scope  # type: ignore[attr-defined]  # the tests read each route's scope
+    return Depends(check)
+
+
+def require_scope(request: Request, scope: Scope) -> None:
+    """`Problem` 401 without a caller, 403 for one without the scope."""
+    visit = visit_of(request)
+    visit.needed = scope
+    caller = visit.caller
+    if caller is None:
+        raise unauthorized("this needs a key")
+    if not caller.scope.allows(scope):
+        name = scope.value
+        raise Problem(
+            403,
+            "forbidden",
+            Message(
+                "this needs scope '{scope}'; key '{key}' has '{has}'",
+                scope=name,
+                key=caller.name,
+                has=caller.scope.value,
+            ),
+            hint=Message("use another key: advisor keys add NAME --scope {scope}", scope=name),
+            headers={"WWW-Authenticate": f'Bearer error="insufficient_scope", scope="{name}"'},
+            scope=name,
+        )
+
+
+def require_spender(request: Request) -> None:
+    """`Problem` 403 for a caller that may not spend money at a cloud."""
+    visit = visit_of(request)
+    visit.needed = Scope.ADMIN
+    if visit.caller is None or not visit.caller.may_spend:
+        raise Problem(
+            403,
+            "forbidden",
+            "spending money at a cloud needs a key of scope admin, on this machine too",
+            hint="make one: advisor keys add NAME --scope admin",
+            scope=Scope.ADMIN.value,
+        )
+
+
+def unauthorized(detail: str) -> Problem:
+    """401 with what a client has to send."""
+    return Problem(
+        401,
+        "unauthorized",
+        detail,
+        hint="send 'Authorization: Bearer adv_..'; make one: advisor keys add NAME --scope read",
+        headers={"WWW-Authenticate": 'Bearer realm="advisor"'},
+    )
+
+
+class StoreUnreadableError(Exception):
+    """The keys cannot be read, and the last reading is too old."""
+
+
+class KeyCache:
+    """Keys and sessions of the store, for one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._url = settings.database_url
+        self._book: ApiKeys | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
+        self._holders = Holders({}, {})
+        # Of the monotonic clock: when the last reading that succeeded, and the last of all, began.
+        self._read_at = self._began_at = -float("inf")
+        self._reading: asyncio.Task[None] | None = None
+        self._used_at: dict[str, float] = {}
+        # Whether the store has, or had while this process ran, any key: a file that is removed
+        # does not open the door.
+        self.had_keys = self.was_read = False
+
+    async def holders(self, *, since: float = -float("inf")) -> Holders:
+        """The keys and sessions of the store, no older than `FRESH_SECONDS`, or read after `since`
+        (monotonic).
+
+        `StoreUnreadableError` where that cannot be had.
+        """
+        now = time.monotonic()
+        age = now - self._read_at
+        if self._read_at >= since and age < FRESH_SECONDS:
+            if age > FRESH_SECONDS / 2:
+                self._start_reading()
+            return self._holders
+        failed = self._began_at > self._read_at and not self._is_reading
+        if not failed or now - self._began_at >= FRESH_SECONDS:
+            if age < _SECONDS_BETWEEN_READINGS:  # strangers cause few readings
+                await asyncio.sleep(_SECONDS_BETWEEN_READINGS - age)
+            reading = self._start_reading()
+            patience = self._began_at + _READING_SECONDS - time.monotonic()  # nobody waits for one that hangs
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(reading), patience)
+        if time.monotonic() - self._read_at > STALE_SECONDS:
+            raise StoreUnreadableError
+        return self._holders
+
+    def note_use(self, key: StoredKey, now: float) -> None:
+        """Write into the store, some time, that the key was used at `now` (seconds since 1970)."""
+        latest = max(key.last_used_at or 0.0, self._used_at.get(key.key_id, 0.0))
+        if now - latest >= USE_NOTED_EVERY_SECONDS:
+            self._used_at[key.key_id] = now
+            self._thread.submit(self._write_use, key.key_id, now)
+
+    def close(self) -> None:
+        """End the thread, and give the connections back."""
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        if self._book is not None:
+            self._book.close()
+
+    @property
+    def _is_reading(self) -> bool:
+        return self._reading is not None and not self._reading.done()
+
+    def _start_reading(self) -> asyncio.Task[None]:
+        if self._reading is None or self._reading.done():
+            self._began_at = time.monotonic()
+            self._reading = asyncio.create_task(self._read())
+        return self._reading
+
+    async def _read(self) -> None:
+        began, loop = self._began_at, asyncio.get_running_loop()
+        try:
+            self._holders = await loop.run_in_executor(self._thread, self._fetch)
+        except AdvisorError as error:
+            _LOG.warning("the keys cannot be read: %s", error)
+            return
+        self._read_at, self.was_read = began, True
+        self.had_keys = self.had_keys or bool(self._holders.keys)
+
+    def _fetch(self) -> Holders:
+        if self._book is None:
+            self._book = ApiKeys(self._url, reading=True, patience_seconds=_STORE_PATIENCE_SECONDS)
+        return self._book.holders(now=time.time())
+
+    def _write_use(self, key_id: str, moment: float) -> None:
+        with suppress(AdvisorError):
+            if self._book is not None:
+                self._book.used({key_id: moment})
+
+
+class Identity(Struct, frozen=True):
+    """A caller, or the reason why there is none."""
+
+    caller: Caller | None
+    reason: str = "this needs a key"
+
+
+class Authenticator:
+    """Recognises callers by the keys of the store."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.keys = KeyCache(settings)
+        self._is_loopback = settings.is_loopback
+
+    async def identify(self, visit: Visit) -> Identity:
+        """The identity behind a request. `StoreUnreadableError` where that cannot be known."""
+        authorization = visit.headers.get("authorization")
+        if authorization:
+            is_bearer = authorization[: len(_BEARER)].lower() == _BEARER
+            return await self.of_key(authorization[len(_BEARER) :].strip() if is_bearer else "")
+        token = cookie_parser(visit.headers.get("cookie", "")).get(COOKIE)
+        return await self._of_session(token) if token else await self._of_machine()
+
+    async def of_key(self, key: str) -> Identity:
+        """The identity behind a key."""
+        key_id = key_id_of(key)
+        if key_id is None:
+            return Identity(None, "this is no key of this service")
+        stored = (await self.keys.holders()).keys.get(key_id)
+        if stored is None:
+            stored = (await self.keys.holders(since=time.monotonic())).keys.get(key_id)
+        if stored is None or not stored.is_made_of(key):
+            return Identity(None, "this key is not known")
+        return self._of_stored(stored, "key")
+
+    async def _of_session(self, token: str) -> Identity:
+        digest = digest_of(token)
+        holders = await self.keys.holders()
+        if digest not in holders.sessions:
+            holders = await self.keys.holders(since=time.monotonic())
+        session = holders.sessions.get(digest)
+        if session is not None and session.expires_at > time.time():
+            stored = holders.keys.get(session.key_id)
+            if stored is not None:
+                return self._of_stored(stored, "session")
+        local = await self._of_machine()
+        return local if local.caller else Identity(None, "this login has ended")
+
+    async def _of_machine(self) -> Identity:
+        try:
+            await self.keys.holders()
+        except StoreUnreadableError:
+            if not self._is_loopback or self.keys.had_keys or not self.keys.was_read:
+                raise
+            return Identity(LOCAL_READER)  # it had no keys, and answers need no store
+        return Identity(LOCAL if self._is_loopback and not self.keys.had_keys else None)
+
+    def _of_stored(self, stored: StoredKey, by: str) -> Identity:
+        now = time.time()
+        if not stored.works(now):
+            ended = stored.revoked_at is not None
+            return Identity(None, "this key was revoked" if ended else "this key has expired")
+        self.keys.note_use(stored, now)
+        return Identity(Caller(by, Scope(stored.scope), stored.key_id, stored.name))
+
 
 LOCAL_NAMES = frozenset(("localhost", "127.0.0.1", "[::1]"))
 # Headers that a client sends once or not at all: of two it is unclear which one counts.

@@ -18,8 +18,8 @@ from starlette.routing import compile_path
 
 from advisor.errors import AdvisorError, NoIntervalError, NoOfferError, StalePriceError, UsageError, one_line
 from advisor.extras import ROOT
+from advisor.files import state_folder, user_folder
 from advisor.messages import Message, render
-from advisor.places import state_folder, user_folder
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:advisor:problem:"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from advisor.places import user_folder
+from advisor.files import user_folder
 
 DATABASE_VARIABLE = "ADVISOR_DATABASE_URL"
 

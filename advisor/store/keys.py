@@ -23,9 +23,9 @@ from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import asdict
 from advisor.store.records import record_of
+from advisor.store.schema import API_KEYS as KEYS
+from advisor.store.schema import API_SESSIONS as SESSIONS
 from advisor.store.schema import OpenTables, lock_table
-from advisor.store.tables import API_KEYS as KEYS
-from advisor.store.tables import API_SESSIONS as SESSIONS
 
 MOST_SESSIONS_OF_A_KEY = 20
 _NO_PATIENCE = 0.0

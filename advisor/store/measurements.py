@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from typing import Any
 
@@ -13,11 +14,11 @@ from msgspec import Struct
 from advisor.domain import Measurement, Status
 from advisor.errors import DataError
 from advisor.records import asdict
-from advisor.store.dialects import insert_if_absent
-from advisor.store.leases import LEASE_SECONDS, Leases, end
-from advisor.store.schema import OpenTables
-from advisor.store.tables import EARLIER
-from advisor.store.tables import MEASUREMENTS as ROWS
+from advisor.store.database import Database
+from advisor.store.dialects import DatabaseSeconds, insert_if_absent
+from advisor.store.locks import LEASE_SECONDS, Leases, end
+from advisor.store.schema import EARLIER, HEAD, LEASES, MEASUREMENTS, OpenTables, has_tables
+from advisor.store.schema import MEASUREMENTS as ROWS
 from advisor.sweeps.formats.serialization import (
     SCHEMA_VERSION,
     NewerFormatError,
@@ -27,6 +28,45 @@ from advisor.sweeps.formats.serialization import (
 from advisor.sweeps.measurement_store import Appended, Combine, Damaged, Held, Stored, Summary, in_parts
 from advisor.sweeps.quality.issues import is_stale
 from advisor.sweeps.trial.ownership import Owner
+
+
+def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
+    """Name, program and version, tables (`nothing` or `head`), rows, the database's clock in seconds since
+    1970, leases in force (`held`) and those that nobody has any more.
+
+    Raises `DataError` or `UsageError` where it cannot be reached or is not ours.
+    """
+    with closing(Database(url, patience_seconds)) as database:
+        ready = has_tables(database)
+        now, rows, leases, held = None, 0, 0, dict[str, Held]()
+        if ready or database.file is None:
+            now = database.rows(sql.select(DatabaseSeconds()))[0][0]
+        if ready:
+            counts = [sql.select(sql.func.count()).select_from(table) for table in (MEASUREMENTS, LEASES)]
+            (rows,), (leases,) = (database.rows(count)[0] for count in counts)
+            held = Leases(database).held()
+        return {
+            "name": database.name,
+            "tables": "head" if ready else "nothing",
+            "newest_version": HEAD,
+            "rows": rows,
+            "held": sorted({entry.driver for entry in held.values()}),
+            "left_leases": leases - len(held),
+            "program": _program(database),
+            "now": now,
+        }
+
+
+def _program(database: Database) -> str:
+    dialect = database.engine.dialect
+    version = getattr(dialect, "server_version_info", None)
+    if version is None:
+        import sqlite3
+
+        return f"SQLite {sqlite3.sqlite_version}"
+    number = ".".join(map(str, version))
+    return f"SQLite {number}" if dialect.name == "sqlite" else f"PostgreSQL {number}"
+
 
 _ROWS_AT_ONCE = 200
 
@@ -285,7 +325,6 @@ def _gives_way(existing: Any, row: Mapping[str, Any], since: datetime | None) ->
 
 
 def _runs(payload: str) -> list[Any]:
-    """The step times of every run; a payload that holds none has none."""
     try:
         document = json.loads(payload)
         return [entry["step_seconds"] for entry in (document, *document.get("repeats", ()))]

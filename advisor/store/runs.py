@@ -17,9 +17,8 @@ from advisor.store.database import Database
 from advisor.store.dialects import insert_if_absent
 from advisor.store.locks import HeldLock, Locks
 from advisor.store.records import OPEN_STATES, Ending, NewRun, Run, RunState, record_of
-from advisor.store.schema import lock_table
-from advisor.store.tables import RUNS as ROWS
-from advisor.store.tables import SCHEDULES
+from advisor.store.schema import RUNS as ROWS
+from advisor.store.schema import SCHEDULES, lock_table
 from advisor.sweeps.trial.ownership import Owner, columns_of
 
 # After so many processes that were lost (not ended) nobody tries a run again.

@@ -17,9 +17,8 @@ from advisor.store.database import Database
 from advisor.store.locks import DAEMON, HeldLock, Locks
 from advisor.store.records import Leader, Misfire, NewSchedule, Reporting, RunState, Schedule, record_of
 from advisor.store.runs import Runs, skip_due
-from advisor.store.schema import OpenTables, lock_table, make_ready
-from advisor.store.tables import RUNS, SCHEDULE_LEADER
-from advisor.store.tables import SCHEDULES as ROWS
+from advisor.store.schema import RUNS, SCHEDULE_LEADER, OpenTables, lock_table, make_ready
+from advisor.store.schema import SCHEDULES as ROWS
 from advisor.sweeps.trial.ownership import Owner, columns_of
 
 _LEADER = "leader"
@@ -172,5 +171,4 @@ def _schedule_of(row: Any) -> Schedule:
 
 
 def _requested(schedule: Schedule) -> NewSchedule:
-    """The schedule as a user added it."""
     return NewSchedule(**{name: getattr(schedule, name) for name in NewSchedule.__struct_fields__})

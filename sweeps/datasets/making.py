@@ -31,7 +31,7 @@ import numpy as np
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, MeasuringError
-from advisor.places import datasets_folder
+from advisor.files import datasets_folder
 from advisor.sweeps.datasets.opening import read_profile, write_profile
 from advisor.sweeps.datasets.places import made_whole
 from advisor.sweeps.datasets.source import JpegFiles, stored_bytes

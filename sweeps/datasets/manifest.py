@@ -22,8 +22,7 @@ import numpy as np
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError
-from advisor.files import write_whole
-from advisor.places import manifests_folder
+from advisor.files import manifests_folder, write_whole
 from advisor.records import asdict
 
 LISTING, ABOUT = "files.txt", "about.json"

@@ -27,8 +27,7 @@ from msgspec.structs import astuple, replace
 
 from advisor.domain import DatasetProfile
 from advisor.errors import DataError, UsageError
-from advisor.files import write_whole
-from advisor.places import data_cache_folder
+from advisor.files import data_cache_folder, write_whole
 from advisor.records import asdict
 from advisor.sweeps.datasets.cache_room import ABOUT, FILLING, LOCK, Needs, make_room
 from advisor.sweeps.datasets.opening import PROFILE_FILE, profile_in

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from advisor.errors import DataError, UsageError
-from advisor.places import manifests_folder
+from advisor.files import manifests_folder
 from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, OpenFiles, Sample, SampleKind
 
 TAR = "tar"

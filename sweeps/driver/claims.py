@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
+from advisor.files import user_folder
 from advisor.messages import Message
-from advisor.places import user_folder
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
 from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.measurement_store import LeaseBook

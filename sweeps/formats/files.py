@@ -10,10 +10,10 @@ from typing import Any, NoReturn
 
 from msgspec import Struct
 
-from advisor.csv_cells import csv_lines, csv_of
 from advisor.domain import Measurement, Status
 from advisor.domain.machines import is_positive
 from advisor.errors import DataError, UsageError
+from advisor.files import csv_lines, csv_of
 from advisor.messages import Message
 from advisor.strict_json import check_json
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.errors import MeasuringError
-from advisor.places import datasets_folder
+from advisor.files import datasets_folder
 from advisor.sweeps.trial.orphan import (
     Orphan,
     OwnerFilter,

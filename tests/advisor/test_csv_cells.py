@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.csv_cells import csv_of, harmless
+from advisor.files import csv_of, harmless
 from advisor.render.tables import records_csv
 from advisor.sweeps.formats.files import SUMMARY_COLUMNS, to_csv
 from tests.sweeps.builders import measurement, trial

@@ -5,7 +5,7 @@ import sys
 import platformdirs
 import pytest
 
-from advisor.places import APPLICATION, user_folder
+from advisor.files import APPLICATION, user_folder
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere platformdirs itself is asked")

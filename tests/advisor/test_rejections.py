@@ -2,7 +2,7 @@
 
 import json
 
-from advisor.rejections import counted_reasons
+from advisor.naming import counted_reasons
 from advisor.render.i18n.catalogue import FOLDER, report_texts
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from advisor.answers.context import Context
 from advisor.answers.curves import Point, points_at
-from advisor.catalog.what_if import with_host
+from advisor.catalog.load import with_host
 from advisor.domain import Candidate, Disk, InstanceType, Prediction, Task, Workload
 from advisor.engine import BATCH_SIZES
 from advisor.engine.candidates import candidate_resources

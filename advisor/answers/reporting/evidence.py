@@ -13,10 +13,10 @@ from typing import Any
 
 from advisor.answers.reporting.curving import Subject
 from advisor.domain import Measurement, Provenance, Spec, Status, Task
+from advisor.files import user_folder
 from advisor.messages import Message
 from advisor.models.bundled import FOLDER
 from advisor.models.performance.usable import why_not
-from advisor.places import user_folder
 from advisor.sweeps.formats.serialization import measurement_from_dict
 from advisor.sweeps.quality.issues import refusal
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from advisor.answers.context import Context
 from advisor.answers.reporting.evidence import bundled_measurements_sha256
+from advisor.files import own_model_path
 from advisor.models.bundled import FOLDER, MODEL
-from advisor.places import own_model_path
 from advisor.questions.listings import Sources
 from advisor.render.document import is_language
 

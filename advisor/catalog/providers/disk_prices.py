@@ -103,6 +103,5 @@ def _require_unpriced(line: int, cloud: str, region: str, disk_type: str, catalo
 
 
 def _apart(line: int, cells: Mapping[str, str], column: str) -> float:
-    """0 for what is not sold apart."""
     text = cells.get(column, "")
     return number(line, column, text, float) if text.strip("0.") else 0.0

@@ -161,7 +161,6 @@ def _gpu_cells(facts: Mapping[str, float | str], sheets: Sheets) -> dict[str, st
 
 
 def _prices(rows: Sequence[PriceRow], ids: Ids, bases: dict[tuple[str, ...], str]) -> tuple[str, list[str]]:
-    """The wide price table and its regions; `bases` gets what it refers to."""
     regions = sorted({row.region for row in rows})
     lines: dict[tuple[str, str], dict[str, str]] = {}
     seen: dict[tuple[str, ...], int] = {}

@@ -1,12 +1,12 @@
-"""States and measurements that an instance and its controller exchange through the bucket."""
+"""What an instance and its controller exchange through the bucket: states, measurements, starts and logs."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,128 @@ import msgspec
 from msgspec import Struct
 
 from advisor.domain import Measurement
-from advisor.errors import AdvisorError, DataError, one_line
-from advisor.infra.aws.asking import Clock
-from advisor.infra.aws.guest.job import STATES_FOLDER
+from advisor.errors import AdvisorError, CloudError, DataError, one_line
+from advisor.infra.aws.asking import Aws, Clock
+from advisor.infra.aws.budget import BILLING_MINUTE
+from advisor.infra.aws.errors import Refused
+from advisor.infra.aws.guest.job import BEFORE_EXPIRY, STATES_FOLDER
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.infra.aws.tags import time_text
+from advisor.infra.aws.launch_options import LEAST, LaunchedMachine, checked_sweep_id
+from advisor.infra.aws.machines import console_output, instances_of
+from advisor.infra.aws.managed import enabled_regions
+from advisor.infra.aws.preflight import bucket as looked_at
+from advisor.infra.aws.tags import time_from, time_text
 from advisor.records import asdict
 from advisor.sweeps.formats.files import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
+from advisor.sweeps.planning.plan import GPU_SECONDS
+
+# Of an instance: what failed before the advisor ran there (`boot_log.py` sends it), and what EC2
+# kept of its console. The log of its work has no word before `.log`.
+BOOT, CONSOLE = ".boot", ".console"
+_LOG_END = ".log"
+
+
+class InstanceLog(Struct, frozen=True, kw_only=True):
+    """One log of one instance; `key` is its name in the bucket."""
+
+    key: str
+    text: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line that is not empty; empty where there is none."""
+        return next((line for line in reversed(self.text.splitlines()) if line.strip()), "")
+
+
+def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBucket) -> list[InstanceLog]:
+    """Logs of an instance that ended without a report, the one that says most first; its console
+    goes into the bucket, since EC2 forgets it within an hour.
+
+    Raises `AdvisorError` where EC2 or the bucket refuses.
+    """
+    boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG_END}")
+    logs = [boot] if boot else []
+    if text := console_output(aws, machine):
+        key = f"{STATES_FOLDER}{machine.id}{CONSOLE}{_LOG_END}"
+        result_bucket.put(key, text.encode())
+        logs.append(InstanceLog(key=key, text=text))
+    return logs
+
+
+def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
+    """Every log that instances of the sweep left in the bucket, by instance, then the console of
+    each that left none there (nobody was there to keep it); `DataError` where there is none."""
+    prefix = f"sweeps/{checked_sweep_id(sweep_id)}"
+    home, finding = looked_at(aws, "us-east-1", bucket)
+    if not finding.ok:
+        raise DataError("{reason}", reason=finding.text, hint=finding.mend)
+    logs = list(_logs(ResultBucket(aws, home, bucket, prefix)))
+    logs += _consoles(aws, home, sweep_id, logs)
+    if not logs:
+        raise DataError(
+            "no instance of {sweep_id} has left a log in {bucket}",
+            sweep_id=sweep_id,
+            bucket=bucket,
+            hint="an instance writes one when it ends; `advisor cloud status` lists those that run",
+        )
+    return logs
+
+
+def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> Iterator[InstanceLog]:
+    """Consoles of ended instances that the bucket knows nothing of, as long as EC2 lists them."""
+    try:
+        for machine in instances_of(aws, enabled_regions(aws, home), sweep_id):
+            silent = not machine.lives and not any(machine.id in log.key for log in known)
+            if silent and (text := console_output(aws, machine)):
+                yield InstanceLog(key=f"{machine.slot}/{machine.id}{CONSOLE}{_LOG_END}", text=text)
+    except CloudError:
+        return  # who may read the bucket and nothing else reads that
+
+
+def _logs(result_bucket: ResultBucket) -> Iterator[InstanceLog]:
+    for key in result_bucket.keys():  # noqa: SIM118 - a bucket is no mapping
+        # Measurements, which may be tens of thousands, are not read.
+        if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END) and (log := _log(result_bucket, key)):
+            yield log
+
+
+def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
+    content = result_bucket.get(key)
+    return InstanceLog(key=key, text=content.decode(errors="replace")) if content else None
+
+
+_FOLDER = "software/starts"
+# The slowest of so many counts: the network and PyPI differ from start to start.
+_MOST_STARTS = 20
+# After the start: a trial with its warm-up; the guest leaves before its end and sends the rest.
+_AFTER_START = timedelta(seconds=2 * GPU_SECONDS) + BEFORE_EXPIRY + BILLING_MINUTE
+
+
+class Starts:
+    """The starts that a bucket in `region` knows of."""
+
+    def __init__(self, aws: Aws, region: str, bucket: str) -> None:
+        self._objects = ResultBucket(aws, region, bucket, _FOLDER)
+
+    def note(self, machine: LaunchedMachine, measuring: GuestState) -> None:
+        """Keep when an instance began to measure; `AdvisorError` where the bucket refuses."""
+        began = time_from(measuring.at)
+        if began is not None and began > machine.launched_at:
+            seconds = (began - machine.launched_at).total_seconds()
+            self._objects.put(f"{machine.instance_type}/{machine.id}", f"{seconds:.0f}".encode())
+
+    def least_life(self, instance_type: str) -> timedelta:
+        """The least life of an instance that measures anything: its type's slowest start, and a trial;
+        `LEAST` where none is known, or none may be read."""
+        try:
+            keys = list(self._objects.keys(f"{instance_type}/"))[-_MOST_STARTS:]
+            starts = [float(self._objects.get(key) or b"nan") for key in keys]
+        except (Refused, ValueError):
+            return LEAST
+        known = [seconds for seconds in starts if seconds > 0]
+        return timedelta(seconds=max(known)) + _AFTER_START if known else LEAST
+
 
 SCHEMA = "advisor.guest-state/1"
 _LOG = logging.getLogger(__name__)

@@ -22,7 +22,7 @@ from advisor.infra.aws.preflight import Preflight, allowed, bucket, look
 from advisor.infra.aws.regions import InstanceRequirements, PriceOf
 from advisor.infra.live.ec2 import on_demand
 from advisor.infra.live.session import Deadline, Quote
-from advisor.runs.cloud.starts import Starts
+from advisor.runs.cloud.exchange import Starts
 
 # As `--disks gp3` without a size is planned on this machine, too.
 _DEFAULT_DISK_GIB = 500

@@ -23,10 +23,16 @@ from advisor.infra.aws.provisioning.orders import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.messages import Message
-from advisor.runs.cloud.exchange import Collector, End, GuestState, Phase, guest_states
-from advisor.runs.cloud.logs import logs_of_silent
+from advisor.runs.cloud.exchange import (
+    Collector,
+    End,
+    GuestState,
+    Phase,
+    Starts,
+    guest_states,
+    logs_of_silent,
+)
 from advisor.runs.cloud.plan import CloudPlan
-from advisor.runs.cloud.starts import Starts
 from advisor.store.measurements import open_store
 from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted

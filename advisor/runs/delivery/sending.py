@@ -1,15 +1,31 @@
-"""A message to its targets: each by itself, again where another try may help."""
+"""A message to its targets, each by itself, again where another try may help; and those that did not arrive,
+kept on this machine to be sent again for two days.
+
+Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone. A file
+a message, readable by its owner alone: a target may hold a secret. Whoever sends takes a lock on the folder,
+so that two daemons never send the same one at once.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
 import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
 
 from advisor.errors import DeliveryError, UsageError
+from advisor.files import state_folder
 from advisor.runs.delivery.letter import Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.targets import parse_target, target_label
 
@@ -100,3 +116,114 @@ def _pause(state: RetryCallState) -> float:
 
 def _error_of(state: RetryCallState) -> BaseException | None:
     return state.outcome.exception() if state.outcome else None
+
+
+# After each further failure; then it is given up.
+PAUSES_SECONDS = (300.0, 1800.0, 7200.0, 21600.0, 43200.0, 86400.0)
+LOOK_EVERY_SECONDS = 60.0
+
+
+def queue_folder() -> Path:
+    """The queue folder of this machine's schedules; need not exist."""
+    return state_folder() / "outbox"
+
+
+class RetryQueue:
+    """The messages in a folder that is made when the first one is kept."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self._folder, self._clock = folder, clock
+
+    def keep(self, message: Letter, target: str) -> None:
+        """To be sent again to this target."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        seal = hashlib.sha256(target.encode()).hexdigest()[:8]
+        self._write(self._folder / f"{message.id}-{seal}.json", message, target, tries=1)
+
+    def has_due(self) -> bool:
+        """Whether there is something to send now."""
+        return any(entry["at"] <= self._clock() for _, entry in self._entries())
+
+    def send_due(self, say: Say) -> list[Delivery]:
+        """Send what is due. What arrives, never can, or failed for two days is removed. Nothing
+        where another process sends."""
+        deliveries = []
+        with self._locked() as alone:
+            for path, entry in self._entries() if alone else ():
+                if entry["at"] <= self._clock():
+                    deliveries.append(self._sent(path, entry, say))
+        return deliveries
+
+    def _sent(self, path: Path, entry: dict[str, Any], say: Say) -> Delivery:
+        message, target = msgspec.convert(entry["message"], Letter), str(entry["target"])
+        delivery = deliver_to(message, target, attempts=1)
+        tries = entry["tries"] + 1
+        if delivery.transient and tries <= len(PAUSES_SECONDS):
+            self._write(path, message, target, tries)
+            say(f"{delivery.error}; it is tried again later")
+            return delivery
+        path.unlink(missing_ok=True)
+        arrived = f"'{message.title}' has arrived at {delivery.label}"
+        say(arrived if delivery.arrived else f"{delivery.error}; given up")
+        return delivery
+
+    def _write(self, path: Path, message: Letter, target: str, tries: int) -> None:
+        entry = {
+            "at": self._clock() + PAUSES_SECONDS[tries - 1],
+            "tries": tries,
+            "target": target,
+            "message": msgspec.to_builtins(message),
+        }
+        part = path.with_suffix(".part")
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            json.dump(entry, file)
+        part.replace(path)
+
+    def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """The entries of readable files: a crash leaves a half-written one nowhere else."""
+        for path in sorted(self._folder.glob("advisor-*.json")):
+            with contextlib.suppress(OSError, ValueError):
+                entry = json.loads(path.read_text())
+                if isinstance(entry, dict) and entry.keys() >= {"at", "tries", "target", "message"}:
+                    yield path, entry
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[bool]:
+        if not self._folder.is_dir():
+            yield False
+            return
+        with (self._folder / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+
+
+class Resender:
+    """Looks once a minute, and sends in a thread of its own: a server that answers slowly keeps no
+    schedule waiting. What is cut off is sent again at the next look, under the same id."""
+
+    def __init__(self, say: Say, clock: Callable[[], float] = time.monotonic) -> None:
+        self._say, self._clock = say, clock
+        self._next = clock()
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        """To be called often; does nothing most times."""
+        busy = self._thread is not None and self._thread.is_alive()
+        if busy or self._clock() < self._next:
+            return
+        self._next = self._clock() + LOOK_EVERY_SECONDS
+        queue = RetryQueue(queue_folder())
+        if queue.has_due():
+            self._thread = threading.Thread(
+                target=queue.send_due, args=(self._say,), name="resending", daemon=True
+            )
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until what is being sent has been."""
+        if self._thread is not None:
+            self._thread.join()

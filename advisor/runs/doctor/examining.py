@@ -17,8 +17,10 @@ from msgspec.structs import replace
 from advisor.errors import MeasuringError, one_line
 from advisor.extras import install_command
 from advisor.records import asdict
-from advisor.runs.doctor.finding import Check, Finding, State
 from advisor.runs.doctor.machine import (
+    Check,
+    Finding,
+    State,
     check_bundle,
     check_clock,
     check_database,

@@ -7,25 +7,51 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime
+from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct, field
 
 from advisor.catalog.bundle import BundleFiles
 from advisor.domain import LimitedBy
 from advisor.errors import AdvisorError, DataError, MeasuringError
 from advisor.extras import install_command
-from advisor.places import datasets_folder, user_folder
-from advisor.runs.doctor.finding import Finding, State
+from advisor.files import datasets_folder, user_folder
 from advisor.store import default_database_url
-from advisor.store.description import describe
+from advisor.store.measurements import describe
 from advisor.sweeps.driver.claims import unsaved_files
 from advisor.sweeps.machine.cgroups import v1_groups, v2_group
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
 from advisor.sweeps.trial.limits.choosing import choose_limiter
 from advisor.sweeps.trial.limits.types import LimitRequest, ResourceLimits
+
+
+class State(StrEnum):
+    """`warning`: some things cannot be done, or not as well; `problem`: what is asked of this
+    machine most will fail."""
+
+    OK = "ok"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+class Finding(Struct, frozen=True):
+    """One line: what is so, and what to do where it is not well; `facts` for programs. `check` names what was
+    looked at."""
+
+    state: State
+    found: str
+    advice: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    check: str = ""
+
+
+Check = Callable[[], Finding]
+
 
 # A bundle of this age lacks prices of some newer types.
 _WARN_DAYS = 30
@@ -149,7 +175,6 @@ def check_limits() -> Finding:
 
 
 def _what_is_held(hold: ResourceLimits) -> tuple[State, str, str]:
-    """State, words and advice for half a vCPU that was tried."""
     if hold.limited_by is LimitedBy.NONE:
         text = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
         return State.WARNING, text, _WAYS_OUT
@@ -221,7 +246,6 @@ def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
 
 
 def _version_2() -> list[str]:
-    """The controllers that version 2 has here."""
     group = v2_group()
     try:
         text = (group.directory / "cgroup.controllers").read_text() if group else ""

@@ -95,7 +95,6 @@ def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
 
 
 def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
-    """The latest one that says something about the load."""
     job = job_of(plan)
     anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
     loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]

@@ -99,7 +99,6 @@ def loads_of(question: ServedModel) -> list[Load]:
 def _served(
     question: ServedModel, model: str, precision: str | None, arguments: Sequence[str], on_progress: Progress
 ) -> Iterator[tuple[list[Address], Document]]:
-    """The addresses of each replica, and the facts of the engine."""
     if question.endpoint:
         yield [address_of(question.endpoint)], {"name": question.engine}
         return
@@ -123,7 +122,6 @@ def _served(
 def _starts(
     engine: StartedEngine, question: ServedModel, model: str, precision: str | None, arguments: Sequence[str]
 ) -> list[EngineStart]:
-    """One for each replica, alone on its GPUs."""
     parts = question.tensor_parallel or question.gpus or 1
     replicas = (question.gpus or parts) // parts
     context = _CONTEXT_MARGIN * (question.input_tokens + question.output_tokens) + _TEMPLATE_TOKENS

@@ -213,7 +213,6 @@ def _candidate(
     instance: str,
     today: date,
 ) -> GenerationCandidate:
-    """The candidate that the endpoint stands for, with its load."""
     if instance != AUTO:
         name = instance_named(instance, question, context.catalog)
         model = language_model_of(question)
@@ -299,7 +298,6 @@ def _informed(
 def _answer_now(
     done: ServingVerification, before: GenerationRecommendation, after: GenerationRecommendation | None
 ) -> str:
-    """The spec to take, by price, once this one passed or missed."""
     spec = done.predicted.spec
     usd = spec.total_usd_per_hour
     ranked = list((after or before).ranked)

@@ -128,7 +128,6 @@ def _row(row: Record, full: float, target: float | None, shared: Sequence[Any], 
 
 
 def _has(row: Record, t: Texts) -> str:
-    """The hardware of an instance, or the memory of a GPU alone."""
     if "vcpus" not in row:
         return format_mib(row["gpu"]["memory_mib"])
     machine = t("answer.vcpus", vcpus=f"{row['vcpus']:g}", cores=f"{row['physical_cores']:g}")
@@ -156,12 +155,10 @@ def _specs_view(
 
 
 def _full(rows: Sequence[Record], target: float | None) -> float:
-    """The rate at the end of the longest bar."""
     return max([target or 0.0, *(row["predicted"]["throughput"]["upper"] for row in rows)]) or 1.0
 
 
 def _bar(row: Record, full: float, target: float | None, t: Texts) -> tuple[Any, str]:
-    """The throughput as a bar, and in words."""
     bar = interval_bar(row["predicted"]["throughput"], target, t("chart.target"), full)
     return bar, interval_text(row["predicted"], target, t)
 
@@ -169,7 +166,6 @@ def _bar(row: Record, full: float, target: float | None, t: Texts) -> tuple[Any,
 def _facts(
     specs: Sequence[Record], samples: str, cost: str, facts_of_task: Sequence[Fact], t: Texts
 ) -> list[Fact]:
-    """Prices (of `samples` by the path `cost`), rates, what one kind of task has, and the machines."""
     priced = (
         Column(t("table.per_hour"), "price.total_usd_per_hour"),
         Column(t(f"table.per_million_{samples}"), cost),

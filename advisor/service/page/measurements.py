@@ -1,4 +1,5 @@
-"""`/measurements`: what the store holds, with its spread, a page of it at a time."""
+"""`/measurements`: what the store holds, with its spread, a page of it at a time. `/sweeps`: sweeps that were
+started, one of them live, and a form that starts a small one."""
 
 from __future__ import annotations
 
@@ -6,29 +7,154 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import RedirectResponse, Response
 
 from advisor.domain import Accelerator, Status, Task
 from advisor.errors import AdvisorError
+from advisor.questions.reading import from_values
 from advisor.render.i18n.catalogue import Texts
-from advisor.runs.stored.documents import list_document
-from advisor.runs.stored.questions import Measurements
-from advisor.service.page.frame import Frame, link
+from advisor.runs.started import started_sweeps, status_document, sweep_document, trials_document
+from advisor.runs.stored_rows import Measurements, list_document
+from advisor.runs.sweep_questions import NewSweep
+from advisor.service.gate import require_scope, visit_of
+from advisor.service.page.frame import Frame, cut, environment, link
 from advisor.service.page.question import trouble_view
-from advisor.service.page.rendering import cut
-from advisor.service.problems import Problem
+from advisor.service.problems import Problem, without_folders
+from advisor.service.questions import form_fields
+from advisor.service.routes import sweeps as api
 from advisor.service.settings import Settings
-from advisor.service.stores import stored
+from advisor.service.stores import scheduled, stored
+from advisor.store.keys import Scope
 from advisor.store.measurements import page_of
 
 Record = Mapping[str, Any]
+router = APIRouter(include_in_schema=False)
+# Where a bar of the highest rate, or of the widest spread of a group, ends, in percent.
+_FILLED = 96.0
+WAITING = "waiting"
+# What says nothing of what is measured.
+_USUAL = ("on", "executor")
+
+
+def job_view(job: Record, status: Record | None, trials: Sequence[Record], t: Texts) -> dict[str, Any]:
+    """Values of `sweep_now.html`: how far it is, what it does now, and each trial."""
+    rates = [row["throughput_samples_per_second"] or 0.0 for row in trials]
+    scale = _FILLED / (max(rates, default=0.0) or 1.0)
+    done = len(trials) - (status["left"] if status else 0)
+    running = {row["trial_id"] for row in status["running"]} if status else set()
+    state = t.known("sweep.state." + job["state"], job["state"])
+    return {
+        "problem": None,
+        "job": job,
+        "done": done,
+        "trials": [
+            {**row, "width": round(scale * rate, 2)}
+            | ({"state": "running"} if row["trial_id"] in running and row["state"] == WAITING else {})
+            for row, rate in zip(trials, rates, strict=True)
+        ],
+        "expected_end": status["expected_end"] if status and job["runs"] else None,
+        "said": t("sweep.said", state=state, done=done, planned=len(trials)),
+    }
+
+
+def asked_text(job: Record) -> str:
+    """The question as the form writes it; the API takes lists, too: [0.5, 1] -> '0.5,1'."""
+    values = [value for name, value in job["asked"].items() if name not in _USUAL]
+    return ", ".join(",".join(map(str, value)) if isinstance(value, list) else str(value) for value in values)
+
+
+# What the form begins with: two trials on an emulated GPU, a minute on a quiet machine.
+EXAMPLE = {
+    "networks": "googlenet",
+    "tasks": "inference",
+    "vcpus": "0.5,1",
+    "memory": "2GiB",
+    "disks": "gp3",
+    "accelerator": "emulated:T4",
+    "max_minutes": "10",
+}
+FIELDS = ("networks", "tasks", "vcpus", "memory", "disks", "accelerator", "iterations")
+# On this machine alone: no cluster has to be started for it.
+HERE = {"executor": "process"}
+
+
+environment().filters["asked_text"] = asked_text
+
+
+@router.get("/sweeps")
+def sweeps(request: Request) -> Response:
+    """The list of sweeps, and the form that starts one."""
+    frame = Frame(request)
+    return _listed(frame, {"words": EXAMPLE | dict(frame.words)}, 200)
+
+
+@router.post("/sweeps")
+async def start(request: Request) -> Response:
+    """Start what the form asks for, and go where it can be watched; else the form again."""
+    frame = Frame(request)
+    words = await form_fields(request)
+    try:
+        require_scope(request, Scope.MEASURE)
+        await run_in_threadpool(_start, request, words)
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, frame)
+        values["words"] = words
+        return await run_in_threadpool(_listed, frame, values, status)
+    return RedirectResponse(frame.here(f"/sweeps/{visit_of(request).subject}"), 303)
+
+
+@router.get("/sweeps/{job_id}")
+def sweep(job_id: str, request: Request) -> Response:
+    """One of them, as it stands now."""
+    frame = Frame(request)
+    try:
+        values, status = _standing(request, job_id, frame), 200
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, frame)
+        values |= {"job": None}
+    return frame.page("sweep_now.html" if frame.is_part else "sweep.html", status=status, **values)
+
+
+@router.post("/sweeps/{job_id}/stop")
+async def stop(job_id: str, request: Request) -> Response:
+    """Ask it to end; what it has measured is kept."""
+    frame = Frame(request)
+    try:
+        require_scope(request, Scope.MEASURE)
+        await run_in_threadpool(api.stop, job_id, request)
+    except (AdvisorError, Problem) as error:
+        values, status = trouble_view(error, frame)
+        return frame.page("sweep.html", status=status, **values, job=None)
+    return RedirectResponse(frame.here(f"/sweeps/{job_id}"), 303)
+
+
+def _start(request: Request, words: Mapping[str, str]) -> None:
+    fields = {name: words[name] for name in FIELDS if name in words} | HERE
+    minutes = {name: words[name] for name in ("max_minutes",) if name in words}
+    api.started(from_values(NewSweep, fields | minutes), fields, request)
+
+
+def _standing(request: Request, job_id: str, frame: Frame) -> dict[str, Any]:
+    settings: Settings = request.app.state.settings
+    may_name, sweep = api.allowed_by(request), api.started_sweep(job_id, request)
+    with stored(settings, reading=True) as store:
+        status = status_document(sweep, store, may_name)
+        trials = trials_document(sweep, store, may_name)
+    document, status = without_folders(sweep_document(sweep)), without_folders(status)
+    return job_view(document, status, trials["trials"], frame.texts)
+
+
+def _listed(frame: Frame, values: Mapping[str, Any], status: int) -> Response:
+    shown = {"problem": None, "wrong": {}, "said": "", **values}
+    with scheduled(frame.request.app.state.settings, reading=True) as book:
+        sweeps = [without_folders(sweep_document(sweep)) for sweep in started_sweeps(book)]
+    return frame.page("sweeps.html", status=status, **shown, jobs=sweeps)
+
+
 # A bootstrap of each run takes milliseconds: a page of these is there in a moment.
 ROWS = 40
 FILTERS = ("model", "task", "accelerator", "status")
-# Where the fastest spread of a group ends, in percent of a bar.
-_FILLED = 96.0
-
-router = APIRouter(include_in_schema=False)
 
 
 @router.get("/measurements")
@@ -50,7 +176,6 @@ def measurements(request: Request) -> Response:
 
 
 def _document(request: Request, words: Mapping[str, str]) -> dict[str, Any]:
-    """The document of /v1/measurements, and the cursor of the next page."""
     settings: Settings = request.app.state.settings
     filters = {
         name: Measurements.fields[name].kind.from_link([words[name]], name)
@@ -85,7 +210,6 @@ def _view(document: Record, frame: Frame) -> dict[str, Any]:
 
 
 def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str, Any]:
-    """The rows of one network and task, on one scale."""
     mine = [row for row in rows if (row["network"], row["task"]) == name]
     scale = _FILLED / (max(map(_top, mine), default=0.0) or 1.0)
     return {
@@ -103,7 +227,6 @@ def _group(name: tuple[str, str], rows: Sequence[Record], t: Texts) -> dict[str,
 
 
 def _top(row: Record) -> float:
-    """The right end of what is drawn of it; 0 where nothing is."""
     spread, rate = row["spread"], row["throughput_samples_per_second"] or 0.0
     return max(rate, spread["step_rates"]["p95"]) if spread else rate
 

@@ -85,7 +85,6 @@ def _disk_steps(cloud: str, disk: Record, own: str, t: Texts) -> list[Step]:
 
 
 def _what_if(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    """Values of `what_if_answer.html` and of its sliders."""
     t, target = frame.texts, target_of(words)
     question = question_of(Predict, words)
     base = predicted(context, question.replace(other_vcpus=None, other_memory_mib=None)).document()
@@ -196,7 +195,6 @@ def _curves(
 
 
 def _amount(name: str, point: Record) -> str:
-    """The amount as the question takes it: '8', '32GiB'."""
     return plain(point["vcpus"]) if name == "vcpus" else _gib(point["memory_mib"])
 
 
@@ -205,7 +203,6 @@ def _gib(mib: float) -> str:
 
 
 def _disks(document: Record, t: Texts) -> Table:
-    """Rate and price with other disks."""
     columns = [
         Column(t("table.disk"), lambda point: disk_order(disk_of(point["order"]), t), Look.LONG),
         *rate_columns(t, document["predicted"]["confidence"], "throughput."),

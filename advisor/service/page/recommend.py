@@ -74,7 +74,6 @@ _NOT_OF_LANGUAGE = tuple(name for name in EXPORTS if name not in SERVING_EXPORTS
 
 
 def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    """Values of `answer.html` about a network."""
     every, t = words.get("rejected") == "all", frame.texts
     question = question_of(Recommend, words).replace(pareto=True, explain_rejected=every)
     answer = recommended(context, question)
@@ -112,7 +111,6 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
 
 
 def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[str, Any]:
-    """Values of `answer.html` about a language model."""
     task, t = words.get("task", LANGUAGE_USUAL["task"]), frame.texts
     document = ask.recommend(context, question_of(RECOMMEND, {**words, "task": task})).message_document()
     pick, request = document["recommendation"], document["request"]
@@ -137,7 +135,6 @@ def _language(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
 
 
 def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, Any]:
-    """The values of every answer, one without an offer included."""
     t, pick, confidence = frame.texts, document["recommendation"], document["request"]["confidence"]
     values = {
         "problem": None,
@@ -212,7 +209,6 @@ def _compare_href(document: Record, frame: Frame) -> str | None:
 
 
 def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, str]:
-    """The changed question as a link, and what it gives."""
     t, gives = frame.texts, relaxation["gives"]
     # '--max-price' is the parameter `max_price`; one that becomes nothing is taken out.
     changes = [
@@ -237,7 +233,6 @@ def _relaxed(relaxation: Record, confidence: float, frame: Frame) -> dict[str, s
 
 
 def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
-    """Time to first token and per token of a request."""
     spans = []
     for name in ("ttft", "tpot"):
         seconds = spec["serving"]["rates"][f"{name}_seconds"]
@@ -248,7 +243,6 @@ def _times(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
 
 
 def _run(spec: Record, request: Record, t: Texts) -> list[dict[str, Any]]:
-    """Hours and cost of a whole fine-tuning."""
     hours, usd = spec["run"]["hours"], spec["run"]["usd"]
     time = t("detail.span", median=format_hours(hours["median"]), most=format_hours(hours["upper"], up=True))
     cost = t("detail.span", median=format_usd(usd["median"]), most=format_usd(usd["upper"]))
@@ -281,7 +275,6 @@ def _front(document: Record, frame: Frame) -> dict[str, Any] | None:
 
 
 def _export_links(frame: Frame) -> list[dict[str, str]]:
-    """Links to the answer as a file, in each format of its task; `kind` is report or answer."""
     serves = dict(frame.words).get("task") == LanguageTask.GENERATION
     spared = _NOT_OF_LANGUAGE if serves else (COMPOSE,)
     return [

@@ -101,7 +101,6 @@ def disk_text(disk: Record, t: Texts) -> str:
 
 
 def _machine_text(spec: Record, t: Texts) -> str:
-    """'1 x T4 15 GiB, 8 vCPUs (4 cores), 32 GiB RAM'."""
     gpu, parts = spec["gpu"], []
     if gpu:
         parts.append(f"{gpu['count']} x {gpu['name']} {format_mib(gpu['memory_mib'])}")

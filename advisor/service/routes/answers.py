@@ -20,9 +20,8 @@ from advisor.questions.network import Recommend
 from advisor.questions.question import Kinds
 from advisor.questions.reading import from_values, parameters_of
 from advisor.service.answers import Answered, answer, context_of, document_json, packed, threads_of
-from advisor.service.auth import needs
-from advisor.service.bodies import question_in_body, question_in_link
-from advisor.service.openapi import SHOWN_TYPE, described, question_body
+from advisor.service.gate import needs
+from advisor.service.questions import SHOWN_TYPE, described, question_body, question_in_body, question_in_link
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["answers"], dependencies=[needs(Scope.READ)])

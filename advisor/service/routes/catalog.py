@@ -34,10 +34,9 @@ from advisor.service.answers import (
     packed,
     threads_of,
 )
-from advisor.service.auth import needs
-from advisor.service.bodies import question_in_link
-from advisor.service.openapi import SHOWN_TYPE, Example, described, refusals
+from advisor.service.gate import needs
 from advisor.service.problems import Problem, unknown_path
+from advisor.service.questions import SHOWN_TYPE, Example, described, question_in_link, refusals
 from advisor.store.keys import Scope
 
 router = APIRouter(prefix="/v1", tags=["catalogue"], dependencies=[needs(Scope.READ)])
@@ -135,7 +134,6 @@ async def _page(
     kind: type[Offers] | type[Networks],
     page: Callable[[Context, Any, int, int], _Page],
 ) -> Response:
-    """A page of a list, with the links to the next ones and the number of all."""
     question: Any = question_in_link(request, kind)
     context = context_of(request)
     # Cursors are of one list: of this catalogue, and of these filters.
@@ -178,7 +176,6 @@ def _first_of(cursor: str | None, edition: str) -> int:
 
 
 def _links(request: Request, edition: str, first: int, count: int, total: int) -> str:
-    """`first`, `prev` and `next`, as far as there are such pages."""
     starts = {"first": 0}
     if first > 0:
         starts["prev"] = max(0, first - count)

@@ -10,13 +10,18 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response, StreamingResponse
 
 from advisor.questions.reading import parameters_of
-from advisor.runs.stored.documents import exported, import_document, list_document
-from advisor.runs.stored.questions import FORMATS, MeasurementExport, MeasurementPage
+from advisor.runs.stored_rows import (
+    FORMATS,
+    MeasurementExport,
+    MeasurementPage,
+    exported,
+    import_document,
+    list_document,
+)
 from advisor.service.answers import json_answer, link_with, threads_of
-from advisor.service.auth import needs
-from advisor.service.bodies import question_in_link
-from advisor.service.openapi import described, refusals
+from advisor.service.gate import needs
 from advisor.service.problems import Problem
+from advisor.service.questions import described, question_in_link, refusals
 from advisor.service.stores import stored
 from advisor.store.keys import Scope
 from advisor.store.measurements import page_of, pages_of

@@ -16,10 +16,9 @@ from advisor.questions.commands import AnyRecommend
 from advisor.questions.reading import parameters_of
 from advisor.render.i18n.catalogue import LANGUAGES
 from advisor.service.answers import context_of, json_answer, threads_of
-from advisor.service.auth import needs
-from advisor.service.bodies import question_in_body, question_in_query
-from advisor.service.openapi import question_body, refusals
+from advisor.service.gate import needs
 from advisor.service.problems import Problem
+from advisor.service.questions import question_body, question_in_body, question_in_query, refusals
 from advisor.service.routes.answers import RECOMMEND
 from advisor.store.keys import Scope
 

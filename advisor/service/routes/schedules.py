@@ -11,19 +11,24 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import UsageError
-from advisor.places import user_folder
+from advisor.files import user_folder
 from advisor.questions.reading import parameters_of
 from advisor.runs.cron import CronLine
 from advisor.runs.questions import ScheduleRequest, words_of
-from advisor.runs.schedule_documents import list_document, one_document, statuses
-from advisor.runs.schedules import Checked, checked_sweep, new_schedule
+from advisor.runs.schedules import Checked, checked_sweep, list_document, new_schedule, one_document, statuses
 from advisor.runs.started import sweep_words
-from advisor.runs.stored.questions import ScheduleDetails
+from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
-from advisor.service.auth import needs, require_spender, visit_of
-from advisor.service.bodies import question_in_body, question_in_link
-from advisor.service.openapi import described, problem, question_body, refusals
+from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
+from advisor.service.questions import (
+    described,
+    problem,
+    question_body,
+    question_in_body,
+    question_in_link,
+    refusals,
+)
 from advisor.service.routes.sweeps import allowed_by
 from advisor.service.stores import scheduled
 from advisor.store.keys import Scope
@@ -123,7 +128,7 @@ def _checked_command(question: ScheduleRequest, request: Request) -> Checked:
 
 
 def _check_pace(new: NewSchedule, due: datetime, request: Request) -> None:
-    """`Problem` 403 for what keeps the machine busy, question by a key that is not an admin's."""
+    """`Problem` 403 for what keeps the machine busy, asked by a key that is not an admin's."""
     caller = visit_of(request).caller
     second = CronLine(new.cron, new.timezone).after(due)
     often = second is not None and (second - due).total_seconds() < LEAST_SECONDS_BETWEEN

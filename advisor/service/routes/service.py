@@ -1,4 +1,5 @@
-"""Whether the service is there, whether it can answer, what it takes, and what it counted."""
+"""Whether the service is there, whether it can answer, what it takes, and what it counted;
+/mcp: the tools for agents."""
 
 from __future__ import annotations
 
@@ -6,14 +7,19 @@ import asyncio
 import logging
 import math
 import time
-from contextlib import closing
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, closing
 from functools import cache
 from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import Response
+from starlette.types import Receive, Send
+from starlette.types import Scope as AsgiScope
 
+from advisor.errors import AdvisorError
 from advisor.service.answers import (
     cache_headers,
     context_of,
@@ -23,15 +29,72 @@ from advisor.service.answers import (
     packed,
     packed_answer,
 )
-from advisor.service.auth import needs
-from advisor.service.metrics import metrics_text, product_version
-from advisor.service.openapi import described, refusals
-from advisor.service.problems import Problem
+from advisor.service.gate import needs
+from advisor.service.metrics import TOOL_CALLS, metrics_text, product_version
+from advisor.service.problems import Problem, unknown_path, without_folders
+from advisor.service.questions import described, refusals
 from advisor.service.settings import Settings
 from advisor.store.keys import Scope
 from advisor.store.measurements import SqlStore
 
+if TYPE_CHECKING:
+    from advisor.agents import Document, Tool
+
 router = APIRouter(tags=["service"])
+
+
+class _Handed(Response):
+    """The answer of the protocol's own application."""
+
+    def __init__(self, application: Any) -> None:
+        super().__init__()
+        self._application = application
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        """The request was not read yet: the application does."""
+        await self._application(scope, receive, send)
+
+
+@router.post("/mcp", include_in_schema=False, dependencies=[needs(Scope.READ)])
+async def call(request: Request) -> Response:
+    """A message of the Model Context Protocol, and its answer: nothing is kept between two, so that any
+    worker answers any of them."""
+    application = getattr(request.app.state, "agents", None)
+    if application is None:
+        raise unknown_path("no tools for agents are served here", "start: advisor serve --mcp")
+    return _Handed(application)
+
+
+@asynccontextmanager
+async def serving_agents(app: FastAPI) -> AsyncIterator[None]:
+    """The protocol for as long as the service runs; `mcp` is imported here alone."""
+    if not app.state.settings.mcp:
+        yield
+        return
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    from advisor.agents import tool_server
+
+    async def answer(tool: Tool, arguments: Mapping[str, Any]) -> Document:
+        state = app.state
+        try:
+            answered: Document = await state.threads.run(
+                tool.answer, state.context, arguments, slow=tool.is_slow
+            )
+            return answered
+        except Problem as busy:
+            raise AdvisorError(busy.detail, hint=busy.hint) from None
+        finally:
+            TOOL_CALLS.labels(tool.name).inc()
+
+    manager = StreamableHTTPSessionManager(
+        tool_server(product_version(), answer, without_folders), json_response=True, stateless=True
+    )
+    async with manager.run():
+        app.state.agents = manager.asgi_app
+        yield
+
+
 _STORE_PATIENCE_SECONDS = 2.0
 # A probe of Kubernetes waits for a second, unless it is told to wait longer.
 _PROBED_EVERY_SECONDS = _PROBE_SECONDS = 1.0

@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.cloud.launches import dry_run, why_not
+from advisor.runs.cloud.fleet import dry_run, why_not
 from advisor.runs.events import EventLog
 from advisor.runs.started import (
     OPEN,
@@ -34,10 +34,9 @@ from advisor.runs.started import (
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.runs.sweeps.status import trial_document
 from advisor.service.answers import json_answer
-from advisor.service.auth import needs, require_spender, visit_of
-from advisor.service.bodies import question_in_body
-from advisor.service.openapi import described, problem, question_body, refusals
+from advisor.service.gate import needs, require_spender, visit_of
 from advisor.service.problems import Problem, without_folders
+from advisor.service.questions import described, problem, question_body, question_in_body, refusals
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.store.keys import Scope

@@ -16,7 +16,7 @@ from advisor.infra.build.documents.schemas import compact, parts_of
 from advisor.questions.reading import schema_by_task, schema_of
 from advisor.service.answers import document_json
 from advisor.service.app import create_app
-from advisor.service.openapi import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
+from advisor.service.questions import BY_TASK, EXAMPLE, EXAMPLES, QUESTIONS, reference, refusals
 from advisor.service.settings import Settings
 
 FILE = Path(advisor.service.__path__[0]) / "openapi.json"

@@ -7,8 +7,7 @@ import sys
 import jsonschema
 import pytest
 
-from advisor.agents.protocol import error_document
-from advisor.agents.tools import TOOLS, trimmed
+from advisor.agents import TOOLS, error_document, trimmed
 from advisor.answers.context import load_context
 from advisor.cli.main import run
 from advisor.errors import UsageError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.catalog import OfferQuery, load_catalog, resources_of
-from advisor.catalog.what_if import WhatIfCatalog, with_host
+from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Market
 from advisor.errors import UsageError
 from tests.advisor.catalog.builders import order

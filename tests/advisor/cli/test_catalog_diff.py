@@ -1,5 +1,7 @@
 """`advisor catalog diff`: what changed in prices, and for the specs of saved answers."""
 
+from __future__ import annotations
+
 import json
 import shlex
 from datetime import date
@@ -8,6 +10,9 @@ import pytest
 
 from advisor.catalog.overlay import Overlay, keep_overlay
 from advisor.domain import Market, Price
+from tests.advisor.live.aws import T4, fill, known_prices
+from tests.advisor.live.conftest import no_real_aws, recorded  # noqa: F401
+from tests.infra.live.recorded import product
 
 QUESTION = (*shlex.split("--task inference --model googlenet --target-throughput 500 --region us-east-1"),)
 
@@ -90,3 +95,89 @@ def test_every_spec_of_an_answer_costs_by_its_own_state_what_the_answer_says(dif
     for spec in row["specs"]:
         assert spec["old"] == pytest.approx(spec["saved_usd_per_hour"])
     assert row["cheapest"]["changed"] is False
+
+
+@pytest.fixture
+def aws(recorded, monkeypatch):  # noqa: F811
+    monkeypatch.setenv("ADVISOR_TODAY", "2026-11-21")
+    fill(recorded, known_prices(T4))
+    return recorded
+
+
+REFRESH = ("catalog", "refresh", *[f"--instance={name}" for name in T4])
+
+
+def test_what_changed_is_told_and_used_until_it_is_forgotten(answer, shown, ask, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.4")]
+    code, out, err = ask(*REFRESH)
+    assert code == 0
+    assert "6 of 6 prices taken on 2026-11-21, 4 of them new or changed; 0 refused" in out
+    assert "-24 %" in next(line for line in out.splitlines() if line.startswith("g4dn.xlarge"))
+    assert "on-demand prices: 3 of 3" in err
+    assert len(shown("catalog", "refresh", "--show").splitlines()) == 7
+    listed = answer("catalog", "list", "--instance", "g4dn.xlarge", "--region", "us-east-1")
+    prices = {offer["market"]: offer["price"] for offer in listed["offers"]}
+    assert prices["on-demand"]["usd_per_hour"] == 0.4
+    assert prices["spot"]["kind"] == "observed"
+    assert "refreshed prices of AWS 2026-11-21" in " ".join(listed["sources"])
+    assert ask("catalog", "refresh", "--forget") == (0, "", "back to the snapshot\n")
+    assert ask("catalog", "refresh", "--forget") == (0, "", "nothing had been refreshed\n")
+
+
+def test_the_document_keeps_its_schema(answer, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "0.001")]
+    aws.spot["g4dn.2xlarge"] = []
+    del aws.types["g4dn.4xlarge"]
+    document = answer(*REFRESH)
+    assert document["withdrawn"] == ["g4dn.4xlarge"]
+    refused = {price["instance_type"]: price for price in document["prices"] if not price["told"]}
+    assert refused["g4dn.xlarge"]["refused_usd_per_hour"] == 0.001
+    assert refused["g4dn.2xlarge"]["why"] == "no spot price in us-east-1"
+    assert answer("catalog", "refresh", "--show")["schema"] == "advisor.catalog-refreshed/1"
+
+
+def test_refusals_name_both_numbers_and_the_way_to_insist(shown, aws):
+    aws.products["g4dn.xlarge"] = [product("g4dn.xlarge", "5.26")]
+    out = shown(*REFRESH, "--market", "on-demand")
+    assert "Refused: g4dn.xlarge (on-demand): $5.260/h is 10 times the known $0.526/h" in out
+    assert "--accept-implausible takes it" in out
+    out = shown(*REFRESH, "--market", "on-demand", "--accept-implausible")
+    assert "+900 %" in out
+
+
+def test_where_nothing_can_be_believed_it_fails_and_nothing_changes(shown, ask, aws):
+    aws.products = {name: ["{"] for name in T4}
+    code, out, err = ask(*REFRESH, "--market", "on-demand")
+    assert code == 1
+    assert "No on-demand price of g4dn.2xlarge, g4dn.4xlarge, g4dn.xlarge: the price list" in out
+    assert "nothing has been refreshed" in shown("catalog", "refresh", "--show")
+    assert "AWS gave none of the 3 prices asked for" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--region", "mars"], "unknown region 'mars'"),
+        (["--instance", "g5.xlrge"], "did you mean g5.xlarge"),
+        (["--gpu", "T5"], "unknown GPU 'T5'"),
+        (["--instance", "g5.xlarge", "--gpu", "T4"], "nothing to refresh"),
+        (["--market", "sometimes"], "unknown market"),
+        (["--show", "--forget"], "exclude each other"),
+        (["--region", ""], "--region is empty"),
+    ],
+)
+def test_bad_questions_ask_nobody(ask, aws, arguments, text):
+    code, out, err = ask("catalog", "refresh", *arguments)
+    assert (code, out) == (2, "")
+    assert text in err
+    assert aws.operations == []
+
+
+def test_without_credentials_the_way_out_is_named(ask, monkeypatch):
+    """A proxy for AWS's public list, here one that is never asked, has no spot prices."""
+    monkeypatch.setenv("ADVISOR_AWS_URL", "http://127.0.0.1:9/")
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
+    code, out, err = ask(*REFRESH, "--market", "spot")
+    assert (code, out) == (1, "")
+    assert "run `aws configure`" in err

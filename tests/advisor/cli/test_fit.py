@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from advisor.catalog import load_catalog
 from advisor.domain import ON_ANY_GPU, REPLAYED_FROM, Provenance, Task, Workload
+from advisor.files import own_model_path
 from advisor.models.performance import load_model
-from advisor.places import own_model_path
 from advisor.store.measurements import open_store
 from advisor.sweeps.formats.serialization import measurement_to_dict
 from tests.models.performance.synthetic import measure, measurement, trials, true_parameters

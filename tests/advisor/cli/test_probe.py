@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from advisor.cli import main
 from advisor.errors import MeasuringError, UsageError
 from advisor.extras import install_command
 from advisor.runs import probing
+from advisor.runs.doctor import examining
+from advisor.runs.doctor.machine import Finding, State
 from advisor.runs.probing import parse_parts, probe_machine
 from advisor.sweeps.probe.session import PARTS, skipped
 from tests.processes import gone
@@ -201,3 +204,58 @@ def test_a_probe_that_cannot_be_kept_is_still_an_answer(ask, answered, monkeypat
     code, out, err = ask("probe")
     assert (code, "GPU Tesla T4" in out) == (0, True)
     assert "not kept for later trials" in err
+
+
+FINE = Finding(State.OK, "2.60.0", check="ray")
+POOR = Finding(State.WARNING, "old", "upgrade", check="bundle")
+BAD = Finding(State.PROBLEM, "none \x1b[2J", "be root", check="limits")
+
+
+@pytest.fixture
+def examined(monkeypatch):
+    def install(*findings):
+        question = []
+
+        def examine(*, keep_leftovers):
+            question.append(keep_leftovers)
+            return list(findings)
+
+        monkeypatch.setattr(examining, "examine", examine)
+        return question
+
+    return install
+
+
+@pytest.mark.parametrize(("findings", "code"), [((FINE,), 0), ((FINE, POOR), 0), ((FINE, POOR, BAD), 1)])
+def test_only_a_problem_is_an_exit_code_of_one(examined, capsys, findings, code):
+    examined(*findings)
+    assert main.run(["doctor"]) == code
+    assert main.run(["doctor", "-o", "json"]) == code
+    out = capsys.readouterr().out
+    assert "\x1b" not in out.partition("{")[0]
+    assert all(len(line) <= 100 for line in out.partition("{")[0].splitlines())
+
+
+def test_what_to_do_stands_beneath_what_is_wrong(examined, capsys):
+    examined(POOR)
+    main.run(["doctor"])
+    assert capsys.readouterr().out.splitlines() == [
+        "warning  bundle               old",
+        "                              -> upgrade",
+    ]
+
+
+def test_a_dry_run_removes_nothing(examined):
+    question = examined(FINE)
+    main.run(["doctor", "--dry-run"])
+    main.run(["doctor"])
+    assert question == [True, False]
+
+
+@pytest.mark.machine
+@pytest.mark.slow
+def test_the_real_one_tells_every_check_once(capsys):
+    code = main.run(["doctor", "--dry-run", "-o", "json"])
+    document = json.loads(capsys.readouterr().out)
+    assert code == (document["state"] == "problem")
+    assert len(document["checks"]) == len({check["check"] for check in document["checks"]}) == 11

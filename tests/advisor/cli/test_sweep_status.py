@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.errors import DataError
-from advisor.runs.sweeps.drivers import drivers_here
+from advisor.runs.sweeps.status import drivers_here
 from advisor.store.measurements import SqlStore, open_store
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.trial.ownership import this_process

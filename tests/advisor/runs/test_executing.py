@@ -13,6 +13,8 @@ from advisor.errors import DataError, UsageError
 from advisor.runs.executor import execute
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.store.records import NewRun, NewSchedule, RunState
+from tests.advisor.runs.kills import Series
+from tests.postgresql import DATABASES
 from tests.processes import gone
 
 NOW = 1_790_000_000.0
@@ -206,3 +208,21 @@ def children_of(pid):
         return [int(name) for name in names]
     except OSError:
         return []
+
+
+@pytest.fixture(params=DATABASES)
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/schedules.sqlite"
+    return request.getfixturevalue("postgresql").new_database()
+
+
+@pytest.mark.kills
+@pytest.mark.slow
+def test_daemons_that_are_killed_at_any_moment_neither_lose_nor_repeat_a_job(url, tmp_path):
+    """At last both are asked to end, and do."""
+    series = Series(url, tmp_path, seed=11, gap_seconds=2.5)
+    outcome = series.run(kills=5)
+    assert outcome["faults"] == [], series.daemons.said
+    assert outcome["kills"] == 5
+    assert outcome["jobs"] >= 4

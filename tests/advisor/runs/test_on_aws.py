@@ -14,9 +14,9 @@ from advisor.cli.schedule import checked_command
 from advisor.cli.sweep import run as sweep_run
 from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
-from advisor.runs.cloud.launches import launches
+from advisor.runs.cloud.fleet import launches
 from advisor.runs.cloud.plan import sweep_id
-from advisor.runs.due import spent_usd
+from advisor.runs.cron import spent_usd
 from advisor.runs.executor import execute
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as

@@ -8,8 +8,8 @@ import pytest
 from advisor.errors import UsageError
 from advisor.runs import scheduled_reports
 from advisor.runs.executor import execute
-from advisor.runs.schedule_documents import one_document, statuses
 from advisor.runs.scheduled_reports import report_after, report_in_process
+from advisor.runs.schedules import one_document, statuses
 from advisor.store.records import NewRun, NewSchedule, Reporting, RunState
 from tests.advisor.render.sizing.reports import golden_report
 from tests.advisor.runs.delivery.servers import hook
@@ -92,7 +92,7 @@ def test_where_nothing_changed_nobody_is_bothered_if_so_asked(book, tmp_path, re
 
 def test_a_target_that_is_away_is_told_and_kept(book, tmp_path, reports, monkeypatch):
     monkeypatch.setattr("time.sleep", lambda _seconds: None)
-    monkeypatch.setattr("advisor.runs.delivery.queue.state_folder", lambda: tmp_path)
+    monkeypatch.setattr("advisor.runs.delivery.sending.state_folder", lambda: tmp_path)
     reports += [golden_report()]
     with hook([(503, {}, b"")] * 9) as server:
         kept, _ = added(book, tmp_path, [server.url, "env:NOT_HERE"])

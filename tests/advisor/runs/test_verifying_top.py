@@ -13,7 +13,7 @@ from advisor.cli.verify_top import choice_lines, leave
 from advisor.domain import ON_ANY_GPU, Accelerator, Task, Verdict, Workload
 from advisor.errors import CloudError, MeasuringError, NoOfferError
 from advisor.models.performance import load_model
-from advisor.runs.verification.top import TopChoice, best_candidates
+from advisor.runs.verification.cloud import TopChoice, best_candidates
 from advisor.runs.verification.verify import answers_around, knowing
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.render.test_views import verification

@@ -1,12 +1,17 @@
 """The description: every route with every answer it may give, and examples that are true."""
 
 import json
+import subprocess
+import sys
+from urllib.parse import quote
 
 import jsonschema
 import pytest
 
 from advisor.infra.build.documents import openapi
 from advisor.questions.commands import RECOMMEND
+from benchmarks.served import Served
+from tests.advisor.service.hostile import DATA, NO_TORCH, Asker, Hostile, changed, operations_of
 
 METHODS = {"get", "post", "delete", "put", "patch"}
 
@@ -104,3 +109,93 @@ def test_the_task_says_which_question_a_body_is(described):
     for task, reference in mapping.items():
         assert task in schemas[reference.rpartition("/")[2]]["properties"]["task"]["enum"]
     assert set(mapping) == set(RECOMMEND.tasks)
+
+
+MARK = "qzwtmark"
+FORMS = [form.replace("MARK", MARK) for form in DATA["marked"]]
+HOOK = """
+import os, sys
+_WATCHED = ("open", "os.", "subprocess.", "socket.", "import", "exec", "compile", "shutil.",
+            "sqlite3.connect", "glob.", "ctypes.", "urllib.", "pathlib.", "tempfile.")
+_busy = False
+
+def _watch(event, arguments):
+    global _busy
+    if _busy or not event.startswith(_WATCHED) or event == "compile":
+        return
+    _busy = True
+    try:
+        told = repr(arguments)
+        if "%(mark)s" in told:
+            descriptor = os.open("%(found)s", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            os.write(descriptor, f"{event} {told[:500]}\\n".encode())
+            os.close(descriptor)
+    finally:
+        _busy = False
+
+sys.addaudithook(_watch)
+"""
+
+
+def hostile(operation):
+    """The marker in each text of an operation, one at a time, in each form."""
+    for form in FORMS:
+        for name in operation.in_query:
+            yield target(operation, form, f"?{quote(name)}={quote(form)}")
+        if operation.in_path or not operation.bodies:
+            yield target(operation, form)
+        for field in operation.fields:
+            yield target(operation, form, body=changed(operation.bodies[0], field, form))
+    for field in operation.fields:
+        listed = changed(operation.bodies[0], field, list(FORMS))
+        yield target(operation, FORMS[0], body=listed)
+
+
+def target(operation, form, query="", body=None):
+    path = operation.path
+    for name in operation.in_path:
+        path = path.replace(f"{{{name}}}", quote(form, safe=""))
+    kind = "application/x-ndjson" if path.endswith("/import") else "application/json"
+    head = (("Content-Type", kind), ("Last-Event-ID", MARK), ("X-Request-Id", MARK))
+    text = b"" if body is None else json.dumps(body).encode()
+    return Hostile("marked", operation.method, path + query, head, text)
+
+
+@pytest.fixture
+def watched(tmp_path):
+    """A service that writes what it touches of the marker into `found`."""
+    result = tmp_path / "found"
+    hook = HOOK % {"mark": MARK, "found": result}
+    with Served("--rate-limit", "0", modules={"sitecustomize.py": hook, **NO_TORCH}) as service:
+        yield service, result
+
+
+def touched(result):
+    return result.read_text().splitlines() if result.exists() else []
+
+
+def test_the_hook_would_tell(tmp_path):
+    result = tmp_path / "found"
+    source = HOOK % {"mark": MARK, "found": result}
+    script = f"{source}\ntry:\n    open('/nowhere/{MARK}')\nexcept OSError:\n    pass\n"
+    subprocess.run([sys.executable, "-c", script], check=True)
+    assert [line.split()[0] for line in touched(result)] == ["open"]
+
+
+@pytest.mark.night
+def test_no_name_from_a_client_is_opened_run_or_connected_to(watched):
+    service, result = watched
+    key = service.advisor("keys", "add", "any", "--scope", "admin").strip()
+    operations = operations_of(service)
+    assert len(operations) > 15
+    asker, sent = Asker(service.port, key), 0
+    for operation in operations:
+        if operation.path.endswith("/events"):
+            continue  # the same id as its sweep's, and an answer that would last
+        for request in hostile(operation):
+            status, _, _ = asker.ask(request)
+            assert status < 500, (request.method, request.target, request.body[:500])
+            sent += 1
+    asker.close()
+    assert sent > 1000
+    assert touched(result) == []

@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 from fastapi.routing import APIRoute
 
-from advisor.service import auth
+from advisor.service import gate
 from advisor.service.app import ROUTERS
 from advisor.service.audit import default_audit_log
 from advisor.store.keys import ApiKeys, Scope
@@ -140,7 +140,7 @@ class TestWithKeys:
         mine = key_of("read")
         assert client.get("/v1/things", headers=mine).status_code == 200
         revoke("read")
-        monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)  # as if that time had passed
+        monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)  # as if that time had passed
         document = is_problem(client.get("/v1/things", headers=mine), *NO_KEY)
         assert document["detail"] == "this key was revoked"
 
@@ -166,7 +166,7 @@ class TestWithKeys:
     def test_a_store_that_is_away_keeps_no_open_door_shut(self, serve, key_of, monkeypatch):
         """A database that hangs for a moment restarts no pod."""
         key_of("read")
-        monkeypatch.setattr(auth.KeyCache, "holders", None)  # whoever asks it fails
+        monkeypatch.setattr(gate.KeyCache, "holders", None)  # whoever asks it fails
         client = serve(**OUTSIDE)
         assert [client.get(path).status_code for path in ("/healthz", "/login")] == [200, 200]
 
@@ -177,8 +177,8 @@ class TestWithKeys:
         client.base_url = "http://localhost"
         assert client.get("/v1/things").status_code == 200
         store.write_bytes(b"no database any more " * 1000)
-        monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
-        monkeypatch.setattr(auth, "STALE_SECONDS", 0.0)  # as if that time had passed
+        monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
+        monkeypatch.setattr(gate, "STALE_SECONDS", 0.0)  # as if that time had passed
         words = {"task": "inference", "model": "googlenet", "target_throughput": 500}
         assert client.get("/").status_code == 200
         assert client.post("/v1/recommend", json=words).json()["recommendation"]

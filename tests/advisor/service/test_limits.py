@@ -10,9 +10,9 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from advisor.patience import STILL_WANTED
-from advisor.service import gate, middleware
+from advisor.service import app, gate
 from advisor.service.answers import Threads
-from advisor.service.auth import CURRENT, Visit, client_network
+from advisor.service.gate import CURRENT, Visit, client_network
 from advisor.service.problems import Problem
 from advisor.service.routes import answers
 from advisor.service.settings import Settings
@@ -138,7 +138,7 @@ class TestBodies:
         assert answer.status_code == 413
 
     def test_a_body_that_trickles_is_given_up(self, monkeypatch):
-        monkeypatch.setattr(middleware, "BODY_SECONDS", 0.05)
+        monkeypatch.setattr(app, "BODY_SECONDS", 0.05)
 
         async def receive():
             await asyncio.sleep(0.01)
@@ -146,7 +146,7 @@ class TestBodies:
 
         async def read():
             visit = Visit.of({"type": "http", "method": "POST", "path": "/", "headers": []})
-            around = middleware.RequestMiddleware(None, settings=Settings(), auditor=None)
+            around = app.RequestMiddleware(None, settings=Settings(), auditor=None)
             limited = around._limited(visit, receive)
             while (await limited())["more_body"]:
                 pass
@@ -157,7 +157,7 @@ class TestBodies:
 
     def test_a_client_that_leaves_within_its_body_is_no_defect(self):
         """Slow writers are many, and each traceback of theirs would cost more than an answer."""
-        problem = middleware._problem_of(ClientDisconnect(), visit(), "1")
+        problem = app._problem_of(ClientDisconnect(), visit(), "1")
         assert (problem.status, problem.kind) == (408, "client-left")
 
 

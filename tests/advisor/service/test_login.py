@@ -6,9 +6,9 @@ from contextlib import closing
 
 import pytest
 
-from advisor.service import auth
+from advisor.service import gate
 from advisor.service.audit import default_audit_log
-from advisor.service.auth import COOKIE
+from advisor.service.gate import COOKIE
 from advisor.service.page.login import local_path
 from advisor.store.keys import ApiKeys
 
@@ -61,7 +61,7 @@ def test_a_session_ends_with_its_key(client, key_of, monkeypatch):
     assert client.get("/v1/things").status_code == 200
     with closing(ApiKeys()) as book:
         book.revoke("read", now=time.time())
-    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
     answer = client.get("/v1/things")
     assert (answer.status_code, answer.json()["detail"]) == (401, "this login has ended")
 
@@ -72,7 +72,7 @@ def test_who_logs_out_is_out_also_where_the_cookie_was_copied(client, key_of, mo
     answer = client.post("/logout", headers=OWN, follow_redirects=False)
     assert answer.headers["Location"] == "/login"
     assert COOKIE not in client.cookies
-    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
     copied = client.get("/v1/things", headers={"Cookie": f"{COOKIE}={token}"})
     assert copied.status_code == 401
 

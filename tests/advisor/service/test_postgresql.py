@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 from starlette.testclient import TestClient
 
-from advisor.service import auth
+from advisor.service import gate
 from advisor.service.app import create_app
 from advisor.service.settings import Settings
 from advisor.store.keys import ApiKeys
@@ -54,7 +54,7 @@ def test_a_login_and_a_key_end_when_the_key_is_revoked(client, mine, url, monkey
     assert client.get("/v1/sweeps").status_code == 200
     with closing(ApiKeys(url)) as book:
         book.revoke("mine", now=time.time())
-    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
     assert client.get("/v1/sweeps").status_code == 401
     assert client.get("/v1/sweeps", headers=mine).status_code == 401
 
@@ -63,12 +63,12 @@ def test_a_database_that_is_away_opens_no_door(client, mine, monkeypatch):
     assert client.get("/v1/networks", headers=mine).status_code == 200
 
     def away(*_, **__):
-        raise auth.AdvisorError("the database is away")
+        raise gate.AdvisorError("the database is away")
 
     monkeypatch.setattr(ApiKeys, "holders", away)
-    monkeypatch.setattr(auth, "FRESH_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "FRESH_SECONDS", 0.0)
     assert client.get("/v1/networks", headers=mine).status_code == 200  # for some seconds
-    monkeypatch.setattr(auth, "STALE_SECONDS", 0.0)
+    monkeypatch.setattr(gate, "STALE_SECONDS", 0.0)
     answer = client.get("/v1/networks", headers=mine)
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
     assert client.get("/healthz").status_code == 200

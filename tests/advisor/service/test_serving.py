@@ -6,10 +6,20 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
+import threading
 import urllib.request
+from pathlib import Path
 
 import pytest
 
+from advisor.cli.main import run
+from advisor.cli.serve import body_bytes, request_rate
+from advisor.errors import DataError, UsageError
+from advisor.service import server
+from advisor.service.routes import service as routes
+from advisor.service.server import check_may_listen
+from advisor.service.settings import Settings
 from benchmarks.served import Served
 
 HEAVY = {"torch", "ray", "boto3", "botocore", "pandas", "sklearn", "scipy", "torchvision"}
@@ -109,3 +119,141 @@ def test_its_log_is_json_lines():
 def _asked(service, path):
     with urllib.request.urlopen(f"http://127.0.0.1:{service.port}{path}", timeout=10) as answer:
         return answer.read()
+
+
+@pytest.mark.parametrize(
+    "options", [("--host", "0.0.0.0"), ("--host", "::"), ("--public-host", "advisor.example")]
+)
+def test_without_keys_it_listens_on_this_machine_only(capsys, options):
+    assert run(["serve", "--port", "1", *options]) == 2
+    assert "advisor keys add NAME" in capsys.readouterr().err
+
+
+def test_with_a_key_that_works_it_may_listen_elsewhere(key_of):
+    key_of("read")
+    check_may_listen(Settings(host="0.0.0.0"))
+    check_may_listen(Settings(public_hosts=("advisor.example",)))
+
+
+def test_a_key_that_has_expired_is_none(key_of):
+    key_of("read", lifetime=60.0, now=1.0)
+    with pytest.raises(UsageError, match="keys add"):
+        check_may_listen(Settings(host="0.0.0.0"))
+
+
+def test_an_audit_log_that_cannot_be_written_is_told_at_the_start(tmp_path):
+    with pytest.raises(DataError, match="--audit-log"):
+        check_may_listen(Settings(audit_log=str(tmp_path)))
+
+
+def test_a_rate_is_so_many_a_second_and_a_body_has_a_size_with_its_unit():
+    assert (request_rate(" 600/s "), request_rate("0"), body_bytes("1MiB")) == (600.0, 0.0, 1024**2)
+    for read, texts in ((request_rate, ("-1", "5/min", "nan", "")), (body_bytes, ("5", "2GiB", "x"))):
+        for text in texts:
+            with pytest.raises(UsageError):
+                read(text)
+
+
+def test_half_of_tls_is_refused(capsys, tmp_path):
+    (tmp_path / "certificate.pem").touch()
+    words = ["serve", "--tls-certificate", str(tmp_path / "certificate.pem")]
+    assert run(words) == 2
+    assert "belong together" in capsys.readouterr().err
+
+
+def test_folders_of_killed_servers_go_at_the_next_start(tmp_path, monkeypatch):
+    """Of one that lives, which holds its lock, and of the operator nothing is taken."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
+    killed, alive, other = (
+        tmp_path / name for name in ("advisor-metrics-killed", "advisor-metrics-alive", "other")
+    )
+    for folder in (killed, alive, other):
+        folder.mkdir()
+    lock = server._lock_of(alive)
+    with server._metrics_folder(2) as own:
+        assert {path.name for path in tmp_path.iterdir()} == {
+            "advisor-metrics-alive",
+            "other",
+            Path(own).name,
+        }
+    os.close(lock)
+
+
+@pytest.mark.parametrize(("path", "status"), [("/healthz", "alive"), ("/readyz", "ready")])
+def test_it_is_alive_and_ready(service, path, status):
+    """Load balancers may ask for the head alone."""
+    assert service.get(path).json()["status"] == status
+    assert service.head(path).status_code == 200
+
+
+def test_without_a_catalogue_it_is_alive_and_not_ready(service, refused):
+    service.app.state.context = None
+    assert service.get("/healthz").status_code == 200
+    assert "catalogue" in refused(503, "/readyz")["detail"]
+    words = {"task": "inference", "model": "googlenet"}
+    assert refused(503, "/v1/recommend", words)["way_out"]
+
+
+def test_a_store_that_does_not_answer_makes_it_not_ready(refused, monkeypatch):
+    def away(_url):
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(routes, "require_store", away)
+    assert "store does not answer" in refused(503, "/readyz")["detail"]
+
+
+def test_the_store_is_asked_once_a_second_however_many_ask(service, monkeypatch):
+    """Who needs no key must not be able to keep the store or the answers' threads busy."""
+    tried = []
+    monkeypatch.setattr(routes, "require_store", tried.append)
+    monkeypatch.setattr(routes, "_PROBED_EVERY_SECONDS", 3600.0)
+    assert {service.get("/readyz").status_code for _ in range(50)} == {200}
+    assert len(tried) == 1
+
+
+def test_a_store_that_hangs_keeps_nobody_waiting(service, refused, monkeypatch):
+    end = threading.Event()
+    monkeypatch.setattr(routes, "require_store", lambda _url: end.wait(60))
+    monkeypatch.setattr(routes, "_PROBE_SECONDS", 0.05)
+    assert "store does not answer" in refused(503, "/readyz")["detail"]
+    words = {"task": "inference", "model": "googlenet", "target_throughput": 500}
+    assert service.post("/v1/recommend", json=words).status_code == 200
+    end.set()
+
+
+@pytest.fixture
+def counted(service):
+    """The value of a line of /metrics; 0 where there is none."""
+
+    def ask(line):
+        lines = service.get("/metrics").text.splitlines()
+        return next((float(item.split()[-1]) for item in lines if item.startswith(line)), 0.0)
+
+    return ask
+
+
+def test_requests_are_counted_by_route_and_status_never_by_path(service, counted):
+    known = 'advisor_http_requests_total{method="GET",route="/v1/catalog/{instance_type}",status='
+    lost = 'advisor_http_requests_total{method="GET",route="(none)",status="404"}'
+    before = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
+    service.get("/v1/catalog/g4dn.xlarge")
+    service.get("/v1/catalog/g4dn.xlrge")
+    for path in ("/v1/x", "/v1/y"):
+        service.get(path)
+    after = counted(known + '"200"}'), counted(known + '"404"}'), counted(lost)
+    assert [b - a for a, b in zip(before, after, strict=True)] == [1, 1, 2]
+
+
+def test_recommendations_are_counted_by_outcome(service, counted):
+    met, not_met = (f'advisor_recommendations_total{{outcome="{item}"}}' for item in ("met", "not-met"))
+    before = counted(met), counted(not_met)
+    ask = {"task": "inference", "model": "googlenet", "target_throughput": 500, "gpu": "T4"}
+    service.post("/v1/recommend", json=ask)
+    service.post("/v1/recommend", json=ask | {"max_price": 0.4})
+    assert (counted(met) - before[0], counted(not_met) - before[1]) == (1, 1)
+
+
+def test_seconds_and_the_build_are_told(counted):
+    assert counted("advisor_build_info{") == 1
+    assert counted('advisor_http_request_seconds_count{route="/metrics"}') > 0

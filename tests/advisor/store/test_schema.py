@@ -11,8 +11,7 @@ import sqlalchemy as sql
 
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore, open_store
-from advisor.store.schema import HEAD, VERSION_TABLE
-from advisor.store.tables import METADATA
+from advisor.store.schema import HEAD, METADATA, VERSION_TABLE
 from tests.sweeps.builders import row
 from tests.together import all_at_once
 

@@ -17,8 +17,7 @@ from advisor.infra.aws.preflight import Preflight
 from advisor.infra.aws.provisioning.orders import Fallbacks
 from advisor.infra.aws.provisioning.provisioned import provision
 from advisor.infra.aws.reap import Outcome, reap
-from advisor.runs.cloud.logs import logs_of_sweep
-from advisor.runs.cloud.starts import Starts
+from advisor.runs.cloud.exchange import Starts, logs_of_sweep
 from advisor.runs.cloud.sweep import BucketWork
 from tests.infra.aws import faults
 from tests.infra.aws.bed import REGIONS, Bed, end, launched_at, worn

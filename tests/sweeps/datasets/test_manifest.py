@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import DataError
-from advisor.places import manifests_folder
+from advisor.files import manifests_folder
 from advisor.sweeps.datasets.manifest import kept_manifest, manifest_of
 from advisor.sweeps.datasets.opening import open_dataset, profile_folder
 from tests.sweeps.datasets.test_datasets import picture

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from advisor.domain import Cpu, DiskRate, Gpu, Stack, Status, Task
 from advisor.errors import DataError
-from advisor.runs.stored.documents import spread_document
+from advisor.runs.stored_rows import spread_document
 from advisor.sweeps.formats.files import (
     SUMMARY_COLUMNS,
     csv_rows,

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from advisor.store.tables import METADATA
+from advisor.store.schema import METADATA
 
 revision = "0008"
 down_revision = None

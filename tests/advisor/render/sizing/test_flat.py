@@ -9,8 +9,8 @@ import math
 import pandas as pd
 import pytest
 
-from advisor.csv_cells import harmless
 from advisor.errors import UsageError
+from advisor.files import harmless
 from advisor.render.formats import REPORT_FORMATS, format_of_file, report_csv, report_format, report_rows
 from tests.advisor.render.sizing.reports import GOLDEN, HOSTILE, golden_report, leaves, renamed, with_name
 from tests.alike import assert_golden_text

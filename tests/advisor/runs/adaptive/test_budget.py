@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.runs.budget import Budget, parse_budget, seconds_of
+from advisor.runs.fields import Budget, parse_budget, seconds_of
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 

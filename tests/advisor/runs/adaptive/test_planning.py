@@ -9,9 +9,8 @@ from msgspec.structs import replace
 from advisor.domain import Accelerator, Status
 from advisor.errors import UsageError
 from advisor.runs.adaptive.cells import row_of, surface_of, with_gpu_steps
-from advisor.runs.adaptive.planning import adaptive_sweep
-from advisor.runs.adaptive.running import run_adaptive
-from advisor.runs.budget import parse_budget
+from advisor.runs.adaptive.planning import adaptive_sweep, run_adaptive
+from advisor.runs.fields import parse_budget
 from advisor.store.measurements import open_store
 from advisor.sweeps.planning.repeating import merged
 from tests.models.performance.synthetic import measure, measurement, true_parameters

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.errors import MeasuringError
 from advisor.runs.doctor import examining, machine
 from advisor.runs.doctor.examining import document, run_checks, worst
-from advisor.runs.doctor.finding import Finding, State
+from advisor.runs.doctor.machine import Finding, State
 from advisor.store.measurements import open_store
 from advisor.sweeps.trial.orphan import Orphan
 from advisor.sweeps.trial.ownership import own_tag, this_process
@@ -162,7 +162,7 @@ def test_the_database_is_told_and_never_changed(url, tmp_path):
 def test_leases_of_killed_drivers_are_counted(url, monkeypatch):
     with closing(open_store()) as store:
         store.leases.take({"a trial": ""}, this_process())
-        monkeypatch.setattr("advisor.store.leases.process_has_gone", lambda *_: True)
+        monkeypatch.setattr("advisor.store.locks.process_has_gone", lambda *_: True)
         finding = machine.check_database()
     assert (finding.facts["held"], finding.facts["left_leases"]) == ([], 1)
     assert "1 leases of drivers that are gone" in finding.found

@@ -1,13 +1,19 @@
 """English and Chinese: chosen as asked, complete, and true to the numbers."""
 
+import base64
+import gzip
+import hashlib
 import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.models.language.configs import bundled_language_models
+from advisor.models.performance.networks import bundled_networks
 from advisor.render.i18n.catalogue import LANGUAGES
-from advisor.service.page.frame import chosen_language
+from advisor.service.page.frame import chosen_language, files, static_path
+from advisor.service.page.question import MOST, matching
 from advisor.units import format_rate
 
 QUESTION = "/?task=inference&model=googlenet&target_throughput=500"
@@ -53,3 +59,87 @@ def test_an_answer_leaves_nothing_in_english(page):
     """Reasons, warnings and assumptions too; what the model was trained on stays."""
     result = page(f"{QUESTION}&rejected=all&lang=zh")
     assert len(result.all("span", lang="en")) <= 1
+
+
+NETWORKS = tuple(bundled_networks().names)
+MODELS = tuple(bundled_language_models().names())
+
+
+@given(st.sampled_from((*NETWORKS, *MODELS)))
+def test_a_name_is_among_the_first_that_it_finds(name):
+    """Even where hundreds have it in theirs."""
+    names = NETWORKS if name in NETWORKS else MODELS
+    assert name in matching(names, name)[:MOST]
+
+
+@given(st.text(max_size=12))
+def test_what_is_found_has_every_word_of_the_search(search):
+    words = "".join(item if item.isalnum() else " " for item in search.casefold()).split()
+    for name in matching(NETWORKS, search):
+        plain = name.casefold()
+        bare = "".join(item for item in plain if item.isalnum())
+        assert all(word in plain for word in words) or "".join(words) in bare
+
+
+@pytest.mark.parametrize(
+    ("search", "first"), [("resnet 50", "resnet50"), ("RESNET50", "resnet50"), ("vit b 16", "vit_b_16")]
+)
+def test_spaces_and_case_do_not_matter(search, first):
+    assert matching(NETWORKS, search)[0] == first
+
+
+def test_a_list_is_short_and_says_how_many_there_are(client):
+    result = client.get("/names/networks?search=resnet").json()
+    assert len(result["names"]) == MOST
+    assert result["count"] == len(matching(NETWORKS, "resnet")) > MOST
+    assert client.get("/names/nothing").status_code == 404
+
+
+def test_instance_types_are_those_of_the_cloud(client):
+    ours = client.get("/names/instances?search=g5.xlarge&cloud=aws").json()
+    assert ours["names"][0] == "g5.xlarge"
+    assert not client.get("/names/instances?search=g5.xlarge&cloud=gcp").json()["names"]
+
+
+# What a first visit loads, compressed: page, styles and scripts.
+MOST_KIB = 40
+
+
+def test_a_file_is_kept_for_a_year_under_a_name_of_its_content(client):
+    response = client.get(static_path("app.js"))
+    assert response.status_code == 200
+    assert "immutable" in response.headers["cache-control"]
+    assert response.headers["content-type"] == "text/javascript; charset=utf-8"
+
+
+def test_what_is_no_file_of_the_page_is_not_there(client):
+    for name in ("../routes.py", "nope.js"):
+        assert client.get(f"/static/0/{name}").status_code == 404
+
+
+def test_a_first_visit_is_light(client):
+    page = gzip.compress(client.get("/").content, 5)
+    size = len(page) + sum(len(gzip.compress(file, 9)) for file in files().values())
+    assert size <= MOST_KIB * 1024
+
+
+@pytest.mark.parametrize("address", ["/", "/language", "/predict", "/compare"])
+def test_nothing_holds_up_the_first_paint(page, address):
+    """No style sheet is another request, and scripts wait for the page."""
+    result = page(address)
+    assert not result.all("link", rel="stylesheet")
+    assert all(element.get("type") == "module" for element in result.all("script"))
+
+
+def test_the_policy_allows_the_pages_own_styles_alone(client):
+    answer = client.get("/compare")
+    (text,) = re.findall(r"<style>(.*?)</style>", answer.text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    assert f"style-src 'sha256-{digest}';" in answer.headers["content-security-policy"]
+
+
+def test_nobody_else_is_asked():
+    """No address of another host stands in what browsers run."""
+    for name, content in files().items():
+        hosts = set(re.findall(rb"https?://([\w.]+)", content)) - {b"www.w3.org", b"github.com"}
+        assert not hosts, name

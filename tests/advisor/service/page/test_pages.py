@@ -5,8 +5,8 @@ from contextlib import closing
 import pytest
 
 from advisor.domain import Status
-from advisor.service.page.rendering import static_path
-from advisor.service.page.sweeps import asked_text
+from advisor.service.page.frame import static_path
+from advisor.service.page.measurements import asked_text
 from advisor.store.measurements import open_store
 from advisor.units import format_usd
 from tests.sweeps.builders import measurement, row, trial

@@ -1,15 +1,18 @@
-"""Measurements as documents: listed, imported, exported."""
+"""Measurements as documents: listed, imported, exported; and the questions that filter them."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from advisor.domain import Measurement
+from advisor.domain import LimitedBy, Measurement, Status, Task
 from advisor.domain.steps import stall_indices
 from advisor.messages import Message
+from advisor.questions.fields import Choice, Flag, Text
+from advisor.questions.numbers import Number
+from advisor.questions.question import Question, ask
 from advisor.sweeps.formats.files import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
 from advisor.sweeps.measurement_store import Appended, Damaged, Stored
 from advisor.sweeps.quality.issues import QualityIssue
@@ -21,6 +24,64 @@ from advisor.sweeps.quality.rates import (
     rate_interval,
     run_intervals,
 )
+
+if TYPE_CHECKING:
+    from advisor.store.measurements import Wanted
+
+
+FORMATS = {"jsonl": "application/x-ndjson", "csv": "text/csv; charset=utf-8"}
+_MOST_ROWS = 1000
+
+
+class Measurements(Question):
+    """Measurements that are equal in all that is named."""
+
+    model: str | None = ask("Only this network.", Text("NAME"), default=None)
+    task: Task | None = ask("Only this task.", Choice("task", Task), default=None)
+    accelerator: str | None = ask("Only this accelerator: emulated:T4.", Text("KIND"), default=None)
+    status: Status | None = ask("Only this status: ok, failed.", Choice("status", Status), default=None)
+    limited_by: LimitedBy | None = ask(
+        "Only this kind of limit: cgroup-v2, none.", Choice("limited by", LimitedBy), default=None
+    )
+
+    def wanted(self) -> Wanted:
+        """The filter as the store takes it."""
+        from advisor.store.measurements import Wanted  # with the store itself, which loads slowly
+
+        return Wanted(
+            network=self.model,
+            task=self.task,
+            accelerator=self.accelerator,
+            status=self.status,
+            limited_by=self.limited_by,
+        )
+
+
+class MeasurementPage(Measurements):
+    """And which page of them; `cursor` is what the link to the next page carries."""
+
+    spread: bool = ask("Add intervals and percentiles of steps.", Flag(), default=False)
+    limit: int = ask(
+        "Measurements of a page.", Number(whole=True, client_most=_MOST_ROWS), where="http", default=100
+    )
+    cursor: int | None = ask(
+        "Where the page begins.", Number(whole=True, client_most=10**18), where="http", default=None
+    )
+
+
+class MeasurementExport(Measurements):
+    """And in which format."""
+
+    format: str = ask(
+        "jsonl: every raw value; csv: a summary row each.", Choice("format", FORMATS), default="jsonl"
+    )
+
+
+class ScheduleDetails(Question):
+    """How much of a schedule is shown."""
+
+    runs: int = ask("How many of its latest runs.", Number(whole=True, client_most=_MOST_ROWS), default=10)
+
 
 LIST, IMPORT = "advisor.measurements/1", "advisor.measurements-import/1"
 CHECK = "advisor.measurements-check/1"
@@ -152,12 +213,10 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
 
 
 def _bounds(interval: RateInterval | None) -> dict[str, float | None]:
-    """The bounds of the next run's rate."""
     return {"lower": interval.lower if interval else None, "upper": interval.upper if interval else None}
 
 
 def _stalls(row: Measurement) -> dict[str, float | None]:
-    """The part of all steps that are stalls, and of the time that was lost in them."""
     period, steps = row.trial.loader_period, sum(map(len, row.run_steps))
     stalls = sum(len(stall_indices(run, period)) for run in row.run_steps)
     return {"outlier_share": stalls / steps if steps else 0.0, "stall_share": row.stall_share}

@@ -1,1 +1,0 @@
-"""Tools by which programs that reason (agents) ask the advisor: the Model Context Protocol."""
