@@ -33,7 +33,7 @@ from advisor.questions.question import Question, ask
 from advisor.questions.settled import today
 from advisor.render.catalog import assumed_text, catalog_head
 from advisor.render.listings import SHOWN_OFFERS, hourly_text, offers_text
-from advisor.render.price_changes import price_changes_text
+from advisor.render.refreshing import price_changes_text
 from advisor.render.tables import short_number
 from advisor.render.text import WIDTH, table
 

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Accelerator
-from advisor.render.blocks import Chart, Mark
-from advisor.render.document_names import spec_name
+from advisor.render.blocks import Chart, Mark, lower_rate, percent
+from advisor.render.facts import spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, percent
 from advisor.render.paper import (
     BLUE,
     FAINT,

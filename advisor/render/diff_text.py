@@ -8,7 +8,7 @@ from typing import Any
 
 from advisor.errors import one_line
 from advisor.render.blocks import Items, Page, Paragraph
-from advisor.render.document_names import spec_name
+from advisor.render.facts import spec_name
 from advisor.render.markdown import page_markdown
 from advisor.units import floor_rate, format_counted, format_rate, format_usd
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
 from advisor.extras import install_hint
-from advisor.render.blocks import Column, English, Leaf, Look, Page, Part
-from advisor.render.i18n.filters import FILTERS
+from advisor.render.blocks import FILTERS, Column, English, Leaf, Look, Page, Part
 
 if TYPE_CHECKING:
     from jinja2 import Environment

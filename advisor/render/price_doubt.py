@@ -14,7 +14,7 @@ from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
 from advisor.naming import covers_clouds
-from advisor.render.document_names import place_name, spec_name
+from advisor.render.facts import place_name, spec_name
 from advisor.render.records import by_price, fields
 from advisor.render.text import INDENT, WIDTH, AnyAnswer, beside, folded_command
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from advisor.domain import LIST
 from advisor.messages import Message
-from advisor.render.blocks import Column, Command, Look, Paragraph, translated
-from advisor.render.document_names import covers_clouds, place_name, spec_name, type_name
+from advisor.render.blocks import Column, Command, Look, Paragraph, lower_rate, percent, plain, translated
+from advisor.render.facts import covers_clouds, place_name, spec_name, type_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, percent, plain
 from advisor.render.language_document import OUTPUT_UNIT, TUNING_UNIT
 from advisor.render.price_doubt import price_sentences
 from advisor.render.text import SURE, lower_name, upper_name

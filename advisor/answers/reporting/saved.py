@@ -1,4 +1,5 @@
-"""`--from`: answers and reports that were saved as JSON, to be told again."""
+"""`--from`: answers and reports that were saved as JSON, to be told again: what people saved is not believed,
+but held to our schemas."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ import re
 import sys
 from collections.abc import Mapping
 from datetime import date
+from functools import cache
+from importlib.resources import files
 from typing import Any, NoReturn
 
 from advisor.answers.context import Context
@@ -22,7 +25,29 @@ from advisor.questions.values import DATASETS, dataset_for
 from advisor.render.document import SCHEMA as RECOMMENDATION
 from advisor.render.facts import SCHEMA as REPORT
 from advisor.render.records import candidate_block
-from advisor.render.schema_check import first_fault
+
+
+def first_fault(value: Any, schema_id: str) -> str | None:
+    """The first fault, with its position ('$.workloads[2].name: ..'); None where there is none."""
+    error = next(_validator(schema_id).iter_errors(value), None)
+    while error is not None and hasattr(error.kind, "context"):
+        error = max(
+            (branch[0] for branch in error.kind.context if branch), key=lambda error: len(error.instance_path)
+        )
+    if error is None:
+        return None
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step[:60]}" for step in error.instance_path)
+    return f"${''.join(steps)}: {error.message}"
+
+
+@cache
+def _validator(schema_id: str) -> Any:
+    from jsonschema_rs import Draft202012Validator  # only saved documents are checked
+
+    name = schema_id.removeprefix("advisor.").partition("/")[0]
+    text = (files("advisor.render") / "schemas" / f"{name}.schema.json").read_text(encoding="utf-8")
+    return Draft202012Validator(json.loads(text), validate_formats=True, mask="this")
+
 
 _SAME = 1e-9
 _STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]").search

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from advisor.errors import UsageError
@@ -57,15 +57,11 @@ def export_start(start: Start, format: str) -> str:
             hint=hint,
             field="export",
         )
-    return _writers(format)[format](start)
+    # Imported when asked for: an answer without --export does not pay for them.
+    from advisor.render.export.tools import aws_command, dstack_task, ray_cluster, skypilot_task, terraform
 
-
-def _writers(format: str) -> Mapping[str, Callable[[Start], str]]:
-    """Imported when asked for: an answer without --export pays for none of them."""
-    if format in ("skypilot", "dstack"):
-        from advisor.render.export.brokers import dstack_task, skypilot_task
-
-        return {"skypilot": skypilot_task, "dstack": dstack_task}
-    from advisor.render.export.aws import aws_command, ray_cluster, terraform
-
-    return {"terraform": terraform, "ray": ray_cluster, "awscli": aws_command}
+    writers = {
+        **{"skypilot": skypilot_task, "dstack": dstack_task},
+        **{"terraform": terraform, "ray": ray_cluster, "awscli": aws_command},
+    }
+    return writers[format](start)

@@ -16,6 +16,7 @@ from advisor.render.blocks import (
     Paragraph,
     Part,
     Table,
+    plain,
     translated,
 )
 from advisor.render.charts import (
@@ -26,9 +27,8 @@ from advisor.render.charts import (
     price_picture,
     stages_picture,
 )
-from advisor.render.document_names import covers_clouds, spec_name
+from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import plain
 from advisor.render.phrases import count_text, seconds_text
 from advisor.render.sentences import (
     alternative_columns,

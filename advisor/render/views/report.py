@@ -21,13 +21,13 @@ from advisor.render.blocks import (
     Part,
     Section,
     Table,
+    plain,
     translated,
 )
 from advisor.render.charts import totals_picture
 from advisor.render.document import is_language
-from advisor.render.document_names import covers_clouds, spec_name
+from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts, report_texts
-from advisor.render.i18n.filters import plain
 from advisor.render.sentences import (
     asked_sentence,
     basis_sentence,

@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.errors import DeliveryError, one_line
 from advisor.render.diff_text import difference_text, headline
 from advisor.render.document import plain
-from advisor.render.document_names import covers_clouds, place_name
+from advisor.render.facts import covers_clouds, place_name
 from advisor.render.formats import ReportFormat
 from advisor.units import format_usd
 

@@ -13,9 +13,8 @@ from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Compare, Predict
-from advisor.render.blocks import Column, Look, Table
+from advisor.render.blocks import Column, Look, Table, lower_rate
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate
 from advisor.render.phrases import seconds_text
 from advisor.render.sentences import columns_of, rate_columns
 from advisor.service.page.frame import Frame

@@ -24,11 +24,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, Response
 
 from advisor.messages import Message
-from advisor.render.blocks import translated
+from advisor.render.blocks import plain, translated
 from advisor.render.html import environment as shared_environment
 from advisor.render.html import shown
 from advisor.render.i18n.catalogue import LANGUAGE_TEXTS, LANGUAGES, REPORT_TEXTS, Texts, texts_in
-from advisor.render.i18n.filters import plain
 from advisor.service.gate import visit_of
 from advisor.units import format_mib
 

@@ -13,9 +13,8 @@ from advisor.answers.networks import predicted
 from advisor.errors import AdvisorError
 from advisor.questions.network import Predict
 from advisor.questions.values import Curve
-from advisor.render.blocks import Column, Look, Table
+from advisor.render.blocks import Column, Look, Table, lower_rate, plain
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.sentences import rate_columns
 from advisor.service.page.frame import Frame
 from advisor.service.page.question import QuestionPage, question_of, target_of, workload_fields

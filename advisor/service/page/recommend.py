@@ -17,14 +17,13 @@ from advisor.errors import AdvisorError
 from advisor.questions.commands import RECOMMEND
 from advisor.questions.language import CompareGeneration
 from advisor.questions.network import Recommend
-from advisor.render.blocks import Column, Table, translated
+from advisor.render.blocks import Column, Table, lower_rate, translated
 from advisor.render.charts import front_picture
-from advisor.render.document_names import covers_clouds, spec_name
 from advisor.render.export import COMPOSE
 from advisor.render.export import FORMATS as EXPORTS
 from advisor.render.export.serving import FORMATS as SERVING_EXPORTS
+from advisor.render.facts import covers_clouds, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate
 from advisor.render.records import candidate_block
 from advisor.render.sentences import (
     alternative_columns,

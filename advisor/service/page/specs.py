@@ -6,12 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Stage
-from advisor.render.blocks import Chart, Column, Look, Table
+from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
-from advisor.render.document_names import place_name, spec_name
-from advisor.render.facts import Drawn, drawn_rows
+from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
 from advisor.render.i18n.catalogue import Texts
-from advisor.render.i18n.filters import lower_rate, plain
 from advisor.render.paper import WIDTH
 from advisor.render.sentences import rate_columns
 from advisor.render.text import lower_name, upper_name

@@ -34,14 +34,6 @@ def recommend(**fields: Any) -> RecommendGeneration:
     return RecommendGeneration(**COMMON, allow_extrapolation=True, **fields)
 
 
-def test_what_is_not_known_of_a_neo_cloud_is_told_where_the_answer_rests_on_it() -> None:
-    """The disk that the weights are read from comes first of all that is assumed."""
-    answer = serving_recommended(context(), recommend(cloud="lambda", users=20))
-    first = str(answer.assumptions[0])
-    assert first.startswith("lambda's volume disk has 200 MiB/s (120 to 480)")
-    assert first.endswith("not known, assumed")
-
-
 def test_memory_is_told_of_the_cards_that_are_meant() -> None:
     """A larger context leaves room for it or says why not, on as few GPUs as hold it."""
     question = MemoryGeneration(

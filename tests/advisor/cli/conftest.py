@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import pytest
 
+from advisor.answers.reporting.saved import first_fault
 from advisor.cli.main import run
-from advisor.render.schema_check import first_fault
 
 # The files that describe the documents, by what those call themselves.
 SCHEMAS = {

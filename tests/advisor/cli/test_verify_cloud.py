@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from advisor.answers.reporting.saved import first_fault
 from advisor.infra.aws.asking import SystemClock
 from advisor.infra.aws.guest.metadata import Metadata
-from advisor.render.schema_check import first_fault
 from advisor.runs.cloud.agent import Guest, run_job
 from advisor.store.measurements import open_store
 from tests.advisor.cli.test_sweep_cloud import account, after_launch

@@ -111,11 +111,8 @@ def test_a_cheaper_spec_whose_upper_bound_reaches_the_target_is_worth_a_trial():
     assert 0.5 < first.probability < 0.9
 
 
-def test_an_hour_of_use_is_not_worth_ten_minutes_of_trying():
+def test_an_hour_of_use_is_not_worth_ten_minutes_of_trying_and_without_a_target_nothing_is_close():
     assert ask(target_throughput=290, horizon_hours=0.05).close_calls == ()
-
-
-def test_without_a_target_nothing_is_close():
     assert ask().close_calls == ()
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.catalog import load_catalog, resources_of
-from advisor.domain import IMAGENET, DiskRate, Precision, Stage, Task, Workload
+from advisor.domain import IMAGENET, DiskRate, Precision, Task, Workload
 from advisor.engine.explaining import changes, explain
 from advisor.models.performance import load_model
 from tests.advisor.catalog.builders import order
@@ -113,15 +113,3 @@ def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
         more = next(changes(MODEL, workload, has))
         steps[name] = (more.step, more.resources.physical_cores - has.physical_cores)
     assert steps == {"c7i.large": ("1 vCPU, half a core", 0.5), "c9g.large": ("1 vCPU, a core", 1)}
-
-
-def test_what_binds_is_what_more_of_helps():
-    """An instance short of vCPUs gains by a vCPU; one that waits for its disk by IOPS."""
-    workload = Workload(network="alexnet", task=Task.INFERENCE, batch_size=64)
-    for name, stage, resource in (
-        ("g4dn.xlarge", Stage.HOST, "vcpus"),
-        ("g6.16xlarge", Stage.STORAGE, "disk_iops"),
-    ):
-        explanation, _, _ = explained(*on_gp3(name), workload)
-        best = max(explanation.gains, key=lambda gain: gain.samples_per_second)
-        assert (explanation.bottleneck, best.resource) == (stage, resource)

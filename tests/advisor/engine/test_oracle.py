@@ -103,13 +103,18 @@ def reasons_are_true(truth, answer):
         assert {name for cloud, name in truth.types if truth.prices(cloud, name)} <= ranked | set(rejected)
 
 
+def check_pairs(drawn):
+    world, pairs, seed = drawn
+    for request, limit, tighter in pairs:
+        note(f"tightened: {limit}")
+        assert check(world, request, seed) <= check(world, tighter, seed) * slack(request)
+
+
 @settings(suppress_health_check=list(HealthCheck))
 @given(questions(count=2))
 def test_a_few_questions_are_answered_so_on_every_change(drawn):
     """Two pairs in each world, in the quick lane."""
-    world, pairs, seed = drawn
-    for request, _, tighter in pairs:
-        assert check(world, request, seed) <= check(world, tighter, seed) * slack(request)
+    check_pairs(drawn)
 
 
 def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used():
@@ -132,10 +137,7 @@ def test_a_price_between_the_cheapest_order_of_a_disk_and_the_best_one_is_used()
 @given(questions(count=5))
 def test_the_answer_is_the_cheapest_one_every_reason_is_true_and_asking_more_costs_more(drawn):
     """Worlds of their own; five pairs of a question and a tighter one in each."""
-    world, pairs, seed = drawn
-    for request, limit, tighter in pairs:
-        note(f"tightened: {limit}")
-        assert check(world, request, seed) <= check(world, tighter, seed) * slack(request)
+    check_pairs(drawn)
 
 
 @pytest.mark.slow

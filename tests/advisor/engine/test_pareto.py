@@ -4,17 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import Rejection, check, resources_of
-from advisor.domain import IMAGENET, CacheState, DiskChoice, Task
+from advisor.domain import IMAGENET, DiskChoice, Task
 from advisor.engine import answers
-from advisor.engine.candidates import disks_for, query_of, workloads_of
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.pareto import LEAST_SHARE, pareto_front
-from advisor.errors import NoOfferError
 from advisor.render.views.network import thinned
 from tests.builders import candidate, network_question, prediction
 
-from .asking import CATALOG, SMALL, answered, question, task
+from .asking import CATALOG, SMALL, answered, every_spec, question, task
 from .plain_model import PlainModel
 
 points = st.lists(st.tuples(st.integers(1, 9), st.integers(1, 9), st.sampled_from([8, 16])))
@@ -33,30 +30,6 @@ questions = st.builds(
     disk=st.sampled_from([None, DiskChoice(type="gp3"), DiskChoice(type="st1", size_gib=500.0)]),
     accelerated_only=st.just(True),
 )
-
-
-def by_brute_force(request):
-    """(total price, lower) of every spec and batch size that may be bought and would run, and whose
-    first epoch takes at most twice as long as one at the target."""
-    model = PlainModel()
-    for offer in CATALOG.offers(query_of(request)):
-        gpu = CATALOG.gpu_of(offer.instance)
-        verdict = check(offer.instance, gpu, needs_gpu=True, closed=offer.closed)
-        if isinstance(verdict, Rejection) or offer.instance.memory_mib < 4096:
-            continue
-        try:
-            disks = disks_for(request, CATALOG, offer.instance)
-        except NoOfferError:  # the disk that is asked for has no known price there
-            continue
-        for disk in disks:
-            resources = resources_of(CATALOG, offer, disk)
-            for workload in workloads_of(request):
-                if model.gpu_memory_mib(workload) <= gpu.memory_mib:
-                    (prediction,) = model.predict([(workload, resources)], confidence=0.9)
-                    (cold,) = model.predict([(workload, resources)], confidence=0.9, cache=CacheState.COLD)
-                    pace = request.target_throughput or prediction.lower
-                    if request.task is not Task.TRAINING or cold.lower >= pace / 2:
-                        yield offer.price.usd_per_hour + disk.usd_per_hour, prediction
 
 
 def specs(points):
@@ -91,9 +64,10 @@ def test_no_spec_that_may_be_bought_beats_one_of_the_front(request):
     assert all(answers(request, candidate) for candidate in answer.pareto)
     limit, target = request.max_usd_per_hour or 1e9, request.target_throughput or 0
     by_hand = [
-        (usd, prediction.lower)
-        for usd, prediction in by_brute_force(request)
-        if usd <= limit and prediction.lower >= target
+        (usd, lower)
+        for usd, lower, first in every_spec(request, PlainModel())
+        if usd <= limit and lower >= target
+        if request.task is not Task.TRAINING or 2 * first >= (target or lower)
     ]
     front = [usd_and_rate(candidate) for candidate in answer.pareto]
     chosen = answer.chosen

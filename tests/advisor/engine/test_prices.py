@@ -49,12 +49,7 @@ def hourly(candidate):
     return candidate.spec.total_usd_per_hour
 
 
-def guess(usd, high):
-    return priced("guess", usd, ESTIMATED, high=high)
-
-
-def seen(usd, high, name="seen"):
-    return priced(name, usd, OBSERVED, high=high)
+guess, seen = partial(priced, "guess", kind=ESTIMATED), partial(priced, "seen", kind=OBSERVED)
 
 
 def old(name, usd, high):
@@ -70,15 +65,15 @@ A, TOMORROW = priced("a", 1.0), PRICED + timedelta(days=1)
 @pytest.mark.parametrize(
     ("some", "chosen", "listed", "cheaper"),
     [
-        ([guess(0.4, 2.0), A], "guess", "a", None),
-        ([guess(0.6, 2.0), A], "a", "a", "guess"),
-        ([guess(0.5, 3.0), seen(0.6, 1.2), A], "seen", "a", "guess"),
-        ([seen(0.5, 4.0, "wide"), seen(0.6, 1.2, "narrow"), A], "narrow", "a", "wide"),
-        ([seen(0.5, 4.0), old("old", 0.6, 1.3), A], "old", "a", "seen"),
+        ([guess(0.4, high=2.0), A], "guess", "a", None),
+        ([guess(0.6, high=2.0), A], "a", "a", "guess"),
+        ([guess(0.5, high=3.0), seen(0.6, high=1.2), A], "seen", "a", "guess"),
+        ([priced("wide", 0.5, OBSERVED, 4.0), seen(0.6, high=1.2), A], "seen", "a", "wide"),
+        ([seen(0.5, high=4.0), old("old", 0.6, 1.3), A], "old", "a", "seen"),
         # However many old lists are cheaper, a recent one stands beside them.
         ([old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), A], "narrow", "a", "wide"),
-        ([seen(0.4, 5.0), old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), A], "narrow", "a", "seen"),
-        ([guess(0.5, 3.0)], "guess", None, None),
+        ([seen(0.4, high=5.0), old("wide", 0.5, 4.0), old("narrow", 0.6, 1.3), A], "narrow", "a", "seen"),
+        ([guess(0.5, high=3.0)], "guess", None, None),
     ],
 )
 def test_the_sure_one_is_chosen_beside_what_is_listed_and_what_may_be_cheaper(some, chosen, listed, cheaper):

@@ -59,13 +59,8 @@ SLOW_TO_ASK = settings(
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
     suppress_health_check=[HealthCheck.too_slow],
 )
-DIALS = {
-    "target_throughput": 1.002,
-    "max_usd_per_hour": 0.998,
-    "max_latency_ms": 0.998,
-    "max_hours": 0.998,
-    "max_run_usd": 0.998,
-}
+LIMITED = ("max_usd_per_hour", "max_latency_ms", "max_hours", "max_run_usd")
+DIALS = {"target_throughput": 1.002, **dict.fromkeys(LIMITED, 0.998)}
 
 
 def ask(request):
@@ -247,9 +242,19 @@ def test_the_price_that_is_named_is_the_least_that_is_enough(usd):
     assert ask(replace(request, max_usd_per_hour=needed - 0.001)).chosen is None
 
 
-def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one():
-    request = preprocessing(target_throughput=1e6, min_gpu_memory_mib=24576)
-    for way in by_the_plain_model(request):
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"target_throughput": 1e6, "min_gpu_memory_mib": 24576},
+        {
+            **{"target_throughput": 0.01, "gpus": ("A100",), "market": Market.SPOT},
+            **{"max_usd_per_hour": 0.5, "accelerated_only": True},
+        },
+    ],
+)
+def test_who_asks_for_a_gpu_to_preprocess_on_is_helped_by_one(limits):
+    """No accelerator without a GPU is a way out."""
+    for way in by_the_plain_model(preprocessing(**limits)):
         assert way.gives.spec.offer.instance.gpu_name
 
 
@@ -258,18 +263,6 @@ def test_accelerators_without_known_memory_are_no_way_out_of_a_limit_to_it():
     request = preprocessing(target_throughput=20, min_gpu_memory_mib=24576, vcpu_quota=quotas)
     ways = by_the_plain_model(request)
     assert "min_gpu_memory_mib" not in {way.changes[0].constraint for way in ways}
-
-
-def test_an_accelerator_without_a_gpu_is_no_way_out_of_a_named_gpu():
-    request = preprocessing(
-        target_throughput=0.01,
-        gpus=("A100",),
-        market=Market.SPOT,
-        max_usd_per_hour=0.5,
-        accelerated_only=True,
-    )
-    for way in by_the_plain_model(request):
-        assert way.gives.spec.offer.instance.gpu_name
 
 
 @pytest.mark.slow

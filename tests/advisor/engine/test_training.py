@@ -1,30 +1,144 @@
-"""Training: the first epoch reads the disk and counts in every answer; the batch is the one at which
-samples cost least."""
+"""Training: the cheapest number of nodes, against every spec tried one by one; the first epoch, which reads
+the disk; and the batch at which samples cost least."""
 
+import math
 from datetime import date
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.domain import DiskChoice, Precision, Task
 from advisor.engine import Preparations, answers, recommend
 from advisor.engine.no_offer import no_offer
-from advisor.engine.single import predict_instance
+from advisor.engine.relax import relaxations
+from advisor.engine.tasks.network import NetworkTask
 from advisor.models.performance import load_model
 from tests.builders import network_question
 
+from .asking import CATALOG, SMALL, every_spec
+
+MODEL = load_model()
+PREPARED = Preparations(CATALOG, MODEL)
 TODAY = date(2026, 7, 21)
-CATALOG, MODEL = load_catalog(), load_model()
+
+requests = st.builds(
+    network_question,
+    network=st.sampled_from(["resnet50", "googlenet", "vgg16"]),
+    task=st.just(Task.TRAINING),
+    precision=st.sampled_from([Precision.FP32, Precision.AMP]),
+    target_throughput=st.floats(200, 20_000),
+    region=st.just("us-east-1"),
+    batch_size=st.sampled_from([16, 64]),
+    dataset=st.just(SMALL),
+    gpus=st.sampled_from([("T4",), ("L4",), ("T4", "A10G")]),
+    max_usd_per_hour=st.one_of(st.none(), st.floats(1, 100)),
+    max_nodes=st.integers(1, 6),
+)
+
+
+def training(**changes):
+    """Of resnet50 in mixed precision."""
+    usual = {"network": "resnet50", "task": Task.TRAINING, "precision": Precision.AMP}
+    return network_question(**{**usual, **changes})
+
+
+def decided(request):
+    return recommend(request, PREPARED, today=TODAY)
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(requests)
+def test_no_cheaper_number_of_nodes_that_meets_the_target_is_passed_over(request):
+    answer, target, limit = decided(request), request.target_throughput, request.max_usd_per_hour or math.inf
+    prices = [
+        usd
+        for usd, lower, first in every_spec(request, MODEL)
+        if usd <= limit and lower >= target and 2 * first >= target
+    ]
+    if answer.chosen is None:
+        assert not prices
+        return
+    chosen = answer.chosen
+    assert chosen.spec.total_usd_per_hour <= min(prices, default=math.inf) * (1 + 1e-12)
+    assert chosen.prediction.lower >= request.target_throughput
+    assert 1 <= chosen.spec.count <= request.max_nodes
+
+
+@settings(max_examples=8)
+@given(requests)
+def test_nodes_are_taken_only_where_their_network_is_known_and_never_scale_beyond_their_number(request):
+    answer = decided(request)
+    for candidate in answer.ranked:
+        if candidate.spec.count > 1:
+            assert candidate.spec.offer.instance.network is not None
+            assert 0 < candidate.prediction.node_efficiency <= 1
+            assert candidate.spec.total_usd_per_hour == pytest.approx(
+                candidate.spec.count * candidate.spec.usd_per_hour_each
+            )
+
+
+def test_more_nodes_to_choose_from_are_never_dearer():
+    request = training(target_throughput=2500, gpus=("T4", "A10G"), max_nodes=1)
+    chosen = [decided(replace(request, max_nodes=most)).chosen for most in (1, 2, 4, 8)]
+    prices = [candidate.spec.total_usd_per_hour for candidate in chosen if candidate is not None]
+    assert len(prices) >= 3
+    assert prices == sorted(prices, reverse=True)
+
+
+def test_no_more_nodes_are_taken_than_the_quota_lets_start():
+    request = training(target_throughput=2500, gpus=("A10G",), max_nodes=8)
+    most = 100.0
+    free, held = decided(request), decided(replace(request, vcpu_quota=(("L-DB2E81BA", most),)))
+    needed = [candidate.spec.count * candidate.spec.offer.instance.vcpus for candidate in free.ranked]
+    assert max(needed) > most
+    assert all(
+        candidate.spec.count * candidate.spec.offer.instance.vcpus <= most for candidate in held.ranked
+    )
+
+
+def test_a_run_takes_as_much_less_time_as_the_nodes_are_faster():
+    request = training(epochs=10, gpus=("A10G",), max_nodes=4, pareto=True)
+    front = decided(request).pareto
+    assert {candidate.spec.count for candidate in front} > {1}
+    for candidate in front:
+        passed = candidate.run.samples / (candidate.run.hours.median * 3600)
+        assert 0.5 * candidate.prediction.median < passed <= candidate.prediction.median * (1 + 1e-9)
+
+
+def test_as_many_nodes_as_are_asked_for_are_tried():
+    """A user who owns nine is not left with eight."""
+    request = training(target_throughput=2500, gpus=("A10G",), max_nodes=9, max_usd_per_hour=15.0)
+    assert decided(replace(request, max_nodes=8)).chosen is None
+    assert decided(request).chosen.spec.count == 9
+
+
+@pytest.mark.slow
+def test_a_training_that_is_too_much_for_one_node_is_offered_several():
+    request = training(target_throughput=60_000)
+    ways = relaxations(NetworkTask(Preparations(CATALOG, MODEL)), decided(request))
+    (several,) = [way for way in ways if way.changes[0].constraint == "max_nodes"]
+    assert several.gives.spec.count == int(several.changes[0].after)
+    assert decided(replace(request, max_nodes=several.gives.spec.count)).chosen is not None
+
+
+@pytest.mark.parametrize(("gpu", "takes"), [("A100", True), ("A10G", False)])
+def test_a_rate_that_one_network_card_does_not_reach_names_efa(gpu, takes):
+    request = training(network="vgg16", target_throughput=9_000, gpus=(gpu,), max_nodes=16)
+    answer = decided(request)
+    assert answer.chosen.spec.count > 1
+    assert any("EFA" in str(message) for message in answer.assumptions) is takes
+
+
 QUESTION = network_question(
     network="resnet50", task=Task.TRAINING, precision=Precision.AMP, target_throughput=3000.0
 )
-PREPARED = Preparations(CATALOG, MODEL)
 
 
 def ask(**changes):
-    request = replace(QUESTION, **changes)
-    return recommend(request, PREPARED, today=TODAY)
+    return decided(replace(QUESTION, **changes))
 
 
 def hours(rate):
@@ -61,18 +175,6 @@ def test_a_run_counts_its_first_epoch_by_what_it_costs():
     answer = ask(epochs=3.0)
     assert answer.chosen.run.first_epoch == answer.chosen.first_epoch
     assert answers(answer.request, answer.chosen)
-
-
-@pytest.mark.parametrize("task", [Task.INFERENCE, Task.PREPROCESSING])
-def test_what_reads_its_data_once_has_no_first_epoch(task):
-    answer = ask(task=task, target_throughput=100.0, precision=Precision.FP32)
-    assert answer.chosen.first_epoch is None
-
-
-def test_a_named_instance_tells_its_first_epoch_too():
-    prediction = predict_instance(QUESTION, CATALOG, MODEL, "g5.xlarge")
-    assert prediction.first_epoch.upper > hours(prediction.prediction.lower)
-    assert "first epoch" in " ".join(map(str, prediction.assumptions))
 
 
 @pytest.mark.parametrize("epochs", [None, 90.0])

@@ -1,6 +1,5 @@
-"""Answers about language models in every format; golden files hold the whole texts."""
+"""Answers about language models in CSV, Markdown, YAML and exports; tests/corpus has text and JSON."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,19 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from advisor.answers.reporting.saved import first_fault
 from advisor.domain import OBSERVED, Market
 from advisor.domain.generation import KvPrecision, Link, LlmEngine, LlmPrecision
 from advisor.domain.language import ServingPlacement
 from advisor.errors import UsageError
-from advisor.render import schema_check
 from advisor.render.document import document_yaml, plain_document
 from advisor.render.export.serving import FORMATS, export_serving, serve_words
 from advisor.render.i18n.catalogue import report_texts
 from advisor.render.language_document import finetuning_document, generation_document
 from advisor.render.tables import recommendation_csv, recommendation_markdown
 from advisor.render.views.details import serving_parts
-from advisor.render.views.serving import generation_text
-from advisor.render.views.tuning import finetuning_text
 from tests.advisor.render.language_answers import (
     SOURCES,
     finetuning_recommendation,
@@ -37,10 +34,6 @@ ANSWER = generation_recommendation()
 DOCUMENT = plain_document(generation_document(ANSWER, SOURCES))
 TUNING = plain_document(finetuning_document(finetuning_recommendation(), SOURCES))
 TEXTS = {
-    "generation.txt": generation_text(ANSWER, SOURCES) + "\n",
-    "nothing.txt": generation_text(nothing_found(), SOURCES) + "\n",
-    "finetuning.txt": finetuning_text(finetuning_recommendation(), SOURCES) + "\n",
-    "generation.json": json.dumps(DOCUMENT, indent=2) + "\n",
     "generation.csv": recommendation_csv(DOCUMENT),
     "generation.md": recommendation_markdown(DOCUMENT),
     "finetuning.md": recommendation_markdown(TUNING),
@@ -57,7 +50,7 @@ NOTHING = plain_document(generation_document(nothing_found(), SOURCES))
 
 @pytest.mark.parametrize("document", [DOCUMENT, TUNING, NOTHING])
 def test_a_document_is_as_its_schema_says(document):
-    assert schema_check.first_fault(document, document["schema"]) is None
+    assert first_fault(document, document["schema"]) is None
     assert yaml.safe_load(document_yaml(document)) == document
 
 

@@ -1,17 +1,28 @@
-"""An answer that depends on a price that is not listed, in text and JSON."""
+"""An answer that depends on a price that is not listed; and the cloud of every spec, named where a question
+covers several."""
 
 import pytest
 from msgspec.structs import replace
 
 from advisor.domain import OBSERVED, Market, PriceCall, Task
 from advisor.render.blocks import English
-from advisor.render.document import plain
+from advisor.render.document import plain, recommendation_document
+from advisor.render.facts import covers_clouds
 from advisor.render.i18n.catalogue import report_texts
+from advisor.render.language_document import generation_document
 from advisor.render.price_doubt import price_doubt_block
-from advisor.render.sentences import price_call_leaves
+from advisor.render.sentences import (
+    alternative_columns,
+    borderline_sentence,
+    headline,
+    price_call_leaves,
+    rejected_columns,
+)
+from advisor.render.tables import recommendation_markdown
 from advisor.units import format_usd
 from tests.advisor.render import language_answers
-from tests.builders import PRICED, network_question, recommendation
+from tests.advisor.render.language_answers import SOURCES, generation_recommendation
+from tests.builders import PRICED, close_call, network_question, recommendation
 
 
 def answer(chosen, **call):
@@ -97,3 +108,38 @@ def test_a_saved_answer_tells_its_prices_in_every_language(whole, cost_of, per, 
     assert "观测价格" in chinese[0]
     assert "竞价" in chinese[1]
     assert not any(word in " ".join(chinese) for word in ("spot", " per ", "price"))
+
+
+TEXTS = report_texts("en")
+
+
+def document(cloud):
+    answer = recommendation(close_calls=(close_call(),))
+    return recommendation_document(replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES)
+
+
+CLOUDS = pytest.mark.parametrize(("cloud", "is_named"), [("any", True), ("aws", False)])
+
+
+@CLOUDS
+def test_reports_and_the_page_name_it(cloud, is_named):
+    answer_document = document(cloud)
+    clouds = covers_clouds(answer_document)
+    others = alternative_columns(answer_document["alternatives"], TEXTS, "us-east-1", clouds=clouds)
+    texts = [
+        others[0].text(answer_document["alternatives"][0]),
+        rejected_columns(TEXTS, clouds=clouds)[0].text(answer_document["rejected"][0]),
+        borderline_sentence(answer_document["close_calls"][0], 500.0, TEXTS, clouds=clouds),
+        recommendation_markdown(answer_document).splitlines()[4],
+    ]
+    assert [("aws" in text) for text in texts] == [is_named] * len(texts)
+
+
+@CLOUDS
+def test_pages_and_tables_about_language_models_name_it(cloud, is_named):
+    answer = generation_recommendation()
+    answer_document = generation_document(
+        replace(answer, request=replace(answer.request, cloud=cloud)), SOURCES
+    )
+    assert ("aws us-east-1" in headline(answer_document, TEXTS)) is is_named
+    assert ("| aws |" in recommendation_markdown(answer_document)) is is_named

@@ -1,4 +1,5 @@
-"""The same answer in every format: same numbers, same bytes each time, one screen of text.
+"""The same answer in every format: same numbers, same bytes each time, one screen of text. tests/corpus has
+text and JSON of fronts, runs, close calls and relaxations.
 
 Golden files stand in tests/golden; ADVISOR_WRITE_GOLDEN=1 writes them anew, for review.
 """
@@ -12,12 +13,10 @@ from msgspec.structs import replace
 
 from advisor.domain import (
     IMAGENET,
-    Change,
     CloseCallKind,
     Latency,
     MemoryFormat,
     Precision,
-    Relaxation,
     RunTime,
     Span,
     Stack,
@@ -51,18 +50,6 @@ FRONT = {
 }
 
 
-def relaxation(constraint, option, before, after, gives):
-    changes = (Change(constraint=constraint, option=option, before=before, after=after),)
-    return Relaxation(changes=changes, gives=gives)
-
-
-NOTHING = {
-    "ranked": (),
-    "relaxations": (
-        relaxation("target_throughput", "--target-throughput", "9000", "505", candidate()),
-        relaxation("max_usd_per_hour", "--max-price", "1", "1.1", FASTER),
-    ),
-}
 RUN = {
     "request": network_question(network="googlenet", task=Task.TRAINING, epochs=90, max_hours=72),
     "ranked": (candidate(run=RUN_TIME), candidate("g6.xlarge", 0.8048, run=replace(RUN_TIME, hours=UNSURE))),
@@ -83,15 +70,9 @@ TEXTS = {
     "recommendation.json": json.dumps(document(), indent=2) + "\n",
     "recommendation.csv": recommendation_csv(document()),
     "recommendation.md": recommendation_markdown(document()),
-    "pareto.txt": text(**FRONT) + "\n",
     "pareto.md": recommendation_markdown(document(**FRONT)),
-    "relax.txt": text(**NOTHING) + "\n",
-    "relax.json": json.dumps(document(**NOTHING)["relax"], indent=2) + "\n",
-    "run.txt": text(**RUN) + "\n",
     "run.csv": recommendation_csv(document(**RUN)),
     "run.md": recommendation_markdown(document(**RUN)),
-    "close_call.txt": text(**CALLED) + "\n",
-    "close_call.json": json.dumps(document(**CALLED)["close_calls"], indent=2) + "\n",
 }
 
 

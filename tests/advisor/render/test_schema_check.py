@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from advisor.answers.reporting.saved import first_fault
 from advisor.infra.build.documents.schemas import FOLDER, documents, parts, written
-from advisor.render.schema_check import first_fault
 from tests.advisor.render.schemas import schema_of
 from tests.advisor.render.sizing.reports import golden_report, validator
 

@@ -4,16 +4,24 @@ intervals of a fixed width. What ships is `advisor.models.language.serving`."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.catalog import load_catalog
+from advisor.engine.tasks.serving.task import ServingTask
 from advisor.messages import Message
 from advisor.models.bayes import Bounds
+from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Deployment, Traffic
 from advisor.models.language.memory import kv_bytes_per_token, weight_gib_per_gpu
 from advisor.models.language.serving.rates import ServingRates
 
+TODAY = date(2026, 11, 23)
+EIGHT_B = "Meta-Llama-3.1-8B"
 Floats = NDArray[np.float64]
 _SPREAD = 1.25  # upper over median, of all times
 
@@ -91,3 +99,9 @@ def _facts(deployment: Deployment) -> tuple[float, float, float, float, float]:
         0.4e12 * deployment.gpu.tflops * split,
         link,
     )
+
+
+@cache
+def serving(model: str = EIGHT_B, predictor: Any = None) -> ServingTask:
+    """One model, kept for all tests."""
+    return ServingTask(load_catalog(), bundled_language_models().find(model), predictor or Physical())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
-from functools import cache
 from typing import Any
 
 import pytest
@@ -12,25 +10,14 @@ from msgspec.structs import replace
 from advisor.catalog import load_catalog
 from advisor.domain import CloseCallKind, DiskChoice
 from advisor.domain.generation import LlmEngine, LlmPrecision, ServingBind, StepKind
-from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
+from advisor.domain.language import GenerationRecommendation, ServingPrediction
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.ready import gib_to_read
-from advisor.engine.tasks.serving.task import ServingTask
 from advisor.errors import NoIntervalError, UsageError
-from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.memory import card_gib
 from advisor.questions.language import ServingQuestion
-from tests.advisor.engine.tasks.physical import Physical
+from tests.advisor.engine.tasks.physical import EIGHT_B, TODAY, Physical, serving
 from tests.builders import serving_question
-
-TODAY = date(2026, 11, 23)
-EIGHT_B = "Meta-Llama-3.1-8B"
-
-
-@cache
-def serving(model: str = EIGHT_B, uncalibrated: tuple[str, ...] = ()) -> ServingTask:
-    """One model, kept for all tests."""
-    return ServingTask(load_catalog(), bundled_language_models().find(model), Physical(uncalibrated))
 
 
 def predicted(name: str, **fields: Any) -> ServingPrediction:
@@ -51,17 +38,10 @@ def answer(**fields: Any) -> GenerationRecommendation:
     return recommend(serving(question.model), question, today=TODAY)
 
 
-def chosen_for(**fields: Any) -> GenerationCandidate:
-    """What it recommends."""
-    chosen = answer(**fields).chosen
-    assert chosen is not None
-    return chosen
-
-
 @pytest.mark.parametrize("tokens", [100.0, 6000.0])
 def test_the_cheapest_of_all_clouds_is_the_cheapest_of_each(tokens: float) -> None:
     """Types that cannot be shown by their price are left out, and no better one is lost."""
-    over_all = chosen_for(cloud="any", region=None, target_output_tokens_per_second=tokens)
+    over_all = answer(cloud="any", region=None, target_output_tokens_per_second=tokens).chosen
     catalog = load_catalog()
     clouds = tuple(filter(catalog.is_in_dollars, catalog.clouds))
     each = [
@@ -101,7 +81,7 @@ def test_a_kv_cache_has_the_16_bits_that_the_engine_computes_in(
 def test_less_time_until_it_serves_takes_a_faster_disk_and_none_faster_than_that() -> None:
     """Rate and price follow from the limit; a MiB/s less, where single ones are sold, is too slow."""
     wanted: dict[str, Any] = {"gpus": ("L40S",), "target_output_tokens_per_second": 100}
-    slow, fast = chosen_for(**wanted), chosen_for(**wanted, max_ready_seconds=180)
+    slow, fast = answer(**wanted).chosen, answer(**wanted, max_ready_seconds=180).chosen
     assert fast.ready.upper_seconds <= 180 < slow.ready.upper_seconds
     assert fast.spec.disk.usd_per_hour > slow.spec.disk.usd_per_hour
     rate = fast.spec.disk.choice.mib_per_second
@@ -156,7 +136,7 @@ def test_steps_say_what_each_brings_or_why_not() -> None:
 def test_unknown_gpus_need_extrapolation_to_be_allowed() -> None:
     """Where nothing held out backs any answer, it is refused, unless it is asked for."""
     question = request(gpus=("L4",), target_output_tokens_per_second=20)
-    task = serving(EIGHT_B, ("L4",))
+    task = serving(EIGHT_B, Physical(("L4",)))
     with pytest.raises(NoIntervalError):
         recommend(task, question, today=TODAY)
     anyhow = replace(question, allow_extrapolation=True)
@@ -172,8 +152,8 @@ def test_replicas_whose_weights_overflow_ram_read_them_again() -> None:
 
 def test_the_own_disk_is_taken_only_where_it_is_named() -> None:
     """It costs nothing and is empty after a stop."""
-    chosen = chosen_for(gpus=("A10G",))
-    own = chosen_for(gpus=("A10G",), disk_types=("instance_store",))
+    chosen = answer(gpus=("A10G",)).chosen
+    own = answer(gpus=("A10G",), disk_types=("instance_store",)).chosen
     assert chosen.spec.disk.rate.type != "instance_store"
     assert own.spec.disk.rate.type == "instance_store"
 
@@ -214,7 +194,7 @@ def test_a_named_instance_is_used_as_is_cheapest_or_says_why_it_cannot() -> None
 
 def test_memory_binds_a_small_card_and_a_load_near_capacity_any() -> None:
     """The KV cache ends the growth before the engine does; requests wait for each other."""
-    assert chosen_for(gpus=("A10G",), max_gpus=1).binds is ServingBind.MEMORY
+    assert answer(gpus=("A10G",), max_gpus=1).chosen.binds is ServingBind.MEMORY
     rate = 0.9 * predicted("g6e.xlarge").candidate.most.requests_per_second.median
     busy = predicted("g6e.xlarge", target_requests_per_second=rate)
     assert busy.candidate.binds is ServingBind.LOAD

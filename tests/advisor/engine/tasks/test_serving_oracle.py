@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from datetime import date
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.catalog import load_catalog
 from advisor.engine.decide import recommend
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import GRID
 from advisor.engine.tasks.serving.task import ServingTask
-from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import Traffic
 from advisor.models.language.serving import bundled_serving_predictor
 from advisor.questions.language import ServingQuestion
-from tests.advisor.engine.tasks.physical import Physical
+from tests.advisor.engine.tasks.physical import TODAY, serving
 from tests.builders import serving_question
 
-TODAY = date(2026, 11, 23)
 MODELS = ("Meta-Llama-3.1-8B", "Qwen3-30B-A3B", "Qwen2.5-72B")
 
 
@@ -38,13 +33,6 @@ class Served(NamedTuple):
     median: float
     ttft: float
     tpot: float
-
-
-@cache
-def serving(model: str, predictor: str = "physical") -> ServingTask:
-    """One model, kept for all examples."""
-    answers = Physical() if predictor == "physical" else bundled_serving_predictor()
-    return ServingTask(load_catalog(), bundled_language_models().find(model), answers)
 
 
 def cheapest_price(request: ServingQuestion, task: ServingTask) -> float:
@@ -154,7 +142,7 @@ def requests(draw: st.DrawFn) -> ServingQuestion:
 @given(request=requests())
 def test_choice_is_the_cheapest_of_all_that_keep_the_limits(predictor: str, request: ServingQuestion) -> None:
     """Price and existence of the answer agree with trying everything."""
-    task = serving(request.model, predictor)
+    task = serving(request.model, bundled_serving_predictor() if predictor == "shipped" else None)
     request = replace(request, allow_extrapolation=True)
     answer = recommend(task, request, today=TODAY)
     expected = cheapest_price(request, task)

@@ -9,10 +9,10 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.extras import install_hint
+from advisor.render.blocks import lower_rate, plain
 from advisor.render.formats import report_html
 from advisor.render.html import environment
 from advisor.render.i18n.catalogue import LANGUAGES, report_texts
-from advisor.render.i18n.filters import lower_rate, plain
 from advisor.units import format_mib, format_rate, format_usd
 from tests.advisor.render.sizing.reports import HOSTILE, golden_report, leaves, renamed
 

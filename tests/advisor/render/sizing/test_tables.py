@@ -1,15 +1,31 @@
-"""The workbook: reopened by openpyxl, its values those of the document, its texts harmless."""
+"""The workbook and the CSV: reopened by openpyxl and pandas, their values those of the document, their texts
+harmless; and the table of all formats, each of which takes the document alone."""
 
 import copy
 import io
+import json
+import math
 import zipfile
 
 import openpyxl
+import pandas as pd
 import pytest
 
+from advisor.errors import UsageError
+from advisor.files import harmless
+from advisor.render.formats import REPORT_FORMATS, format_of_file, report_csv, report_format, report_rows
 from advisor.render.i18n.catalogue import workbook_texts
 from advisor.render.xlsx import report_workbook, sheets_of
-from tests.advisor.render.sizing.reports import HOSTILE, golden_report, mixed_report
+from tests.advisor.render.sizing.reports import (
+    GOLDEN,
+    HOSTILE,
+    golden_report,
+    leaves,
+    mixed_report,
+    renamed,
+    with_name,
+)
+from tests.alike import assert_golden_text
 
 MORE_HOSTILE = (
     *("+1+1", "-2+3", "@SUM(A1)", "\t=1+1", "{=1}", "1e5", "\uff1d1+1", "x" * 40_000),
@@ -64,11 +80,8 @@ def test_the_sums_are_those_of_the_document(report, content):
     line = next(row for row in page.iter_rows(min_row=HEAD) if row[0].value == "Total")
     heads = [cell.value for cell in page[HEAD]]
     totals = dict(zip(heads, [cell.value for cell in line], strict=True))
-    specs = [
-        section["answer"]["spec"]
-        for section in report["workloads"]
-        if section["answer"]["status"] == "answered"
-    ]
+    answers = [section["answer"] for section in report["workloads"]]
+    specs = [answer["spec"] for answer in answers if answer["status"] == "answered"]
     assert totals["USD/hour"] == pytest.approx(sum(spec["usd_per_hour"] for spec in specs))
     assert totals["USD/hour"] == pytest.approx(report["totals"]["usd_per_hour"], rel=1e-14)
     assert totals["USD/month"] == pytest.approx(report["totals"]["usd_per_month"], rel=1e-14)
@@ -90,16 +103,11 @@ def test_every_number_of_the_charts_is_there(report, content):
         for heading, name in DRAWN.items():
             assert cells[heading] == pytest.approx(row[name], rel=1e-14)
         assert cells["On the front"] is row["on_front"]
+    curves = [section["curves"] for section in report["workloads"] if section["curves"]]
     for name, title in (("vcpus", "Over vCPUs"), ("memory", "Over memory"), ("disk", "Over disks")):
-        points = [
-            row
-            for section in report["workloads"]
-            if section["curves"]
-            for row in section["curves"][name]["points"]
-        ]
-        assert [row["Median samples/s"] for row in rows(book[title])] == pytest.approx(
-            [point["median"] for point in points], rel=1e-14
-        )
+        medians = [point["median"] for curve in curves for point in curve[name]["points"]]
+        shown = [row["Median samples/s"] for row in rows(book[title])]
+        assert shown == pytest.approx(medians, rel=1e-14)
     measured = [row for section in report["workloads"] for row in section["measured"]]
     assert [row["Measured samples/s"] for row in rows(book["Measured"])] == pytest.approx(
         [trial["samples_per_second"] for trial in measured], rel=1e-14
@@ -159,3 +167,80 @@ def test_language_models_stand_among_the_picks_and_on_sheets_of_their_own():
     assert [row["instance_type"] for row in serving] == ["g6e.12xlarge", "p4d.24xlarge"]
     assert {row["workload"] for row in latency} == {"Chat"}
     assert [row["run_hours_median"] for row in tuning] == [28.3, 28.3]
+
+
+def reopened(document):
+    """The file as pandas reads texts."""
+    return pd.read_csv(io.StringIO(report_csv(document)), dtype=str, keep_default_na=False)
+
+
+def test_a_report_changes_only_when_we_mean_it():
+    content = report_csv(golden_report())
+    assert_golden_text(GOLDEN / "team.csv", content)
+
+
+def test_every_value_of_the_document_stands_in_a_cell():
+    document = golden_report()
+    wanted = sorted(leaves(document), key=repr)
+    # A workload's name stands in every row of it: once is enough here.
+    cells = [value for row in report_rows(document) for value in row.values.values()]
+    assert sorted((cell for cell in cells if cell is not None), key=repr) == wanted
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_name_comes_back_and_is_never_computed(name):
+    frame = reopened(with_name(golden_report(), name))
+    rows = frame[frame.workload != ""]
+    assert set(rows.workload) == {harmless(name)}
+    assert not rows.workload.iloc[0].startswith(("=", "+", "-", "@"))
+    assert name.lstrip("'") in rows.workload.iloc[0].replace(";'", ";") or name != harmless(name)
+
+
+TEXTS = ("md", "csv", "json")
+
+
+def test_the_json_is_the_document():
+    document = golden_report()
+    assert json.loads(REPORT_FORMATS["json"].content(document)) == document
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("language", ["en", "zh-CN"])
+def test_the_same_document_gives_the_same_bytes_and_stays_as_it_was(name, language):
+    document = renamed(golden_report(), HOSTILE)
+    before = copy.deepcopy(document)
+    first = REPORT_FORMATS[name].content(document, language)
+    assert REPORT_FORMATS[name].content(json.loads(json.dumps(before)), language) == first
+    assert document == before
+
+
+@pytest.mark.parametrize(("file", "name"), [("a.md", "md"), ("Team.CSV", "csv"), ("x.y.json", "json")])
+def test_a_files_end_names_its_format(file, name):
+    assert format_of_file(file) == name
+
+
+@pytest.mark.parametrize("file", ["report", "report.docx", ".md", "report."])
+def test_an_end_that_names_none_says_which_there_are(file):
+    with pytest.raises(UsageError, match=r"--format.*\.md"):
+        format_of_file(file)
+
+
+def test_a_mistyped_format_gets_the_nearest():
+    with pytest.raises(UsageError, match="did you mean json"):
+        report_format("jsn")
+
+
+def test_pandas_reads_every_number_to_its_last_bit():
+    document = golden_report()
+    frame = pd.read_csv(io.StringIO(report_csv(document)), low_memory=False)
+    for name in ("lower", "median", "upper", "total_usd_per_hour"):
+        drawn = frame[frame.part == "price_throughput"][name].tolist()
+        wanted = [row[name] for section in document["workloads"] for row in section["price_throughput"]]
+        assert drawn == wanted
+
+
+def test_nulls_are_empty_and_no_number_is_a_text():
+    frame = reopened(golden_report())
+    assert not {"None", "nan", "null"} & set(frame.to_numpy().ravel())
+    lower = frame[frame.part == "price_throughput"].lower.map(float)
+    assert all(math.isfinite(rate) for rate in lower)
