@@ -215,7 +215,11 @@ def anchors_of(
     answers, for a step faster than its GPU, and two of one step that cannot both be true.
     """
     rows = [row for file in files for row in _of_network(file, workload, model)]
-    fitting = [row for row in rows if _is_asked(row, workload)]
+    fitting = [
+        row
+        for row in rows
+        if row.workload.task is workload.task and row.workload.precision is workload.precision
+    ]
     if not fitting:
         raise _no_anchor(workload, files, rows)
     anchors = [_named(row, workload.network, is_own=facts is not None) for row in fitting]
@@ -267,10 +271,6 @@ def _of_network(
         named = name.casefold() in ("", workload.network.casefold())
         if named or (not is_builtin and own == {name}):
             yield row
-
-
-def _is_asked(row: Observation, workload: AnchoredWorkload) -> bool:
-    return row.workload.task is workload.task and row.workload.precision is workload.precision
 
 
 def _no_anchor(

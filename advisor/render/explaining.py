@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from advisor.domain import Stage
-from advisor.domain.explanation import Distance, Explanation, Gain
+from advisor.domain.explanation import Explanation, Gain
 from advisor.render.records import fields
 from advisor.render.text import beside, folded, table
 from advisor.units import format_rate
@@ -25,21 +25,19 @@ def explanation_document(instance_type: str, explanation: Explanation) -> dict[s
         "instance_type": instance_type,
         "bottleneck": _stage_document(explanation.bottleneck, explanation.bottleneck_rate),
         "next_stage": following,
-        "gains": [_gain_document(gain) for gain in explanation.gains],
-        "measured_range": [_distance_document(distance) for distance in explanation.distances],
+        "gains": [
+            fields(gain, "resource step samples_per_second percent") | {"bottleneck": str(gain.bottleneck)}
+            for gain in explanation.gains
+        ],
+        "measured_range": [
+            fields(distance, "subject stage matters inside times detail") | {"stage": str(distance.stage)}
+            for distance in explanation.distances
+        ],
     }
 
 
 def _stage_document(stage: Stage, rate: float) -> dict[str, Any]:
     return {"stage": str(stage), "samples_per_second": rate}
-
-
-def _gain_document(gain: Gain) -> dict[str, Any]:
-    return fields(gain, "resource step samples_per_second percent") | {"bottleneck": str(gain.bottleneck)}
-
-
-def _distance_document(distance: Distance) -> dict[str, Any]:
-    return fields(distance, "subject stage matters inside times detail") | {"stage": str(distance.stage)}
 
 
 def explanation_text(instance_type: str, explanation: Explanation) -> str:

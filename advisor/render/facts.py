@@ -140,17 +140,15 @@ def totals(sections: Sequence[Mapping[str, Any]]) -> Document:
         "workloads": len(sections),
         "answered": len(specs),
         "instances": sum(spec["count"] for spec in specs),
-        "runs": sum(_is_run(section["recommendation"]["recommendation"]) for section in sections),
+        "runs": sum(
+            (section["recommendation"]["recommendation"] or {}).get("run") is not None for section in sections
+        ),
         "hours_per_month": HOURS_PER_MONTH,
         "usd_per_hour": usd,
         "usd_per_month": None if usd is None else per_month(usd),
         "usd_per_hour_by_market": _by(specs, "market"),
         "usd_per_hour_by_region": _by(specs, "region"),
     }
-
-
-def _is_run(spec: Mapping[str, Any] | None) -> bool:
-    return spec is not None and spec.get("run") is not None
 
 
 def _by(specs: Iterable[Mapping[str, Any]], name: str) -> dict[str, float]:

@@ -168,7 +168,7 @@ def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bo
     known = sorted(values) or [1.0]
     least, most = known[0], known[-1]
     if from_zero or least <= 0:
-        return Scale(0.0, _roomy(most), start, end)
+        return Scale(0.0, most * 1.06 if most > 0 else 1.0, start, end)
     if most / least > WIDE:
         return Scale(least / 1.3, most * 1.3, start, end, logarithmic=True)
     room = (most - least) * 0.08 or least * 0.1
@@ -178,10 +178,6 @@ def scale_of(values: Iterable[float], start: float, end: float, *, from_zero: bo
 def within_reach(target: float | None, rates: Iterable[float]) -> float | None:
     """The target, if it can be drawn beside the rates: far above them it would flatten them all."""
     return target if target and target <= _FAR * max(rates, default=math.inf) else None
-
-
-def _roomy(most: float) -> float:
-    return most * 1.06 if most > 0 else 1.0
 
 
 def _round_step(step: float) -> float:

@@ -111,6 +111,7 @@ _TERRAFORM_NAMES = {
 def terraform(start: Start) -> str:
     """Provider, newest image and one instance with its data disk."""
     offer = start.spec.offer
+    placement = "\n  placement_group = aws_placement_group.advised.name\n" if start.network else ""
     return (
         header(start)
         + f"""
@@ -134,7 +135,7 @@ data "aws_ssm_parameter" "image" {{
 {_placement_group(start)}resource "aws_instance" "advised" {{
 {_count(start)}  ami           = data.aws_ssm_parameter.image.value
   instance_type = {json.dumps(offer.instance.name)}
-{_placement(start)}{_user_data(start)}{_volume(start)}{_market(start)}}}
+{placement}{_user_data(start)}{_volume(start)}{_market(start)}}}
 """
     )
 
@@ -146,10 +147,6 @@ def _placement_group(start: Start) -> str:
         'resource "aws_placement_group" "advised" {\n'
         f'  name     = "{PLACEMENT_GROUP}"\n  strategy = "cluster"\n}}\n\n'
     )
-
-
-def _placement(start: Start) -> str:
-    return "\n  placement_group = aws_placement_group.advised.name\n" if start.network else ""
 
 
 def _user_data(start: Start) -> str:
