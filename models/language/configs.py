@@ -106,7 +106,7 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         kv_heads=whole("kv_heads"),
         head_dim=whole("head_dim"),
         ffn=whole("ffn"),
-        gated=_gated(cells["family"]),
+        gated=FAMILIES[cells["family"]].gated,
         vocab=whole("vocab"),
         tied=cells["tied"] == "1",
         experts=whole("experts"),
@@ -126,10 +126,6 @@ def model_of_cells(name: str, cells: Cells) -> LanguageModel:
         other_parameters=float(cells["other_parameters"] or 0),
         source=cells["source"],
     )
-
-
-def _gated(family: str) -> bool:
-    return FAMILIES[family].gated
 
 
 __all__ = [

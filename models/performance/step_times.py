@@ -333,7 +333,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def _knows_card(self, gpu: Gpu, precision: str) -> bool:
         """Whether anybody published rates of the card in that arithmetic, or the user measured as
         many networks on it as tell of others."""
-        if _gpu_key(gpu, precision) in self.gpus:
+        if f"{chip(gpu.name)}/{arithmetic_of(precision)}" in self.gpus:
             return True
         answer = {
             entry.network
@@ -431,10 +431,6 @@ def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
         facts.step_rows(workload.task), facts.parameters, facts.input_bytes, float(workload.batch_size), how
     )
     return Cell(facts.key, step)
-
-
-def _gpu_key(gpu: Gpu, precision: str) -> str:
-    return f"{chip(gpu.name)}/{arithmetic_of(precision)}"
 
 
 def _cell_key(facts: NetworkFacts, workload: Workload, gpu: Gpu) -> str:

@@ -280,10 +280,6 @@ def reserved_mib(spans: Sequence[Span], workspaces: Sequence[Workspace], batch: 
     return allocator.reserved_bytes / MIB
 
 
-def _forward_end(log: MemoryLog) -> int:
-    return next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
-
-
 def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """MiB a sample and of any batch while each kernel runs, shape (kernels + 1,) each."""
     change = np.zeros((2, kernels + 3))
@@ -297,7 +293,7 @@ def _alive(spans: Sequence[Span], kernels: int) -> tuple[NDArray[np.float64], ND
 
 def _as_recorded(log: MemoryLog) -> list[Span]:
     """Autocast keeps its casts of weights until it is left, which is after the forward pass."""
-    end = _forward_end(log)
+    end = next((i for i, entry in enumerate(log.kernels) if entry.backward), len(log.kernels))
     return [
         _span(entry, entry.width, entry.born, _kept_until(entry, end) if entry.born < end else entry.ended)
         for entry in log.storages
