@@ -1,5 +1,4 @@
-"""Checks credentials and permissions: the account must be able to launch and, above all, to end
-instances."""
+"""Checks credentials and permissions: the account must be able to launch and, above all, to end instances."""
 
 from __future__ import annotations
 

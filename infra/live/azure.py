@@ -1,9 +1,8 @@
 """Prices of Azure's virtual machines from the Retail Prices API, which needs no credentials.
 
-Form of an answer: Microsoft Learn, "Azure Retail Prices overview" (version 2023-01-01-preview).
-A page holds `Items`, each the meter of a size (`armSkuName`) in a region (`armRegionName`), and
-`NextPageLink`. Rates of savings plans stand within an item and are left alone; reservations are
-items of another `type`.
+Form of an answer: Microsoft Learn, "Azure Retail Prices overview" (version 2023-01-01-preview). A page holds
+`Items`, each the meter of a size (`armSkuName`) in a region (`armRegionName`), and `NextPageLink`. Rates of
+savings plans stand within an item and are left alone; reservations are items of another `type`.
 """
 
 from __future__ import annotations

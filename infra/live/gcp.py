@@ -1,8 +1,7 @@
 """Prices of Google's machine types from the Cloud Billing Catalog API, which takes an API key.
 
-Form of an answer: Google Cloud, "services.skus.list" of the Cloud Billing API (v1). A page holds
-`skus` of all regions and `nextPageToken`; a price is `units` and `nanos` (10**-9) of a currency
-for a `usageUnit`.
+Form of an answer: Google Cloud, "services.skus.list" of the Cloud Billing API (v1). A page holds `skus` of
+all regions and `nextPageToken`; a price is `units` and `nanos` (10**-9) of a currency for a `usageUnit`.
 
 Google prices cores, memory, GPUs and local SSD apart. Names of SKUs are as recalled from its public
 list and were never compared with it; which of them make up a type holds for the bundled prices of

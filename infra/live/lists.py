@@ -30,9 +30,8 @@ Quotes = Callable[[Sequence[str], str, Market, date], Iterator[Quote | NoQuote]]
 
 
 class Access(Struct, frozen=True, kw_only=True):
-    """The way to a list: an address in the place of the cloud's own, and the environment
-    variable that holds a key; None: as the environment says. With `whole` a list may be fetched
-    that has hundreds of MB."""
+    """The way to a list: an address in the place of the cloud's own, and the environment variable that holds
+    a key; None: as the environment says. With `whole` a list may be fetched that has hundreds of MB."""
 
     url: str | None = None
     key_variable: str | None = None
@@ -40,10 +39,9 @@ class Access(Struct, frozen=True, kw_only=True):
 
 
 class PriceList(Struct, frozen=True, kw_only=True):
-    """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names
-    the origin of a price, by the markets that can be asked for. Only with an account are offerings
-    and quotas told, too. `by_type`: it names types, so that one
-    that it lacks is not sold; others tell what types are made of."""
+    """`quotes` gives one quote, or the reason for none, for each type, in order; `sources` names the origin
+    of a price, by the markets that can be asked for. Only with an account are offerings and quotas told, too.
+    `by_type`: it names types, so that one that it lacks is not sold; others tell what types are made of."""
 
     cloud: str
     quotes: Quotes

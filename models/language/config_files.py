@@ -309,8 +309,7 @@ def _window(text: ConfigValues, layers: int) -> tuple[int | None, int]:
 
 
 def _pattern(text: ConfigValues) -> int:
-    """Each so-manyth layer sees all tokens; 0: none. EXAONE writes 4 as 'LLLG', local and global
-    layers."""
+    """Each so-manyth layer sees all tokens; 0: none. EXAONE writes 4 as 'LLLG', local and global layers."""
     key = "sliding_window_pattern"
     if not text.is_text(key):
         return text.whole(key, default=0, least=0)

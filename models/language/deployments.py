@@ -30,10 +30,9 @@ _BRIDGE_GB_S = 600.0
 class GpuFacts(NamedTuple):
     """A GPU's rates, dense, in TFLOP/s; 0 where it has no such units.
 
-    `compute_capability` is 0 where no CUDA runs. `nvlink_gb_s` and `pcie_gb_s` are of one
-    direction. `power` is the log of the watts per multiprocessor and clock over what holds the
-    clock, 0 or below: cards of few watts fall short of their peaks (`power_ratio`). `watts` are 0
-    where unknown.
+    `compute_capability` is 0 where no CUDA runs. `nvlink_gb_s` and `pcie_gb_s` are of one direction. `power`
+    is the log of the watts per multiprocessor and clock over what holds the clock, 0 or below: cards of few
+    watts fall short of their peaks (`power_ratio`). `watts` are 0 where unknown.
     """
 
     name: str

@@ -16,9 +16,8 @@ from advisor.messages import Message
 from advisor.models.language.config_values import ConfigValues, read_config
 from advisor.models.language.language_model import LanguageModel, Weights
 
-# Bits a weight with its scales. AWQ has a 16-bit scale and a 4-bit zero for 128 weights, NVFP4 an
-# 8-bit scale for 16, MXFP4 (OCP Microscaling 1.0) one for 32; scales of fp8 are a tenth of a
-# thousandth.
+# Bits a weight with its scales. AWQ has a 16-bit scale and a 4-bit zero for 128 weights, NVFP4 an 8-bit scale
+# for 16, MXFP4 (OCP Microscaling 1.0) one for 32; scales of fp8 are a tenth of a thousandth.
 BITS = {
     LlmPrecision.BF16: 16.0,
     LlmPrecision.FP16: 16.0,

@@ -54,15 +54,14 @@ class Weights(NamedTuple):
 class LanguageModel(Struct, frozen=True, kw_only=True):
     """One decoder that generates text, as its configuration describes it.
 
-    `ffn` is the width of a dense layer's feed-forward network (0: it has none), `gated` whether
-    that has a third matrix. `experts` is 0 for dense models; the first `dense_layers` layers are
-    dense, of the others each `expert_step`-th has experts. `shared_experts` counts, in widths of an
-    expert, what every token passes. `latent` replaces keys and values of heads. `window_layers` see
-    the last `window` tokens alone, all others the whole context. `own_precision` is the format in
-    which its weights are published, `own_bits` the bits of one with its scales, `sixteen_bit` the
-    modules that stay in 16 bits then, `own_kv_precision` the format of keys and values that the
-    checkpoint asks for (None: none). `other_parameters` are learned positions, towers for pictures
-    and projections. `source` says where these facts come from.
+    `ffn` is the width of a dense layer's feed-forward network (0: it has none), `gated` whether that has a
+    third matrix. `experts` is 0 for dense models; the first `dense_layers` layers are dense, of the others
+    each `expert_step`-th has experts. `shared_experts` counts, in widths of an expert, what every token
+    passes. `latent` replaces keys and values of heads. `window_layers` see the last `window` tokens alone,
+    all others the whole context. `own_precision` is the format in which its weights are published, `own_bits`
+    the bits of one with its scales, `sixteen_bit` the modules that stay in 16 bits then, `own_kv_precision`
+    the format of keys and values that the checkpoint asks for (None: none). `other_parameters` are learned
+    positions, towers for pictures and projections. `source` says where these facts come from.
     """
 
     name: str

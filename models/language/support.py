@@ -202,10 +202,9 @@ def load_seconds(
 ) -> Seconds:
     """Seconds to read weights that the processes of `gpus` GPUs share.
 
-    `disk_mib_per_second` is the lower of the volume's and the instance's sustained limit. Mapped
-    files are read by one stream, which the processes of several GPUs at best multiply. One stream
-    of a `local` disk is held up less; how fast it is was not measured, so that the lower bound has
-    the disk's whole rate.
+    `disk_mib_per_second` is the lower of the volume's and the instance's sustained limit. Mapped files are
+    read by one stream, which the processes of several GPUs at best multiply. One stream of a `local` disk is
+    held up less; how fast it is was not measured, so that the lower bound has the disk's whole rate.
     """
     most = min(disk_mib_per_second * DISK_SHARE, PROCESS_MIB_PER_SECOND * gpus)
     if loader == Loader.STREAMED:

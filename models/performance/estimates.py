@@ -91,12 +91,11 @@ class Estimates(Columns, frozen=True):
 class StageErrors(Struct, frozen=True):
     """Errors of each request's stages, and their causes, as columns of shape (n,).
 
-    `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the
-    network on the CPU, in log rate, 0 without either; `accelerator_calibrated` says
-    whether residuals back them. `other_format`: a CPU computes in another format than was measured.
-    `other_architecture`: the CPU does not run the measured one's machine code. `scaling_lower` and
-    `scaling_upper` are half widths of what several GPUs keep of their rate, 0 for one; `log_most`
-    is what the peaks of the GPUs allow, infinite without any.
+    `accelerator_lower` and `accelerator_upper` are half widths of the rate of the GPU, or of the network on
+    the CPU, in log rate, 0 without either; `accelerator_calibrated` says whether residuals back them.
+    `other_format`: a CPU computes in another format than was measured. `other_architecture`: the CPU does not
+    run the measured one's machine code. `scaling_lower` and `scaling_upper` are half widths of what several
+    GPUs keep of their rate, 0 for one; `log_most` is what the peaks of the GPUs allow, infinite without any.
     """
 
     accelerator_lower: Floats
@@ -124,11 +123,10 @@ class Interval(Struct, frozen=True):
 class Spread(Struct, frozen=True):
     """Errors of n requests, whatever their disks, at several confidences: `level` (n,) names each row's.
 
-    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the
-    same m up; `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and
-    whether residuals back them; `calibrated` (n,) says whether they back the accelerator;
-    `quantile` (levels,) is the standard normal one of each confidence; `log_most` (n,) is what no
-    rate passes.
+    `shifts` (stages, 1 + 2m, n) are moves of the stages' log rates: none, m errors down and the same m up;
+    `by_stage` (levels, stages, 3) holds the half widths of trials bound by a stage and whether residuals back
+    them; `calibrated` (n,) says whether they back the accelerator; `quantile` (levels,) is the standard
+    normal one of each confidence; `log_most` (n,) is what no rate passes.
     """
 
     shifts: Floats
@@ -296,9 +294,8 @@ def _shifts(
 ) -> Iterator[tuple[Shift, Shift]]:
     """Each stage's errors as one move down and one up, in log rate, without those nobody has.
 
-    What one stage may be off by for several reasons is added before it is joined: each reason by
-    itself could hide behind another stage that is close, and a slower disk would have a narrower
-    interval.
+    What one stage may be off by for several reasons is added before it is joined: each reason by itself could
+    hide behind another stage that is close, and a slower disk would have a narrower interval.
     """
     cores = z * _core_sigma(columns, errors, pipeline)
     host = np.hypot(cores, z * _second_thread_sigma(columns, pipeline))

@@ -104,10 +104,9 @@ def fit(
 ) -> FitResult:
     """Fit the pipeline on the usable measurements and join it with `step_times`.
 
-    `cpu_of` tells what the CPU of a measurement is; those of other CPUs than most tell by how much
-    those differ from what their marks say. `knows_cpu_steps`: the step times of CPUs were fitted on
-    these measurements already. Raises `DataError` for
-    measurements that nothing can be learnt from.
+    `cpu_of` tells what the CPU of a measurement is; those of other CPUs than most tell by how much those
+    differ from what their marks say. `knows_cpu_steps`: the step times of CPUs were fitted on these
+    measurements already. Raises `DataError` for measurements that nothing can be learnt from.
     """
     sorted_out = sort_out(measurements, table.names)
     require_enough(sorted_out.usable)

@@ -48,9 +48,8 @@ CpuOf = Callable[[Measurement], ReferenceCpu]
 class Trials(Struct, frozen=True):
     """Trials as columns with what was observed, all of shape (n,).
 
-    `accelerator` is its rate alone. Where `modelled`, a network on the CPU was not measured: it is
-    what step times tell of such cores at their own CPU's mark. `cpus` are those they ran on,
-    the reference one first.
+    `accelerator` is its rate alone. Where `modelled`, a network on the CPU was not measured: it is what step
+    times tell of such cores at their own CPU's mark. `cpus` are those they ran on, the reference one first.
     """
 
     columns: PipelineColumns

@@ -210,8 +210,7 @@ class ProbedLayer(Struct, frozen=True, kw_only=True):
 def layers_of(fingerprint: Mapping[str, Any], gpu: Gpu) -> list[ProbedLayer]:
     """The layer timings of the first GPU in a fingerprint of `advisor.sweeps.probe`.
 
-    Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they
-    were kept.
+    Nothing where it was no GPU that was timed, or sizes are missing, as in probes of before they were kept.
     """
     try:
         result = [*_products(fingerprint, gpu), *_copies(fingerprint, gpu)]

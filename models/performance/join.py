@@ -29,9 +29,8 @@ def exponents(training: Floats, batches_ahead: Floats, parameters: Mapping[str, 
 def smooth_minimum(rates: Floats, gamma: float | Floats) -> tuple[Floats, Floats]:
     """`(sum_k R_k^-gamma)^(-1/gamma)` over the columns of `rates` (n, stages), and weights.
 
-    `gamma` is one number or (n,). A stage that a request does not have is infinite. The weights
-    (n, stages) are the shares d log R / d log R_k; they sum to 1, and the largest is the
-    bottleneck's.
+    `gamma` is one number or (n,). A stage that a request does not have is infinite. The weights (n, stages)
+    are the shares d log R / d log R_k; they sum to 1, and the largest is the bottleneck's.
     """
     joined, weights = smooth_log_minimum(logs_by_stage(rates), gamma)
     return np.exp(joined), weights.T

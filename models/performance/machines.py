@@ -18,9 +18,8 @@ OTHER_ARCHITECTURE_SIGMA = 0.42
 # Log standard deviation of what second threads add, over CPUs and work (internals/processors.md).
 SECOND_THREAD_SIGMA = 0.42
 
-# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own,
-# "host/speed/k" and so on: logarithms over what the reference CPU has, speed over what its mark
-# tells.
+# What differs between the CPUs of one sweep. The k-th other CPU has parameters of its own, "host/speed/k" and
+# so on: logarithms over what the reference CPU has, speed over what its mark tells.
 SPEED, CONTENTION, SECOND_THREAD = "host/speed", "host/contention", "host/second_thread"
 _OWN_CONTENTION_SIGMA = 0.5
 # A CPU counts as measured from so many trials that its cores bound.
@@ -102,11 +101,10 @@ _SLOWEST_COPY_GB_PER_SECOND = 6.3
 class ResourceTable(Struct, frozen=True):
     """One row a machine, every column of shape (n,): `Resources` in columns.
 
-    A machine is one of `nodes` alike that train together over a network of `gbit_per_second`. An
-    unknown `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu`
-    indexes `gpus`, -1 stands for none; a machine has `gpu_count` of it. `disk_low` and `disk_high`
-    are the factors between which the disk's rate lies. `architectures` are those
-    of the CPUs and `cpus` their names, "" where no CPU is known.
+    A machine is one of `nodes` alike that train together over a network of `gbit_per_second`. An unknown
+    `score` or `host_to_gpu_gb_per_second` is nan, an unlimited disk infinite. `gpu` indexes `gpus`, -1 stands
+    for none; a machine has `gpu_count` of it. `disk_low` and `disk_high` are the factors between which the
+    disk's rate lies. `architectures` are those of the CPUs and `cpus` their names, "" where no CPU is known.
     """
 
     vcpus: Floats

@@ -1,9 +1,8 @@
 """The bundled table of networks, by name: kernels of a step, sizes and memory, without torch.
 
-`networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels
-of their steps and stays on disk, memory-mapped, until a network is asked for. Built by
-`python -m advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured,
-and how.
+`networks.csv` has a line for each network at each captured input; `operations.npy` has the kernels of their
+steps and stays on disk, memory-mapped, until a network is asked for. Built by `python -m
+advisor.infra.build.networks build`; `advisor.models.zoo.step_facts` says what is captured, and how.
 """
 
 from __future__ import annotations
@@ -165,11 +164,10 @@ class NetworkTable:
     def find(self, name: str, input: str | None = None) -> Network:
         """The network of that name at an input, or at its usual one.
 
-        Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people
-        call them (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`,
-        `seq:384` or `512px latent 64x64`; one that was not captured is scaled from the nearest.
-        Raises `UsageError` with near names for an unknown name, and for an input that the network
-        does not take.
+        Names are those of libraries, `library/name`, checkpoints of Hugging Face and what people call them
+        (`ResNet-50`, `ViT-B/16`). An input is `3x384x384`, `384px`, `800x1333`, `seq:384` or `512px latent
+        64x64`; one that was not captured is scaled from the nearest. Raises `UsageError` with near names for
+        an unknown name, and for an input that the network does not take.
         """
         variants = self._lines(self._known(name))
         if input is None:

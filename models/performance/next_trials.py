@@ -1,9 +1,8 @@
 """Chooses the trials of a sweep that settle most of the doubt, and says when none is worth its cost.
 
-The first tell the physical parameters best before anything is known. Bayesian D-optimal design
-(Chaloner and Verdinelli 1995, Statistical Science 10:273-304): the determinant of the parameters'
-posterior precision, the priors' included, is made as large as it goes by exchanging trials one by
-one (Fedorov 1972).
+The first tell the physical parameters best before anything is known. Bayesian D-optimal design (Chaloner and
+Verdinelli 1995, Statistical Science 10:273-304): the determinant of the parameters' posterior precision, the
+priors' included, is made as large as it goes by exchanging trials one by one (Fedorov 1972).
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def _precision(slopes: Floats, chosen: Sequence[int]) -> Floats:
 
 
 def _best_addition(slopes: Floats, chosen: Sequence[int], candidates: Sequence[int]) -> tuple[int, float]:
-    """The candidate that adds most to the log determinant, and how much (the matrix
-    determinant lemma)."""
+    """The candidate that adds most to the log determinant, and how much (the matrix determinant lemma)."""
     left = [row for row in candidates if row not in chosen]
     rows = slopes[left] / USUAL_NOISE
     spread = np.sum(rows * np.linalg.solve(_precision(slopes, chosen), rows.T).T, axis=1)

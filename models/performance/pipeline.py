@@ -1,8 +1,7 @@
 """The input pipeline: trials and requests as columns, its stages' rates, and the fitted record.
 
-Physical forms with few parameters. All rates are samples per second; parameters are natural
-logarithms, so that all stay positive and priors are symmetric. GPU steps have their own features
-in `step_work`.
+Physical forms with few parameters. All rates are samples per second; parameters are natural logarithms, so
+that all stay positive and priors are symmetric. GPU steps have their own features in `step_work`.
 """
 
 from __future__ import annotations
@@ -79,17 +78,15 @@ _SHORTEST_SECONDS = 1e-9
 class PipelineColumns(Columns, frozen=True):
     """One row a request, every column of shape (n,).
 
-    `cores` counts physical cores, `second_threads` what their second threads add, in cores;
-    `score` is PassMark's single-thread mark (nan: unknown); `files` are files that a sample opens,
-    0 where it is part of a long one; `reading_seconds` is what a core of the reference machine
-    works on a sample that is no image, 0 for images; `cached_share` is the part of the
-    data set that lies in the page cache; `disk_operations_per_second` is limited by IOPS and by
-    the latency that each loader process waits out, and both lie between `disk_low` and `disk_high`
-    times what they are; `copy_bytes_per_second` is infinite where no
-    batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders
-    prepare while GPUs compute, 0 where no real GPU does; `workers` are loader
-    processes; `cpu` counts the CPUs that a sweep measured, 0 for the reference one and for any
-    that is carried by its mark.
+    `cores` counts physical cores, `second_threads` what their second threads add, in cores; `score` is
+    PassMark's single-thread mark (nan: unknown); `files` are files that a sample opens, 0 where it is part of
+    a long one; `reading_seconds` is what a core of the reference machine works on a sample that is no image,
+    0 for images; `cached_share` is the part of the data set that lies in the page cache;
+    `disk_operations_per_second` is limited by IOPS and by the latency that each loader process waits out, and
+    both lie between `disk_low` and `disk_high` times what they are; `copy_bytes_per_second` is infinite where
+    no batch crosses a bus; `on_cpu` and `training` are 0 or 1; `batches_ahead` are those that loaders prepare
+    while GPUs compute, 0 where no real GPU does; `workers` are loader processes; `cpu` counts the CPUs that a
+    sweep measured, 0 for the reference one and for any that is carried by its mark.
     """
 
     cores: Floats

@@ -99,11 +99,10 @@ class OwnCell(Struct, frozen=True):
 class StepTimes(Struct, frozen=True, kw_only=True):
     """Posterior, likeness of networks, and how standardised residuals of held-out rows lie.
 
-    `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen
-    in that precision?). `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells`
-    ("resnet50/training/amp/T4") were measured with PyTorch. `own` are a user's
-    cells, `probed` GPUs whose layers a user timed, `id` stands for the file that all of it was
-    read from.
+    `quantiles` holds sorted residuals by group, as `known/known` for (network seen?) x (GPU seen in that
+    precision?). `networks` ("resnet50/training"), `gpus` ("T4/amp") and `cells` ("resnet50/training/amp/T4")
+    were measured with PyTorch. `own` are a user's cells, `probed` GPUs whose layers a user timed, `id` stands
+    for the file that all of it was read from.
     """
 
     posterior: Posterior
@@ -120,9 +119,8 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     remembered: IdentityCache[dict[tuple[object, ...], tuple[float, float]]] | None = None
 
     def remembering(self) -> StepTimes:
-        """These step times with a memory: a cell is estimated once, whatever is asked beside it later.
-        Last bits then depend on earlier questions, so a report, whose bytes count, has one for each
-        workload."""
+        """These step times with a memory: a cell is estimated once, whatever is asked beside it later. Last
+        bits then depend on earlier questions, so a report, whose bytes count, has one for each workload."""
         return replace(self, remembered=IdentityCache(256))
 
     def estimates(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Estimates:
@@ -190,8 +188,7 @@ class StepTimes(Struct, frozen=True, kw_only=True):
     def condition(
         self, observations: Sequence[Observation], table: NetworkTable, layers: Sequence[ProbedLayer] = ()
     ) -> StepTimes:
-        """The step times conditioned on these observations too: steps of any networks, layers of any
-        GPUs.
+        """The step times conditioned on these observations too: steps of any networks, layers of any GPUs.
 
         `UsageError` for a network that the table does not have, or not at that input.
         """

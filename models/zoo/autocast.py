@@ -212,10 +212,9 @@ _BACKWARD_PRODUCTS = 2.5
 def as_on_a_gpu(log: KernelLog, *, autocast: bool, byte_masks: bool = False) -> Any:
     """A function mode: attention is one kernel, and with `autocast` operands are cast.
 
-    Attention with more than four dimensions has no such kernel and is taken apart, as on a GPU;
-    with a mask another kernel than the fastest one computes it. LSTM and GRU are cuDNN's. With
-    `byte_masks` dropout is one kernel, as memory is counted; kernels of the table were recorded
-    without.
+    Attention with more than four dimensions has no such kernel and is taken apart, as on a GPU; with a mask
+    another kernel than the fastest one computes it. LSTM and GRU are cuDNN's. With `byte_masks` dropout is
+    one kernel, as memory is counted; kernels of the table were recorded without.
     """
     from torch.overrides import TorchFunctionMode
 

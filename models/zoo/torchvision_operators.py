@@ -53,8 +53,7 @@ def roi_align(
     sampling_ratio: int = -1,
     aligned: bool = False,
 ) -> torch.Tensor:
-    """`torchvision.ops.roi_align` in plain torch: features (n, channels, h, w) to (boxes, channels,
-    *size).
+    """`torchvision.ops.roi_align` in plain torch: features (n, channels, h, w) to (boxes, channels, *size).
 
     Each bin is the mean of a grid of bilinear samples: sampling_ratio x sampling_ratio of them,
     or one a pixel when the ratio is not positive (He et al., arXiv:1703.06870, section 3).
@@ -165,8 +164,7 @@ def _forget_half_imported() -> None:
 def pairwise_iou(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
     """Intersection over union: boxes (..., m, 4) and (..., n, 4) to (..., m, n).
 
-    A box is (left, top, right, bottom). Two boxes without area give NaN, which is above no
-    threshold.
+    A box is (left, top, right, bottom). Two boxes without area give NaN, which is above no threshold.
     """
     low = torch.maximum(first[..., :, None, :2], second[..., None, :, :2])
     high = torch.minimum(first[..., :, None, 2:], second[..., None, :, 2:])

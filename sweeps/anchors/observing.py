@@ -125,8 +125,7 @@ def _sigma(row: Measurement) -> float:
 
 
 def _faults(row: Measurement) -> Iterator[tuple[str, bool]]:
-    """Why a measurement says nothing about a GPU, and whether that is worth a word beside good
-    ones."""
+    """Why a measurement says nothing about a GPU, and whether that is worth a word beside good ones."""
     accelerator, workload = row.trial.accelerator, row.trial.workload
     if row.status is not Status.OK:
         yield f"status {row.status}", row.status is Status.CONTAMINATED

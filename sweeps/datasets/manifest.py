@@ -1,9 +1,8 @@
 """The list of images below a folder: made once, and kept among the user's caches.
 
-A kept manifest is two files. `files.txt` has a line for each image (bytes, number of its class,
-path beneath the folder), `about.json` the folder's profile, and when each folder in it was last
-changed: a file that came, went or was renamed since makes the manifest void. A million lines are
-mapped into memory, not read.
+A kept manifest is two files. `files.txt` has a line for each image (bytes, number of its class, path beneath
+the folder), `about.json` the folder's profile, and when each folder in it was last changed: a file that came,
+went or was renamed since makes the manifest void. A million lines are mapped into memory, not read.
 """
 
 from __future__ import annotations

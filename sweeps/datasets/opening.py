@@ -102,11 +102,10 @@ _PROFILED_SAMPLES = 200
 def profile_folder(path: Path) -> DatasetProfile:
     """Samples, mean stored bytes and mean pixels of a data set, in whatever format it is.
 
-    Stored bytes are those of the files that hold the samples, over the samples. A
-    `profile.json` beside them is believed when it counts as many samples in the same format; else
-    up to 200 samples, chosen evenly by a fixed seed, are decoded, once for a folder that stays as
-    it is. Raises `UsageError` for a place
-    without images or text, or a looked-at sample that is no image.
+    Stored bytes are those of the files that hold the samples, over the samples. A `profile.json` beside them
+    is believed when it counts as many samples in the same format; else up to 200 samples, chosen evenly by a
+    fixed seed, are decoded, once for a folder that stays as it is. Raises `UsageError` for a place without
+    images or text, or a looked-at sample that is no image.
     """
     if recognise(path) == TEXT:
         return profile_text(path)

@@ -151,8 +151,7 @@ class TrialClaims:
         self._left.extend(trials)
 
     def note(self, event: Event) -> None:
-        """An event of `advisor.sweeps.events`: the lease of a trial that has begun says so, and
-        where a
+        """An event of `advisor.sweeps.events`: the lease of a trial that has begun says so, and where a
         cluster has placed it, for those who watch the store."""
         name = event.trial_id
         trial, _ = self._in_hand.get(name, (None, None))

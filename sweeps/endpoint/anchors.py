@@ -45,8 +45,7 @@ class MeasuredTail(NamedTuple):
 
 
 class ServingAnchor(Struct, frozen=True):
-    """The file's observations, why its other loads are none, and the 99th percentiles that it
-    tells."""
+    """The file's observations, why its other loads are none, and the 99th percentiles that it tells."""
 
     path: Path
     observations: tuple[ServingObservation, ...]

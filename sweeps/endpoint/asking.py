@@ -75,9 +75,8 @@ async def _note_use(_session: object, trace: SimpleNamespace, _params: object) -
 
 
 class Client:
-    """A session with one endpoint, or with `replicas` of it, too, each of which gets as many
-    requests. Redirects are not followed, and no proxy or cookie is used: what is measured is the
-    endpoint itself."""
+    """A session with one endpoint, or with `replicas` of it, too, each of which gets as many requests.
+    Redirects are not followed, and no proxy or cookie is used: what is measured is the endpoint itself."""
 
     def __init__(
         self,

@@ -1,9 +1,8 @@
 """Runs an engine, and ends it with all of its processes once whoever wanted it is gone.
 
-`python -m advisor.sweeps.endpoint.engine_guard COMMAND..`: the standard input is a pipe whose
-other end
-the parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this
-process be killed too, the next command finds the engine by the mark in its environment.
+`python -m advisor.sweeps.endpoint.engine_guard COMMAND..`: the standard input is a pipe whose other end the
+parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this process be
+killed too, the next command finds the engine by the mark in its environment.
 """
 
 from __future__ import annotations

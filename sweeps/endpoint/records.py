@@ -24,9 +24,8 @@ Figures = dict[str, Any]
 def load_figures(driven: DrivenLoad) -> Figures:
     """The load as the anchor has it; times are None where nothing was measured.
 
-    TTFT is that of requests that began in the window, TPOT and the whole time that of requests
-    that ended in it, the time between pieces that of pieces in it; tokens/s counts the tokens that
-    came in it.
+    TTFT is that of requests that began in the window, TPOT and the whole time that of requests that ended in
+    it, the time between pieces that of pieces in it; tokens/s counts the tokens that came in it.
     """
     begin, end = window(driven)
     began = [request for request in driven.requests if begin <= request.started_seconds < end]

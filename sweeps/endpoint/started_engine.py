@@ -36,9 +36,8 @@ Progress = Callable[[str], None]
 
 
 class RunningEngine(Struct, frozen=True):
-    """A running engine. `listening_seconds` is from its start to the first connection, `ready_seconds` to
-    the first sign of health: the model is loaded then. `last_words` gives the end of its output, in one
-    line."""
+    """A running engine. `listening_seconds` is from its start to the first connection, `ready_seconds` to the
+    first sign of health: the model is loaded then. `last_words` gives the end of its output, in one line."""
 
     url: str
     command: tuple[str, ...]

@@ -16,8 +16,7 @@ _INDICATIVE_FLAGS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_tile"
 
 
 def describe_machine() -> dict[str, Any]:
-    """CPU, memory, kernel and Python of this machine, and what a container leaves of it; needs
-    no package."""
+    """CPU, memory, kernel and Python of this machine, and what a container leaves of it; needs no package."""
     info = _cpuinfo()
     return {
         "cpu_model": cpu_model(),

@@ -111,8 +111,7 @@ def gpu_facts(uuid: str) -> Facts | None:
 
 
 def facts_of(nvml: Nvml, handle: Any) -> Facts:
-    """Facts of a whole GPU; memory in MiB, power in watts, clocks in MHz. `mig_slices` are its MIG
-    slices."""
+    """Facts of a whole GPU; memory in MiB, power in watts, clocks in MHz. `mig_slices` are its MIG slices."""
     ask, library = nvml.ask, nvml.library
     memory = ask("nvmlDeviceGetMemoryInfo", handle)
     capability = ask("nvmlDeviceGetCudaComputeCapability", handle)

@@ -41,8 +41,7 @@ def mount_of(folder: Path, mounts: list[Mount]) -> Mount | None:
 
 
 def describe_disk(folder: Path) -> dict[str, object]:
-    """File system, device and its queue's facts of an existing folder; what is not known is
-    left out."""
+    """File system, device and its queue's facts of an existing folder; what is not known is left out."""
     mount = mount_of(folder.resolve(), parse_mountinfo(_MOUNTINFO.read_text()))
     facts: dict[str, object] = {"path": str(folder.resolve())}
     if mount:

@@ -58,13 +58,12 @@ class Machine(Struct, frozen=True, kw_only=True):
 class SweepRequest(Struct, frozen=True, kw_only=True):
     """A grid of trials.
 
-    Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds`
-    of steady state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s,
-    or twice the least); or for exactly `iterations` steps. On a GPU a minute or more of a warm
-    trial comes after one that does not count. `repeats` counts the measurements of each.
-    `disk_paths` says where a disk of a type is mounted; data sets were copied there. With a
-    `gpu_count` each GPU has a process with a batch of its own, and vCPUs, memory and disk are of
-    all of them.
+    Each is measured until the interval of its rate is within `rel_error`, for `measure_seconds` of steady
+    state (None: a minute on a GPU, else 4 s) and for `max_seconds` at most (None: 20 s, or twice the least);
+    or for exactly `iterations` steps. On a GPU a minute or more of a warm trial comes after one that does not
+    count. `repeats` counts the measurements of each. `disk_paths` says where a disk of a type is mounted;
+    data sets were copied there. With a `gpu_count` each GPU has a process with a batch of its own, and vCPUs,
+    memory and disk are of all of them.
 
     `memory_formats` and `stacks` are of networks that are computed, here or on a GPU. Without
     `memory_formats`, images on a GPU are measured in both where 16 bits make the difference
@@ -104,9 +103,8 @@ def plan_trials(
 ) -> list[Trial]:
     """Exactly one trial for each cell of each grid, cells that occur twice once.
 
-    They come in a random order that is always the same, so that a slow drift of the machine
-    spoils no one resource. Raises `UsageError` for what cannot be held on the machine, and for
-    more than 10,000 trials.
+    They come in a random order that is always the same, so that a slow drift of the machine spoils no one
+    resource. Raises `UsageError` for what cannot be held on the machine, and for more than 10,000 trials.
     """
     trials: dict[str, Trial] = {}
     for request in requests:

@@ -33,9 +33,8 @@ def time_calls(
 ) -> list[float]:
     """Seconds a call in each of 5 to 30 repeats that take about `seconds` together.
 
-    The first call (allocation, compilation, choice of algorithm) never counts; then a fifth of
-    the time warms caches and clocks. A repeat holds as many calls as last 4 ms, with the device
-    synchronised at both ends.
+    The first call (allocation, compilation, choice of algorithm) never counts; then a fifth of the time warms
+    caches and clocks. A repeat holds as many calls as last 4 ms, with the device synchronised at both ends.
     """
 
     def repeat(calls: int) -> float:
@@ -93,8 +92,7 @@ class Device(Struct, frozen=True):
             load_torch().cuda.synchronize()
 
     def time_calls(self, call: Callable[[], object], seconds: float) -> list[float]:
-        """See `advisor.sweeps.probe.timing.time_calls`; the device is synchronised around a
-        repeat."""
+        """See `advisor.sweeps.probe.timing.time_calls`; the device is synchronised around a repeat."""
         return time_calls(call, seconds, synchronize=self.synchronize)
 
     def random(self, *shape: int, dtype: Any = None) -> Any:

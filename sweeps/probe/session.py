@@ -77,10 +77,9 @@ _MACHINE_FACTS = ("cpu_model", "architecture", "cpus", "physical_cores", "memory
 def fingerprint(document: Mapping[str, Any]) -> Document:
     """The machine's identity and all its figures, flat, for a trial's environment.
 
-    `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was
-    skipped is left out. Two machines may be compared by the names that they share. `sizes` maps
-    the matrices and layers (`operations.conv3x3.wide`) to their sizes; layers were timed on
-    `operations_device`.
+    `figures` maps a dotted name (`gemm.cuda.fp16`) to `{"value", "unit"}`, unrounded; what was skipped is
+    left out. Two machines may be compared by the names that they share. `sizes` maps the matrices and layers
+    (`operations.conv3x3.wide`) to their sizes; layers were timed on `operations_device`.
     """
     machine, parts = document["machine"], document["parts"]
     return {
@@ -229,8 +228,7 @@ def _run_part(name: str, session: ProbeSession) -> Document:
 
 
 def _others_seconds() -> float:
-    """CPU time since boot on the CPUs that this process may use, less its own and its ended
-    children's."""
+    """CPU time since boot on the CPUs that this process may use, less its own and its ended children's."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     own = sum(usage.ru_utime + usage.ru_stime for usage in usages)
     try:

@@ -56,8 +56,7 @@ _HARMLESS = frozenset(
         "power cap",  # the last in rows from before NVML's codes
     }
 )
-# Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the
-# rate's cause.
+# Heat and hardware brakes, as NVML names them; in more than so many of the samples they are the rate's cause.
 _SLOWDOWNS = frozenset(
     {"hw_slowdown", "sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown"}
 )
@@ -67,8 +66,7 @@ _AGAIN = "measure again on a quiet machine: advisor sweep run ... --retry-failed
 
 
 class QualityIssue(Struct, frozen=True, kw_only=True):
-    """A weakness of a measurement: `code` for programs, `detail` with its numbers as parameters,
-    `advice`."""
+    """A weakness of a measurement: `code` for programs, `detail` with its numbers as parameters, `advice`."""
 
     code: str
     detail: Message
@@ -83,8 +81,7 @@ REFUSED = {
 
 
 def refusal(measurement: Measurement) -> str:
-    """Why no fit and no anchor takes a measurement, for what one of its runs met; empty where they
-    may."""
+    """Why no fit and no anchor takes a measurement, for what one of its runs met; empty where they may."""
     reasons = map(refusal_in, _environments(measurement))
     return next(filter(None, reasons), "")
 

@@ -134,8 +134,7 @@ class MeanError(Struct, frozen=True):
 def mean_error(step_seconds: Sequence[float], period: int = 1) -> MeanError | None:
     """The standard error of the mean of steps that may depend on earlier ones; None below five blocks.
 
-    A block is a fifth of the run or a little less, in whole rounds of the loader where steps come
-    in bunches.
+    A block is a fifth of the run or a little less, in whole rounds of the loader where steps come in bunches.
     """
     import numpy as np
 
@@ -166,9 +165,8 @@ def students_quantile(degrees: int) -> float:
     )
 
 
-# An interval that is looked at whenever it may have become narrow enough covers too rarely. Looked
-# at five times at most, at times that grow alike, it covers as often as it says
-# (tests/sweeps/quality/test_rates.py).
+# An interval that is looked at whenever it may have become narrow enough covers too rarely. Looked at five
+# times at most, at times that grow alike, it covers as often as it says (tests/sweeps/quality/test_rates.py).
 _CHECKS = 5
 # Of more steps, so many whole rounds are looked at together: a check takes about a millisecond.
 _MOST_ROUNDS = 1024

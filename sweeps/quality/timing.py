@@ -127,9 +127,8 @@ def _drawn_in(values: Sequence[float]) -> Sequence[float]:
 
 
 def steps_together(step_seconds: Sequence[float], period: int) -> int:
-    """Steps that are looked at together: single ones where all but stalls lie within 10 % of their
-    median, else whole rounds of the loader, since a long step followed by a short one is no
-    change."""
+    """Steps that are looked at together: single ones where all but stalls lie within 10 % of their median,
+    else whole rounds of the loader, since a long step followed by a short one is no change."""
     later = list(step_seconds[len(step_seconds) // 2 :])
     stalls = set(stall_indices(later, period))
     usual = [seconds for index, seconds in enumerate(later) if index not in stalls]

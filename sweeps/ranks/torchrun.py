@@ -1,8 +1,6 @@
-"""torchrun, which ends with the process that started it: `python -m advisor.sweeps.ranks.torchrun
-ARGUMENTS`.
+"""torchrun, which ends with the process that started it: `python -m advisor.sweeps.ranks.torchrun ARGUMENTS`.
 
-Where ranks are lost, its last line on stdout is `{"error": ...}`: the rank that failed first, and
-why.
+Where ranks are lost, its last line on stdout is `{"error": ...}`: the rank that failed first, and why.
 """
 
 from __future__ import annotations

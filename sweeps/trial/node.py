@@ -56,9 +56,8 @@ def placement_of(
 ) -> Placement | None:
     """CPUs, and so many of `gpus` where given, of what is free; None where that is not enough.
 
-    Whole cores, the threads of one together, as clouds sell them; those of the GPU's NUMA node
-    first. The last cores of a node come first: interrupts and other people's work tend to sit on
-    the first ones.
+    Whole cores, the threads of one together, as clouds sell them; those of the GPU's NUMA node first. The
+    last cores of a node come first: interrupts and other people's work tend to sit on the first ones.
     """
     wanted, nodes = wanted_cpus(vcpus), defaultdict[int | None, list[Core]](list)
     for core in cores:

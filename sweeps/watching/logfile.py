@@ -181,9 +181,8 @@ def _plain(value: Any) -> Any:
 
 
 class SharedFile(RotatingFileHandler):
-    """A rotating file that several drivers append to: each looks whether another one has turned
-    it, and only one turns it at a time. A log that cannot be written is reported once; the sweep
-    goes on."""
+    """A rotating file that several drivers append to: each looks whether another one has turned it, and only
+    one turns it at a time. A log that cannot be written is reported once; the sweep goes on."""
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES, older: int = OLDER_FILES) -> None:
         super().__init__(path, maxBytes=most_bytes, backupCount=older, encoding="utf-8")

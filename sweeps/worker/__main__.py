@@ -1,15 +1,13 @@
-"""The child process: `python -m advisor.sweeps.worker`, one trial in (JSON), one measurement out
-(JSON).
+"""The child process: `python -m advisor.sweeps.worker`, one trial in (JSON), one measurement out (JSON).
 
-Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...],
-"shares_disk": bool, "wait_for_go": bool}`. With `wait_for_go` it prints `loaded` when libraries and
-network are, and `ready` when the page cache is as asked, and goes on at the next line of stdin each
-time, so that the parent can switch limits on. With `shares_disk` other trials may read the same
-files now: it empties no page cache. Lines `{"event": ...}` are events (`advisor.sweeps.events`),
-none of
-them inside of a timed run. With `wait_for_go` the measurement is printed as soon as the main run is
-over, with `{"stages_follow": true}`. The last line of stdout is the whole measurement. A trial on
-several GPUs has a process for each; this is the first of them (`advisor.sweeps.worker.companion`).
+Reads one line of JSON on stdin: `{"trial": ..., "usage_source": ..., "cpus": [...], "shares_disk": bool,
+"wait_for_go": bool}`. With `wait_for_go` it prints `loaded` when libraries and network are, and `ready` when
+the page cache is as asked, and goes on at the next line of stdin each time, so that the parent can switch
+limits on. With `shares_disk` other trials may read the same files now: it empties no page cache. Lines
+`{"event": ...}` are events (`advisor.sweeps.events`), none of them inside of a timed run. With `wait_for_go`
+the measurement is printed as soon as the main run is over, with `{"stages_follow": true}`. The last line of
+stdout is the whole measurement. A trial on several GPUs has a process for each; this is the first of them
+(`advisor.sweeps.worker.companion`).
 
 Started as a process, never imported by the parent. Needs the standard library, NumPy, Pillow,
 torch and torchvision only, so that it runs on a bare GPU machine.

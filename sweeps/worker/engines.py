@@ -25,9 +25,8 @@ _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 def runner_of(trial: Trial, opened: Runnable) -> StepRunner:
     """The runner of a trial's steps, compiled where the trial asks for that.
 
-    A GPU has two steps in flight, as in a plain training loop, unless the trial synchronises each
-    step; a CPU computes in the foreground. Raises `MeasuringError` where another GPU is here
-    than was asked for.
+    A GPU has two steps in flight, as in a plain training loop, unless the trial synchronises each step; a CPU
+    computes in the foreground. Raises `MeasuringError` where another GPU is here than was asked for.
     """
     ahead = not trial.accelerator.is_cpu
     synchronised = bool(trial.plan.get("synchronise_each_step"))

@@ -1,5 +1,4 @@
-"""The processes of one trial on several GPUs: one each, and what they wait for together. Needs
-torch.
+"""The processes of one trial on several GPUs: one each, and what they wait for together. Needs torch.
 
 Every process has a share of the data set, batches, and a GPU. A training averages its gradients
 over all of them, as DistributedDataParallel does; other tasks run side by side.

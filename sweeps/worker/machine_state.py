@@ -1,7 +1,6 @@
 """The state of a machine that may change under a trial: clocks, heat, stolen time.
 
-Standard library only. What the machine does not report is left out; asking costs about a
-millisecond.
+Standard library only. What the machine does not report is left out; asking costs about a millisecond.
 """
 
 from __future__ import annotations

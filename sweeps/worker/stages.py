@@ -194,9 +194,8 @@ def _of_transfer(trial: Trial, opened: Runnable, runner: StepRunner) -> dict[Sta
 
 
 def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run:
-    """Samples that no page cache has, each read once. Bytes are counted and divided by the data
-    set's bytes a sample (which include a container's padding: up to 2 % more than a sample's own
-    in an LMDB)."""
+    """Samples that no page cache has, each read once. Bytes are counted and divided by the data set's bytes a
+    sample (which include a container's padding: up to 2 % more than a sample's own in an LMDB)."""
     size = trial.workload.dataset.bytes_per_sample
     # More than the disk gives in the time: a throttled one its rate, others that of fast NVMe.
     rate = None if trial.on_mounted_disk else trial.resources.disk.read_mib_per_second

@@ -167,9 +167,8 @@ class HostEngine:
 class EmulatedGpu(HostEngine):
     """Takes a known time for each batch, as MLPerf Storage does; the CPU sleeps meanwhile.
 
-    Steps are ended by an ideal clock (a step begins when the one before it ends, or when its
-    batch comes), so late wake-ups delay nothing that a GPU would not have delayed, and errors do
-    not add up.
+    Steps are ended by an ideal clock (a step begins when the one before it ends, or when its batch comes), so
+    late wake-ups delay nothing that a GPU would not have delayed, and errors do not add up.
     """
 
     def __init__(self, step_seconds: float, **host: Any) -> None:

@@ -132,13 +132,12 @@ class CudaCompletion:
 class TorchEngine:
     """One network on one device, in one task and precision: an `Engine` of a `StepRunner`.
 
-    Training is forward, loss, backward and an SGD step with momentum; inference is forward in
-    eval mode under `torch.inference_mode` (`no_grad` for a network that needs it). `amp` is
-    autocast to fp16 (with a scaled loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's
-    default (convolutions may use TF32). With `stack` COMPILE the first step compiles. Copies go
-    through the stream that computes, as in a plain loop: they overlap with the host's work, not
-    with the GPU's own. A `parallel` training averages its gradients over all ranks of the process
-    group, which exists.
+    Training is forward, loss, backward and an SGD step with momentum; inference is forward in eval mode under
+    `torch.inference_mode` (`no_grad` for a network that needs it). `amp` is autocast to fp16 (with a scaled
+    loss on CUDA), `bf16` autocast to bf16, `fp32` PyTorch's default (convolutions may use TF32). With `stack`
+    COMPILE the first step compiles. Copies go through the stream that computes, as in a plain loop: they
+    overlap with the host's work, not with the GPU's own. A `parallel` training averages its gradients over
+    all ranks of the process group, which exists.
     """
 
     def __init__(

@@ -135,12 +135,11 @@ class Job(Struct, frozen=True, kw_only=True):
     """A sweep, a verification, or the load of a language model, on one instance.
 
     `arguments` are those of `advisor` and the words of `command`, but for where disks are mounted;
-    `local_disk` has the instance's own disk mounted, too. `disks` has
-    the disk type by the device's name in the launch (`/dev/sdf`: `gp3`). All that the instance
-    writes goes beneath `prefix` of `bucket` (in `region`), which all instances of one slot share.
-    `database_parameter` names the SSM parameter (SecureString) that holds the URL of a shared
-    database; empty: measurements go to the bucket. `engine` is the package that serves a language
-    model, as pip takes it; empty: none is installed.
+    `local_disk` has the instance's own disk mounted, too. `disks` has the disk type by the device's name in
+    the launch (`/dev/sdf`: `gp3`). All that the instance writes goes beneath `prefix` of `bucket` (in
+    `region`), which all instances of one slot share. `database_parameter` names the SSM parameter
+    (SecureString) that holds the URL of a shared database; empty: measurements go to the bucket. `engine` is
+    the package that serves a language model, as pip takes it; empty: none is installed.
     """
 
     sweep_id: str

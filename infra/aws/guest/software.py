@@ -64,8 +64,7 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
 
 
 def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
-    """The requirements for pip: those of the packages beneath `root`; `pinned` to the versions that run
-    here.
+    """The requirements for pip: those of the packages beneath `root`; `pinned` to the versions that run here.
 
     A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
     asked for, and the instance takes the build for its GPU.

@@ -28,9 +28,8 @@ def user_data(
 ) -> str:
     """The script for `UserData` (boto3 encodes it itself).
 
-    `now` bounds the life of an instance whose clock is wrong; the same `now` gives the same
-    script, as the client token of a launch needs. `DataError` when the time is over already, or
-    the script too long.
+    `now` bounds the life of an instance whose clock is wrong; the same `now` gives the same script, as the
+    client token of a launch needs. `DataError` when the time is over already, or the script too long.
     """
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:

@@ -288,8 +288,7 @@ class TokenOrders:
         raise refused
 
     def _certain_by_token(self, order: Order, error: Exception) -> LaunchedMachine:
-        """The instance of the token where nobody knows whether there is one: no other offer is tried
-        then."""
+        """The instance of the token where nobody knows whether there is one: no other offer is tried then."""
         machine = self._by_token(order)
         if machine is None:
             raise Unanswered("RunInstances", str(error)) from error
@@ -309,8 +308,7 @@ class TokenOrders:
         return None
 
     def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
-        """The instance as lists have it, once they do: an answer may be that of an instance that has
-        ended.
+        """The instance as lists have it, once they do: an answer may be that of an instance that has ended.
 
         Where they do not, it is taken as the answer had it: its id must not get lost.
         """

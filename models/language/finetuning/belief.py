@@ -174,8 +174,7 @@ def size_of(model: LanguageModel) -> str:
 
 
 class Estimates(NamedTuple):
-    """Log seconds of a token on each GPU of n runs: means, variances, and what none goes below,
-    each (n,)."""
+    """Log seconds of a token on each GPU of n runs: means, variances, and what none goes below, each (n,)."""
 
     mean: Floats
     variance: Floats

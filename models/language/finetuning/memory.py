@@ -29,9 +29,8 @@ _LOGIT_BYTES = 11.0
 _KEPT_SELECTIVELY = 0.5
 # CUDA context; NCCL's buffers; what the allocator holds beyond what is in use.
 _CONTEXT_GIB, _COLLECTIVES_GIB, _FRAGMENTED = 0.6, 0.8, 0.04
-# How far off each part may be: weights and what trains them are counted, activations depend on the
-# library, and the allocator on everything. Every measured peak lies within
-# (docs/internals/language.md).
+# How far off each part may be: weights and what trains them are counted, activations depend on the library,
+# and the allocator on everything. Every measured peak lies within (docs/internals/language.md).
 _STATE_DOUBT, _ACTIVATION_DOUBT, _OVERHEAD_DOUBT = 0.02, 0.2, 0.6
 
 

@@ -60,10 +60,9 @@ class TuningRates(Struct, frozen=True):
 
 
 class FineTuningPredictor(Struct, frozen=True):
-    """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in
-    predicted deviations, of models that were left out (`MODEL`, for GPUs that rows are of) and of
-    GPUs that were (`GPU`, for all others). `id` is the file's digest, `trained_on` names the rows
-    in one line."""
+    """A belief, and how far rows that it had not seen lay off: sorted residuals of log seconds in predicted
+    deviations, of models that were left out (`MODEL`, for GPUs that rows are of) and of GPUs that were
+    (`GPU`, for all others). `id` is the file's digest, `trained_on` names the rows in one line."""
 
     belief: Belief
     standardised: Mapping[str, tuple[float, ...]]

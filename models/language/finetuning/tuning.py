@@ -142,13 +142,12 @@ def counts_of(model: LanguageModel) -> Counts:
 class Work(NamedTuple):
     """Columns of n runs, each (n,); seconds are those that data sheets promise.
 
-    `matrices` in the format that they are multiplied in, `attention` in 16 bits, `elements`
-    (activations outside of products) and `weights` (weights and optimiser) over the memory's
-    bandwidth, `gathers` (weights and gradients of sharded runs), `all_reduces` and `experts` (to
-    them and back) over the link, `launches` layers that are launched. `pcie` is log2 of the GPUs
-    that are joined by PCIe, 0 over NVLink. `hopper_kernels`: attention made for Hopper and later.
-    `least` is what peaks and bandwidth allow: products and attention, or each pass reading the
-    weights that a token uses once. The others are logs or 0 and 1.
+    `matrices` in the format that they are multiplied in, `attention` in 16 bits, `elements` (activations
+    outside of products) and `weights` (weights and optimiser) over the memory's bandwidth, `gathers` (weights
+    and gradients of sharded runs), `all_reduces` and `experts` (to them and back) over the link, `launches`
+    layers that are launched. `pcie` is log2 of the GPUs that are joined by PCIe, 0 over NVLink.
+    `hopper_kernels`: attention made for Hopper and later. `least` is what peaks and bandwidth allow: products
+    and attention, or each pass reading the weights that a token uses once. The others are logs or 0 and 1.
     """
 
     matrices: Floats

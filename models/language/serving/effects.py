@@ -257,8 +257,7 @@ def _chip(capability: float) -> str:
 
 
 class _Facts(NamedTuple):
-    """Logs of a model's width and of a token's experts, over usual ones, and of queries for each
-    key."""
+    """Logs of a model's width and of a token's experts, over usual ones, and of queries for each key."""
 
     size: float
     choices: float

@@ -317,8 +317,7 @@ class ServingPredictor(Gaussian, frozen=True):
 
 
 class _View(NamedTuple):
-    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs,
-    logs)."""
+    """The deployments asked for, with the posterior mean of their logs and its covariance (n, logs, logs)."""
 
     asked: Asked
     logs: Logs

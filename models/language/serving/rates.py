@@ -43,10 +43,9 @@ class Flow(NamedTuple):
 def open_loop(request_seconds: Callable[[Floats], Floats], rate: Floats, most_in_flight: Floats) -> Flow:
     """The flow of `rate` (n,) requests a second, found by cutting intervals.
 
-    `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself
-    included. Who arrives sees the mean number in flight (Poisson arrivals see time averages).
-    Before that it waits where all `most_in_flight` (n,) places are taken, by Sakasegawa's
-    approximation of M/M/c (1977).
+    `request_seconds` has the seconds of a request (n,) with so many in flight (.., n), itself included. Who
+    arrives sees the mean number in flight (Poisson arrivals see time averages). Before that it waits where
+    all `most_in_flight` (n,) places are taken, by Sakasegawa's approximation of M/M/c (1977).
     """
 
     def lacking(in_flight: Floats) -> Floats:
@@ -161,9 +160,8 @@ class RequestLogs(NamedTuple):
 def request_logs(
     traffic: Asked, logs: Logs, sequences: Floats, waiting: Floats, arrivals: Floats | None = None
 ) -> RequestLogs:
-    """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in
-    service before. `arrivals` (n,) a second of requests that come by themselves; None: a closed
-    loop."""
+    """With `sequences` (n,) in flight, each of which waited `waiting` (n,) of its own time in service before.
+    `arrivals` (n,) a second of requests that come by themselves; None: a closed loop."""
     seconds = request_seconds(
         traffic.work,
         logs,

@@ -17,15 +17,14 @@ from advisor.models.language.serving.work import ModelWork, Work
 class Logs(NamedTuple):
     """Natural logarithms, each (n,), of what is fitted.
 
-    Shares of peaks: `weights` and `kv` of the memory's bandwidth, `decode`, `prefill` of
-    arithmetic in steps and prompts, `attention` of the 16-bit peak in long prompts, `link` of the
-    bandwidth between GPUs. Seconds: `latency` of one all-reduce, `constant`, `layer`, `mixture`,
-    `mla` and `sequence` of the engine in each step, each layer of a kind and each sequence,
-    `launch` of a prompt's kernels in each layer, `first` of the engine before a first token.
-    Factors: `overhead` of the engine's seconds in a step, `spread` how PCIe falls behind with each
-    doubling of GPUs, `mixed` the part of a prompt's seconds that steps wait for, `queue` the part
-    of prompts that start together which a first token waits for, `together` how many prompts go
-    with one's own; `step` and `prompt` of the whole.
+    Shares of peaks: `weights` and `kv` of the memory's bandwidth, `decode`, `prefill` of arithmetic in steps
+    and prompts, `attention` of the 16-bit peak in long prompts, `link` of the bandwidth between GPUs.
+    Seconds: `latency` of one all-reduce, `constant`, `layer`, `mixture`, `mla` and `sequence` of the engine
+    in each step, each layer of a kind and each sequence, `launch` of a prompt's kernels in each layer,
+    `first` of the engine before a first token. Factors: `overhead` of the engine's seconds in a step,
+    `spread` how PCIe falls behind with each doubling of GPUs, `mixed` the part of a prompt's seconds that
+    steps wait for, `queue` the part of prompts that start together which a first token waits for, `together`
+    how many prompts go with one's own; `step` and `prompt` of the whole.
     """
 
     weights: Floats
@@ -209,12 +208,11 @@ def request_seconds(
 ) -> RequestSeconds:
     """`sequences` (n,) in flight: in a closed loop as one ends, the next one begins.
 
-    A first token waits for its own prompt, for those that go with it, and in a closed loop for a
-    part of all the others', which start together. Where requests arrive by themselves (`arrivals`
-    (n,) a second) prompts queue instead, as in M/M/1. The prompts of others for which it did not
-    wait are read between its steps, as far as steps do not hide them (`mixed`); those that its
-    steps have no room for are waited for before the first token, too. Of an input
-    `computed_tokens` (n,) are not in a prefix cache.
+    A first token waits for its own prompt, for those that go with it, and in a closed loop for a part of all
+    the others', which start together. Where requests arrive by themselves (`arrivals` (n,) a second) prompts
+    queue instead, as in M/M/1. The prompts of others for which it did not wait are read between its steps, as
+    far as steps do not hide them (`mixed`); those that its steps have no room for are waited for before the
+    first token, too. Of an input `computed_tokens` (n,) are not in a prefix cache.
     """
     parts = step_parts(work, logs, sequences, input_tokens + output_tokens / 2)
     step = step_seconds(parts, logs)

@@ -1,5 +1,4 @@
-"""The memory that a GPU shows for a step: the replayed peak plus the CUDA context, with the error
-of both."""
+"""The memory that a GPU shows for a step: the replayed peak plus the CUDA context, with the error of both."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The child of `advisor measure`: `python -m advisor.sweeps.anchors.measure JOB`, JSON lines on
-stdout.
+"""The child of `advisor measure`: `python -m advisor.sweeps.anchors.measure JOB`, JSON lines on stdout.
 
 JOB is a JSON object `{"reference", "minutes", "tasks", "precision", "data", "batches", "profile"}`.
 Lines are `{"progress": ...}` and `{"so_far": ...}` (the document after each run), and last

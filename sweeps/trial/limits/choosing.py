@@ -176,8 +176,7 @@ def _is_writable(group: Path) -> bool:
 
 
 def asks_for_whole_machine(request: LimitRequest) -> bool:
-    """All CPUs (of a container: its quota), at least nine tenths of the memory, and the disk as it
-    is."""
+    """All CPUs (of a container: its quota), at least nine tenths of the memory, and the disk as it is."""
     size = machine_size()
     return (
         request.vcpus == size.vcpus

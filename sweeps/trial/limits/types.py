@@ -63,12 +63,11 @@ def limited_by(means: LimitedBy, held: Held) -> LimitedBy:
 class ResourceLimits(Protocol):
     """Limits around the processes of one trial.
 
-    Rules: `add` comes first and counts what a process and all its later children use. Libraries
-    and network are loaded without a limit; `limit_memory` then reclaims the page cache of theirs
-    that does not fit, and must come before the data set is read: the kernel keeps mapped libraries
-    and drops data that was read once. `engage` switches the CPU and disk limits on. All may raise
-    OSError, `limit_memory` also `MemoryError` (more is taken than is asked for); then nothing is
-    held.
+    Rules: `add` comes first and counts what a process and all its later children use. Libraries and network
+    are loaded without a limit; `limit_memory` then reclaims the page cache of theirs that does not fit, and
+    must come before the data set is read: the kernel keeps mapped libraries and drops data that was read
+    once. `engage` switches the CPU and disk limits on. All may raise OSError, `limit_memory` also
+    `MemoryError` (more is taken than is asked for); then nothing is held.
     """
 
     @property

@@ -69,10 +69,9 @@ class MemoryPeak:
     """The most memory, page cache included, that the group behind a hold's `usage_source()` took
     since this was made. A group's own peak has what loading took before its limit was on.
 
-    The kernel forgets a peak when its file is written to: of version 1 for all readers, of version
-    2 from Linux 6.12 for reads of the same open file. Whoever may not write has no peak.
-    Kernel documentation: cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst
-    (memory.peak).
+    The kernel forgets a peak when its file is written to: of version 1 for all readers, of version 2 from
+    Linux 6.12 for reads of the same open file. Whoever may not write has no peak. Kernel documentation:
+    cgroup-v1/memory.rst (max_usage_in_bytes), admin-guide/cgroup-v2.rst (memory.peak).
     """
 
     def __init__(self, source: Mapping[str, Any]) -> None:
@@ -150,8 +149,7 @@ def _from_v2(group: Path) -> Usage:
 
 
 def _v2_reads(path: Path, key: str) -> int | None:
-    """Lines 'MAJOR:MINOR rbytes=N wbytes=N rios=N ...', one a device; None without the io
-    controller."""
+    """Lines 'MAJOR:MINOR rbytes=N wbytes=N rios=N ...', one a device; None without the io controller."""
     if not path.exists():
         return None
     fields = path.read_text().split()
