@@ -17,7 +17,8 @@ from advisor.domain.workload import is_own
 from advisor.errors import AdvisorError, UsageError, one_line
 from advisor.messages import FieldName, Message
 from advisor.models.performance import PerformanceModel
-from advisor.models.performance.memory import has_memory, needed_card_mib
+from advisor.models.performance.memory.peak import needed_card_mib
+from advisor.models.performance.memory.table import has_memory
 from advisor.models.performance.network_table import Rows
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.own_networks import (

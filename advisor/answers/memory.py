@@ -18,19 +18,16 @@ from advisor.catalog.gpus import sheet_names
 from advisor.domain import Gpu, Precision, Task
 from advisor.domain.workload import is_own
 from advisor.errors import MeasuringError, UsageError
-from advisor.models.performance.memory import (
-    Conditions,
+from advisor.models.performance.memory.peak import (
     MemoryAnswer,
-    MemoryProfile,
     OnGpu,
-    Optimizer,
     Question,
     WhatIf,
-    bundled_profile,
     gpu_peak,
     largest_batch,
-    profile_from,
 )
+from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, profile_from
+from advisor.models.performance.memory.table import bundled_profile
 from advisor.questions.fields import wrong
 from advisor.questions.network import MemoryQuestion
 from advisor.questions.settled import language_hint

@@ -17,8 +17,8 @@ from advisor.domain import Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.extras import install_command
 from advisor.messages import FieldName, Message
-from advisor.models.performance.memory import Conditions, MemoryProfile, gpu_peak
-from advisor.models.performance.memory.peak import card_mib
+from advisor.models.performance.memory.peak import card_mib, gpu_peak
+from advisor.models.performance.memory.steps import Conditions, MemoryProfile
 from advisor.models.performance.network_table import OPERATION
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.own_networks import OwnSizes, facts_of_own

@@ -22,7 +22,7 @@ from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.engine.tasks.tuning.words import described
 from advisor.errors import UsageError
 from advisor.messages import Message
-from advisor.models.language.finetuning import bundled_finetuning_predictor
+from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
 from advisor.questions import settled
 from advisor.questions.settled import instance_named, language_model_of, settled_tuning
 from advisor.questions.values import GpuFilter

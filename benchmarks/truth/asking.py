@@ -16,7 +16,9 @@ from advisor.domain.gpu_names import gpus_named
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.observations import MeasuredStep
 from advisor.models.performance import PerformanceModel, load_model
-from advisor.models.performance.memory import Conditions, bundled_profile, gpu_peak
+from advisor.models.performance.memory.peak import gpu_peak
+from advisor.models.performance.memory.steps import Conditions
+from advisor.models.performance.memory.table import bundled_profile
 from advisor.models.performance.networks import NetworkFacts
 from advisor.models.performance.prepared import alone
 from advisor.models.performance.step_times import StepTimes, arithmetic_of, chip

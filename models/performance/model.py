@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from advisor.domain import CacheState, Gpu, Prediction, Resources, ScalingObservation, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.bayes import Floats
-from advisor.models.performance import memory
 from advisor.models.performance.estimates import StageErrors, spread_of
 from advisor.models.performance.gpu_observations import GpuObservations
 from advisor.models.performance.machines import Integers, ResourceTable
+from advisor.models.performance.memory import peak, steps
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from advisor.models.performance.pipeline import Load, Pipeline, columns_of
@@ -165,12 +165,12 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
             return 0.0
         if self.card_mib_of and workload.network == self.table.names[-1]:
             return self.card_mib_of(workload)
-        return memory.needed_card_mib(workload)
+        return peak.needed_card_mib(workload)
 
     def host_memory_mib(self, workload: Workload, resources: Resources) -> float:
         """RAM below which the trial dies."""
         on_cpu = resources.gpu is None
-        return memory.host_memory_mib(self.table[workload.network], workload, resources, on_cpu)
+        return steps.host_memory_mib(self.table[workload.network], workload, resources, on_cpu)
 
     def published_step_seconds(self, workload: Workload, gpu: Gpu) -> float:
         """The pace of an emulated GPU, to four digits: equal on every machine."""

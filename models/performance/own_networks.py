@@ -12,8 +12,7 @@ from msgspec import Struct
 from advisor.domain import DataKind, Gpu, Observation, Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.network_columns import KINDS, WIDTH_STEPS
-from advisor.models.performance.memory import bundled_peak_model
-from advisor.models.performance.memory.peak import card_mib
+from advisor.models.performance.memory.peak import bundled_peak_model, card_mib
 from advisor.models.performance.network_table import OPERATION, Rows
 from advisor.models.performance.networks import NetworkFacts, NetworkTable, bundled_networks
 

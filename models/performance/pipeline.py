@@ -30,7 +30,7 @@ from advisor.models.performance.machines import (
     ResourceTable,
     useful_cores,
 )
-from advisor.models.performance.memory import device_host_mib, loader_workers, pipeline_host_mib
+from advisor.models.performance.memory.steps import device_host_mib, loader_workers, pipeline_host_mib
 from advisor.models.performance.networks import NetworkTable
 
 STAGES = (Stage.ACCELERATOR, Stage.HOST, Stage.STORAGE, Stage.TRANSFER)

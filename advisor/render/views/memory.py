@@ -16,7 +16,7 @@ from advisor.render.text import WIDTH, hanging, table
 from advisor.units import format_mib
 
 if TYPE_CHECKING:
-    from advisor.models.performance.memory import GpuPeak, MemoryAnswer
+    from advisor.models.performance.memory.peak import GpuPeak, MemoryAnswer
 
 SCHEMA = "advisor.memory-answer/1"
 LANGUAGE_SCHEMA = "advisor.language-memory/1"

@@ -16,19 +16,15 @@ from advisor.infra.build.language_sources.rows import read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.language.deployments import bundled_gpu_facts
-from advisor.models.language.finetuning import (
-    Checkpointing,
-    FineTuning,
-    Sharding,
+from advisor.models.language.finetuning.belief import parts_of
+from advisor.models.language.finetuning.memory import adapter_weights, finetuning_memory
+from advisor.models.language.finetuning.predictor import (
     bundled_finetuning_predictor,
-    finetuning_memory,
     least_memory,
+    read_predictor,
     unsupported,
 )
-from advisor.models.language.finetuning.belief import parts_of
-from advisor.models.language.finetuning.memory import adapter_weights
-from advisor.models.language.finetuning.predictor import read_predictor
-from advisor.models.language.finetuning.tuning import Run, work_of
+from advisor.models.language.finetuning.tuning import Checkpointing, FineTuning, Run, Sharding, work_of
 from advisor.models.language.memory import card_gib
 
 MODELS = (

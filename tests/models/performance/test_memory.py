@@ -9,21 +9,22 @@ from msgspec.structs import replace
 from advisor.domain import Observation, Precision, Task, Workload
 from advisor.errors import UsageError
 from advisor.models.performance import paced_gpu
-from advisor.models.performance.memory import (
-    Conditions,
-    MemoryProfile,
-    Optimizer,
+from advisor.models.performance.memory.peak import (
     PeakModel,
-    Point,
     Verdict,
-    bundled_memory,
-    bundled_profile,
     gpu_peak,
     largest_batch,
     needed_card_mib,
-    step_memory,
 )
-from advisor.models.performance.memory.table import FACTS, MemoryTable, facts_row, table_of
+from advisor.models.performance.memory.steps import Conditions, MemoryProfile, Optimizer, Point, step_memory
+from advisor.models.performance.memory.table import (
+    FACTS,
+    MemoryTable,
+    bundled_memory,
+    bundled_profile,
+    facts_row,
+    table_of,
+)
 from advisor.models.performance.own_networks import AnchoredMemory, peaks_of
 
 pytestmark = pytest.mark.vector

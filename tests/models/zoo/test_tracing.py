@@ -3,7 +3,7 @@
 import pytest
 
 from advisor.errors import UsageError
-from advisor.models.performance.memory import profile_from
+from advisor.models.performance.memory.steps import profile_from
 from advisor.models.performance.memory.table import BATCHES, FACTS
 from advisor.models.zoo.kernels import PRIME_BATCH
 from advisor.models.zoo.live_memory import FACT_BATCHES, CachingAllocator

@@ -15,7 +15,7 @@ from advisor.engine.tasks.tuning.options import (
     unsupported_message,
 )
 from advisor.engine.tasks.tuning.table import memory_use
-from advisor.models.language.finetuning import unsupported
+from advisor.models.language.finetuning.predictor import unsupported
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:

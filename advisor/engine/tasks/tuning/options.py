@@ -24,13 +24,14 @@ from advisor.engine.tasks.language import (
     require_tokens,
 )
 from advisor.messages import Message
-from advisor.models.language.finetuning import FineTuning, Settled, least_memory, unsupported
+from advisor.models.language.finetuning.predictor import Settled, least_memory, unsupported
+from advisor.models.language.finetuning.tuning import FineTuning
 from advisor.models.language.memory import weight_gib
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.models.language.deployments import GpuFacts
-    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.finetuning.predictor import FineTuningPredictor
     from advisor.models.language.language_model import LanguageModel
 
 # GPUs of one instance that share a run; as many as there are, too.

@@ -12,12 +12,13 @@ from advisor.domain.runs import Span
 from advisor.domain.tuning import FineTuningCandidate, TuningMemoryUse
 from advisor.engine.columns import OptionTable
 from advisor.engine.tasks.tuning.options import TuningOption
-from advisor.models.language.finetuning import Checkpointing, Settled, Sharding
+from advisor.models.language.finetuning.predictor import Settled
+from advisor.models.language.finetuning.tuning import Checkpointing, Sharding
 from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
-    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.finetuning.predictor import FineTuningPredictor
 
 
 class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):

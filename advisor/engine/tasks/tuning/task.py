@@ -24,7 +24,7 @@ from advisor.questions.language import TuningQuestion
 
 if TYPE_CHECKING:
     from advisor.engine.model import Floats
-    from advisor.models.language.finetuning import FineTuningPredictor
+    from advisor.models.language.finetuning.predictor import FineTuningPredictor
     from advisor.models.language.language_model import LanguageModel
 
 

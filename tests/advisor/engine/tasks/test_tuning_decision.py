@@ -18,7 +18,7 @@ from advisor.engine.decide import recommend
 from advisor.engine.tasks.tuning.task import TuningTask
 from advisor.errors import UsageError
 from advisor.models.language.configs import bundled_language_models
-from advisor.models.language.finetuning import bundled_finetuning_predictor
+from advisor.models.language.finetuning.predictor import bundled_finetuning_predictor
 from advisor.questions.language import MemoryFinetuning, PredictFinetuning
 from advisor.questions.values import GpuFilter
 from tests.builders import tuning_question
