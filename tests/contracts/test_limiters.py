@@ -36,7 +36,7 @@ def kernel_version():
     return tuple(int(part) for part in os.uname().release.split(".")[:2])
 
 
-def asked(vcpus=1.0, memory_mib=512.0, **changes):
+def limits_of(vcpus=1.0, memory_mib=512.0, **changes):
     cpus = tuple(allowed_cpus()[-max(1, round(vcpus)) :])
     return LimitRequest(vcpus=vcpus, memory_mib=memory_mib, cpus=cpus, **changes)
 
@@ -95,11 +95,11 @@ class LimiterContract:
         raise NotImplementedError
 
     def test_the_hold_says_what_it_is(self, limiter):
-        with limiter.hold(asked()) as hold:
+        with limiter.hold(limits_of()) as hold:
             assert hold.limited_by is self.limited_by
 
     def test_a_held_process_does_its_work_and_its_usage_is_seen(self, limiter):
-        with limiter.hold(asked()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
+        with limiter.hold(limits_of()) as hold, Held(hold, "print(sum(range(10**6)))") as held:
             before = read_usage(hold.usage_source(), held.process.pid).cpu_seconds
             assert held.go().strip() == b"499999500000"
             assert read_usage(hold.usage_source()).cpu_seconds >= before
@@ -107,7 +107,7 @@ class LimiterContract:
 
     def test_nothing_is_left_behind(self, limiter, groups_left):
         before = groups_left()
-        with pytest.raises(ZeroDivisionError), limiter.hold(asked()):
+        with pytest.raises(ZeroDivisionError), limiter.hold(limits_of()):
             raise ZeroDivisionError
         assert groups_left() == before
 
@@ -141,23 +141,23 @@ class TestAffinity(LimiterContract):
 
     @pytest.mark.parametrize("changes", [{"vcpus": 0.5}, {"read_mib_per_second": 50.0}, {"processes": 2}])
     def test_what_it_cannot_hold_it_does_not_claim(self, limiter, changes):
-        with limiter.hold(asked(**changes)) as hold:
+        with limiter.hold(limits_of(**changes)) as hold:
             assert hold.limited_by is LimitedBy.NONE
 
     def test_the_process_is_pinned(self, limiter):
-        with limiter.hold(asked()) as hold, Held(hold, "pass") as held:
+        with limiter.hold(limits_of()) as hold, Held(hold, "pass") as held:
             assert os.sched_getaffinity(held.process.pid) == {allowed_cpus()[-1]}
 
     def test_nobody_is_limited_before_a_process_is_added(self, limiter):
         """A pid of 0 would be ourselves."""
         before = resource.getrlimit(resource.RLIMIT_DATA)
-        with limiter.hold(asked(memory_mib=2048)) as hold:
+        with limiter.hold(limits_of(memory_mib=2048)) as hold:
             hold.limit_memory()
         assert resource.getrlimit(resource.RLIMIT_DATA) == before
 
     def test_an_allocation_beyond_the_memory_fails(self, limiter):
         code = "try: bytearray(2**30)\nexcept MemoryError: print('no')"
-        with limiter.hold(asked(memory_mib=256)) as hold, Held(hold, code) as held:
+        with limiter.hold(limits_of(memory_mib=256)) as hold, Held(hold, code) as held:
             assert held.go().strip() == b"no"
 
     def test_what_is_mapped_and_not_used_is_not_taken_for_a_full_memory(self, limiter):
@@ -166,7 +166,7 @@ class TestAffinity(LimiterContract):
             "import mmap; kept = mmap.mmap(-1, 2**29, flags=mmap.MAP_PRIVATE)\n"
             "print('up', flush=True); sys.stdin.readline(); print(len(bytearray(2**24)))"
         )
-        with limiter.hold(asked(memory_mib=256)) as hold, loaded(hold, code) as process:
+        with limiter.hold(limits_of(memory_mib=256)) as hold, loaded(hold, code) as process:
             hold.limit_memory()
             assert hold.held["memory"] is None
             assert hold.limited_by is LimitedBy.NONE
@@ -174,7 +174,7 @@ class TestAffinity(LimiterContract):
 
     def test_more_in_use_than_the_limit_is_refused(self, limiter):
         code = "held = b'x' * 2**28; print('up', flush=True); sys.stdin.readline()"
-        limits, refusal = asked(memory_mib=64), pytest.raises(MemoryError, match="64 MiB")
+        limits, refusal = limits_of(memory_mib=64), pytest.raises(MemoryError, match="64 MiB")
         with limiter.hold(limits) as hold, loaded(hold, code), refusal:
             hold.limit_memory()
 
@@ -188,13 +188,13 @@ class KernelContract(LimiterContract):
     """What a kernel holds for real."""
 
     def test_a_disk_limit_without_a_device_is_not_claimed(self, limiter):
-        with limiter.hold(asked(read_mib_per_second=50.0)) as hold:
+        with limiter.hold(limits_of(read_mib_per_second=50.0)) as hold:
             assert hold.limited_by is LimitedBy.NONE
 
     @pytest.mark.parametrize("vcpus", [0.25, 1.0])
     def test_cpu_time_is_held_to_the_vcpus(self, limiter, vcpus):
         """Never more; less only when neighbours are busy, so that is not asserted."""
-        with limiter.hold(asked(vcpus)) as hold, Held(hold, BURN) as held:
+        with limiter.hold(limits_of(vcpus)) as hold, Held(hold, BURN) as held:
             held.process.stdin.write(b"go\n")
             held.process.stdin.flush()
             start, used = time.monotonic(), read_usage(hold.usage_source()).cpu_seconds
@@ -203,7 +203,7 @@ class KernelContract(LimiterContract):
             assert used / (time.monotonic() - start) <= vcpus * 1.05 + 0.1  # a period more or less
 
     def test_a_process_beyond_its_memory_is_killed_and_recognised(self, limiter):
-        with limiter.hold(asked(memory_mib=64)) as hold:
+        with limiter.hold(limits_of(memory_mib=64)) as hold:
             with Held(hold, "bytearray(2**28); print('alive')") as held:
                 assert held.go() == b""
                 assert held.process.returncode == -signal.SIGKILL
@@ -211,7 +211,7 @@ class KernelContract(LimiterContract):
 
     def test_page_cache_counts_as_memory(self, limiter, big_file):
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
-        with limiter.hold(asked(memory_mib=48)) as hold, Held(hold, code) as held:
+        with limiter.hold(limits_of(memory_mib=48)) as hold, Held(hold, code) as held:
             peak = MemoryPeak(hold.usage_source())
             held.go()
             assert not hold.killed_for_memory()
@@ -219,7 +219,7 @@ class KernelContract(LimiterContract):
 
     def test_the_peak_is_that_under_the_limit_not_that_of_loading(self, limiter):
         code = "loaded = bytearray(2**27); del loaded; print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(asked(memory_mib=256)) as hold, loaded(hold, code):
+        with limiter.hold(limits_of(memory_mib=256)) as hold, loaded(hold, code):
             hold.limit_memory()
             peak = MemoryPeak(hold.usage_source())
             self.check_peak(peak.read(), 1, 64)
@@ -233,7 +233,7 @@ class KernelContract(LimiterContract):
 
     def test_more_in_use_than_the_limit_ends_the_process_or_is_refused(self, limiter):
         code = "held = bytearray(2**27); print('up', flush=True); sys.stdin.readline()"
-        with limiter.hold(asked(memory_mib=64)) as hold, loaded(hold, code) as process:
+        with limiter.hold(limits_of(memory_mib=64)) as hold, loaded(hold, code) as process:
             if self.limited_by is LimitedBy.CGROUP_V1:
                 with pytest.raises(MemoryError, match="64 MiB"):
                     hold.limit_memory()
@@ -258,7 +258,7 @@ class KernelContract(LimiterContract):
             "while True:\n    print('up', flush=True); sys.stdin.readline()\n"
             "    data.seek(0)\n    while data.read(2**20): pass\n"
         )
-        with limiter.hold(asked(memory_mib=80)) as hold, started(code) as process:
+        with limiter.hold(limits_of(memory_mib=80)) as hold, started(code) as process:
 
             def go():
                 process.stdin.write(b"go\n")
@@ -281,7 +281,7 @@ class KernelContract(LimiterContract):
         if device is None:
             pytest.skip("the temporary folder lies on no block device")
         code = f"f = open({str(big_file)!r}, 'rb')\nwhile f.read(2**20): pass"
-        limits = asked(read_mib_per_second=50.0, device=device)
+        limits = limits_of(read_mib_per_second=50.0, device=device)
         with limiter.hold(limits) as hold, Held(hold, code) as held:
             if hold.held["disk"] is None:
                 pytest.skip("the io controller is not ours, and the hold says so")
@@ -357,7 +357,9 @@ class TestCgroupV2(KernelContract):
 
 
 def test_only_all_of_the_machine_is_the_whole_machine():
-    everything = asked(float(len(allowed_cpus())), memory_mib=2.0**40)
+    everything = limits_of(float(len(allowed_cpus())), memory_mib=2.0**40)
     assert asks_for_whole_machine(everything)
-    assert not asks_for_whole_machine(asked(0.5, memory_mib=2.0**40))
-    assert not asks_for_whole_machine(asked(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0))
+    assert not asks_for_whole_machine(limits_of(0.5, memory_mib=2.0**40))
+    assert not asks_for_whole_machine(
+        limits_of(float(len(allowed_cpus())), memory_mib=2.0**40, read_iops=5.0)
+    )

@@ -173,5 +173,5 @@ if __name__ == "__main__":
     place.mkdir(parents=True, exist_ok=True)
     names = sys.argv[2:]
     systemd = bool(names) and names[0].startswith("systemd")
-    for one in guest_of(place, only=",".join(names), systemd=systemd):
-        sys.stdout.write(json.dumps(one) + "\n")
+    for item in guest_of(place, only=",".join(names), systemd=systemd):
+        sys.stdout.write(json.dumps(item) + "\n")

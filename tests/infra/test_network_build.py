@@ -21,7 +21,7 @@ from advisor.models.performance.memory.table import BUNDLED, MemoryTable  # noqa
 from advisor.models.performance.network_table import NetworkTable, network_table  # noqa: E402
 
 
-def asked(folder: Path, **options: object) -> argparse.Namespace:
+def arguments_of(folder: Path, **options: object) -> argparse.Namespace:
     defaults = {
         "only": None,
         "resume": False,
@@ -52,7 +52,7 @@ def broken() -> Variant:
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2", "vit_b_32"])
 def test_capturing_again_gives_what_ships(tmp_path: Path, name: str) -> None:
     """The table that ships is what the code beside it makes of the installed libraries."""
-    assert build([image_variant("torchvision", name, 224)], asked(tmp_path)) == 0
+    assert build([image_variant("torchvision", name, 224)], arguments_of(tmp_path)) == 0
     made, shipped = NetworkTable(tmp_path / "table").find(name), network_table().find(name)
     for task in (Task.INFERENCE, Task.TRAINING):
         assert np.array_equal(made.operations(task), shipped.operations(task))
@@ -68,7 +68,7 @@ def test_a_network_that_cannot_be_followed_is_named_and_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One failure does not cost the others, and its reason is told."""
-    assert build([broken(), small("fine")], asked(tmp_path)) == 1
+    assert build([broken(), small("fine")], arguments_of(tmp_path)) == 1
     assert NetworkTable(tmp_path / "table").names == ("fine",)
     assert "not in the table: advisor/broken@4: RuntimeError" in capsys.readouterr().err
 
@@ -86,17 +86,17 @@ def test_a_stopped_build_goes_on_where_it_was(tmp_path: Path) -> None:
 
 def test_one_network_is_brought_up_to_date_without_the_others(tmp_path: Path) -> None:
     """--only changes the lines that it names; the other lines stay."""
-    build([small("one"), small("two")], asked(tmp_path))
+    build([small("one"), small("two")], arguments_of(tmp_path))
     changed = [small("one", 16), small("two", 32)]
     fresh = tmp_path / "fresh"
-    build(changed, asked(tmp_path, only="*/one@*", work=fresh))
+    build(changed, arguments_of(tmp_path, only="*/one@*", work=fresh))
     table = NetworkTable(tmp_path / "table")
     assert (table.find("one").parameters, table.find("two").parameters) == (80, 40)
 
 
 def test_alike_steps_are_kept_once(tmp_path: Path) -> None:
     """Networks that differ by name alone share their rows."""
-    build([small("one"), small("two")], asked(tmp_path))
+    build([small("one"), small("two")], arguments_of(tmp_path))
     table = NetworkTable(tmp_path / "table")
     assert len(table._operations) == sum(
         len(table.find("one").operations(task)) for task in (Task.INFERENCE, Task.TRAINING)

@@ -265,7 +265,7 @@ def killed(entry: Trial) -> Measurement:
     return _row(entry)
 
 
-def raising(_one: Trial) -> Measurement:
+def raising(_node: Trial) -> Measurement:
     """A fault of our own around the trial."""
     raise RuntimeError("no such thing")
 

@@ -46,7 +46,7 @@ def _fresh(monkeypatch):
 
 
 @pytest.fixture
-def place(tmp_path):
+def steps_file(tmp_path):
     return tmp_path / "s.jsonl"
 
 
@@ -60,26 +60,26 @@ def test_without_the_variable_and_beside_the_first_process_the_loader_itself_com
     assert steps(loader) is loader
 
 
-def test_what_is_timed_still_looks_like_the_loader(monkeypatch, place):
+def test_what_is_timed_still_looks_like_the_loader(monkeypatch, steps_file):
     class Loader(list):
         num_workers = 3
 
-    monkeypatch.setenv(FILE_VARIABLE, str(place))
+    monkeypatch.setenv(FILE_VARIABLE, str(steps_file))
     monkeypatch.setattr(hook.atexit, "register", lambda _call: None)
     watched = steps(Loader([BATCH] * 3))
     assert (len(watched), watched.num_workers, list(watched)) == (3, 3, [BATCH] * 3)
-    result = read_steps(unfinished(place))
+    result = read_steps(unfinished(steps_file))
     assert len(result.rows) == 3
     assert result.period == 3
 
 
-def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between_of_none(place):
-    loop = Loop(place)
+def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between_of_none(steps_file):
+    loop = Loop(steps_file)
     loop.epoch(2, start=5.0, wait=0.25)
     loop.now += 30.0
     loop.epoch(2, start=5.0, wait=0.25)
     loop.recorder.finish()
-    result = read_steps(place)
+    result = read_steps(steps_file)
     assert result.rows == [[5.25, 6.25, 16.0], [0.25, 1.25, 16.0]] * 2
     assert result.epochs == [
         {"first_step": 0, "gap_seconds": 0.0, "loader_start_seconds": 5.25},
@@ -87,32 +87,32 @@ def test_the_loaders_start_is_part_of_an_epochs_first_step_and_what_lies_between
     ]
 
 
-def test_steps_and_gaps_are_all_of_the_time_that_passed(place):
-    loop = Loop(place)
+def test_steps_and_gaps_are_all_of_the_time_that_passed(steps_file):
+    loop = Loop(steps_file)
     for epoch in range(4):
         loop.epoch(epoch + 1, start=1.0, wait=0.5, step=2.0)
         if epoch < 3:
             loop.now += 7.0
     loop.recorder.finish()
-    result = read_steps(place)
+    result = read_steps(steps_file)
     seconds = sum(row[1] for row in result.rows) + sum(entry["gap_seconds"] for entry in result.epochs)
     assert seconds == loop.now
 
 
-def test_the_time_box_ends_the_recording_and_batches_still_come(place):
-    loop = Loop(place, seconds=10.0)
+def test_the_time_box_ends_the_recording_and_batches_still_come(steps_file):
+    loop = Loop(steps_file, seconds=10.0)
     loop.epoch(25)
     assert loop.now == 25.0
-    assert len(read_steps(place).rows) == 10
-    assert not unfinished(place).exists()
+    assert len(read_steps(steps_file).rows) == 10
+    assert not unfinished(steps_file).exists()
 
 
-def test_a_loop_that_is_left_early_keeps_the_steps_it_made(place):
-    loop = Loop(place)
+def test_a_loop_that_is_left_early_keeps_the_steps_it_made(steps_file):
+    loop = Loop(steps_file)
     for number, _ in enumerate(loop.recorder.watch(loop.loader(100, 0.0, 0.5))):
         if number == 3:
             break
-    assert len(read_steps(unfinished(place)).rows) == 3
+    assert len(read_steps(unfinished(steps_file)).rows) == 3
 
 
 @given(st.data())
@@ -126,19 +126,19 @@ def test_a_kill_at_any_byte_leaves_the_steps_before_it(tmp_path_factory, data):
     assert rows == whole[: len(rows)]
 
 
-def test_what_is_in_the_file_is_a_second_old_at_most(place):
-    loop = Loop(place)
+def test_what_is_in_the_file_is_a_second_old_at_most(steps_file):
+    loop = Loop(steps_file)
     for _ in loop.recorder.watch(loop.loader(100, 0.0, 0.0)):
         loop.now += 0.3
-        assert loop.now - 0.3 * len(read_steps(unfinished(place)).rows) <= 2.0
+        assert loop.now - 0.3 * len(read_steps(unfinished(steps_file)).rows) <= 2.0
 
 
-def test_a_loop_without_a_step_leaves_no_finished_file(place):
-    loop = Loop(place)
+def test_a_loop_without_a_step_leaves_no_finished_file(steps_file):
+    loop = Loop(steps_file)
     loop.epoch(0)
     loop.recorder.finish()
-    assert not place.exists()
-    assert read_steps(unfinished(place)).rows == []
+    assert not steps_file.exists()
+    assert read_steps(unfinished(steps_file)).rows == []
 
 
 def gpu_loop(path, *, wait, step_seconds=0.02, steps=30):
@@ -161,8 +161,8 @@ def gpu_loop(path, *, wait, step_seconds=0.02, steps=30):
 
 
 @pytest.mark.parametrize(("wait", "step", "waited"), [(0.004, 0.02, 0.0), (0.05, 0.051, 0.031)])
-def test_on_a_gpu_steps_are_its_own_and_a_loader_that_starves_it_is_seen(place, wait, step, waited):
-    rows, host_seconds = gpu_loop(place, wait=wait)
+def test_on_a_gpu_steps_are_its_own_and_a_loader_that_starves_it_is_seen(steps_file, wait, step, waited):
+    rows, host_seconds = gpu_loop(steps_file, wait=wait)
     assert [row[1] for row in rows] == pytest.approx([step] * 27)
     assert [row[0] for row in rows] == pytest.approx([waited] * 27, abs=1e-9)
     # The loader's 4 ms pass while the GPU computes: the loop waits for nothing, and runs ahead.
@@ -175,22 +175,22 @@ def test_a_place_that_cannot_be_written_does_not_disturb_the_script(tmp_path):
     recorder.finish()
 
 
-def test_steps_of_an_older_hook_are_read(place):
+def test_steps_of_an_older_hook_are_read(steps_file):
     steps = {"warmup": [[0.0, 9.0, 8.0]], "counted": [[0.0, 1.0, 8.0]] * 3, "counted_seconds": 3.0}
-    place.write_text(json.dumps({"schema": "advisor.steps/1", **steps, "device": "cpu"}))
-    result = read_steps(place)
+    steps_file.write_text(json.dumps({"schema": "advisor.steps/1", **steps, "device": "cpu"}))
+    result = read_steps(steps_file)
     assert [row[1] for row in result.rows] == [9.0, 1.0, 1.0, 1.0]
     assert result.facts["device"] == "cpu"
 
 
-def test_the_steps_after_the_counted_ones_are_profiled(place):
+def test_the_steps_after_the_counted_ones_are_profiled(steps_file):
     import torch
 
-    recorder = Recorder(place, seconds=0.0)
+    recorder = Recorder(steps_file, seconds=0.0)
     weights = torch.ones(64, 64)
     for batch in recorder.watch([torch.ones(16, 64)] * 20):
         torch.mm(batch, weights)
-    result = read_steps(place)
+    result = read_steps(steps_file)
     assert len(result.rows) == 1
     table = {row["name"]: row for row in result.facts["operators"]}
     assert table["aten::mm"]["calls_per_step"] == 1.0

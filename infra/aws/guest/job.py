@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from advisor.errors import DataError, LiveError
 from advisor.infra.aws.asking import Clock
@@ -128,6 +129,7 @@ _DEVICE = re.compile(r"/dev/(sd|xvd)[a-z]{1,2}")
 _DISK_TYPE = re.compile(r"[a-z0-9][a-z0-9-]{0,31}")
 # As pip takes it: a name, extras, a version; nothing that could be an option or an address.
 _REQUIREMENT = re.compile(r"([a-z][a-z0-9-]*(\[[a-z,]+\])?(==[0-9]+(\.[0-9]+)*(\.\*)?)?)?")
+_TEXTS = ("sweep_id", "region", "bucket", "prefix", "database_parameter", "command", "engine")
 _PREFIX = re.compile(r"[A-Za-z0-9._/-]+[A-Za-z0-9._-]")
 
 
@@ -185,20 +187,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 def job_to_json(job: Job) -> str:
     """The document; the same job gives the same bytes."""
-    document = {
-        "schema": SCHEMA,
-        "sweep_id": job.sweep_id,
-        "region": job.region,
-        "bucket": job.bucket,
-        "prefix": job.prefix,
-        "arguments": list(job.arguments),
-        "disks": dict(job.disks),
-        "database_parameter": job.database_parameter,
-        "command": job.command,
-        "local_disk": job.local_disk,
-        "engine": job.engine,
-    }
-    return json.dumps(document, indent=1, sort_keys=True)
+    return json.dumps({"schema": SCHEMA, **asdict(job)}, indent=1, sort_keys=True)
 
 
 def job_from_json(text: str) -> Job:
@@ -222,15 +211,10 @@ def place_of(url: str) -> tuple[str, str]:
 def _job(document: Mapping[str, Any]) -> Job:
     if document["schema"] != SCHEMA:
         raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
+    texts = {name: str(document[name]) for name in _TEXTS}
     return Job(
-        sweep_id=str(document["sweep_id"]),
-        region=str(document["region"]),
-        bucket=str(document["bucket"]),
-        prefix=str(document["prefix"]),
+        **texts,
         arguments=tuple(map(str, document["arguments"])),
         disks={str(key): str(value) for key, value in document["disks"].items()},
-        database_parameter=str(document["database_parameter"]),
-        command=str(document["command"]),
         local_disk=bool(document["local_disk"]),
-        engine=str(document["engine"]),
     )

@@ -12,15 +12,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.errors import DataError, MeasuringError
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.asking import Aws
-
 
 # SSM parameter (SecureString) with a token of Hugging Face's; gated models are not loaded without.
 HUB_TOKEN = "/advisor/hf-token"

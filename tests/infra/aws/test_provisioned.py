@@ -13,7 +13,7 @@ from advisor.infra.aws.reap import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked
 from tests.infra.aws.faults import CTRL_C_BEFORE, LOST_REPLY, LOST_REQUEST
-from tests.infra.aws.test_provisioner import always, at, run_requests
+from tests.infra.aws.test_provisioner import always, failing, run_requests
 
 
 def provisioned(
@@ -118,7 +118,7 @@ def test_a_guest_that_powers_off_by_itself_is_not_launched_again(bed: Bed) -> No
 
 @pytest.mark.parametrize("fault", ["RequestLimitExceeded", "InternalError", LOST_REPLY])
 def test_an_end_that_fails_at_first_is_asked_for_again(bed: Bed, fault: str) -> None:
-    done = provisioned(bed, 10, at("TerminateInstances", fault, fault))
+    done = provisioned(bed, 10, failing("TerminateInstances", fault, fault))
     assert done.outcome.why is Why.DONE
     assert bed.left() == []
 
@@ -168,7 +168,7 @@ def test_ctrl_c_before_lists_show_the_instance_ends_it_all_the_same(bed: Bed, ca
 @pytest.mark.parametrize("operation", ["DescribeVolumes", "TerminateInstances"])
 def test_who_interrupts_the_end_waits_for_it(bed: Bed, operation: str) -> None:
     with pytest.raises(KeyboardInterrupt):
-        provisioned(bed, 10, at(operation, CTRL_C_BEFORE))
+        provisioned(bed, 10, failing(operation, CTRL_C_BEFORE))
     assert bed.left() == []
 
 

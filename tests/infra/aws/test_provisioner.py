@@ -30,7 +30,7 @@ from tests.infra.aws.wire import Request
 SAID_AGAIN = [code for code, (_, what) in error_codes().items() if what is Reaction.ASK_AGAIN]
 
 
-def at(operation: str, *faults: str) -> Any:
+def failing(operation: str, *faults: str) -> Any:
     """A plan: the first requests of an operation fail so, the others are answered."""
     left = list(faults)
     return lambda request: left.pop(0) if left and request.operation == operation else ""
@@ -98,7 +98,7 @@ def test_an_instance_is_safe_from_its_first_moment(bed: Bed) -> None:
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, times: int) -> None:
     """The same request with the same token is asked again; EC2 dedupes."""
-    kept(bed, launching(bed, plan=at("RunInstances", *[fault] * times)))
+    kept(bed, launching(bed, plan=failing("RunInstances", *[fault] * times)))
     assert len({run_request.values["ClientToken"] for run_request in run_requests(bed)}) == 1
 
 
@@ -107,7 +107,7 @@ def test_an_answer_that_is_lost_makes_no_second_instance(bed: Bed, fault: str, t
 def test_an_instance_whose_answers_get_lost_is_found_by_its_token(bed: Bed, fault: str, code: str) -> None:
     """All of them, or one before a refusal, which is no proof: the next offer would be a second instance."""
     bed.ways.lag_seconds = 20 if code else 15
-    plan = at("RunInstances", fault, code) if code else always("RunInstances", fault)
+    plan = failing("RunInstances", fault, code) if code else always("RunInstances", fault)
     kept(bed, launching(bed, plan=plan))
 
 
@@ -125,7 +125,7 @@ def test_a_controller_after_a_crash_finds_the_instance_of_the_one_before(
     """Even where lists do not show it for a while; later, by its token, though that asked with
     another expiry."""
     bed.ways.lag_seconds = lag_seconds
-    first = launching(bed, plan=at("RunInstances", CRASH_AFTER))
+    first = launching(bed, plan=failing("RunInstances", CRASH_AFTER))
     with pytest.raises(Crashed):
         first.get(in_minutes(bed, 1))
     kept(bed, launching(bed))
@@ -183,7 +183,7 @@ def test_disks_that_cannot_be_decrypted_are_not_tried_again(bed: Bed) -> None:
 
 @pytest.mark.parametrize("code", ["InvalidGroup.NotFound", "InvalidSecurityGroupID.NotFound"])
 def test_a_group_that_shows_late_is_waited_for(bed: Bed, code: str) -> None:
-    kept(bed, launching(bed, plan=at("RunInstances", code, code)))
+    kept(bed, launching(bed, plan=failing("RunInstances", code, code)))
     assert len(bed.own_groups()) == 1
 
 
@@ -235,14 +235,14 @@ def test_an_offer_without_capacity_is_left_alone_for_three_minutes(bed: Bed) -> 
 
 @pytest.mark.parametrize("code", ["VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
 def test_a_quota_bars_its_whole_market_and_the_other_one_is_tried(bed: Bed, code: str) -> None:
-    launching(bed, "g4dn.xlarge", "g4dn.2xlarge", plan=at("RunInstances", code)).get(in_minutes(bed, 1))
+    launching(bed, "g4dn.xlarge", "g4dn.2xlarge", plan=failing("RunInstances", code)).get(in_minutes(bed, 1))
     markets = [_offer(bed, request)[0] for request in run_requests(bed)]
     assert markets == ["spot", "on-demand"]
 
 
 @pytest.mark.parametrize("code", ["Unsupported", "InsufficientFreeAddressesInSubnet"])
 def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
-    launching(bed, plan=at("RunInstances", code)).get(in_minutes(bed, 1))
+    launching(bed, plan=failing("RunInstances", code)).get(in_minutes(bed, 1))
     first, second = (_offer(bed, request) for request in run_requests(bed))
     assert first[3] != second[3]
 
@@ -257,7 +257,7 @@ def test_a_zone_that_cannot_is_left_out(bed: Bed, code: str) -> None:
     ],
 )
 def test_what_does_not_pass_stops_and_names_the_way_out(bed: Bed, code: str, way_out: str) -> None:
-    entry = launching(bed, plan=at("RunInstances", code))
+    entry = launching(bed, plan=failing("RunInstances", code))
     with pytest.raises(CloudError) as caught:
         entry.get(in_minutes(bed, 1))
     assert way_out in str(caught.value)
@@ -272,7 +272,7 @@ def test_a_budget_that_pays_no_offer_for_ten_minutes_launches_none(bed: Bed) -> 
 
 
 def test_a_crash_before_the_request_leaves_nothing_but_the_group(bed: Bed) -> None:
-    entry = launching(bed, plan=at("RunInstances", CRASH_BEFORE))
+    entry = launching(bed, plan=failing("RunInstances", CRASH_BEFORE))
     with pytest.raises(Crashed):
         entry.get(in_minutes(bed, 1))
     assert bed.instances() == []

@@ -60,7 +60,7 @@ def trial(workload, gpu, seconds, **changes):
     return Observation(workload=workload, gpu=card(gpu), seconds=seconds, **changes)
 
 
-def told(*observations, times=TIMES):
+def conditioned(*observations, times=TIMES):
     return times.condition(observations, TABLE)
 
 
@@ -75,7 +75,7 @@ def test_a_trial_moves_its_cell_to_what_was_measured_and_makes_it_surer(cell, ti
     network, gpu, precision = cell
     question = work(network, precision, batch)
     before = seconds(question, gpu)
-    after = told(trial(question, gpu, times * before))
+    after = conditioned(trial(question, gpu, times * before))
     assert abs(np.log(seconds(question, gpu, after) / (times * before))) < 0.35 * abs(np.log(times)) + 0.01
     assert variance(question, gpu, after) < variance(question, gpu, TIMES)
     assert rate(question, gpu, after).provenance is Provenance.MEASURED
@@ -90,8 +90,8 @@ def test_the_order_of_trials_does_not_matter(order, cell):
         trial(question := work(network, precision, batch), gpu, times * seconds(question, gpu))
         for batch, times in ((8, 1.2), (32, 1.1), (64, 1.25))
     ]
-    forward = told(*trials)
-    other = told(*(trials[path] for path in order))
+    forward = conditioned(*trials)
+    other = conditioned(*(trials[path] for path in order))
     assert seconds(question, gpu, forward) == pytest.approx(seconds(question, gpu, other), rel=1e-6)
     assert variance(question, gpu, forward) == pytest.approx(variance(question, gpu, other), rel=1e-5)
 
@@ -101,7 +101,7 @@ def test_the_order_of_trials_does_not_matter(order, cell):
 def test_a_trial_on_one_gpu_moves_another_gpu_the_same_way_but_less(network, times):
     """What is odd about a network goes with it; what is odd about a card stays."""
     question = work(network)
-    after = told(trial(question, "T4", times * seconds(question, "T4")))
+    after = conditioned(trial(question, "T4", times * seconds(question, "T4")))
     own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
     other = np.log(seconds(question, "V100-SXM2-16GB", after) / seconds(question, "V100-SXM2-16GB"))
     assert 0 < other / own < 1
@@ -113,8 +113,8 @@ def test_trials_one_after_another_say_what_they_say_together():
     """Conditioning is one algebra, so a posterior can be conditioned again."""
     question, more = work(), work(batch=64)
     entry, two = (trial(w, "T4", 1.2 * seconds(w, "T4")) for w in (question, more))
-    together = seconds(question, "L4", told(entry, two))
-    in_turn = seconds(question, "L4", told(two, times=told(entry)))
+    together = seconds(question, "L4", conditioned(entry, two))
+    in_turn = seconds(question, "L4", conditioned(two, times=conditioned(entry)))
     assert in_turn == pytest.approx(together, rel=0.01)
 
 
@@ -123,7 +123,7 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
 
     def carried(network):
         question, other = work(network), work("vgg16")
-        after = told(trial(question, "T4", 1.25 * seconds(question, "T4")))
+        after = conditioned(trial(question, "T4", 1.25 * seconds(question, "T4")))
         own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
         return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)
 
@@ -137,7 +137,7 @@ def test_trials_of_several_networks_are_taken_at_once():
         for network in ("resnet50", "vgg16", "vit_b_16")
         for batch in (16, 64)
     ]
-    after = told(*trials)
+    after = conditioned(*trials)
     for question in trials:
         assert seconds(question.workload, "A10", after) == pytest.approx(question.seconds, rel=0.05)
         assert rate(question.workload, "A10", after).provenance is Provenance.MEASURED
@@ -149,13 +149,13 @@ def test_trials_of_several_networks_are_taken_at_once():
 def test_a_trial_is_of_the_stack_and_the_input_that_it_ran_on():
     """A compiled step tells of compiled ones first, and of another input what the network is."""
     compiled = work(stack=Stack.COMPILE)
-    after = told(trial(compiled, "T4", 1.5 * seconds(compiled, "T4")))
+    after = conditioned(trial(compiled, "T4", 1.5 * seconds(compiled, "T4")))
     moved, eager = (seconds(entry, "T4", after) / seconds(entry, "T4") for entry in (compiled, work()))
     assert 1.4 < moved < 1.55
     assert 1 < eager < moved
     assert rate(compiled, "T4", after).provenance is Provenance.MEASURED
     assert rate(work(), "T4", after).provenance is not Provenance.MEASURED
-    small = told(trial(work(), "T4", 1.3 * seconds(work(), "T4")))
+    small = conditioned(trial(work(), "T4", 1.3 * seconds(work(), "T4")))
     large = work(input="3x448x448")
     assert 1.1 < seconds(large, "T4", small) / seconds(large, "T4") < 1.35
     assert rate(large, "T4", small).provenance is Provenance.MODELLED
@@ -165,10 +165,10 @@ def test_a_card_is_known_once_six_networks_were_measured_on_it():
     names = ("resnet50", "vgg16", "vit_b_16", "alexnet", "densenet121", "mobilenet_v2", "resnet18")
     trials = [trial(work(name), STRANGE, seconds(work(name), STRANGE)) for name in names[:6]]
     question = work(names[6])
-    assert told(*trials[:5]).group(question, STRANGE, TABLE.of(question)) == "known/new"
-    assert told(*trials).group(question, STRANGE, TABLE.of(question)) == "known/known"
+    assert conditioned(*trials[:5]).group(question, STRANGE, TABLE.of(question)) == "known/new"
+    assert conditioned(*trials).group(question, STRANGE, TABLE.of(question)) == "known/known"
     assert "was not measured" not in " ".join(
-        map(str, told(trials[0]).notes(question, STRANGE, TABLE.of(question)))
+        map(str, conditioned(trials[0]).notes(question, STRANGE, TABLE.of(question)))
     )
 
 

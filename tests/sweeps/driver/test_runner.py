@@ -62,7 +62,7 @@ MONDAY = datetime(2026, 11, 16, 3, tzinfo=UTC)
 WEEK = timedelta(days=7)
 
 
-def at(moment, **options):
+def progress_at(moment, **options):
     """Measures at a moment of its own."""
     return AtOnce(started_at=moment.isoformat(), **options)
 
@@ -70,7 +70,7 @@ def at(moment, **options):
 @pytest.fixture
 def old_store():
     old_store = SqlStore("sqlite://")
-    run_sweep(TRIALS, at(MONDAY), old_store)
+    run_sweep(TRIALS, progress_at(MONDAY), old_store)
     yield old_store
     old_store.close()
 
@@ -81,7 +81,7 @@ def starts(rows):
 
 def test_what_is_older_is_measured_again_and_stays_on_record(old_store):
     later = MONDAY + WEEK
-    assert run_sweep(TRIALS, at(later), old_store, since=later).measured == 3
+    assert run_sweep(TRIALS, progress_at(later), old_store, since=later).measured == 3
     assert starts(old_store.all()) == {later.isoformat()}
     assert [row.trial for row in old_store.earlier()] == TRIALS
     assert starts(old_store.earlier()) == {MONDAY.isoformat()}
@@ -89,15 +89,15 @@ def test_what_is_older_is_measured_again_and_stays_on_record(old_store):
 
 
 def test_what_is_fresh_is_not_measured_again(old_store):
-    assert run_sweep(TRIALS, at(MONDAY), old_store, since=MONDAY).measured == 0
+    assert run_sweep(TRIALS, progress_at(MONDAY), old_store, since=MONDAY).measured == 0
     assert current_rows(TRIALS, old_store, since=MONDAY + WEEK) == {}
 
 
 def test_an_interrupted_sweep_goes_on_where_it_stopped(old_store):
     later = MONDAY + WEEK
     with pytest.raises(KeyboardInterrupt):
-        run_sweep(TRIALS, at(later, stop_after=2), old_store, since=later)
-    again = at(later)
+        run_sweep(TRIALS, progress_at(later, stop_after=2), old_store, since=later)
+    again = progress_at(later)
     run_sweep(TRIALS, again, old_store, since=later)
     assert again.given == TRIALS[2:]
 
@@ -105,14 +105,14 @@ def test_an_interrupted_sweep_goes_on_where_it_stopped(old_store):
 @pytest.mark.parametrize("status", sorted(RETRIED))
 def test_a_run_that_ends_badly_does_not_take_a_good_rows_place(old_store, status):
     later = MONDAY + WEEK
-    first_ends_badly = at(later, of=lambda number: {"status": status if number == 1 else Status.OK})
+    first_ends_badly = progress_at(later, of=lambda number: {"status": status if number == 1 else Status.OK})
     assert run_sweep(TRIALS, first_ends_badly, old_store, since=later).measured == 3
     kept = old_store.read([TRIALS[0].trial_id]).measurements[0]
     assert (kept.status, kept.started_at) == (Status.OK, MONDAY.isoformat())
     assert kept.attempts[-1]["status"] == status.value
     assert len(old_store.earlier()) == 2
     # The same command again tries what is still old.
-    again = at(later)
+    again = progress_at(later)
     run_sweep(TRIALS, again, old_store, since=later)
     assert again.given == TRIALS[:1]
 
@@ -120,8 +120,8 @@ def test_a_run_that_ends_badly_does_not_take_a_good_rows_place(old_store, status
 def test_repeats_are_measured_anew_together():
     repeated = [trial(plan={**TIME_BOX, "repeats": 2})]
     old_store, later = SqlStore("sqlite://"), MONDAY + WEEK
-    run_sweep(repeated, at(MONDAY), old_store)
-    run_sweep(repeated, at(later), old_store, since=later)
+    run_sweep(repeated, progress_at(MONDAY), old_store)
+    run_sweep(repeated, progress_at(later), old_store, since=later)
     (row,) = old_store.all()
     assert row.started_at == later.isoformat()
     assert [repeat["started_at"] for repeat in row.repeats] == [later.isoformat()]
@@ -132,8 +132,8 @@ def test_repeats_are_measured_anew_together():
 
 def test_a_further_run_leaves_nothing_among_the_earlier(old_store):
     more = [replace(entry, plan={**entry.plan, "repeats": 2}) for entry in TRIALS]
-    run_sweep(more, at(MONDAY), old_store)
-    run_sweep(TRIALS, at(MONDAY), old_store, runs_of=lambda _trial: 2)
+    run_sweep(more, progress_at(MONDAY), old_store)
+    run_sweep(TRIALS, progress_at(MONDAY), old_store, runs_of=lambda _trial: 2)
     assert old_store.earlier() == []
 
 

@@ -146,12 +146,12 @@ def test_out_of_memory_is_a_result_not_a_weakness():
 def test_what_was_measured_half_a_year_ago_is_stale_and_what_has_no_date_is_not():
     now = datetime(2026, 11, 23, tzinfo=UTC)
 
-    def at(started_at):
+    def begun_at(started_at):
         row = measurement(step_seconds=GOOD, started_at=started_at)
         return [quality_issue.code for quality_issue in quality_issues(row, now)]
 
-    assert at("2026-04-01T10:00:00+00:00") == ["stale"]
-    assert at("2026-09-01T10:00:00+00:00") == at("") == []
+    assert begun_at("2026-04-01T10:00:00+00:00") == ["stale"]
+    assert begun_at("2026-09-01T10:00:00+00:00") == begun_at("") == []
 
 
 # Where the counted steps of a run begin, and what its pace was after a minute.

@@ -14,7 +14,7 @@ CATALOG = load_catalog()
 DISKS = CATALOG.disks
 
 
-def found(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
+def burst_of(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
     reads = Reads(mib_per_second * seconds, seconds, iops and iops * seconds)
     volume = DISKS.rate(order(disk, 500)) if isinstance(disk, str) else disk
     where = CATALOG.instance(instance) if instance else None
@@ -41,7 +41,7 @@ def found(disk, size_gib, instance, mib_per_second, iops=None, seconds=10.0):
     ],
 )
 def test_what_lasts_and_what_was_lent(disk, size_gib, instance, mib_per_second, iops, baseline, is_lent):
-    burst = found(disk, size_gib, instance, mib_per_second, iops)
+    burst = burst_of(disk, size_gib, instance, mib_per_second, iops)
     rates = burst["baseline_mib_per_second"], burst["baseline_iops"]
     assert rates == pytest.approx(baseline, rel=1e-3)
     assert burst["above_baseline"] == (["run"] if is_lent else [])
@@ -59,18 +59,18 @@ def test_what_lasts_and_what_was_lent(disk, size_gib, instance, mib_per_second, 
     ],
 )
 def test_disks_that_lend_nothing_have_no_burst(disk, size_gib, instance):
-    assert found(disk, size_gib, instance, 1_000.0) is None
+    assert burst_of(disk, size_gib, instance, 1_000.0) is None
 
 
 def test_a_provisioned_gp3_has_the_rate_that_was_ordered():
     """g5.xlarge passes on 83 MiB/s for ever and 417 at first, whatever is ordered."""
     ordered = DISKS.rate(order("gp3", 500, iops=8000, mib_per_second=500))
-    assert found(ordered, 500, None, 490) is None
-    assert found(ordered, 500, "g5.xlarge", 300)["above_baseline"] == ["run"]
+    assert burst_of(ordered, 500, None, 490) is None
+    assert burst_of(ordered, 500, "g5.xlarge", 300)["above_baseline"] == ["run"]
 
 
 def test_a_row_that_was_lent_is_weak_and_not_fitted():
-    burst = found("gp2", 100, None, 120)
+    burst = burst_of("gp2", 100, None, 120)
     lent = measurement(environment={"disk_burst": burst})
     codes = {issue.code: issue for issue in quality_issues(lent)}
     assert "gp2" in str(codes["disk_burst"].detail)

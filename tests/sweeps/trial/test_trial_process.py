@@ -72,14 +72,14 @@ def test_how_busy_others_kept_the_gpu_is_read_before_the_worker_uses_it(monkeypa
 def test_the_disk_that_a_trial_takes_is_the_one_that_its_partition_lies_on(monkeypatch):
     taken = []
 
-    def place(*_, disk, **__):
+    def take(*_, disk, **__):
         taken.append(disk)
         return nullcontext(Placement(tuple(allowed_cpus()[-1:])))
 
     monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: "259:0")
-    attempt(answering(), taking=place)
+    attempt(answering(), taking=take)
     monkeypatch.setattr("advisor.sweeps.trial.trial_process.block_device", lambda _path: None)
-    attempt(answering(), taking=place)
+    attempt(answering(), taking=take)
     assert taken == ["259:0", device_number(Path(HERE))]
 
 

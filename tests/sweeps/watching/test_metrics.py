@@ -44,7 +44,7 @@ def test_without_a_price_or_a_heartbeat_none_is_shown():
     assert "timestamp" not in bare
 
 
-def asked(port, path):
+def answered(port, path):
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=10)) as connection:
         connection.request("GET", path)
         answer = connection.getresponse()
@@ -55,12 +55,12 @@ def test_they_are_served_as_they_are_now_and_no_longer_than_the_sweep():
     left = iter([16, 15])
     now = sweep_registry(lambda: standing(left=next(left)))
     with served(now, 0) as port:
-        status, kind, body = asked(port, "/metrics")
+        status, kind, body = answered(port, "/metrics")
         assert (status, kind.partition(";")[0]) == (200, "text/plain")
         assert "advisor_sweep_trials_left 16.0" in body
-        assert "advisor_sweep_trials_left 15.0" in asked(port, "/metrics")[2]
+        assert "advisor_sweep_trials_left 15.0" in answered(port, "/metrics")[2]
     with pytest.raises(ConnectionError):
-        asked(port, "/metrics")
+        answered(port, "/metrics")
 
 
 def test_a_port_that_is_taken_is_refused_with_the_way_out():

@@ -46,11 +46,11 @@ def threads():
 def without_cuda(monkeypatch):
     """Whoever asks for the GPU is found out: a context would take a gigabyte of the trial's."""
 
-    def asked(*_):
+    def plan_of(*_):
         raise AssertionError("CUDA was asked for")
 
     for name in ("_lazy_init", "is_available", "get_device_name", "current_device", "synchronize"):
-        monkeypatch.setattr(torch.cuda, name, asked)
+        monkeypatch.setattr(torch.cuda, name, plan_of)
 
 
 @pytest.mark.usefixtures("without_cuda", "threads")

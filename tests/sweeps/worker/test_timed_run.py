@@ -181,25 +181,25 @@ def test_this_machines_changes_are_json():
     json.dumps(changes(before, machine_state([0]), 1))
 
 
-def at(monotonic, wall, running=None, **more):
+def run_at(monotonic, wall, running=None, **more):
     running = monotonic if running is None else running
     return {"monotonic_seconds": monotonic, "wall_seconds": wall, "running_seconds": running, **more}
 
 
 def test_a_wall_clock_that_is_set_is_told_by_how_much():
-    result = changes(at(0, 1_000), at(10, 4_610), 1)
+    result = changes(run_at(0, 1_000), run_at(10, 4_610), 1)
     assert result == {"wall_clock_jump_seconds": 3_600}
-    assert changes(at(0, 4_610), at(10, 1_020), 1)["wall_clock_jump_seconds"] == -3_600
+    assert changes(run_at(0, 4_610), run_at(10, 1_020), 1)["wall_clock_jump_seconds"] == -3_600
 
 
 def test_a_slewed_clock_does_not_jump():
-    assert changes(at(0, 0), at(3_600, 3_601.8), 1) == {}
+    assert changes(run_at(0, 0), run_at(3_600, 3_601.8), 1) == {}
 
 
 def test_a_machine_that_slept_says_so():
-    assert changes(at(0, 0), at(10, 310, running=310), 1)["suspended_seconds"] == 300
+    assert changes(run_at(0, 0), run_at(10, 310, running=310), 1)["suspended_seconds"] == 300
 
 
 def test_stolen_time_is_a_share_of_the_trials_cpus():
-    result = changes(at(0, 0, steal_seconds=5.0), at(10, 10, steal_seconds=9.0), 2)
+    result = changes(run_at(0, 0, steal_seconds=5.0), run_at(10, 10, steal_seconds=9.0), 2)
     assert result["steal_share"] == pytest.approx(0.2)
