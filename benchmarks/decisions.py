@@ -1,15 +1,28 @@
-"""`python -m benchmarks.decisions [--rows FILE]... [--refit-without network|gpu] [--json]`.
+"""`python -m benchmarks.decisions [--rows FILE]... [--refit-without network|gpu] [--settings] [--json]`.
 
-How often is the cheapest GPU found that reaches a target, and what does a miss cost? Questions are
-made from measured rows: a cell is one source's network, input, task, precision, stack and batch on
-two GPUs or more that a cloud sells; candidates are those GPUs, each at the price of the cheapest
-instance with one of them in the bundled catalogue; targets are 0.5, 0.7, 0.9, 0.97 and 1.03 times
-each candidate's measured rate. Of all such questions a thousand are drawn.
+How often is the cheapest GPU chosen that reaches a target, and what does a wrong choice cost?
 
-The chain chooses as the product does: the cheapest candidate whose lower bound (confidence 0.9)
-reaches the target. With one trial it may measure one candidate first: the cheapest whose median
-reaches the target, unless that is sure already. What the trial tells conditions the step times, so
-that every candidate is answered anew.
+A cell is what one source measured in one way (network, input, task, precision, stack, layout, batch,
+software) of three GPUs or more that are sold. Each costs as much as the cheapest instance with one of them in
+the bundled catalogue, on demand, as its seller lists it (kind `list`; what was seen on marketplaces is
+another). A question draws a cell and a target, log-uniform from 0.4 times the slowest to 1.05 times the
+fastest rate of the cell; at most 30 % are of one source.
+
+Policies choose by the same answers: `bound` the cheapest whose lower bound reaches the target, `median` the
+cheapest whose median does, `expected` as the product does. With a trial, what `expected` chooses (or else the
+likeliest) is measured first, unless it is sure; it conditions the step times, which answer every candidate
+anew. `gpu_bound` are the questions whose steps all take longer than their launching, which is the source's
+host. `old_form` has two candidates or more, any on-demand price, and targets of 0.5 to 1.03 times each
+candidate's rate.
+
+The best is the cheapest that was measured to reach the target. Exact: chosen was one that reaches it and
+costs no more, or nothing where nothing does. Met: of what was chosen, what reaches it. Of the questions that
+have a best, in the mean: overspend is how much dearer the chosen one is, 0 where cheaper; regret the same of
+all that is paid, where a miss costs MISS_COST times its price and then the best (nothing chosen: MISS_COST
+times the best, and the best).
+
+`--settings`: in how many cells of one GPU measured in several precisions or layouts the fastest one is taken,
+2 % being equal. Pure fp16 on a GPU without tensor cores is no setting to take unasked.
 """
 
 from __future__ import annotations
@@ -18,10 +31,10 @@ import argparse
 import json
 import math
 import random
-from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from msgspec import Struct
@@ -29,19 +42,29 @@ from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
-from advisor.domain import Market
-from benchmarks.truth.asking import Answer, RefusalError, ScoredModel
+from advisor.domain import Gpu, Market
+from advisor.engine.probability import Bounds, chance_of_reaching
+from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, is_gpu_bound
 from benchmarks.truth.refits import Without, conditioned, refits
 from benchmarks.truth.rows import Row, read_rows
 
-SCHEMA = "advisor.decisions/1"
+SCHEMA = "advisor.decisions/2"
 ROWS = Path(__file__).parents[1] / "infra/build/performance_sources/observations.csv.gz"
-FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
+OLD_FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 QUESTIONS = 1000
-_SEED = 18
-# So sure that a trial of it would tell nothing new; the bound tells 0.9.
+MOST_OF_A_SOURCE = 300
+CONFIDENCE, EVEN = 0.9, 0.5
+MISS_COST = 1.0
+# So sure that a trial would tell nothing new.
 _SURE = 0.99
-_NORMAL_AT_90 = 1.2816
+_SEED = 18
+_CELL = ("source", "network", "input", "task", "precision", "stack", "memory_format", "batch_size")
+_SOFTWARE = ("tf32", "software")
+
+
+def expected_cost(usd: float, chance: float) -> float:
+    """Price with what a miss adds, by its probability."""
+    return usd * (1 + (1 - chance) * MISS_COST)
 
 
 class Candidate(Struct, frozen=True):
@@ -53,96 +76,79 @@ class Candidate(Struct, frozen=True):
     answer: Answer | None
     row: Row
 
-    def surely(self, target: float) -> bool:
-        """Whether the product would take it for this target."""
-        return self.answer is not None and self.answer.lower >= target
-
-    def chance(self, target: float) -> float:
-        """Probability that it reaches the target, lognormal on either side of the median."""
-        if self.answer is None:
-            return 0.0
-        distance = math.log(self.answer.median / target)
-        bound = self.answer.lower if distance > 0 else self.answer.upper
-        width = max(abs(math.log(self.answer.median / bound)), 1e-6) / _NORMAL_AT_90
-        return 0.5 * (1 + math.erf(distance / width / math.sqrt(2)))
-
 
 class Question(Struct, frozen=True):
     """Which of the candidates (by price) is the cheapest that reaches the target?
 
-    `learn` answers the candidates anew once one of them was measured.
+    `learn` answers the question anew once a candidate was measured.
     """
 
     candidates: tuple[Candidate, ...]
     target: float
-    learn: Callable[[Candidate], tuple[Candidate, ...]] | None = None
+    learn: Callable[[Candidate], Question] | None = None
 
     @property
     def best(self) -> Candidate | None:
         """The cheapest that was measured to reach it."""
         return next((candidate for candidate in self.candidates if candidate.measured >= self.target), None)
 
-    def once_measured(self, tried: Candidate) -> Question:
-        """The same question with what the trial told."""
-        return replace(self, candidates=self.learn(tried)) if self.learn else self
+    def chance(self, candidate: Candidate) -> float:
+        """Probability that a candidate reaches the target, as the product tells it."""
+        if (answer := candidate.answer) is None:
+            return 0.0
+        bounds = Bounds(answer.lower, answer.median, answer.upper, CONFIDENCE, calibrated=True)
+        return chance_of_reaching([bounds], self.target)
+
+    def likely(self, chance: float) -> list[Candidate]:
+        """The candidates of such a chance or a greater one."""
+        return [candidate for candidate in self.candidates if self.chance(candidate) >= chance]
+
+    def after_trial(self) -> Question:
+        """The question once the recommended candidate was measured; the same where that tells nothing."""
+        tried = expected(self) or max(self.candidates, key=self.chance)
+        if not 0 < self.chance(tried) < _SURE:
+            return self
+        learnt = self.learn(tried) if self.learn else self
+        rate = Answer(tried.measured, tried.measured, tried.measured)
+        known = (replace(each, answer=rate) if each.gpu == tried.gpu else each for each in learnt.candidates)
+        return replace(learnt, candidates=tuple(known))
 
 
-class Choice(Struct, frozen=True):
-    """What was chosen, None where nothing surely reaches the target, after so many trials."""
-
-    chosen: Candidate | None
-    trials: int = 0
-
-
-def without_trial(question: Question) -> Choice:
-    """The cheapest candidate whose lower bound reaches the target."""
-    return Choice(_cheapest_sure(question))
+def expected(question: Question) -> Candidate | None:
+    """What costs least with its misses mended, of those with an even chance."""
+    chance = question.chance
+    return min(question.likely(EVEN), key=lambda c: expected_cost(c.usd_per_hour, chance(c)), default=None)
 
 
-def with_one_trial(question: Question) -> Choice:
-    """As `without_trial`, with one measurement first where it could tell something.
-
-    What is measured is the cheapest whose median reaches the target (or else the likeliest); then
-    the cheapest is chosen that reaches it, of what is known now.
-    """
-    target = question.target
-    tried = next((candidate for candidate in question.candidates if candidate.chance(target) >= 0.5), None)
-    tried = tried or max(question.candidates, key=lambda candidate: candidate.chance(target))
-    sure = _cheapest_sure(question)
-    if (tried is sure and tried.chance(target) >= _SURE) or not tried.chance(target):
-        return Choice(sure)
-    for candidate in question.once_measured(tried).candidates:
-        reaches = candidate.measured >= target if candidate.gpu == tried.gpu else candidate.surely(target)
-        if reaches:
-            return Choice(_same(question, candidate), 1)
-    return Choice(None, 1)
+Policy = Callable[[Question], Candidate | None]
+POLICIES: Mapping[str, Policy] = {
+    "bound": lambda question: next(iter(question.likely(CONFIDENCE)), None),
+    "median": lambda question: next(iter(question.likely(EVEN)), None),
+    "expected": expected,
+}
 
 
-def _same(question: Question, wanted: Candidate) -> Candidate:
-    return next(candidate for candidate in question.candidates if candidate.gpu == wanted.gpu)
-
-
-def _cheapest_sure(question: Question) -> Candidate | None:
-    return next((candidate for candidate in question.candidates if candidate.surely(question.target)), None)
-
-
-def figures(questions: Sequence[Question], choices: Sequence[Choice]) -> dict[str, float]:
-    """Exact: the best was chosen, or rightly nothing. Met: of what was chosen, what reaches the
-    target. Overspend: how much dearer than the best, where both are, 0 where it is cheaper."""
-    pairs = list(zip(questions, (choice.chosen for choice in choices), strict=True))
-    exact = [chosen == question.best for question, chosen in pairs]
-    met = [chosen.measured >= question.target for question, chosen in pairs if chosen]
-    over = [
-        max(chosen.usd_per_hour / question.best.usd_per_hour - 1, 0.0)
-        for question, chosen in pairs
-        if chosen and question.best
-    ]
+def figures(questions: Sequence[Question], policy: Policy) -> dict[str, float]:
+    """What the policy's choices come to, as the module's docstring defines it."""
+    exact, met, overspend, regret, nothing = [], [], [], [], []
+    for question in questions:
+        best, chosen = question.best, policy(question)
+        reaches = chosen is not None and chosen.measured >= question.target
+        nothing.append(chosen is None)
+        met += [reaches] if chosen else []
+        if best is None:
+            exact.append(chosen is None)
+            continue
+        dearer = (chosen or best).usd_per_hour / best.usd_per_hour - 1
+        exact.append(reaches and dearer <= 0)
+        overspend += [max(dearer, 0.0)] if chosen else []
+        regret.append(dearer if reaches else MISS_COST * (dearer + 1))
     return {
         "exact_percent": _percent(exact),
         "met_percent": _percent(met),
-        "overspend_percent": _percent(over),
-        "nothing_chosen_percent": _percent([chosen is None for _, chosen in pairs]),
-        "trials_per_question": round(sum(choice.trials for choice in choices) / len(choices), 3),
+        "overspend_percent": _percent(overspend),
+        "regret_percent": _percent(regret),
+        "nothing_chosen_percent": _percent(nothing),
     }
 
 
@@ -150,24 +156,20 @@ def _percent(values: Sequence[float]) -> float:
     return round(100 * sum(values) / len(values), 2) if values else math.nan
 
 
-def questions_of(rows: Sequence[Row], scored_model: ScoredModel) -> list[Question]:
-    """All questions that the rows answer, without a prediction yet."""
-    prices = single_gpu_prices()
-    cells: dict[tuple[str, ...], dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows:
-        try:
-            _, gpu = scored_model.cell(row)
-        except RefusalError:
-            continue
-        usd = _price(scored_model, row.gpu, prices)
-        if usd:
-            cells[_cell(row)][gpu.name].append(Candidate(gpu.name, usd, row.samples_per_second, None, row))
-    return [question for cell in cells.values() for question in _questions(cell)]
+def side_by_side(questions: Sequence[Question]) -> dict[str, Any]:
+    """Each policy's figures for the same questions, without a trial and with one."""
+    tried = [question.after_trial() for question in questions]
+    trials = [after is not before for after, before in zip(tried, questions, strict=True)]
+    return {
+        "questions": len(questions),
+        "trials_percent": _percent(trials),
+        **{name: figures(questions, policy) for name, policy in POLICIES.items()},
+        **{f"{name}_with_trial": figures(tried, policy) for name, policy in POLICIES.items()},
+    }
 
 
 class Predictor:
-    """Answers questions by the step times that ship, or each candidate by a fit without its
-    network or GPU; a trial conditions them."""
+    """Answers by the step times that ship, or each candidate by a fit without its network or GPU."""
 
     def __init__(self, scored_model: ScoredModel, questions: Sequence[Question], without: str | None) -> None:
         """`without`: 'network', 'gpu' or None."""
@@ -177,67 +179,82 @@ class Predictor:
         if without:
             for indices, times in refits(scored_model, rows, Without(without)):
                 self._times.update((rows[index], times) for index in indices)
-        self._told: dict[tuple[Row, Row | None, float], Answer | None] = {}
+        self._answers: dict[tuple[Row, Row | None, float], Answer | None] = {}
 
-    def answered(self, question: Question) -> Question:
-        """The question with predictions."""
-        candidates = question.candidates
-        return replace(
-            question, candidates=self._all(candidates, None), learn=lambda tried: self._all(candidates, tried)
-        )
-
-    def _all(self, candidates: Sequence[Candidate], tried: Candidate | None) -> tuple[Candidate, ...]:
-        return tuple(replace(candidate, answer=self._answer(candidate, tried)) for candidate in candidates)
+    def answered(self, question: Question, tried: Candidate | None = None) -> Question:
+        """The question with predictions, by what a trial told too."""
+        answers = (replace(each, answer=self._answer(each, tried)) for each in question.candidates)
+        return Question(tuple(answers), question.target, lambda trial: self.answered(question, trial))
 
     def _answer(self, candidate: Candidate, tried: Candidate | None) -> Answer | None:
         key = (candidate.row, tried.row if tried else None, tried.measured if tried else 0.0)
-        if key not in self._told:
+        if key not in self._answers:
             times = self._times[candidate.row]
             if tried:
                 seconds = tried.row.batch_size / tried.measured
                 times = conditioned(self._scored_model, [replace(tried.row, seconds=seconds)], times)
             (answer,) = self._scored_model.rates([candidate.row], times)
-            self._told[key] = None if isinstance(answer, str) else answer
-        return self._told[key]
+            self._answers[key] = None if isinstance(answer, str) else answer
+        return self._answers[key]
 
 
-def _cell(row: Row) -> tuple[str, ...]:
-    return (
-        row.source,
-        row.network,
-        row.input,
-        row.task,
-        row.precision,
-        row.stack,
-        row.memory_format,
-        str(row.batch_size),
-    )
+Cell = tuple[Candidate, ...]
 
 
-def _questions(cell: Mapping[str, Sequence[Candidate]]) -> list[Question]:
-    """Where a GPU was measured several times, its median counts."""
-    candidates = [
-        Candidate(
-            same[0].gpu,
-            same[0].usd_per_hour,
-            median(candidate.measured for candidate in same),
-            None,
-            same[0].row,
-        )
-        for same in cell.values()
-    ]
-    if len(candidates) < 2:
-        return []
-    by_price = tuple(sorted(candidates, key=lambda candidate: (candidate.usd_per_hour, candidate.gpu)))
+def cells_of(
+    rows: Iterable[Row], scored_model: ScoredModel, fields: Sequence[str], prices: Mapping[str, float]
+) -> list[Cell]:
+    """Candidates by price, not predicted yet, of rows that are alike in these fields, with median rates."""
+    cells: dict[tuple[Any, ...], dict[str, list[Candidate]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        gpu = _gpu(scored_model, row)
+        usd = gpu and _price(scored_model, row.gpu, prices)
+        if gpu and usd:
+            key = tuple(getattr(row, name) for name in fields)
+            cells[key][gpu.name].append(Candidate(gpu.name, usd, row.samples_per_second, None, row))
     return [
-        Question(by_price, fraction * candidate.measured) for candidate in by_price for fraction in FRACTIONS
+        tuple(sorted(map(_usual, cell.values()), key=lambda each: (each.usd_per_hour, each.gpu)))
+        for cell in cells.values()
     ]
 
 
-def single_gpu_prices() -> dict[str, float]:
-    """US dollars an hour of the cheapest on-demand instance with one such GPU, anywhere; where
-    only larger ones are sold, that instance's price over its GPUs."""
-    offers = load_catalog().offers(OfferQuery(cloud="any", market=Market.ON_DEMAND))
+def _usual(same: Sequence[Candidate]) -> Candidate:
+    return replace(same[0], measured=statistics.median(each.measured for each in same))
+
+
+def _gpu(scored_model: ScoredModel, row: Row) -> Gpu | None:
+    try:
+        return scored_model.cell(row)[1]
+    except RefusalError:
+        return None
+
+
+def natural_questions(cells: Sequence[Cell]) -> list[Question]:
+    """A thousand, or as many as the share of each source allows."""
+    draw, counts = random.Random(_SEED), Counter[str]()
+    questions: list[Question] = []
+    while cells and len(questions) < QUESTIONS:
+        cell = draw.choice(cells)
+        rates = [candidate.measured for candidate in cell]
+        target = math.exp(draw.uniform(math.log(0.4 * min(rates)), math.log(1.05 * max(rates))))
+        questions.append(Question(cell, target))
+        counts[cell[0].row.source] += 1
+        cells = [cell for cell in cells if counts[cell[0].row.source] < MOST_OF_A_SOURCE]
+    return questions
+
+
+def old_questions(cells: Iterable[Cell]) -> list[Question]:
+    """As many, drawn of all whose target is close to a candidate's rate."""
+    pairs = ((cell, candidate) for cell in cells for candidate in cell)
+    questions = [Question(cell, share * each.measured) for cell, each in pairs for share in OLD_FRACTIONS]
+    random.Random(_SEED).shuffle(questions)
+    return questions[:QUESTIONS]
+
+
+def single_gpu_prices(*kinds: str) -> dict[str, float]:
+    """US dollars an hour of the cheapest on-demand instance with one such GPU, anywhere; where only larger
+    ones are sold, that instance's price over its GPUs. `kinds` of price; none: any."""
+    offers = load_catalog().offers(OfferQuery(cloud="any", market=Market.ON_DEMAND, price_kinds=kinds))
     single = cheapest_by_gpu(offer for offer in offers if offer.instance.gpu_count == 1)
     every = cheapest_by_gpu(offer for offer in offers if offer.instance.gpu_count >= 1)
     return {name: usd_per_gpu_hour(offer) for name, offer in {**every, **single}.items()}
@@ -255,38 +272,58 @@ def _price(scored_model: ScoredModel, name: str, prices: Mapping[str, float]) ->
 def decisions(rows: Sequence[Row], without: str | None) -> dict[str, Any]:
     """The benchmark's document."""
     scored_model = ScoredModel()
-    found = questions_of(rows, scored_model)
-    random.Random(_SEED).shuffle(found)
-    drawn = found[:QUESTIONS]
-    predictor = Predictor(scored_model, drawn, without)
-    drawn = [predictor.answered(question) for question in drawn]
-    document: dict[str, Any] = {
+    cells = cells_of(rows, scored_model, (*_CELL, *_SOFTWARE), single_gpu_prices("list"))
+    old_cells = cells_of(rows, scored_model, _CELL, single_gpu_prices())
+    new = natural_questions([cell for cell in cells if len(cell) > 2])
+    old = old_questions(cell for cell in old_cells if len(cell) > 1)
+    predictor = Predictor(scored_model, [*new, *old], without)
+    new, old = ([predictor.answered(question) for question in questions] for questions in (new, old))
+    bound = [each for each in new if all(is_gpu_bound(scored_model, c.row) for c in each.candidates)]
+    return {
         "schema": SCHEMA,
         "refit_without": without,
-        "possible_questions": len(found),
-        "questions": len(drawn),
+        "sources": Counter(question.candidates[0].row.source for question in new),
+        **side_by_side(new),
+        "gpu_bound": side_by_side(bound),
+        "old_form": side_by_side(old),
     }
-    for name, chain in (("without_trial", without_trial), ("with_one_trial", with_one_trial)):
-        document[name] = figures(drawn, [chain(question) for question in drawn]) if drawn else {}
-    return document
+
+
+def settings(rows: Iterable[Row]) -> dict[str, Any]:
+    """Of how many cells the predictor's fastest setting is the fastest, and the networks where it is not."""
+    scored_model = ScoredModel()
+    fields = [name for name in (*_CELL, *_SOFTWARE) if name not in ("precision", "memory_format")]
+    cells: dict[tuple[Any, ...], dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        gpu = _gpu(scored_model, row)
+        if gpu and (row.precision != "fp16" or (gpu.capability or 0) >= 7):
+            key = (gpu.name, *(getattr(row, name) for name in fields))
+            cells[key][row.precision, row.memory_format].append(row)
+    right: list[bool] = []
+    missed: dict[str, list[str]] = defaultdict(list)
+    for cell in (list(cell.values()) for cell in cells.values() if len(cell) > 1):
+        rates = [statistics.median(row.samples_per_second for row in same) for same in cell]
+        answers = scored_model.rates([same[0] for same in cell])
+        medians = [answer.median if isinstance(answer, Answer) else 0.0 for answer in answers]
+        right.append(rates[medians.index(max(medians))] >= max(rates) / 1.02)
+        if not right[-1]:
+            missed[f"{cell[0][0].gpu}, {cell[0][0].task}"].append(cell[0][0].network)
+    return {"cells": len(right), "fastest_percent": _percent(right), "missed": missed}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the figures, as JSON or in words."""
+    """Print the figures, as JSON or a line each."""
     parser = argparse.ArgumentParser(prog="benchmarks.decisions", description=__doc__)
     parser.add_argument("--rows", type=Path, action="append", help="as benchmarks.truth takes them")
     parser.add_argument("--refit-without", choices=("network", "gpu"))
+    parser.add_argument("--settings", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args(arguments)
     read = [row for path in options.rows or [ROWS] for row in read_rows(path)]
     rows = [row for row in read if isinstance(row, Row) and row.seconds]
-    document = decisions(rows, options.refit_without)
-    if options.json:
-        print(json.dumps(document, indent=1))
-        return
-    print(f"{document['questions']} of {document['possible_questions']} questions")
-    for name in ("without_trial", "with_one_trial"):
-        print(f"{name.replace('_', ' ')}: {document[name]}")
+    document = settings(rows) if options.settings else decisions(rows, options.refit_without)
+    lines = [json.dumps(document, indent=1)] if options.json else [f"{k}: {v}" for k, v in document.items()]
+    print("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -14,19 +14,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.kills import checking
+from advisor.domain import Measurement
+from advisor.store.measurements import open_store
+from advisor.sweeps.executors.process import unmarked
+from advisor.sweeps.formats.files import to_jsonl
+from advisor.sweeps.trial.orphan_removal import find_orphans
 from benchmarks.kills.targets import Cluster, Driver, kill_database, kill_worker
 from tests.postgresql import PostgreSQL
 
+QUESTION = ("--task", "inference", "--model", "googlenet", "--target-throughput", "200")
 ROWS = Path("advisor/data/performance/measurements.jsonl")
 # Ray takes seconds to begin: kills that only ever hit its start would tell nothing.
 _LONGEST_GAP_SECONDS = {False: 2.0, True: 12.0}
@@ -61,7 +70,7 @@ class Series:
             driver.process.kill()
             raise
         self.resumed += driver.resumed
-        return checking.stored(url), driver.events
+        return stored(url), driver.events
 
     def _disturb(self, driver: Driver, kills: int) -> None:
         """Kill until it has ended by itself; `RuntimeError` where it failed or does not end."""
@@ -95,16 +104,16 @@ class Series:
     def run(self, kills: int) -> dict[str, Any]:
         """Sweeps until so many kills were done."""
         whole = self.undisturbed()
-        answer = checking.recommendation(whole)
+        answer = recommendation(whole)
         broken: list[str] = []
-        left: list[str] = checking.left_here()
+        left: list[str] = left_here()
         sweeps = equal = 0
         while len(self.kills) < kills:
             rows, events = self._swept(kills)
             sweeps += 1
-            broken += checking.faults(rows, whole, events)
-            equal += checking.recommendation(rows) == answer
-            left += checking.left_here()
+            broken += faults(rows, whole, events)
+            equal += recommendation(rows) == answer
+            left += left_here()
         by_kind = {
             kind: sum(one["killed"] == kind for one in self.kills)
             for kind in ("driver", "worker", "database", "node")
@@ -128,6 +137,56 @@ def _spread(seconds: list[float]) -> dict[str, float] | None:
     if not seconds:
         return None
     return {"count": len(seconds), "median": statistics.median(seconds), "most": max(seconds)}
+
+
+def stored(url: str) -> list[Measurement]:
+    """All rows, in the store's order."""
+    with closing(open_store(url, reading=True)) as store:
+        return store.all()
+
+
+def recommendation(rows: Sequence[Measurement]) -> bytes:
+    """Fit on the rows as they come from the store, then recommend; the answer as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        file, home = Path(folder) / "rows.jsonl", Path(folder) / "home"
+        file.write_text(to_jsonl([unmarked(row) for row in rows]))
+        environment = {**os.environ, "HOME": str(home), "XDG_DATA_HOME": str(home)}
+        _advisor("fit", "--from", str(file), environment=environment)
+        return _advisor("recommend", *QUESTION, "-o", "json", environment=environment)
+
+
+def _advisor(*arguments: str, environment: dict[str, str]) -> bytes:
+    done = subprocess.run([sys.executable, "-m", "advisor", *arguments], env=environment, capture_output=True)
+    if done.returncode:
+        raise RuntimeError(f"advisor {arguments[0]}: {done.stderr.decode()[-500:]}")
+    return done.stdout
+
+
+def faults(rows: Sequence[Measurement], whole: Sequence[Measurement], events: Any) -> list[str]:
+    """What is wrong with the rows of a killed sweep, beside those of an undisturbed one."""
+    here = {row.trial.trial_id: row for row in rows}
+    there = {row.trial.trial_id: row for row in whole}
+    told = {one["trial_id"] for one in events if one["event"] == "stored" and one["status"] != "failed"}
+    found = [f"lost: {name}" for name in sorted(told - set(here))]
+    found += [f"not measured: {name}" for name in sorted(set(there) - set(here))]
+    found += [f"of no plan: {name}" for name in sorted(set(here) - set(there))]
+    if len(rows) != len(here):
+        found.append("a trial is stored twice")
+    for name in sorted(set(here) & set(there)):
+        one, other = unmarked_or_failed(here[name]), unmarked_or_failed(there[name])
+        if one != other:
+            found.append(f"another row than undisturbed: {name} ({here[name].status})")
+    return found
+
+
+def unmarked_or_failed(row: Measurement) -> Measurement:
+    """What the replay answered; a failure has no such thing."""
+    return unmarked(row) if "as_measured" in row.environment else row
+
+
+def left_here() -> list[str]:
+    """What killed processes left on this machine, once no sweep runs any more."""
+    return [f"{one.kind} {one.name}" for one in find_orphans()]
 
 
 def main() -> int:

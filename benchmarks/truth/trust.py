@@ -31,7 +31,8 @@ _RATES = (
         "rows that may not be fitted (licence)",
     ),
 )
-_CHOICES = (("nothing", "nothing"), ("your network", "the network"), ("the GPU", "the GPU"))
+_CHOICES = (("nothing", "nothing"), ("the GPU", "the GPU"))
+_RULES = (("recommended", "expected"), ("after one trial", "expected with trial"), ("the safe one", "bound"))
 _LLM = (("the GPU", "the GPU (all cards of its chip)"), ("the language model", "the LLM"))
 _FIGURES = ("TPOT", "TTFT", "output tokens/s")
 
@@ -66,14 +67,13 @@ def _rates(page: str) -> Iterator[str]:
 def _choices(page: str) -> Iterator[str]:
     heading = page.split("## The cheapest instance for a target", 1)[1]
     yield "**The choice**, of a thousand questions whose true answer was measured:\n"
-    yield "| withheld | asked | cheapest chosen | target met | paid too much |"
+    yield "| withheld | chosen | cheapest chosen | target met | paid too much |"
     yield "| --- | --- | --- | --- | --- |"
     for words, name in _CHOICES:
-        for title, figures in _row(heading, name).items():
-            if " (aim " in title:
-                chosen, met, over = figures.split(" / ")
-                way = title.split(" (aim ")[0]
-                yield f"| {words} | {way} | {chosen} % | {met} % | {over} % |"
+        row = _row(heading, name)
+        for spec, rule in _RULES:
+            chosen, met, over = row[rule].partition(",")[0].split(" / ")
+            yield f"| {words} | {spec} | {chosen} % | {met} % | {over} % |"
     yield ""
 
 

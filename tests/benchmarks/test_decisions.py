@@ -5,13 +5,13 @@ import json
 import pytest
 
 from benchmarks.decisions import (
+    MOST_OF_A_SOURCE,
+    POLICIES,
     Candidate,
     Question,
     figures,
     main,
     single_gpu_prices,
-    with_one_trial,
-    without_trial,
 )
 from benchmarks.truth.asking import Answer
 from benchmarks.truth.rows import rows_of
@@ -39,57 +39,87 @@ def candidate(usd, measured, median, width=1.25):
 
 
 CHEAP, DEAR = candidate(1, 110, 100), candidate(3, 300, 310)
+BOUND, MEDIAN, EXPECTED = POLICIES["bound"], POLICIES["median"], POLICIES["expected"]
 
 
-def test_without_a_trial_the_bound_decides():
-    assert without_trial(Question((CHEAP, DEAR), 75)).chosen is CHEAP
-    assert without_trial(Question((CHEAP, DEAR), 95)).chosen is DEAR
-    assert without_trial(Question((CHEAP, DEAR), 400)).chosen is None
+def test_the_bound_decides_or_what_is_likely():
+    assert BOUND(Question((CHEAP, DEAR), 75)) is CHEAP
+    assert BOUND(Question((CHEAP, DEAR), 95)) is DEAR
+    assert MEDIAN(Question((CHEAP, DEAR), 95)) is EXPECTED(Question((CHEAP, DEAR), 95)) is CHEAP
+    assert BOUND(Question((CHEAP, DEAR), 400)) is EXPECTED(Question((CHEAP, DEAR), 400)) is None
+
+
+def test_a_miss_costs_so_that_a_little_dearer_one_is_taken():
+    safe = candidate(1.1, 300, 310)
+    assert MEDIAN(Question((CHEAP, safe), 99)) is CHEAP
+    assert EXPECTED(Question((CHEAP, safe), 99)) is safe
 
 
 def test_a_trial_finds_the_cheaper_one_that_was_not_sure():
-    choice = with_one_trial(Question((CHEAP, DEAR), 95))
-    assert (choice.chosen, choice.trials) == (CHEAP, 1)
+    question = Question((CHEAP, DEAR), 95)
+    assert BOUND(question.after_trial()).gpu == CHEAP.gpu
 
 
 def test_a_trial_that_misses_leaves_what_is_sure():
-    slow = candidate(1, 80, 100)
-    choice = with_one_trial(Question((slow, DEAR), 95))
-    assert (choice.chosen, choice.trials) == (DEAR, 1)
+    question = Question((candidate(1, 80, 100), DEAR), 95)
+    assert EXPECTED(question.after_trial()).gpu == DEAR.gpu
 
 
 def test_what_is_sure_already_is_not_tried():
-    assert with_one_trial(Question((CHEAP, DEAR), 50)).trials == 0
+    question = Question((CHEAP, DEAR), 50)
+    assert question.after_trial() is question
 
 
 def test_a_trial_answers_the_others_anew():
     slow = candidate(1, 80, 100)
-    learnt = Question((slow, DEAR), 95, lambda tried: (slow, candidate(3, 300, 90)))
-    assert with_one_trial(learnt).chosen is None
+    learnt = Question((slow, candidate(3, 300, 90)), 95)
+    assert EXPECTED(Question((slow, DEAR), 95, lambda tried: learnt).after_trial()) is None
 
 
 def test_figures_count_exact_met_and_overspent():
     questions = [Question((CHEAP, DEAR), target) for target in (75, 95, 400)]
-    found = figures(questions, [without_trial(one) for one in questions])
+    found = figures(questions, BOUND)
     assert found["exact_percent"] == pytest.approx(66.67)
     assert found["met_percent"] == 100
     assert found["overspend_percent"] == 100  # nothing over the first, 200 % over the second
 
 
+def test_regret_pays_for_misses():
+    slow = candidate(1, 80, 100)
+    missed, silent = Question((slow, DEAR), 95), Question((slow, DEAR), 290)
+    assert figures([missed], MEDIAN)["regret_percent"] == pytest.approx(33.33)  # $1 lost on the way to $3
+    assert figures([silent], lambda _: None)["regret_percent"] == 100
+    assert figures([silent], EXPECTED)["regret_percent"] == 0
+
+
 @pytest.mark.slow
 def test_clouds_sell_single_gpus():
-    prices = single_gpu_prices()
+    prices = single_gpu_prices("list")
     assert {"T4", "L4"} <= set(prices)
     assert all(usd > 0 for usd in prices.values())
+    assert single_gpu_prices()["RTX 4090"] < prices["RTX 4090"]  # a marketplace's
+
+
+@pytest.fixture
+def rows(tmp_path):
+    file = tmp_path / "rows.csv"
+    line = "somebody,resnet50,training,eager,{},{},1,32,3x224x224,{}\n"
+    steps = (("T4", "fp32", 0.4), ("V100", "fp32", 0.1), ("A100", "fp32", 0.05), ("V100", "amp", 0.05))
+    file.write_text(HEAD + "".join(line.format(precision, gpu, step) for gpu, precision, step in steps))
+    return str(file)
 
 
 @pytest.mark.slow
-def test_the_command_draws_questions_from_rows(tmp_path, capsys):
-    rows = tmp_path / "rows.csv"
-    line = "somebody,resnet50,training,eager,fp32,{},1,32,3x224x224,{}\n"
-    rows.write_text(HEAD + line.format("T4", 0.4) + line.format("V100", 0.1))
-    main(["--rows", str(rows), "--json"])
+def test_the_command_draws_questions_from_rows(rows, capsys):
+    main(["--rows", rows, "--json"])
     document = json.loads(capsys.readouterr().out)
-    assert document["schema"] == "advisor.decisions/1"
-    assert document["questions"] == 10
-    assert 0 <= document["without_trial"]["exact_percent"] <= 100
+    assert document["schema"] == "advisor.decisions/2"
+    assert document["sources"] == {"somebody": MOST_OF_A_SOURCE}
+    assert document["old_form"]["questions"] == 15
+    assert 0 <= document["bound"]["exact_percent"] <= document["expected_with_trial"]["exact_percent"] <= 100
+
+
+@pytest.mark.slow
+def test_the_command_counts_where_the_fastest_setting_is_predicted(rows, capsys):
+    main(["--rows", rows, "--settings", "--json"])
+    assert json.loads(capsys.readouterr().out) == {"cells": 1, "fastest_percent": 100.0, "missed": {}}

@@ -262,7 +262,6 @@ def test_a_gain_is_scored_beside_the_median_of_all():
     assert (document["schema"], document["pairs"], document["answered"]) == (gains.SCHEMA, 3, 2)
     compiled = next(one for one in document["groups"] if one["change"] == "compile")
     assert compiled["always_the_median_mean_percent"] == 0.0
-    assert compiled["always_nothing_mean_percent"] == pytest.approx(20.0)
     assert "| the GPU | compile, inference | 1 | +20 % |" in page({"gains-gpu": document})
 
 

@@ -10,12 +10,11 @@ from advisor.infra.build.language_sources.rows import ServingRow, read_serving, 
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
 from benchmarks.truth.__main__ import main
 from benchmarks.truth.language import decisions
-from benchmarks.truth.language.__main__ import AnswersOfRows, document_of, truth
+from benchmarks.truth.language.__main__ import AnswersOfRows, document_of, truth, tuning_truth
 from benchmarks.truth.language.asking import answers_of, measured_rate, scored, shipped
 from benchmarks.truth.language.page import page
 from benchmarks.truth.language.refits import answers_without, folds_of
 from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored, figures
-from benchmarks.truth.language.tuning import tuning_truth
 
 # The gate: half as much again as what shipped when it was set (mean 8.2, median 5.5, half width
 # 0.136, 93 % held) on rows that taught it, so that no change makes answers worse in silence.

@@ -16,19 +16,30 @@ import argparse
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from advisor.infra.build.fitting.tuning import Measured, gpu_group, left_out, measured_rows, model_group
 from advisor.infra.build.language_sources.rows import SERVING_PATH, ServingRow, read_serving, read_table
 from advisor.infra.build.language_sources.training_rows import TRAINING_PATH, TrainingRow
+from advisor.models.language.deployments import bundled_gpu_facts
+from advisor.models.language.finetuning.predictor import GPU, MODEL, bundled_finetuning_predictor
+from advisor.models.language.finetuning.tuning import Run
 from benchmarks.truth.language import decisions
 from benchmarks.truth.language.asking import answers_of, scored, shipped
 from benchmarks.truth.language.refits import KINDS, TRIALS, Answers, answers_without
-from benchmarks.truth.language.scores import RowAnswer, Scored, figures, tables
-from benchmarks.truth.language.tuning import tuning_truth
+from benchmarks.truth.language.scores import Bounds, RowAnswer, Scored, figures, grouped, tables
 
 SCHEMA = "advisor.truth.language/1"
+TUNING_SCHEMA = "advisor.truth.tuning/1"
+_LEFT_OUT: Mapping[str, Callable[[Run], str]] = {
+    "model size": model_group,
+    "gpu": gpu_group,
+    "source": lambda run: run.source,
+}
 # Of the largest rate that was measured of a deployment: up to here a queue does not grow.
 _CAPACITY_SHARE = 0.8
 
@@ -127,6 +138,54 @@ def _load_figures(
 def _deployment(row: ServingRow) -> tuple[str, ...]:
     lengths = f"{row.input_tokens:.0f} {row.output_tokens:.0f}" if "tensorrt" in row.source else ""
     return (row.source, row.model, row.gpu, str(row.gpus), row.precision, lengths)
+
+
+def tuning_truth(rows: Sequence[TrainingRow], confidence: float = 0.9) -> dict[str, Any]:
+    """The scorer's document of rows of training, each predicted by a fit without its model's size, GPU or
+    source, made as the shipped one is made; those of unknown GPUs are counted."""
+    gpus = bundled_gpu_facts()
+    known = measured_rows([row for row in rows if row.gpu in gpus], gpus)
+    tables = []
+    for name, group_of in _LEFT_OUT.items():
+        found = _scored_runs(known, group_of, confidence)
+        tables.append({"left_out": name, "by": "all", "group": "all", **figures(found)})
+        for by in ("gpu", "model", "method", "kind", "hosts"):
+            tables += [
+                {"left_out": name, "by": by, "group": group, **figures(same)}
+                for group, same in grouped(found, lambda row, by=by: row.groups[by]).items()
+            ]
+    return {
+        "schema": TUNING_SCHEMA,
+        "confidence": confidence,
+        "rows": len(rows),
+        "answered": len(known),
+        "tables": tables,
+    }
+
+
+def _scored_runs(rows: Sequence[Measured], group_of: Callable[[Run], str], confidence: float) -> list[Scored]:
+    found = left_out(rows, group_of)
+    kind = GPU if group_of is gpu_group else MODEL
+    widths = bundled_finetuning_predictor().widths(kind, confidence)
+    rates = np.exp(-found.predicted)
+    lower = rates * np.exp(-widths.lower * found.deviation)
+    upper = rates * np.exp(widths.upper * found.deviation)
+    return [
+        Scored(
+            {
+                "gpu": row.run.tuning.gpu.name,
+                "model": row.run.tuning.model.name,
+                "method": str(row.run.tuning.method),
+                "kind": "experts" if row.run.tuning.model.experts else "dense",
+                "hosts": "one host" if row.run.tuning.gpus <= row.run.switched else "several",
+            },
+            "output_rate",
+            row.tokens_per_second_per_gpu,
+            Bounds(*map(float, bounds)),
+            is_rate=True,
+        )
+        for row, *bounds in zip(rows, lower, rates, upper, strict=True)
+    ]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
