@@ -322,34 +322,34 @@ class Catalog:
     def best_places(self, query: OfferQuery) -> list[Offer]:
         """For each type and market the offers of `offers` in regions where it could be cheapest with a disk
         (its cheapest one, where none sells it), cheapest first."""
-        cells = (cell for cloud in self._asked(query) for cell in cloud.unbeaten(query))
+        cells = (cell for cloud in self._clouds_of(query) for cell in cloud.unbeaten(query))
         return [cell.offer() for cell in sorted(cells, key=by_price)]
 
     def lowest_by_type(self, query: OfferQuery) -> dict[str, float]:
         """Types that the query may look for where it asks for them, unbuilt, the cheapest first:
         USD per hour in the cheapest region."""
         lowest: dict[str, float] = {}
-        for cloud in self._asked(query):
+        for cloud in self._clouds_of(query):
             for name, usd in cloud.lowest_by_type(query).items():
                 lowest[name] = min(usd, lowest.get(name, usd))
         return dict(sorted(lowest.items(), key=itemgetter(1, 0)))
 
     def cpu_only(self, query: OfferQuery) -> list[CpuOnly]:
         """Types without an accelerator where the query asks for them, each once, unbuilt."""
-        return list(cpu_only(self._asked(query), query))
+        return list(cpu_only(self._clouds_of(query), query))
 
     def partial_offers(self, query: OfferQuery) -> list[PartialOffer]:
         """Priced types that lack facts and may be what is asked for."""
         return [
             PartialOffer(type=incomplete, region=cell.region, market=Market(cell.market), price=cell.price)
-            for cloud in self._asked(query)
+            for cloud in self._clouds_of(query)
             for cell, incomplete in cloud.lacking(query)
         ]
 
     def unpriced(self, query: OfferQuery) -> list[Rejected]:
         """Types that match and cannot be ranked: without a price (`no_price`) where the region (or any)
         offers them, without facts (`facts_missing`), or withdrawn (`not_offered`)."""
-        return unpriced(self._asked(query), query)
+        return unpriced(self._clouds_of(query), query)
 
     def price_cells(self, query: OfferQuery) -> Iterator[PriceCell]:
         """Every price in the region, on the market and of the types that are asked for, whatever is
@@ -357,7 +357,7 @@ class Catalog:
         return (cell for cloud in self._of_query(query) for cell in cloud.price_cells(query))
 
     def _matching(self, query: OfferQuery) -> Iterator[PriceCell]:
-        return (cell for cloud in self._asked(query) for cell in cloud.matching(query))
+        return (cell for cloud in self._clouds_of(query) for cell in cloud.matching(query))
 
     @cached_property
     def _assumed(self) -> dict[str, dict[str, AssumedFact]]:
@@ -380,7 +380,7 @@ class Catalog:
                 clouds[name].add_disk_prices(bundle)
         return clouds
 
-    def _asked(self, query: OfferQuery) -> list[Cloud]:
+    def _clouds_of(self, query: OfferQuery) -> list[Cloud]:
         """The clouds a query is about, once its names are known to be right."""
         clouds = self._of_query(query)
         for name in query.instances:

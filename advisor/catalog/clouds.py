@@ -293,13 +293,13 @@ class Cloud:
     def closed(self, name: str, region: str, market: str) -> NotOrderable | None:
         """Why a type cannot be ordered in a region and on a market; None where it can."""
         for closure in self.closures(name):
-            if closure.holds(region, market) and not self._told_since(closure, name, region):
+            if closure.holds(region, market) and not self._listed_since(closure, name, region):
                 return closure
         if region in self.instances.regions_of(name):
             return None
         return NotOrderable(cloud=self.name, status="elsewhere")
 
-    def _told_since(self, closed: NotOrderable, name: str, region: str) -> bool:
+    def _listed_since(self, closed: NotOrderable, name: str, region: str) -> bool:
         there, day = self._overlay.offerings.get((name, region), (False, date.min))
         return there and not closed.market and closed.as_of is not None and day > closed.as_of
 
@@ -351,12 +351,12 @@ class Cloud:
         )
 
     @cached_property
-    def _told(self) -> list[PriceTable]:
+    def _user_prices(self) -> list[PriceTable]:
         return self._overlay.tables(self.name, self._currencies["USD"]) if self._overlay.prices else []
 
     def _prices_in(self, region: str | None, market: Market | None) -> Iterator[PriceTable]:
         """The tables that may hold such prices, the user's before the bundle's; no other is read."""
-        yield from (table for table in self._told if market in (None, table.market))
+        yield from (table for table in self._user_prices if market in (None, table.market))
         market_of: Mapping[str, str] = self._facts.get("markets", {})
         for path, regions in self._facts["prices"].items():
             if region not in (None, *regions) or market not in (None, market_of.get(path, market)):

@@ -114,9 +114,9 @@ class InstanceTable:
     ) -> None:
         self._cloud = cloud
         # What the cloud told since: by type, whether regions offer it.
-        self._told: dict[str, dict[str, bool]] = {}
+        self._overlaid: dict[str, dict[str, bool]] = {}
         for (name, region), there in offered.items():
-            self._told.setdefault(name, {})[region] = there
+            self._overlaid.setdefault(name, {})[region] = there
         self._facts = facts or {}
         self._origins = origins
         self._table = _types(files, cloud)
@@ -248,7 +248,7 @@ class InstanceTable:
     @cached_property
     def regions(self) -> frozenset[str]:
         """Every region that offers anything."""
-        overlaid = (self._told[name] for name in self._told if name in self._lines)
+        overlaid = (self._overlaid[name] for name in self._overlaid if name in self._lines)
         offered = {region for regions in overlaid for region, there in regions.items() if there}
         return frozenset().union(offered, *self._regions_of_set.values())
 
@@ -256,7 +256,7 @@ class InstanceTable:
         """Regions that offer a type; empty for a retired one."""
         row = self._lines[name].split(",")
         regions = self._regions_of_set.get(row[self._table.column["region_set"]], frozenset())
-        overlaid = self._told.get(name)
+        overlaid = self._overlaid.get(name)
         if overlaid is None:
             return regions
         return regions.union(overlaid) - {region for region, there in overlaid.items() if not there}

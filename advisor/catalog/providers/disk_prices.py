@@ -44,7 +44,7 @@ def reads(file: PriceFile) -> bool:
 
 def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     """Every line; `UsageError` for a bad line, a disk that is not known, and one that has a price."""
-    others = _told_by_others(file)
+    others = _other_imports(file)
     seen: dict[tuple[str, ...], int] = {}
     origins: dict[tuple[str, str], str] = {}
     rows: dict[str, list[tuple[str, ...]]] = defaultdict(list)
@@ -80,7 +80,7 @@ def contents_of(file: PriceFile, catalog: Catalog) -> Contents:
     return Contents(tables=(manifest, {SOURCES_FILE: csv_text(SOURCE_COLUMNS, sources)} | tables), days=days)
 
 
-def _told_by_others(file: PriceFile) -> dict[tuple[str, str, str], str]:
+def _other_imports(file: PriceFile) -> dict[tuple[str, str, str], str]:
     """The import that tells the price of a disk in a region: two never tell one."""
     return {
         (cloud, row["region"], row["type"]): files.name

@@ -139,7 +139,7 @@ def check_torch(patience_seconds: float = _PATIENCE_SECONDS, code: str = _TORCH)
     """Whether torch loads, computes, and sees the GPU that the driver has."""
     if not find_spec("torch"):
         return Finding(State.WARNING, "not installed: nothing can be measured here", install_command("sweep"))
-    answer = _asked(code, patience_seconds)
+    answer = _child_document(code, patience_seconds)
     if "error" in answer:
         return Finding(
             State.PROBLEM,
@@ -165,7 +165,7 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
     without = "measure with --executor process meanwhile"
     if not find_spec("ray"):
         return Finding(State.WARNING, "not installed", f"{install_command('sweep')}; {without}")
-    answer = _asked(code, patience_seconds)
+    answer = _child_document(code, patience_seconds)
     if "error" in answer:
         return Finding(
             State.WARNING,
@@ -176,7 +176,7 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
     return Finding(State.OK, str(answer["version"]), facts=answer)
 
 
-def _asked(code: str, patience_seconds: float) -> Mapping[str, Any]:
+def _child_document(code: str, patience_seconds: float) -> Mapping[str, Any]:
     """The JSON that a child prints last; `error` where there is none."""
     command = [sys.executable, "-P", "-W", "ignore", "-c", code]
     try:

@@ -255,7 +255,7 @@ def verdict_on(
 ) -> Verification:
     """What a run that has ended says about the target; `CloudError` where nothing came of it."""
     fresh = _measured(plan, aws, run)
-    machine = _place(planned.named.instance.name, context.catalog, fresh)
+    machine = _measured_on(planned.named.instance.name, context.catalog, fresh)
     answers = answers_around(planned.request, context, fresh, today)
     return judged(planned.request, machine, fresh, planned.named, planned.named.prediction, answers)
 
@@ -322,7 +322,7 @@ def _goodness(row: Measurement) -> tuple[bool, str, int]:
     return row.status is Status.OK, row.started_at, len(row.repeats)
 
 
-def _place(name: str, catalog: Catalog, measured: Measurement | None) -> VerifiedMachine:
+def _measured_on(name: str, catalog: Catalog, measured: Measurement | None) -> VerifiedMachine:
     """Where it was measured, by its own word: the firmware names the type."""
     instance = catalog.instance(name, "aws")
     here = measured.environment.get("instance_type") if measured else None

@@ -59,7 +59,7 @@ class VerifiedMachine(Struct, frozen=True, kw_only=True):
         return replace(disk.rate, read_latency_seconds=None)
 
 
-def place_for(
+def machine_for(
     task: Task,
     name: str,
     accelerator: str | None,

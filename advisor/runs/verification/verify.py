@@ -43,7 +43,7 @@ from advisor.runs.sweeps.sweeping import (
 from advisor.runs.verification.machine import (
     VerifiedMachine,
     gpus_of_this_machine,
-    place_for,
+    machine_for,
     require_gpus,
     sheet_named,
 )
@@ -92,7 +92,7 @@ def plan_verification(
     assert request.target_throughput is not None
     machine, here = local_machine(), instance_type()
     gpus_here = gpus_of_this_machine()
-    on = place_for(
+    on = machine_for(
         request.task, options.instance.lower(), options.accelerator, context.catalog, machine, here, gpus_here
     )
     instance = on.instance

@@ -118,14 +118,16 @@ async def show_type(request: Request, instance_type: str) -> Response:
         name = catalog.name_of(client_text(instance_type, "instance_type"), question.cloud)
     except UsageError as error:
         raise unknown_path(error.message, error.hint) from None
-    return await _told(request, f"type {name}", question, lambda: _Page(shown_type(catalog, name, question)))
+    return await _answered(
+        request, f"type {name}", question, lambda: _Page(shown_type(catalog, name, question))
+    )
 
 
 @router.get("/gpus", **_OF_GPUS)
 async def list_gpus(request: Request) -> Response:
     """GPUs by rate, memory, bandwidth, link, power and price."""
     question, catalog = question_in_link(request, Gpus), context_of(request).catalog
-    return await _told(request, "gpus", question, lambda: _Page(gpus_document_of(catalog, question)))
+    return await _answered(request, "gpus", question, lambda: _Page(gpus_document_of(catalog, question)))
 
 
 async def _page(
@@ -145,10 +147,10 @@ async def _page(
         links = _links(request, edition, first, count, answered.total or 0)
         return {"Link": links, "X-Total-Count": str(answered.total)}
 
-    return await _told(request, name, question, partial(page, context, question, first, count), headers)
+    return await _answered(request, name, question, partial(page, context, question, first, count), headers)
 
 
-async def _told(
+async def _answered(
     request: Request,
     name: str,
     question: Question,

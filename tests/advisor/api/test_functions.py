@@ -1,4 +1,5 @@
-"""The Python API answers as the command line does, in the same names, units and defaults."""
+"""The Python API answers as the command line does, in the same names, units and defaults. The notebooks run
+from their first cell to their last, as a reader runs them."""
 
 import ast
 import inspect

@@ -1,4 +1,5 @@
-"""The one predicate over offers."""
+"""The one predicate over offers. Whether a type can run PyTorch and be started, and how many an account may
+start."""
 
 import math
 

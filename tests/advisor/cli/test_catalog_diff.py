@@ -1,4 +1,5 @@
-"""`advisor catalog diff`: what changed in prices, and for the specs of saved answers."""
+"""`advisor catalog diff`: what changed in prices, and for the specs of saved answers. `advisor catalog
+refresh` as a user runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The commands about language models, with the bundled models, rates and prices."""
+"""The commands about language models, with the bundled models, rates and prices. What a service is asked for:
+images of so many denoising steps, and requests that no disk has."""
 
 import json
 import shlex

@@ -1,5 +1,9 @@
 """Whatever goes wrong, a user sees one line that helps, and a script sees the right exit code; and what the
-service's clients may name."""
+service's clients may name. What cannot be asked is refused in one line with the way out, before anything
+is done. Each line of tests/data/refusals.jsonl is a refusal: the words of the command, its exit code and
+what is said, in order; what it is about, where the words do not say it; the `files` that it names; `aws`
+where AWS is to be there; and what is `never` said. The number of a test is that of its line. What shells
+and `man` know of the commands: out of click's own declarations."""
 
 import errno
 import json

@@ -1,4 +1,5 @@
-"""`advisor probe`: wrong questions are refused at once, answers come from another process."""
+"""`advisor probe`: wrong questions are refused at once, answers come from another process. `advisor doctor`:
+one screen, a JSON document, and an exit code that scripts can use."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""`advisor report` as users call it."""
+"""`advisor report` as users call it. `advisor report diff` and `--send` as a user types them."""
 
 import copy
 import importlib.util

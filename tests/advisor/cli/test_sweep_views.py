@@ -1,4 +1,5 @@
-"""A sweep on a screen: what it shows, and where it does not draw."""
+"""A sweep on a screen: what it shows, and where it does not draw. When a sweep is to measure anew, told by
+EventBridge Scheduler in the environment."""
 
 from __future__ import annotations
 

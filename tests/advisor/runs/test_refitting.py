@@ -1,4 +1,5 @@
-"""After a sweep the better model is kept, on trials that neither has seen."""
+"""After a sweep the better model is kept, on trials that neither has seen. A rate has drifted when two days
+differ by more than either is known to."""
 
 import json
 from datetime import UTC, datetime

@@ -26,7 +26,7 @@ from advisor.domain.verification import Criterion
 from advisor.engine import Preparations, recommend
 from advisor.engine.single import predict_instance
 from advisor.errors import MeasuringError, UsageError
-from advisor.runs.verification.machine import VerifiedMachine, place_for, require_gpus, sheet_named
+from advisor.runs.verification.machine import VerifiedMachine, machine_for, require_gpus, sheet_named
 from advisor.runs.verification.verdict import Answers, judged, verdict_of
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.planning.disks import UNLIMITED
@@ -198,7 +198,7 @@ T4 = ("Tesla T4",)
 
 
 def machine_of(name="auto", *, task=Task.INFERENCE, accelerator=None, machine=BIG, here=None, gpus=()):
-    return place_for(task, name, accelerator, CATALOG, machine, here, gpus)
+    return machine_for(task, name, accelerator, CATALOG, machine, here, gpus)
 
 
 def disk(**changes):

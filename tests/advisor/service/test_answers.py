@@ -1,4 +1,5 @@
-"""What the service answers is what the command line prints."""
+"""What the service answers is what the command line prints. The catalogue over HTTP: pages without a gap, and
+nothing sent twice that has not changed."""
 
 import json
 import re
@@ -157,14 +158,15 @@ def test_a_curve_says_what_each_question_alone_would(predicted):
     curve = predicted(
         **fixed, curve={"vcpus": [1, 3, 8], "memory": ["8GiB", "64GiB"], "disk": ["gp3:500GiB", "st1:500GiB"]}
     )["curve"]
-    for vcpu in curve["vcpus"]:
-        alone = predicted(**fixed, vcpus=vcpu["vcpus"])
-        assert vcpu["throughput"] == pytest.approx(alone["predicted"]["throughput"])
-        assert (vcpu["physical_cores"], vcpu["bottleneck"]) == (alone["physical_cores"], alone["bottleneck"])
-    for vcpu in curve["disk"]:
-        alone = predicted(**fixed | {"disk": vcpu["order"]})
-        assert vcpu["throughput"] == pytest.approx(alone["predicted"]["throughput"])
-    assert [vcpu["memory_mib"] for vcpu in curve["memory"]] == [8192, 65536]
+    for point in curve["vcpus"]:
+        alone = predicted(**fixed, vcpus=point["vcpus"])
+        assert point["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+        expected = (alone["physical_cores"], alone["bottleneck"])
+        assert (point["physical_cores"], point["bottleneck"]) == expected
+    for point in curve["disk"]:
+        alone = predicted(**fixed | {"disk": point["order"]})
+        assert point["throughput"] == pytest.approx(alone["predicted"]["throughput"])
+    assert [point["memory_mib"] for point in curve["memory"]] == [8192, 65536]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,9 @@
-"""The description: every route with every answer it may give, and examples that are true."""
+"""The description: every route with every answer it may give, and examples that are true. Nothing that a
+client names is opened, run, imported or connected to by the service. A real service runs with an audit
+hook (PEP 578) in its process, which writes down every file that is opened, every process that is started,
+every address that is connected to, every module that is imported, where a marker stands in its name. Then
+the marker is sent in every text of every route that the OpenAPI document describes, in all the forms that
+a path, a command or a reference to code can have."""
 
 import json
 import subprocess

@@ -1,5 +1,6 @@
-"""Answers that are given again: the same bytes, whoever asks, and no more of them than may be kept;
-and those whose search ends early."""
+"""Answers that are given again: the same bytes, whoever asks, and no more of them than may be kept; and those
+whose search ends early. The audit log takes whole lines from anybody at once, and nothing out of them
+steers it."""
 
 import json
 import multiprocessing

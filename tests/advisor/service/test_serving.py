@@ -1,4 +1,5 @@
-"""`advisor serve` as a process: how it starts, what it imports, and how it ends."""
+"""`advisor serve` as a process: how it starts, what it imports, and how it ends. What the service refuses
+before it listens. Whether it lives, whether it can answer, and what it counted."""
 
 import json
 import os

@@ -1,4 +1,5 @@
-"""Files, S3 (moto's server), and the words behind `--send`."""
+"""Files, S3 (moto's server), and the words behind `--send`. Messages that did not arrive: kept, sent again,
+given up."""
 
 import stat
 from types import SimpleNamespace

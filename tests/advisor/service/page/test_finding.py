@@ -1,4 +1,5 @@
-"""`/`: an answer under every address, whole without a script."""
+"""`/`: an answer under every address, whole without a script. The page about language models: its form, its
+answer, and what is wrong with a question."""
 
 from urllib.parse import urlencode
 

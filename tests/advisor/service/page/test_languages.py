@@ -1,4 +1,5 @@
-"""English and Chinese: chosen as asked, complete, and true to the numbers."""
+"""English and Chinese: chosen as asked, complete, and true to the numbers. Names by what was typed of them.
+Scripts and styles: small, named by their content, and all that is told of them is there."""
 
 import base64
 import gzip
