@@ -86,7 +86,7 @@ def report_html(document: Document, language: str) -> str:
 
 def report_pdf(document: Document, language: str) -> bytes:
     """Pages, with bookmarks."""
-    from advisor.render.pdf import pdf_of
+    from advisor.render.html import pdf_of
 
     return pdf_of(report_html(document, language))
 

@@ -1,19 +1,140 @@
-"""Blocks as HTML, by templates that the service's page shares."""
+"""Blocks as HTML, by templates that the service's page shares; and a page as PDF: its HTML, set by
+WeasyPrint, with bookmarks, alternative texts and its fonts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import ctypes
+import ctypes.util
+import html
+import io
+import logging
+import re
+import unicodedata
+import warnings
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import UsageError
 from advisor.extras import install_hint
+from advisor.messages import Message
 from advisor.render.blocks import FILTERS, Column, English, Leaf, Look, Page, Part
 
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
+
+
+_NOT_TEXT = re.compile(r"<style>.*?</style>|<img[^>]*>|<[^>]*>", re.DOTALL)
+
+
+def pdf_of(page: str) -> bytes:
+    """The whole file; the same bytes for the same page, fonts and versions.
+
+    Raises `UsageError` with the way out where WeasyPrint, Pango or a font is missing.
+    """
+    weasyprint = _weasyprint()
+    require_fonts(html.unescape(_NOT_TEXT.sub(" ", page)))
+    fetcher = weasyprint.urls.URLFetcher(allowed_protocols={"data"})
+    made = weasyprint.HTML(string=page, url_fetcher=fetcher).write_pdf(pdf_variant="pdf/ua-1")
+    return bytes(made)
+
+
+def _weasyprint() -> Any:
+    # It tells of style sheets' rules for screens, which are none of its business.
+    logging.getLogger("weasyprint").setLevel(logging.ERROR)
+    try:
+        # It prints where Pango is missing, and warns where no font is; both are told in one line.
+        with contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from PIL import ImageFile
+
+            # Importing it lets Pillow take images that are cut off, for the whole process.
+            whole_only = ImageFile.LOAD_TRUNCATED_IMAGES
+            import weasyprint
+
+            ImageFile.LOAD_TRUNCATED_IMAGES = whole_only
+    except ModuleNotFoundError as error:
+        raise UsageError("PDF reports need more packages", hint=install_hint("report")) from error
+    except OSError as error:
+        raise UsageError(
+            "PDF reports need Pango",
+            hint="apt-get install libpango-1.0-0 libpangoft2-1.0-0 libharfbuzz-subset0 "
+            "(brew install pango), or take the html format",
+        ) from error
+    return weasyprint
+
+
+_SHOWN = 6
+
+
+def require_fonts(text: str) -> None:
+    """Raise `UsageError` where no installed font has some letter of `text`.
+
+    Signs that are no letters (emoji, dingbats) may be drawn as a box: nothing is misread.
+    """
+    letters = sorted({letter for letter in text if unicodedata.category(letter)[0] in "LN"})
+    missing = _without_font(letters)
+    if not missing:
+        return
+    hint = Message("install one (apt-get install {package}), or take the html format")
+    if "a" in missing or "0" in missing:
+        hint = Message(hint.text, package="fonts-dejavu-core")
+        raise UsageError("PDF: no fonts are installed", hint=hint)
+    raise UsageError(
+        "PDF: no installed font has {letters}",
+        letters="".join(missing[:_SHOWN]),
+        hint=Message(hint.text, package="fonts-wqy-microhei"),
+    )
+
+
+def _without_font(letters: Iterable[str]) -> list[str]:
+    library = _fontconfig()
+    if library is None:
+        return []
+    library.FcInit()
+    return [letter for letter in letters if not _fonts_with(library, ord(letter))]
+
+
+def _fontconfig() -> Any:
+    """None where only Pango finds it (then Pango's word must do)."""
+    name = ctypes.util.find_library("fontconfig")
+    if name is None:
+        return None
+    library = ctypes.CDLL(name)
+    pointer = ctypes.c_void_p
+    for function, takes, gives in (
+        ("FcPatternCreate", [], pointer),
+        ("FcCharSetCreate", [], pointer),
+        ("FcObjectSetCreate", [], pointer),
+        ("FcCharSetAddChar", [pointer, ctypes.c_uint32], ctypes.c_int),
+        ("FcPatternAddCharSet", [pointer, ctypes.c_char_p, pointer], ctypes.c_int),
+        ("FcFontList", [pointer, pointer, pointer], ctypes.POINTER(ctypes.c_int)),
+        ("FcFontSetDestroy", [ctypes.POINTER(ctypes.c_int)], None),
+        ("FcCharSetDestroy", [pointer], None),
+        ("FcPatternDestroy", [pointer], None),
+        ("FcObjectSetDestroy", [pointer], None),
+    ):
+        called = getattr(library, function)
+        called.argtypes, called.restype = takes, gives
+    return library
+
+
+def _fonts_with(library: Any, letter: int) -> int:
+    pattern, letters = library.FcPatternCreate(), library.FcCharSetCreate()
+    wanted = library.FcObjectSetCreate()
+    library.FcCharSetAddChar(letters, letter)
+    library.FcPatternAddCharSet(pattern, b"charset", letters)
+    fonts = library.FcFontList(None, pattern, wanted)
+    count = int(fonts[0]) if fonts else 0  # nfont is the first field of FcFontSet
+    library.FcFontSetDestroy(fonts)
+    library.FcObjectSetDestroy(wanted)
+    library.FcCharSetDestroy(letters)
+    library.FcPatternDestroy(pattern)
+    return count
+
 
 TEMPLATES = Path(__file__).with_name("templates")
 _CLASSES = {Look.NAME: "nowrap", Look.DAY: "nowrap", Look.LONG: "long"}

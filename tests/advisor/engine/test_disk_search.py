@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from advisor.catalog import resources_of
 from advisor.domain import IMAGENET, DiskChoice, Stage, Task, Workload
-from advisor.render.records import disk_block
 from tests.advisor.catalog.builders import order
 
 from .asking import CATALOG, SMALL, answered, question
@@ -100,16 +99,6 @@ def test_a_hard_disk_is_enough_where_nothing_faster_is_needed():
     small = ask(target_throughput=0.3, **sold).chosen.spec.disk
     assert small.rate.type in {"sc1", "st1"}
     assert ask(target_throughput=100, **sold).chosen.spec.disk.rate.type == "gp3"
-
-
-def test_a_burst_that_a_short_test_would_see_is_told():
-    """g6.xlarge passes on 119 MiB/s for ever and lends more for half an hour: storage binds."""
-    answer = ask(target_throughput=450, gpus=("L4",), disk_types=("gp3",))
-    (warning,) = [message for message in answer.warnings if "short test" in str(message)]
-    assert "for about 30 min (lent by g6.xlarge), then" in str(warning)
-    block = disk_block(answer.chosen.spec.disk)
-    assert (block["burst"]["seconds"], block["burst"]["lent_by"]) == (1800, ["g6.xlarge"])
-    assert block["burst"]["read_mib_per_second"] > block["read_mib_per_second"]
 
 
 def test_no_burst_is_told_where_the_disk_has_time_to_spare():

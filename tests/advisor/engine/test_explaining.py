@@ -103,13 +103,3 @@ def test_a_disk_without_limits_has_nothing_to_add():
     has = replace(resources_of(CATALOG, *on_gp3("c7i.large")), disk=DiskRate(type="memory"))
     workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
     assert [change.resource for change in changes(MODEL, workload, has)] == ["vcpus", "memory"]
-
-
-def test_a_vcpu_is_half_a_core_where_a_core_is_sold_as_two():
-    workload = Workload(network="resnet50", task=Task.PREPROCESSING, batch_size=32)
-    steps = {}
-    for name in ("c7i.large", "c9g.large"):
-        has = resources_of(CATALOG, *on_gp3(name))
-        more = next(changes(MODEL, workload, has))
-        steps[name] = (more.step, more.resources.physical_cores - has.physical_cores)
-    assert steps == {"c7i.large": ("1 vCPU, half a core", 0.5), "c9g.large": ("1 vCPU, a core", 1)}

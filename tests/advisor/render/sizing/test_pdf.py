@@ -12,7 +12,7 @@ import pytest
 from PIL import ImageFile
 
 from advisor.errors import UsageError
-from advisor.render import pdf as pdf_module
+from advisor.render import html as page_module
 from advisor.render.formats import report_pdf
 from tests.advisor.render.sizing.reports import golden_report
 
@@ -79,7 +79,7 @@ def _in_a_world_without(fonts, tmp_path, text):
         '<?xml version="1.0"?><!DOCTYPE fontconfig SYSTEM "fonts.dtd"><fontconfig>'
         f"<dir>{fonts}</dir><cachedir>{tmp_path}/cache</cachedir></fontconfig>"
     )
-    code = f"from advisor.render.pdf import require_fonts; require_fonts({text!r})"
+    code = f"from advisor.render.html import require_fonts; require_fonts({text!r})"
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -91,7 +91,7 @@ def _in_a_world_without(fonts, tmp_path, text):
 
 @pytest.mark.usefixtures("pango")
 def test_who_sets_a_page_still_refuses_images_that_are_cut_off():
-    assert pdf_module._weasyprint()
+    assert page_module._weasyprint()
     assert not ImageFile.LOAD_TRUNCATED_IMAGES
 
 
