@@ -11,6 +11,7 @@ from advisor.infra.aws import tags
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import AwsFailure, Refused
 from advisor.infra.aws.managed import KINDS
+from advisor.infra.aws.orders import Order, run_instances
 from advisor.infra.aws.permissions import (
     Finding,
     action_of,
@@ -21,7 +22,6 @@ from advisor.infra.aws.permissions import (
     statements,
     without,
 )
-from advisor.infra.aws.provisioning.orders import Order, run_instances
 
 _CHECK = "data"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,13 +13,9 @@ from advisor.infra.aws import accounts, regions
 from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.launch_options import LaunchOption, Region, Sweep
+from advisor.infra.aws.orders import Order, in_order
 from advisor.infra.aws.permissions import Finding, good, missing, not_checked, without
-from advisor.infra.aws.provisioning.orders import Order, in_order
-from advisor.infra.aws.regions import InstanceRequirements
-
-if TYPE_CHECKING:
-    from advisor.infra.aws.regions import Subnet
-
+from advisor.infra.aws.regions import InstanceRequirements, Subnet
 
 _EVERYWHERE = "0.0.0.0/0"
 # What a route may lead to (EC2 API, `Route`), and AWS's own gateways to S3 among them.

@@ -17,8 +17,6 @@ from advisor.models.zoo.kernels import KernelLog, attention_work, scaled
 if TYPE_CHECKING:
     import torch
 
-    from advisor.models.zoo.kernels import KernelLog
-
 
 # Gates of each, which are products of the input and of the hidden state.
 RECURRENT = {"lstm": 4, "gru": 3}

@@ -10,17 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property, lru_cache
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from advisor.errors import DataError, UsageError
+from advisor.errors import AdvisorError, DataError, UsageError
 from advisor.extras import install_hint
 from advisor.messages import Message
-
-if TYPE_CHECKING:
-    from advisor.errors import AdvisorError
 
 PART_BYTES = 1 << 20
 S3 = "s3"

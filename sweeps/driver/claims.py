@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
@@ -17,15 +16,10 @@ from advisor.files import user_folder
 from advisor.messages import Message
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
 from advisor.sweeps.formats.files import to_jsonl
-from advisor.sweeps.measurement_store import LeaseBook
+from advisor.sweeps.measurement_store import LeaseBook, MeasurementStore
 from advisor.sweeps.planning.repeating import merged, runs_made, wanted_runs
 from advisor.sweeps.trial.formatting import kept_facts, trial_name
 from advisor.sweeps.trial.ownership import Owner, this_process
-
-if TYPE_CHECKING:
-    from advisor.sweeps.measurement_store import MeasurementStore
-    from advisor.sweeps.trial.ownership import Owner
-
 
 _BEGIN = "unsaved-"
 

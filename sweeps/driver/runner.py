@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,13 +17,10 @@ from advisor.errors import DataError
 from advisor.sweeps.driver.claims import TrialClaims, leasing
 from advisor.sweeps.events import subscribe
 from advisor.sweeps.executors.process import ClaimableTrials, Executor
-from advisor.sweeps.measurement_store import in_parts
+from advisor.sweeps.measurement_store import Damaged, MeasurementStore, in_parts
 from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
 from advisor.units import format_counted
-
-if TYPE_CHECKING:
-    from advisor.sweeps.measurement_store import Damaged, MeasurementStore
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0

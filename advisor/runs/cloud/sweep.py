@@ -18,9 +18,9 @@ from advisor.infra.aws.guest.metadata import ResultBucket as Box
 from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
 from advisor.infra.aws.guest.user_data import user_data
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
+from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.permissions import explained, refuse_missing
-from advisor.infra.aws.provisioning.orders import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import Provisioned, provision
+from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.messages import Message
 from advisor.runs.cloud.exchange import (

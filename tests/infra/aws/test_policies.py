@@ -159,7 +159,7 @@ def _asked_in_source() -> set[str]:
     but for the mailbox, which both use."""
     folder = Path(advisor.infra.aws.__file__).parent
     result: set[str] = set()
-    for path in (*folder.glob("*.py"), *folder.glob("provisioning/*.py"), folder / "guest/metadata.py"):
+    for path in (*folder.glob("*.py"), folder / "guest/metadata.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("ask", "pages"):
                 result |= set(_operation(node))

@@ -7,8 +7,8 @@ import pytest
 
 from advisor.errors import CloudError
 from advisor.infra.aws import tags
-from advisor.infra.aws.provisioning.orders import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import Provisioned, Provisioner, provision
+from advisor.infra.aws.orders import Fallbacks
+from advisor.infra.aws.provisioned import Provisioned, Provisioner, provision
 from advisor.infra.aws.reap import Why
 from tests.infra.aws.bed import Bed, launched_at, worn
 from tests.infra.aws.builders import Minutes, a_slot, looked

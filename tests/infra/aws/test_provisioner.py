@@ -10,8 +10,8 @@ from advisor.errors import CloudError
 from advisor.infra.aws import tags
 from advisor.infra.aws.errors import Reaction, Unanswered, error_codes
 from advisor.infra.aws.launch_options import LaunchedMachine
-from advisor.infra.aws.provisioning.orders import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import BudgetOverError, NoCapacityError, Provisioner
+from advisor.infra.aws.orders import Fallbacks
+from advisor.infra.aws.provisioned import BudgetOverError, NoCapacityError, Provisioner
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.builders import a_slot, looked
 from tests.infra.aws.ec2_ways import ACCOUNT

@@ -13,9 +13,9 @@ from advisor.infra.aws import tags
 from advisor.infra.aws.errors import AwsFailure, error_codes
 from advisor.infra.aws.guest.job import STATES_FOLDER
 from advisor.infra.aws.guest.metadata import ResultBucket
+from advisor.infra.aws.orders import Fallbacks
 from advisor.infra.aws.preflight import Preflight
-from advisor.infra.aws.provisioning.orders import Fallbacks
-from advisor.infra.aws.provisioning.provisioned import provision
+from advisor.infra.aws.provisioned import provision
 from advisor.infra.aws.reap import Outcome, reap
 from advisor.runs.cloud.exchange import Starts, logs_of_sweep
 from advisor.runs.cloud.sweep import BucketWork

@@ -17,8 +17,8 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.budget import Ended, Meter, end_instance, end_sweep, not_ended, usd_per_hour
 from advisor.infra.aws.errors import Reaction, Refused, Unanswered, reaction_to
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Region, Slot, Sweep, oldest_first
+from advisor.infra.aws.orders import POLL, VISIBLE_WITHIN, Fallbacks, Order, TokenOrders
 from advisor.infra.aws.permissions import explained, explained_state
-from advisor.infra.aws.provisioning.orders import POLL, VISIBLE_WITHIN, Fallbacks, Order, TokenOrders
 from advisor.infra.aws.reap import Outcome, Why, Work, watch
 from advisor.messages import Message
 

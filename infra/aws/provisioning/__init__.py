@@ -1,1 +1,0 @@
-"""Turns launch options into one running instance, and removes it again."""
