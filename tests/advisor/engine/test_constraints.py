@@ -126,8 +126,8 @@ def ask(request, model=MODEL):
 def test_fewer_results_begin_like_more(request):
     few, many = ask(replace(request, max_results=3)), ask(replace(request, max_results=40))
     costs = [hourly(answer.ranked) for answer in (few, many)]
-    names = [names(answer.ranked) for answer in (few, many)]
-    assert names[0] == names[1][:3]
+    types = [names(answer.ranked) for answer in (few, many)]
+    assert types[0] == types[1][:3]
     assert costs[0] == pytest.approx(costs[1][:3])
 
 
