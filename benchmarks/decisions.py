@@ -37,13 +37,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
 from advisor.domain import Gpu, Market
-from advisor.engine.probability import Bounds, chance_of_reaching
+from advisor.domain.decision import MISS_COST
+from advisor.engine.probability import chances_of_reaching, expected_cost
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, is_gpu_bound
 from benchmarks.truth.refits import Without, conditioned, refits
 from benchmarks.truth.rows import Row, read_rows
@@ -54,17 +56,11 @@ OLD_FRACTIONS = (0.5, 0.7, 0.9, 0.97, 1.03)
 QUESTIONS = 1000
 MOST_OF_A_SOURCE = 300
 CONFIDENCE, EVEN = 0.9, 0.5
-MISS_COST = 1.0
 # So sure that a trial would tell nothing new.
 _SURE = 0.99
 _SEED = 18
 _CELL = ("source", "network", "input", "task", "precision", "stack", "memory_format", "batch_size")
 _SOFTWARE = ("tf32", "software")
-
-
-def expected_cost(usd: float, chance: float) -> float:
-    """Price with what a miss adds, by its probability."""
-    return usd * (1 + (1 - chance) * MISS_COST)
 
 
 class Candidate(Struct, frozen=True):
@@ -96,8 +92,8 @@ class Question(Struct, frozen=True):
         """Probability that a candidate reaches the target, as the product tells it."""
         if (answer := candidate.answer) is None:
             return 0.0
-        bounds = Bounds(answer.lower, answer.median, answer.upper, CONFIDENCE, calibrated=True)
-        return chance_of_reaching([bounds], self.target)
+        rates = (np.array([rate]) for rate in (answer.lower, answer.median, answer.upper))
+        return float(chances_of_reaching(*rates, CONFIDENCE, self.target)[0])
 
     def likely(self, chance: float) -> list[Candidate]:
         """The candidates of such a chance or a greater one."""
@@ -116,8 +112,11 @@ class Question(Struct, frozen=True):
 
 def expected(question: Question) -> Candidate | None:
     """What costs least with its misses mended, of those with an even chance."""
-    chance = question.chance
-    return min(question.likely(EVEN), key=lambda c: expected_cost(c.usd_per_hour, chance(c)), default=None)
+
+    def cost(candidate: Candidate) -> float:
+        return float(expected_cost(np.array(candidate.usd_per_hour), np.array(question.chance(candidate))))
+
+    return min(question.likely(EVEN), key=cost, default=None)
 
 
 Policy = Callable[[Question], Candidate | None]

@@ -30,16 +30,22 @@ PRICED = date(2026, 7, 20)
 
 
 def network_question(**fields):
-    """A question as it is once it is settled for one region of AWS."""
-    return NetworkQuestion(**{"region": "us-east-1", **fields})
+    """A question as it is once it is settled for one region of AWS: its bounds must hold, unless
+    `required_confidence` is None, and a start takes no time."""
+    return NetworkQuestion(**_sure(fields), **{"start_minutes": 0.0, **fields})
 
 
 def serving_question(**fields):
-    return ServingQuestion(**{"region": "us-east-1", **fields})
+    return ServingQuestion(**_sure(fields), **fields)
 
 
 def tuning_question(**fields):
-    return TuningQuestion(**{"region": "us-east-1", **fields})
+    return TuningQuestion(**_sure(fields), **{"start_minutes": 0.0, **fields})
+
+
+def _sure(fields):
+    usual = {"region": "us-east-1", "required_confidence": fields.get("confidence", 0.9)}
+    return {name: value for name, value in usual.items() if name not in fields}
 
 
 def instance(name="g4dn.xlarge", **changes):

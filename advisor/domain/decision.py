@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from advisor.domain.live import LiveCheck
 
 
+# Whoever rents a spec that misses pays for it and for the one that is rented then: a miss costs about
+# the price once more (docs/explanation/choice.md).
+MISS_COST = 1.0
 # The code of a warning: what to relax was not searched to its end.
 RELAXING_STOPPED = "relaxing_stopped"
 # A `Message`, which this room does not know, or a plain text; `str` of it is English.
@@ -38,7 +41,8 @@ class Candidate(Struct, frozen=True, kw_only=True):
 
     `prediction` and `run` are those of all its instances together, `latency` is one batch's, on
     one GPU of one of them. The batch size is that of one GPU. `first_epoch` is its hours where it
-    trains: RAM caches nothing yet, so that the disk is read.
+    trains: RAM caches nothing yet, so that the disk is read. `probability` is the chance that it keeps
+    the target and every limit that its rate decides; None where there is none.
     """
 
     spec: Spec
@@ -48,6 +52,7 @@ class Candidate(Struct, frozen=True, kw_only=True):
     run: RunTime | None = None
     first_epoch: Span | None = None
     notes: tuple[Text, ...] = ()
+    probability: float | None = None
 
     @property
     def node_network(self) -> NodeNetwork | None:
@@ -154,7 +159,9 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     `rejected_counts` says how many types each reason took out; `offers_considered` counts the
     priced offers looked at. `close_calls` begins with the one whose trial is worth most.
     `relaxations` say what would make something answer where nothing does: one change each, cheapest
-    first, or two where one is not enough. `price_call` is None where listed prices alone decide.
+    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe`
+    is the cheapest spec that keeps target and limits at the confidence of its bounds: the chosen one,
+    where it does. `level` counts the specs whose costs cannot be told apart from the lowest.
     """
 
     request: R
@@ -170,6 +177,8 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     close_calls: tuple[CloseCall, ...] = ()
     relaxations: tuple[Relaxation, ...] = ()
     price_call: PriceCall | None = None
+    safe: C | None = None
+    level: int = 0
 
     @property
     def chosen(self) -> C | None:

@@ -108,6 +108,7 @@ class GenerationCandidate(Struct, frozen=True, kw_only=True):
     calibrated: bool = True
     extrapolation: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
+    probability: float | None = None
 
     @property
     def sure_share(self) -> float:

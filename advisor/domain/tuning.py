@@ -38,6 +38,7 @@ class FineTuningCandidate(Struct, frozen=True, kw_only=True):
     calibrated: bool = True
     extrapolation: tuple[Text, ...] = ()
     notes: tuple[Text, ...] = ()
+    probability: float | None = None
 
     @property
     def sure_share(self) -> float:

@@ -86,6 +86,9 @@ class Provenance(StrEnum):
     MODELLED = "modelled"
 
 
+_HOURS_PER_YEAR = 8760.0
+
+
 class Market(StrEnum):
     """The ways to pay for an instance; a convertible commitment may be exchanged for another type."""
 
@@ -95,6 +98,12 @@ class Market(StrEnum):
     COMMITMENT_3Y = "commitment-3y"
     COMMITMENT_1Y_CONVERTIBLE = "commitment-1y-convertible"
     COMMITMENT_3Y_CONVERTIBLE = "commitment-3y-convertible"
+
+    @property
+    def term_hours(self) -> float:
+        """Hours that are paid for in any case; 0 where none are."""
+        years = 3 if "-3y" in self else 1 if "-1y" in self else 0
+        return years * _HOURS_PER_YEAR
 
 
 # Every market, as a question asks for it.

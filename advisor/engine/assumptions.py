@@ -19,6 +19,7 @@ from advisor.domain import (
     Prediction,
     Price,
     Span,
+    Spec,
     Stack,
     Stage,
     Task,
@@ -26,12 +27,14 @@ from advisor.domain import (
     Workload,
     computes_on_cpu,
 )
+from advisor.domain.decision import MISS_COST
 from advisor.domain.price_age import is_old
 from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.candidates import cpu_rates_are_known, cpus_may_compete
 from advisor.messages import Message
 from advisor.naming import other_names, sample_size
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import SpecQuestion
 from advisor.units import ceil_significant, format_counted
 
 # A disk that could read this much faster than it has to hides its burst from the throughput.
@@ -87,7 +90,7 @@ def assumptions(
         messages.append(Message("disk sized for the data set plus 20 %"))
     messages.append(Message("sustained disk rates, never burst"))
     if request.stack is Stack.COMPILE and request.task is not Task.PREPROCESSING:
-        messages.append(Message("compiling, minutes at the start, not counted"))
+        messages.append(Message("compiling, minutes at the start, not counted in rates"))
     messages += _of_several(request, chosen, count)
     if request.max_nodes > 1:
         messages.append(Message("more than one node only of types whose network's rate is known"))
@@ -166,7 +169,27 @@ def _of_ranking(request: NetworkQuestion) -> list[Message]:
         return [Message("ranked by cost per run at the median rate")]
     if request.target_throughput is None:
         return [Message("ranked by cost per million samples at the median rate")]
-    return []
+    return miss_assumptions(request)
+
+
+def commitment_warnings(spec: Spec) -> list[Message]:
+    """What a commitment comes to in all."""
+    hours = spec.offer.market.term_hours
+    if not hours:
+        return []
+    usd = hours * spec.count * spec.offer.price.usd_per_hour
+    return [
+        Message(
+            "the whole term of the commitment is paid: {usd:usd} for {hours:,.0f} hours", usd=usd, hours=hours
+        )
+    ]
+
+
+def miss_assumptions(request: SpecQuestion) -> list[Message]:
+    """What a miss of the target or of a limit counts."""
+    if request.is_sure:
+        return []
+    return [Message("ranked by price times 1 + {cost:g} x the chance of a miss", cost=MISS_COST)]
 
 
 def _of_run(request: NetworkQuestion) -> list[Message]:
@@ -181,7 +204,10 @@ def _of_run(request: NetworkQuestion) -> list[Message]:
         messages = [Message("a run of {epochs} ({length})", epochs=epochs, length=length)]
     if request.task is Task.TRAINING:
         messages.append(Message("its first epoch reads from the disk, later ones what RAM does not cache"))
-    return [*messages, Message("start-up, validation and checkpoints not counted")]
+    start = Message(
+        "a start of {minutes:g} min counted, validation and checkpoints not", minutes=60 * request.start_hours
+    )
+    return [*messages, start]
 
 
 def _of_first_epoch(hours: Span, confidence: float) -> Message:
@@ -251,6 +277,7 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
         return ()
     offer, disk = chosen.spec.offer, chosen.spec.disk
     messages: list[Message | str] = [
+        *commitment_warnings(chosen.spec),
         *price_warnings(offer.price, disk, today),
         *burst_warnings(disk, chosen.prediction),
     ]

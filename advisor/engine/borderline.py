@@ -1,36 +1,31 @@
 """Borderline candidates: where the prediction decides narrowly, and one trial would settle it.
 
-Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen
-one, when it only just answers and a little dearer one is much safer; the nearest one, when nothing
-is sure enough. A trial is worth the chance that the prediction decides wrongly, times what that
-costs: by the hour over the horizon, or, where a run is asked for, by the run. It is told only where
-it is worth more than it costs. What is recommended does not depend on any of this.
+Three kinds. A cheaper spec that may meet target and limits though it is not sure to; the chosen one, when
+it may miss them; the nearest one, when nothing answers. A trial is worth the chance that the prediction
+decides wrongly, times what that costs: by the hour over the horizon, or, where a run is asked for, by the
+run. It is told only where it is worth more than it costs. What is recommended does not depend on any of
+this.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Generic
 
-import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
-from advisor.domain import CloseCall, CloseCallKind
+from advisor.catalog import Catalog, OfferQuery
+from advisor.domain import CloseCall, CloseCallKind, Market
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Booleans, Floats
+    pass
 
-# AWS bills Linux on demand, and its volumes, by the second, and for a minute at least.
-BILLING_MINIMUM_MINUTES = 1.0
 # A smaller chance to be wrong is not borderline, whatever is at stake.
 LEAST_CHANCE = 0.05
-# A much safer spec misses at most this part as often as the chosen one.
-MUCH_SAFER = 0.25
 MOST_CALLS = 3
-_AT_A_TIME = 8
 
 
 class _Narrow(Struct, Generic[T], frozen=True):
@@ -40,35 +35,34 @@ class _Narrow(Struct, Generic[T], frozen=True):
     contender: Contender[T]
     instead: Contender[T] | None
     worth_usd: float
-
-    @property
-    def trial_usd(self) -> float:
-        """A trial on one instance tells what all of them reach."""
-        usd_each = float(self.contender.table.usd_each[self.contender.row])
-        return trial_cost_usd(usd_each, self.contender.trial_minutes)
+    trial_usd: float
 
     @property
     def urgency(self) -> float:
         """The saving of a trial beyond its cost; where nothing answers, the chance of an answer that a
         dollar buys."""
-        if self.instead is None:
+        if self.kind is CloseCallKind.NEAREST_MAY_REACH:
             return self.contender.chance / self.trial_usd
         return self.worth_usd - self.trial_usd
 
 
 def close_calls(
-    task: Task[R, O, T, C, A], request: R, options: O, table: T, ranked: Iterable[int], shown: Mapping[int, C]
+    task: Task[R, O, T, C, A],
+    request: R,
+    options: O,
+    table: T,
+    first: int | None,
+    shown: Mapping[int, C],
+    safe: C | None,
 ) -> tuple[CloseCall, ...]:
     """The borderline candidates of an answer, the one whose trial is worth most first; at most
     three.
 
-    `ranked` are the rows that answer, by rank, the chosen one first; `shown` are those of them that
-    are records already.
+    `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
+    needs no trial.
     """
     if not task.trials_tell(request):
         return ()
-    by_rank = iter(ranked)
-    first = next(by_rank, None)
     limit = math.inf if first is None else float(task.cost(request, table)[first])
     best = _best_of_each_type(task.contenders(request, options, table, limit), limit)
     if first is None and not best:
@@ -83,37 +77,27 @@ def close_calls(
         if contender.chance >= LEAST_CHANCE
     ]
     if chosen is not None and chosen.settled:
-        narrow += _chosen(task, request, options, chosen, by_rank)
+        narrow += _chosen(task, request, chosen)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
     worth.sort(key=lambda call: _most_first(call.urgency, call.contender))
-    return tuple(_record(task, request, table, shown, call) for call in worth[:MOST_CALLS])
-
-
-def worth_of_trials(chances: Floats, taken: Booleans, costs: Floats) -> Floats:
-    """The expected saving of a trial of each candidate, in units of the ranking, (q, c).
-
-    q questions about c candidates by rank: `chances` (q, c) are those of reaching the target,
-    `taken` (q, c) says whose prediction is enough to be chosen, `costs` (c,) do not fall.
-    A candidate that is taken costs all of its own where it misses; one that is turned down what the
-    next taken one costs more, or all of its own where none is taken: then it is the answer that
-    is missed.
-    """
-    worth = np.zeros(chances.shape)
-    wrong = np.where(taken, 1.0 - chances, chances)
-    # What is taken when all from here on are turned down: nothing, which costs the answer.
-    dearer = np.full(len(chances), np.nan)
-    for candidate in reversed(range(len(costs))):
-        usd = costs[candidate]
-        overspend = np.where(np.isnan(dearer), 1.0, dearer / usd - 1.0)
-        here = taken[:, candidate]
-        worth[:, candidate] = wrong[:, candidate] * np.where(here, 1.0, overspend)
-        dearer = np.where(here, usd, dearer)
-    return worth
+    return tuple(_record(task, request, table, shown, call, safe) for call in worth[:MOST_CALLS])
 
 
 def trial_cost_usd(usd_per_hour: float, minutes: float = TRIAL_MINUTES) -> float:
-    """The cost of a trial, instance and disk, rounded up to the least that is billed."""
-    return usd_per_hour * max(BILLING_MINIMUM_MINUTES, minutes) / 60
+    """The cost of a trial, instance and disk, rounded up to whole minutes, as clouds bill or better."""
+    return usd_per_hour * max(1, math.ceil(minutes)) / 60
+
+
+def _trial_usd(catalog: Catalog, contender: Contender[T]) -> float:
+    """The cost of a trial as it can be bought: on demand, whatever the market. One instance tells what all
+    of them reach."""
+    offer, usd_each = contender.table.offer(contender.row), float(contender.table.usd_each[contender.row])
+    if offer.market is not Market.ON_DEMAND:
+        query = OfferQuery(cloud=offer.instance.cloud, instances=(offer.instance.name,))
+        there, _ = catalog.cheapest(replace(query, region=offer.region), 1)
+        known = there or catalog.cheapest(query, 1)[0]
+        usd_each += known[0].price.usd_per_hour - offer.price.usd_per_hour if known else 0.0
+    return trial_cost_usd(usd_each, contender.trial_minutes)
 
 
 def _best_of_each_type(contenders: Iterable[Contender[T]], limit: float) -> list[Contender[T]]:
@@ -146,45 +130,42 @@ def _saving(contender: Contender[T], limit: float) -> float:
 def _cheaper(
     task: Task[R, O, T, C, A], request: R, contender: Contender[T], chosen: Contender[T] | None
 ) -> _Narrow[T]:
-    """A spec that is turned down, against the chosen one or against no answer at all."""
-    if chosen is None:
-        worth = _worth(task, request, [contender], [False])
-        return _Narrow(CloseCallKind.NEAREST_MAY_REACH, contender, None, worth)
-    worth = _worth(task, request, [contender, chosen._replace(chance=1.0)], [False, True])
-    return _Narrow(CloseCallKind.CHEAPER_MAY_REACH, contender, chosen, worth)
+    """A spec that is turned down, or ranks behind, against the chosen one or against no answer at all."""
+    kind, saving = CloseCallKind.NEAREST_MAY_REACH, contender.cost
+    if chosen is not None:
+        kind, saving = CloseCallKind.CHEAPER_MAY_REACH, chosen.cost - contender.cost
+    return _narrow(task, request, kind, contender, contender.chance * saving, chosen)
 
 
-def _chosen(
-    task: Task[R, O, T, C, A], request: R, options: O, first: Contender[T], dearer: Iterator[int]
-) -> list[_Narrow[T]]:
-    """The chosen spec, where it may well miss and a dearer one hardly does."""
-    miss = 1 - first.chance
-    if miss < LEAST_CHANCE:
+def _chosen(task: Task[R, O, T, C, A], request: R, chosen: Contender[T]) -> list[_Narrow[T]]:
+    """The chosen spec, where it may miss: it costs its price for nothing then. Nobody who requires a
+    confidence wants another one."""
+    if request.is_sure or chosen.chance >= request.confidence:
         return []
-    # By rank, a few at a time: often one of the first is safe, and the list may be long.
-    while some := list(islice(dearer, _AT_A_TIME)):
-        for dear in task.looked_at(request, options, [(first.table, row) for row in some]):
-            if 1 - dear.chance <= MUCH_SAFER * miss:
-                worth = _worth(task, request, [first], [True])
-                return [_Narrow(CloseCallKind.CHOSEN_MAY_MISS, first, dear, worth)]
-    return []
+    loss = (1 - chosen.chance) * chosen.cost
+    return [_narrow(task, request, CloseCallKind.CHOSEN_MAY_MISS, chosen, loss, None)]
 
 
-def _worth(
-    task: Task[R, O, T, C, A], request: R, by_rank: Sequence[Contender[T]], taken: Sequence[bool]
-) -> float:
-    """The expected saving of a trial of the first, over the horizon or on the run, in USD."""
-    shares = worth_of_trials(
-        np.array([[contender.chance for contender in by_rank]]),
-        np.array([taken]),
-        np.array([contender.cost for contender in by_rank]),
-    )
-    times = request.horizon_hours if task.ranks_by_price(request) else 1.0
-    return float(shares[0, 0]) * by_rank[0].cost * times
+def _narrow(
+    task: Task[R, O, T, C, A],
+    request: R,
+    kind: CloseCallKind,
+    contender: Contender[T],
+    saving: float,
+    instead: Contender[T] | None,
+) -> _Narrow[T]:
+    """A trial that is expected to save so much of what ranks: an hour of the horizon, or the run."""
+    worth = saving * (request.horizon_hours if task.ranks_by_price(request) else 1.0)
+    return _Narrow(kind, contender, instead, worth, _trial_usd(task.catalog, contender))
 
 
 def _record(
-    task: Task[R, O, T, C, A], request: R, table: T, shown: Mapping[int, C], narrow: _Narrow[T]
+    task: Task[R, O, T, C, A],
+    request: R,
+    table: T,
+    shown: Mapping[int, C],
+    narrow: _Narrow[T],
+    safe: C | None,
 ) -> CloseCall:
     def record(of: Contender[T]) -> C:
         if of.table is table and of.row in shown:
@@ -193,7 +174,9 @@ def _record(
 
     contender, instead = narrow.contender, narrow.instead
     candidate, other = record(contender), record(instead) if instead else None
-    by_run = instead is not None and not task.ranks_by_price(request)
+    if other is None and narrow.kind is CloseCallKind.CHOSEN_MAY_MISS:
+        other = safe
+    by_run = other is not None and not task.ranks_by_price(request)
     return CloseCall(
         kind=narrow.kind,
         candidate=candidate,
@@ -202,8 +185,8 @@ def _record(
         saves_usd_per_hour=other.spec.total_usd_per_hour - candidate.spec.total_usd_per_hour
         if other
         else None,
-        saves_usd_per_run=instead.cost - contender.cost if instead and by_run else None,
-        trial_minutes=max(BILLING_MINIMUM_MINUTES, contender.trial_minutes),
+        saves_usd_per_run=task.candidate_cost(request, other) - contender.cost if other and by_run else None,
+        trial_minutes=float(max(1, math.ceil(contender.trial_minutes))),
         trial_usd=narrow.trial_usd,
         worth_usd=narrow.worth_usd,
     )

@@ -1,8 +1,10 @@
 """Request + task -> answer: options -> predictions -> limits -> ranking -> explanation.
 
-Pure: no clock, no files. The answer is the cheapest spec whose bounds keep the target and every
-limit; without a target the one that does its work for the least money. Every type that is passed
-over keeps its reason.
+Pure: no clock, no files. The answer is the spec of the least expected cost: its price, and what it
+would cost to mend a miss of the target or a limit, times the chance of one; never one that keeps them
+with less than an even chance. With a required confidence it is the cheapest whose bounds keep them.
+Without a target it is the one that does its work for the least money, and of those that cannot be
+told apart the one with the lowest price by the hour. Every type that is passed over keeps its reason.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ from datetime import date
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import LazyRejected
 from advisor.engine.borderline import close_calls
 from advisor.engine.prices import PriceDoubt, RankedAnswer, fresh_answer
 from advisor.engine.task import A, C, O, R, T, Task
+from advisor.errors import NoIntervalError
 
 
 def recommend(
@@ -32,12 +36,12 @@ def recommend(
     def drafted(changed: R) -> RankedAnswer[A]:
         return _by_median_price(task, changed, today, whole=whole)
 
-    def cost(candidate: C) -> float:
-        return task.cost_of(request, candidate)
+    def rank(candidate: C) -> float:
+        return task.candidate_rank(request, candidate)
 
     if strict:
-        return fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, cost, today).answer(), today)
-    return PriceDoubt(request, drafted, cost, today).answer()
+        return fresh_answer(request, lambda fresh: PriceDoubt(fresh, drafted, rank, today).answer(), today)
+    return PriceDoubt(request, drafted, rank, today).answer()
 
 
 def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whole: bool) -> RankedAnswer[A]:
@@ -49,7 +53,7 @@ def _by_median_price(task: Task[R, O, T, C, A], request: R, today: date, *, whol
     for most_usd in task.cheap_usd_per_hour(request):
         draft = _among(task, request, today, most_usd, whole=whole)
         ranked = draft.answer.ranked
-        if len(ranked) >= request.max_results and task.cost_of(request, ranked[-1]) <= most_usd:
+        if len(ranked) >= request.max_results and task.candidate_rank(request, ranked[-1]) <= most_usd:
             return draft
     return _among(task, request, today, whole=whole)
 
@@ -89,11 +93,31 @@ def _among(
         if table is None:
             return {}
         known = dict(zip(rows.tolist(), shown, strict=False))
-        by_rank = task.by_rank(request, options, table, rows)
-        calls = close_calls(task, request, options, table, by_rank, known)
-        return {"close_calls": calls, **task.details(request, options, table, rows, chosen)}
+        safe = _safe(task, request, today, chosen)
+        calls = close_calls(task, request, options, table, int(rows[0]) if len(rows) else None, known, safe)
+        level, _ = task.level(request, table, rows)
+        return {
+            "close_calls": calls,
+            "safe": safe,
+            "level": int(level.sum()) if level[:1].all() else 0,
+            **task.details(request, options, table, rows, chosen),
+        }
 
     return RankedAnswer(answer, details) if whole else RankedAnswer(answer)
+
+
+def _safe(task: Task[R, O, T, C, A], request: R, today: date, chosen: C | None) -> C | None:
+    """The cheapest spec that keeps target and limits at the confidence of its bounds; the chosen one,
+    where it does."""
+    if request.is_sure or chosen is None or chosen.probability is None:
+        return chosen
+    if chosen.probability >= request.confidence:
+        return chosen
+    sure = replace(request, required_confidence=request.confidence, max_results=1)
+    try:
+        return recommend(task, sure, today=today, whole=False).chosen
+    except NoIntervalError:
+        return None
 
 
 def _beyond_price(task: Task[R, O, T, C, A], request: R, table: T) -> C | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +18,12 @@ from msgspec import Struct
 from advisor.catalog import Catalog, DiskRule
 from advisor.catalog.disk_orders import LOCAL
 from advisor.domain import CacheState, Disk, DiskChoice, Offer, Rejected
+from advisor.domain.decision import MISS_COST
 from advisor.engine.limits import least_first_rate
 from advisor.engine.offers import attached_disks, rejected_offer
 from advisor.engine.table import Table
 from advisor.messages import Message
+from advisor.models.bayes import gaussian_multiplier
 from advisor.models.performance.machines import DiskTable
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
@@ -39,6 +42,14 @@ _MOST_ROUNDS = 30
 # The distance from the estimated root to the points beside it, as a share of a wide bracket.
 _REACH = 0.05
 _SIDES = np.array([-1.0, 0.0, 1.0])
+# Standard deviations between median and target: what a smaller disk may take of them where there are few,
+# and how many are worth a price that rises by so much of its logarithm with each: phi / (2 - Phi), since
+# a miss costs the price once more.
+_GIVEN_UP = 0.05
+_DEVIATIONS = np.linspace(3.0, 0.3, 28)
+_RISES = np.array(
+    [(norm := NormalDist()).pdf(z) / (1 + MISS_COST * (1 - norm.cdf(z))) for z in _DEVIATIONS.tolist()]
+)
 _TINY = 1e-300
 _WEIGHTS = Message("the weights")
 # GiB, IOPS and MiB/s of an order; None is what the size includes.
@@ -249,6 +260,19 @@ def _first_enough(values: Floats) -> Integers:
     return np.asarray(reached.argmax(axis=1))
 
 
+def _allowed_below(request: NetworkQuestion, table: Table) -> Floats:
+    """How far below the target (n,), as a logarithm, the lower bound of each start may lie with less of
+    its disk: where its expected cost is least if it costs in proportion to what it gives."""
+    doubt, z = np.log(table.median / table.lower), gaussian_multiplier(request.confidence)
+    if z == 0:  # the bound is the median
+        return np.zeros(len(table))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        has = z * np.log(table.median / (request.target_throughput or 0.0)) / doubt
+    wanted = np.interp(doubt / z * table.disk_usd / table.usd_each, _RISES, _DEVIATIONS)
+    keeps = np.clip(np.nan_to_num(has) - _GIVEN_UP, 0.0, wanted)
+    return np.asarray(doubt * (z - keeps) / z)
+
+
 class _Above:
     """How far above what is asked of each start so much bandwidth, and so many IOPS, are."""
 
@@ -258,10 +282,12 @@ class _Above:
         self._table, self._rows, self._starts = table, rows, starts
         some = table.take(rows)
         target = np.log((request.target_throughput or 0.0) / some.count)
-        self._wanted: dict[CacheState | None, Floats] = {None: target}
+        below = 0.0 if request.is_sure else _allowed_below(request, some)
+        self._wanted: dict[CacheState | None, Floats] = {None: target - below}
         first = least_first_rate(request, some)
         if first is not None:  # the first epoch finds nothing in the page cache
-            self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)) / some.count)
+            below = 0.0 if request.is_sure else np.log(some.first_median / some.first_lower)
+            self._wanted[CacheState.COLD] = np.log(np.broadcast_to(first, len(rows)) / some.count) - below
 
     def __call__(self, points: Floats) -> Floats:
         """Log of the lower bound over what is asked for, the least of both epochs; `points` (2n, k)

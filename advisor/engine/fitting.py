@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, DiskRule
 from advisor.domain import Disk, DiskChoice
 from advisor.engine.disks import IOPS_STEP, least_orders, order_attached, parts_for
-from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, cost, with_runs
+from advisor.engine.limits import MOST_INSTANCES, answering, at_count, completed, deciding, rank, with_runs
 from advisor.engine.table import Table, best_of_each, distinct, is_among
 from advisor.questions.network import NetworkQuestion
 
@@ -42,21 +42,29 @@ def with_fitted_disks(
     is shown, whatever is found here."""
     if request.disk is not None:
         return table
+    if request.max_usd_per_hour is not None:
+        # Whatever is shown, no type is too dear that answers with some disk.
+        answers = np.zeros(len(table.names), dtype=bool)
+        answers[table.kind[answering(request, table)]] = True
+        every = replace(request, max_results=len(table) + 1)
+        dear = rows & ~answers[table.kind]
+        table = _Fitting(every, catalog, math.inf).fitted(table, dear)
+        rows = np.concatenate([rows, np.ones(len(table) - len(rows), dtype=bool)])
     if request.max_run_usd is not None:
         # A step is too slow and the next one too dear: what lies between may keep the limit.
         anyhow = replace(request, max_run_usd=None, max_results=len(table) + 1)
-        table = _Fitting(anyhow, catalog, math.inf, by_upper=True).fitted(table, rows)
+        table = _Fitting(anyhow, catalog, math.inf, by_limit=True).fitted(table, rows)
         rows = np.concatenate([rows, np.ones(len(table) - len(rows), dtype=bool)])
     return _Fitting(request, catalog, last_shown).fitted(table, rows)
 
 
 class _Fitting(Struct, frozen=True):
-    """One search over all instances. `by_upper`: what a run costs at most is what ranks."""
+    """One search over all instances. `by_limit`: what the run may cost is what ranks."""
 
     request: NetworkQuestion
     catalog: Catalog
     last_shown: float
-    by_upper: bool = False
+    by_limit: bool = False
 
     def fitted(self, table: Table, rows: Booleans) -> Table:
         """The table with the orders that were found, at every batch."""
@@ -75,15 +83,16 @@ class _Fitting(Struct, frozen=True):
         if not request.ranks_by_price:
             return self._at_every_batch(table, wider, self._cheapest_orders(wider, starts))
         orders = least_orders(request, self.catalog, wider, starts)
-        if request.max_count == 1:
+        if request.max_count == 1 and request.is_sure:
             orders = _no_dearer(wider, self._best_of_offers(wider, good), orders)
         return self._at_every_batch(table, wider, orders)
 
     def _enough(self, table: Table) -> Booleans:
         return answering(self.request, table, but_for=("over_max_price",))
 
-    def _cost(self, table: Table) -> Floats:
-        return table.run_usd_upper if self.by_upper else cost(self.request, table)
+    def _rank(self, table: Table) -> Floats:
+        hours = deciding(self.request, table).hours
+        return hours * table.usd if self.by_limit and hours is not None else rank(self.request, table)
 
     def _beyond(self, table: Table) -> Floats:
         """What is too dear comes after all that is not, the least dear first: where samples count,
@@ -93,7 +102,7 @@ class _Fitting(Struct, frozen=True):
 
     def _best_of(self, table: Table, good: Integers, groups: Integers) -> Integers:
         """The best good row of each group."""
-        keys = self._beyond(table), self._cost(table), -table.lower
+        keys = self._beyond(table), self._rank(table), -table.lower
         return good[best_of_each(groups, *(key[good] for key in keys))]
 
     def _best_of_offers(self, table: Table, good: Integers) -> Integers:
@@ -103,7 +112,7 @@ class _Fitting(Struct, frozen=True):
         """The rank of the last that is shown, and for each row's offer what something has to rank
         before to be worth fitting there."""
         best = self._best_of_offers(table, good)
-        ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._cost(table)[best])
+        ranks = np.where(self._beyond(table)[best] > 0, np.inf, self._rank(table)[best])
         last = np.sort(ranks)[: self.request.max_results]
         last_shown = min(last_shown, float(last[-1]))
         limits = np.full(int(table.option.max()) + 1, -np.inf)
@@ -139,7 +148,7 @@ class _Fitting(Struct, frozen=True):
         best = self._best_of(table, good, groups)
         if self.request.max_usd_per_hour is not None:
             # Less of what is too dear may be better than more of what is not.
-            dear = good[best_of_each(groups, self._cost(table)[good], -table.lower[good])]
+            dear = good[best_of_each(groups, self._rank(table)[good], -table.lower[good])]
             best = distinct(np.concatenate([best, dear]))
         best = best[np.array([table.disk[row].price is not None for row in best], dtype=bool)]
         shares = [_share(self.request, table.disk[row]) for row in best]
@@ -182,8 +191,8 @@ class _Fitting(Struct, frozen=True):
         only where it ranks before it."""
         searches = [_Search.of(self.catalog, table, row) for row in starts.tolist()]
         some = self._ranked(table.take(starts))
-        for search, rank in zip(searches, some, strict=True):
-            search.rank = rank
+        for search, keys in zip(searches, some, strict=True):
+            search.rank = keys
         for part in _TURNS:
             turned = [search for search in searches if search.begin(part)]
             for unit in (0.0, *[_UNITS[part]] * (_ROUNDS - 1)):
@@ -206,17 +215,17 @@ class _Fitting(Struct, frozen=True):
         answers = self._enough(made).tolist()
         for search in searches:
             search.tried = []
-        for (search, value), disk, enough, rank in zip(
+        for (search, value), disk, enough, keys in zip(
             tried, disks, answers, self._ranked(made), strict=True
         ):
             search.tried.append(value)
-            if enough and rank < search.rank:
-                search.rank, search.disk, search.value = rank, disk, value
+            if enough and keys < search.rank:
+                search.rank, search.disk, search.value = keys, disk, value
         for search in searches:
             search.narrow()
 
     def _ranked(self, table: Table) -> list[tuple[float, float, float]]:
-        columns = self._beyond(table), self._cost(table), -table.lower
+        columns = self._beyond(table), self._rank(table), -table.lower
         return list(zip(*(column.tolist() for column in columns), strict=True))
 
 

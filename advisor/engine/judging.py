@@ -26,9 +26,10 @@ from advisor.engine.limits import (
     best_rows,
     closest_of_each,
     completed,
-    cost,
+    deciding,
     is_plain,
     limits,
+    rank,
     wants_front,
 )
 from advisor.engine.pareto import pareto_rows
@@ -91,7 +92,7 @@ class Judgement(Struct, kw_only=True):
         """What the last of those that are shown ranks by."""
         if self.judged is None:
             return math.inf
-        return _smallest(cost(request, self.judged.table)[self.judged.best], shown)
+        return _smallest(rank(request, self.judged.table)[self.judged.best], shown)
 
     def add(self, judged: Judged | None) -> None:
         """Types more."""
@@ -189,7 +190,7 @@ def _last_at_steps(
     if predicted.table is None:
         return math.inf
     some = np.array([name in names for name in predicted.table.names])
-    return _smallest(_least_usd(request, predicted.table)[some], shown)
+    return _smallest(_least_ranks(request, completed(request, predicted.table))[some], shown)
 
 
 def _cpus_by_rank(
@@ -241,11 +242,11 @@ def _may_lead(request: NetworkQuestion, cpus: CpuTypes, index: int, front: Table
     return not bool(((front.usd <= usd) & (front.lower >= rate)).any())
 
 
-def _least_usd(request: NetworkQuestion, table: Table) -> Floats:
-    """The least price of each type (by kind) with which it answers; infinite where it does not."""
+def _least_ranks(request: NetworkQuestion, table: Table) -> Floats:
+    """The least rank of each type (by kind) with which it answers; infinite where it does not."""
     rows = np.flatnonzero(answering(request, table))
     least = np.full(len(table.names), np.inf)
-    np.minimum.at(least, table.kind[rows], table.usd[rows])
+    np.minimum.at(least, table.kind[rows], rank(request, table.take(rows)))
     return least
 
 
@@ -271,16 +272,19 @@ def _judged(
     if is_plain(request):
         fast = answering(request, coarse, but_for=("over_max_price",))
         able = _kinds_of(coarse, fast)
-        least = _least_usd(request, coarse)
+        least = _least_ranks(request, coarse)
         last = min(last_shown, _smallest(least, request.max_results))
-        near = able & (coarse.source.cheapest_offer <= last)
+        # What is too dear with the catalogue's steps of disks may answer with another disk.
+        within = coarse.source.cheapest_offer <= (request.max_usd_per_hour or 0.0)
+        near = able & ((coarse.source.cheapest_offer <= last) | (np.isinf(least) & within))
         beyond = able & ~near & (least < np.inf)
         rows = fast & near[coarse.kind]
         reached = np.zeros(len(wanted), dtype=bool)
         if request.target_throughput is not None:
-            reached = _kinds_of(coarse, coarse.lower >= request.target_throughput)
+            reached = _kinds_of(coarse, deciding(request, coarse).rate >= request.target_throughput)
         quickly = wanted & ~able & ~reached
-        reasons = [predicted.fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
+        fastest = predicted.fastest(request)
+        reasons = [fastest[kind] for kind in np.flatnonzero(quickly).tolist()]
         slow = [(int(coarse_row[row]), reason) for row, reason in reasons]
         missing = wanted & ~quickly
     whole = with_fitted_disks(request, prepared.catalog, coarse, rows, last_shown)

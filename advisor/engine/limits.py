@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from msgspec import Struct
@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from advisor.catalog.support import most_startable
 from advisor.domain import Candidate, Task
+from advisor.engine.columns import terms_of
+from advisor.engine.probability import Aim, expected_cost, lowest_chances
 from advisor.engine.table import Table, best_of_each, is_among
 from advisor.errors import UsageError
 from advisor.messages import Message
@@ -33,6 +35,8 @@ MOST_FIRST_EPOCHS = 2.0
 # Beyond this nobody rents a handful of machines, and wants another kind of answer.
 MOST_INSTANCES = 1000
 TOO_SLOW = "too_slow"
+# Ranks that differ by less are those of equal chances.
+_SAME_RANK = 1.01
 
 
 class Limit(Struct, frozen=True):
@@ -71,17 +75,35 @@ def completed(request: NetworkQuestion, table: Table) -> Table:
     those are too few.
 
     Instances that share nothing have the bottleneck of one of them, and all are wrong alike: the
-    lower bound of n is n times that of one (docs/scaling.md).
+    lower bound of n is n times that of one (docs/scaling.md). Where a miss counts by its cost, rows
+    follow with the counts that are sure, and between: more instances miss less often.
     """
     table = with_runs(request, table)
     if request.max_count == 1:
         return table
+    most = most_count(request, table)
+    sure = np.minimum(_count_needed(request, table, table.lower_each, table.hours_upper), most)
+    if request.is_sure:
+        return at_count(table, sure)
+    even = np.minimum(_count_needed(request, table, table.median_each, table.hours_median), most)
+    whole = at_count(table, even)
+    between = (even + sure) // 2
+    for count, more in ((between, (between > even) & (between < sure)), (sure, sure > even)):
+        if more.any():
+            whole = whole.beside(at_count(table, count).take(more))
+    return whole
+
+
+def _count_needed(request: NetworkQuestion, table: Table, each: Floats, hours: Floats | None) -> Integers:
+    """As many instances of such rates as the target and the longest run need."""
     needed = np.ones(len(table))
     if request.target_throughput is not None:
-        needed = np.maximum(needed, times_needed(request.target_throughput, table.lower_each))
-    if request.max_hours is not None and table.hours_upper is not None:
-        needed = np.maximum(needed, times_needed(table.hours_upper, request.max_hours))
-    return at_count(table, np.minimum(needed, most_count(request, table)).astype(np.intp))
+        needed = np.maximum(needed, times_needed(request.target_throughput, each))
+    if request.max_hours is not None and hours is not None:
+        needed = np.maximum(
+            needed, times_needed(hours - table.start_hours, request.max_hours - table.start_hours)
+        )
+    return np.minimum(needed, MOST_INSTANCES + 1).astype(np.intp)
 
 
 def with_runs(request: NetworkQuestion, table: Table) -> Table:
@@ -97,7 +119,7 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
     training = request.task is Task.TRAINING
     count = table.count if training else np.ones(len(table), dtype=np.intp)
     first = min(samples, request.dataset.samples) if training else samples
-    hours = []
+    hours, start = [], request.start_hours
     with np.errstate(divide="ignore"):
         for cold, warm in (
             (table.first_upper, count * table.upper_each),
@@ -105,21 +127,30 @@ def with_runs(request: NetworkQuestion, table: Table) -> Table:
             (table.first_lower, count * table.lower_each),
         ):
             of_first = first / cold / 3600
-            hours.append(of_first + (samples - first) / warm / 3600 if samples > first else of_first)
-    return replace(table, hours_lower=hours[0], hours_median=hours[1], hours_upper=hours[2], count=count)
+            later = (samples - first) / warm / 3600 if samples > first else 0.0
+            hours.append(start + of_first + later)
+    return replace(
+        table,
+        hours_lower=hours[0],
+        hours_median=hours[1],
+        hours_upper=hours[2],
+        count=count,
+        start_hours=start,
+    )
 
 
 def at_count(table: Table, count: Integers) -> Table:
-    """The rows on so many instances, whatever their number now: a run is shared evenly."""
+    """The rows on so many instances, whatever their number now: a run is shared evenly, and each of them
+    starts."""
     if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
         return replace(table, count=count)
-    share = (1 / count) / (1 / table.count)
+    share, start = (1 / count) / (1 / table.count), table.start_hours
     return replace(
         table,
         count=count,
-        hours_lower=table.hours_lower * share,
-        hours_median=table.hours_median * share,
-        hours_upper=table.hours_upper * share,
+        hours_lower=start + (table.hours_lower - start) * share,
+        hours_median=start + (table.hours_median - start) * share,
+        hours_upper=start + (table.hours_upper - start) * share,
     )
 
 
@@ -138,7 +169,9 @@ def count_that_would_do(request: NetworkQuestion, nearest: Candidate) -> int | N
     target, spec = request.target_throughput, nearest.spec
     if request.task is Task.TRAINING or target is None or request.max_usd_per_hour is not None:
         return None
-    needed = float(times_needed(target, nearest.prediction.lower / spec.count))
+    rates = nearest.prediction
+    rate = rates.lower if request.is_sure else rates.median
+    needed = float(times_needed(target, rate / spec.count))
     most = min(MOST_INSTANCES, most_startable(spec.offer, request.vcpu_quota))
     return int(needed) if request.max_count < needed <= most else None
 
@@ -157,40 +190,93 @@ def times_needed(wanted: Floats | float, each: Floats | float) -> Floats:
 
 
 def cost(request: NetworkQuestion, table: Table) -> Floats:
-    """What rows rank by: the price by the hour for a target, else a run's or a sample's median."""
-    if request.ranks_by_price:
-        return table.usd
-    if request.run_samples is not None:
-        return table.run_usd
-    return table.usd / (table.median * 3600) * 1e6
+    """The price by the hour for a target, else a run's or a sample's median cost."""
+    return _cost(request, table, table.hours_median, table.median)
 
 
-def cost_of(request: NetworkQuestion, candidate: Candidate) -> float:
-    """The same of a record."""
+def worst_cost(request: NetworkQuestion, table: Table) -> Floats:
+    """The cost at the lower bound of the rate."""
+    return _cost(request, table, table.hours_upper, table.lower)
+
+
+def _cost(request: NetworkQuestion, table: Table, hours: Floats | None, rate: Floats) -> Floats:
+    usd = table.usd * terms_of(request, table, request.horizon_hours if hours is None else hours)
     if request.ranks_by_price:
-        return candidate.spec.total_usd_per_hour
-    run = candidate.usd_per_run
-    return run.median if run else candidate.usd_per_million_samples
+        return usd
+    if hours is not None:
+        return hours * usd
+    with np.errstate(divide="ignore"):
+        return usd / (rate * 3600) * 1e6
+
+
+def rank(request: NetworkQuestion, table: Table) -> Floats:
+    """What rows rank by: their cost, and what a miss is expected to cost."""
+    costs = cost(request, table)
+    return (
+        costs
+        if request.is_sure
+        else expected_cost(costs, lowest_chances(aims(request, table), request.confidence, len(table)))
+    )
+
+
+def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
+    """The target and every limit that the rate decides, as rates."""
+    found = list[Aim]()
+    if request.target_throughput is not None:
+        found.append(((table.lower, table.median, table.upper), request.target_throughput))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if request.max_latency_ms is not None:
+            lower, median = 1 / table.p99_seconds, 1 / table.p99_median_seconds
+            found.append(((lower, median, median * (median / lower)), 1000 / request.max_latency_ms))
+        if request.max_first_epoch_hours is not None:
+            least = _least_first_rate(request, 0.0)
+            first = table.first_lower, table.first_median, table.first_upper
+            found.append((first, float(least or 0.0)))
+        if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
+            return found
+        pace = [1 / hours for hours in (table.hours_upper, table.hours_median, table.hours_lower)]
+        if request.max_hours is not None:
+            found.append((pace, 1 / request.max_hours))
+        if request.max_run_usd is not None:
+            found.append(([each / table.usd for each in pace], 1 / request.max_run_usd))
+    return found
+
+
+class Deciding(NamedTuple):
+    """What has to keep target and limits (n,): the bounds, or the medians where a miss counts by its cost."""
+
+    rate: Floats
+    p99_seconds: Floats
+    first_rate: Floats
+    hours: Floats | None
+
+
+def deciding(request: NetworkQuestion, table: Table) -> Deciding:
+    """The values of rows that are held against what is asked for."""
+    if request.is_sure:
+        return Deciding(table.lower, table.p99_seconds, table.first_lower, table.hours_upper)
+    return Deciding(table.median, table.p99_median_seconds, table.first_median, table.hours_median)
 
 
 def limits(request: NetworkQuestion, table: Table) -> Iterator[Limit]:
     """The limits that are set, in the order in which a type is judged."""
-    sure = sure_rate(request, table)
+    rate, p99_seconds, first_rate, hours = deciding(request, table)
+    run_rate = run_rates(request, table)
     if not request.allow_extrapolation:
-        yield Limit("no_interval", table.calibrated, sure)
+        yield Limit("no_interval", table.calibrated, run_rate)
     if request.max_latency_ms is not None:
-        keeps = 1000 * table.p99_seconds <= request.max_latency_ms
-        yield Limit("latency", keeps, -table.p99_seconds)
+        keeps = 1000 * p99_seconds <= request.max_latency_ms
+        yield Limit("latency", keeps, -p99_seconds)
     if request.target_throughput is not None:
-        yield Limit(TOO_SLOW, table.lower >= request.target_throughput, table.lower)
+        yield Limit(TOO_SLOW, rate >= request.target_throughput, rate)
     least = least_first_rate(request, table)
     if least is not None:
-        yield Limit("slow_first_epoch", table.first_lower >= least, table.first_lower)
-    if request.max_hours is not None and table.hours_upper is not None:
-        yield Limit("too_long", table.hours_upper <= request.max_hours, sure)
-    if request.max_run_usd is not None and table.hours_upper is not None:
-        most = table.run_usd_upper
-        yield Limit("over_max_cost", most <= request.max_run_usd, -most)
+        yield Limit("slow_first_epoch", first_rate >= least, first_rate)
+    if request.max_hours is not None and hours is not None:
+        yield Limit("too_long", hours <= request.max_hours, run_rate)
+    if request.max_run_usd is not None and hours is not None:
+        usd = hours * table.usd
+        yield Limit("over_max_cost", usd <= request.max_run_usd, -usd)
     if request.max_usd_per_hour is not None:
         yield Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd)
 
@@ -205,18 +291,24 @@ def answering(request: NetworkQuestion, table: Table, *, but_for: Sequence[str] 
 
 
 def answers(request: NetworkQuestion, candidate: Candidate) -> bool:
-    """The same of a record."""
-    limit, latency = request.max_latency_ms, candidate.latency
+    """Whether a record may be recommended."""
+    sure, latency, rates = request.is_sure, candidate.latency, candidate.prediction
     run, usd, first = candidate.run, candidate.usd_per_run, candidate.first_epoch
     least, spec = least_first_rate_of(request, candidate), candidate.spec
     samples = min(request.run_samples or math.inf, request.dataset.samples)
+    most_ms, most_hours = request.max_latency_ms or math.inf, request.max_hours or math.inf
+    p99 = latency and (latency.p99_seconds if sure else latency.p99_median_seconds)
     return (
-        (candidate.prediction.calibrated or request.allow_extrapolation)
-        and (limit is None or (latency is not None and 1000 * latency.p99_seconds <= limit))
-        and candidate.prediction.lower >= (request.target_throughput or 0.0)
-        and (least is None or first is None or samples / first.upper / 3600 >= least)
-        and (request.max_hours is None or (run is not None and run.hours.upper <= request.max_hours))
-        and (usd is None or usd.upper <= (request.max_run_usd or math.inf))
+        (rates.calibrated or request.allow_extrapolation)
+        and 1000 * (p99 or 0.0) <= most_ms
+        and (rates.lower if sure else rates.median) >= (request.target_throughput or 0.0)
+        and (
+            least is None
+            or first is None
+            or samples / (first.upper if sure else first.median) / 3600 >= least
+        )
+        and (run is None or (run.hours.upper if sure else run.hours.median) <= most_hours)
+        and (usd is None or (usd.upper if sure else usd.median) <= (request.max_run_usd or math.inf))
         and spec.total_usd_per_hour <= (request.max_usd_per_hour or math.inf)
     )
 
@@ -227,10 +319,10 @@ def least_first_rate(request: NetworkQuestion, table: Table) -> Floats | float |
     RAM caches what the first epoch reads from the disk: a rate of later epochs alone would buy a
     disk with which the first one takes days. A run's cost counts its first epoch anyhow.
     """
-    return _least_first_rate(request, table.lower)
+    return _least_first_rate(request, deciding(request, table).rate)
 
 
-def _least_first_rate(request: NetworkQuestion, lower: Floats | float) -> Floats | float | None:
+def _least_first_rate(request: NetworkQuestion, rate: Floats | float) -> Floats | float | None:
     if request.task is not Task.TRAINING:
         return None
     if request.max_first_epoch_hours is not None:
@@ -240,36 +332,38 @@ def _least_first_rate(request: NetworkQuestion, lower: Floats | float) -> Floats
         return None
     if request.target_throughput is not None:
         return request.target_throughput / MOST_FIRST_EPOCHS
-    return lower / MOST_FIRST_EPOCHS
+    return rate / MOST_FIRST_EPOCHS
 
 
 def least_first_rate_of(request: NetworkQuestion, candidate: Candidate) -> float | None:
-    """The same of a record."""
-    lower = candidate.prediction.lower
-    rate = _least_first_rate(request, lower)
-    return None if rate is None else float(rate)
+    """The least rate of a record's first pass over the data."""
+    rates = candidate.prediction
+    least = _least_first_rate(request, rates.lower if request.is_sure else rates.median)
+    return None if least is None else float(least)
 
 
-def sure_rate(request: NetworkQuestion, table: Table) -> Floats:
-    """The lower bound: over the whole run, where there is one."""
-    if table.hours_upper is None or request.run_samples is None:
-        return table.lower
+def run_rates(request: NetworkQuestion, table: Table) -> Floats:
+    """The deciding rate: over the whole run, where there is one."""
+    rate, _, _, hours = deciding(request, table)
+    if hours is None or request.run_samples is None:
+        return rate
     with np.errstate(divide="ignore"):
-        return np.where(
-            (table.hours_upper > 0) & (table.hours_upper < np.inf),
-            request.run_samples / (table.hours_upper * 3600),
-            0.0,
-        )
+        whole = request.run_samples / (hours * 3600)
+    return np.where((hours > 0) & (hours < np.inf), whole, 0.0)
 
 
 def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integers:
     """Of each type the row with which it enters the ranking, of those rows that are `good`."""
     if not len(good):
         return good
-    costs, lower = cost(request, table)[good], table.lower[good]
-    chosen = good[best_of_each(table.kind[good], costs, -lower)]
+    ranks, lower = rank(request, table)[good], table.lower[good]
+    chosen = good[best_of_each(table.kind[good], ranks, -lower)]
     if not request.ranks_by_price:
         return chosen  # at the batch that makes its samples, or its run, cheapest
+    if not request.is_sure:  # a smaller batch may not cost more misses
+        most = np.full(len(table.names), np.inf)
+        most[table.kind[chosen]] = _SAME_RANK * rank(request, table)[chosen]
+        good = good[ranks <= most[table.kind[good]]]
     return good_batches(table, good, chosen)
 
 
@@ -310,14 +404,14 @@ def closest_of_each(judged: Sequence[Limit], table: Table, rows: Integers) -> li
     ]
 
 
-def fastest_of_each(judged: Sequence[Limit], table: Table) -> dict[int, tuple[int, str]]:
-    """By type, for a target that nothing reaches, the row that shows it and the reason: whatever
+def fastest_of_each(judged: Sequence[Limit], table: Table, rate: Floats) -> dict[int, tuple[int, str]]:
+    """By type, for a target that no deciding rate reaches, the row that shows it and the reason: whatever
     the target, since what is judged before it does not depend on it."""
     left = np.ones(len(table), dtype=bool)
     for limit in judged:
         left &= limit.keeps
     rows = np.flatnonzero(left)
-    best = rows[best_of_each(table.kind[rows], -_about(table.lower[rows]), table.usd[rows])]
+    best = rows[best_of_each(table.kind[rows], -_about(rate[rows]), table.usd[rows])]
     row_of = {int(table.kind[row]): (int(row), TOO_SLOW) for row in best}
     others = np.flatnonzero(~is_among(table.kind, table.kind[best]))
     for row, reason in closest_of_each(judged, table, others):

@@ -79,12 +79,6 @@ class PerformanceModel(Protocol):
     def prepare(self, requests: Sequence[tuple[Workload, Resources]], *, confidence: float) -> PreparedRows:
         """The same requests, of which disks are to be changed; one at least."""
 
-    def prepare_each(
-        self, requests: Sequence[tuple[Workload, Resources]], *, confidences: Sequence[float]
-    ) -> PreparedRows:
-        """The n requests at each of several confidences, bounds alone: row k * n + i is the i-th
-        request at the k-th confidence."""
-
     def gpu_memory_mib(self, workload: Workload) -> float:
         """GPU memory the workload takes."""
 

@@ -122,38 +122,41 @@ def _of_nearest(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     limit = request.max_usd_per_hour
     if limit is not None and nearest.spec.total_usd_per_hour > limit:
         return []
-    lower, upper = nearest.prediction.lower, nearest.prediction.upper
-    slow = request.target_throughput is not None and lower < request.target_throughput
-    slower = Message("--target-throughput to {rate:g} or less", rate=floor_rate(lower))
+    rates = nearest.prediction
+    rate = rates.lower if request.is_sure else rates.median
+    slow = request.target_throughput is not None and rate < request.target_throughput
+    slower = Message("--target-throughput to {rate:g} or less", rate=floor_rate(rate))
     missed = _missed(request, nearest)
     if missed:
         return [_chained([*missed, slower] if slow else missed, _WITH)]
     if not slow:
         return []
-    reachable = upper >= (request.target_throughput or 0)
+    reachable = request.is_sure and rates.upper >= (request.target_throughput or 0)
     return [slower, Message("--confidence")] if reachable else [slower]
 
 
 def _missed(request: NetworkQuestion, nearest: Candidate) -> list[Message]:
     """The limits that it misses beside its rate and its price."""
-    latency, run, usd = nearest.latency, nearest.run, nearest.usd_per_run
-    first, messages = nearest.first_epoch, []
+    latency, run, usd, sure = nearest.latency, nearest.run, nearest.usd_per_run, request.is_sure
+    first, missed = nearest.first_epoch, []
     if request.max_latency_ms is not None and latency is not None:
-        ms = ceil_ms(latency.p99_seconds)
-        if 1000 * latency.p99_seconds > request.max_latency_ms:
-            messages.append(Message("--max-latency-ms to {ms:g} or more", ms=ms))
+        p99 = 1000 * (latency.p99_seconds if sure else latency.p99_median_seconds)
+        if p99 > request.max_latency_ms:
+            missed.append(Message("--max-latency-ms to {ms:g} or more", ms=ceil_ms(p99 / 1000)))
     rate = least_first_rate_of(request, nearest)
     if rate is not None and first is not None:
         samples = min(request.run_samples or request.dataset.samples, request.dataset.samples)
-        if first.upper * 3600 * rate > samples * (1 + 1e-9):
-            hours = ceil_significant(first.upper)
-            messages.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
-    if run and request.max_hours is not None and run.hours.upper > request.max_hours:
-        hours = ceil_significant(run.hours.upper)
-        messages.append(Message("--max-hours to {hours:g} or more", hours=hours))
-    if usd and request.max_run_usd is not None and usd.upper > request.max_run_usd:
-        messages.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(usd.upper)))
-    return messages
+        first_hours = first.upper if sure else first.median
+        if first_hours * 3600 * rate > samples * (1 + 1e-9):
+            hours = ceil_significant(first_hours)
+            missed.append(Message("--max-first-epoch-hours to {hours:g} or more", hours=hours))
+    run_hours = run and (run.hours.upper if sure else run.hours.median)
+    if run_hours and request.max_hours is not None and run_hours > request.max_hours:
+        missed.append(Message("--max-hours to {hours:g} or more", hours=ceil_significant(run_hours)))
+    most = usd and (usd.upper if sure else usd.median)
+    if most and request.max_run_usd is not None and most > request.max_run_usd:
+        missed.append(Message("--max-cost to {usd:g} or more", usd=ceil_significant(most)))
+    return missed
 
 
 def _described(request: NetworkQuestion, candidate: Candidate) -> Message:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from advisor.engine.model import Integers
 
 
-# Nobody takes a spec of less than a fiftieth of the recommended one's rate instead, nor one whose
-# samples cost more than ten times as much.
-LEAST_SHARE, MOST_TIMES = 0.02, 10.0
+# Nobody takes a spec of less than a fiftieth of the cheapest one's rate; nor instead of the recommended
+# one a spec of less than a twentieth of its rate, or whose samples cost more than five times as much.
+LEAST_SHARE, LEAST_OF_FRONT, MOST_TIMES = 0.02, 0.05, 5.0
 
 
 def pareto_rows(table: Table, rows: Integers) -> Integers:
@@ -60,7 +60,7 @@ def worth_taking(front: tuple[Candidate, ...], chosen: Candidate | None) -> tupl
     near = [
         candidate
         for candidate in front
-        if candidate.prediction.lower >= LEAST_SHARE * lower
+        if candidate.prediction.lower >= LEAST_OF_FRONT * lower
         and candidate.usd_per_million_samples <= MOST_TIMES * chosen.usd_per_million_samples
         and (candidate.spec.offer, candidate.spec.count, candidate.spec.disk.choice) != same
     ]

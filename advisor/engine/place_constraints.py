@@ -170,6 +170,9 @@ class Confidence(Constraint):
                 bad = middle
         return good / 100
 
+    def put(self, request: R, value: float) -> R:
+        return replace(request, confidence=value, required_confidence=value)
+
     def text(self, request: SpecQuestion) -> str:
         return f"{request.confidence:g}"
 
@@ -192,7 +195,8 @@ def of_place(request: SpecQuestion, *choices: Constraint) -> Iterator[Constraint
         yield OtherCloud("cloud", "--cloud")
     if request.market is not None:
         yield OtherMarket("market", "--market")
-    yield Confidence("confidence", "--confidence")
+    if request.is_sure:
+        yield Confidence("confidence", "--confidence")
 
 
 def _of_hardware(request: SpecQuestion) -> Iterator[Constraint]:

@@ -13,10 +13,9 @@ from advisor.catalog import Catalog, resources_of
 from advisor.domain import DiskRate, Latency, Resources, Workload
 from advisor.engine.candidates import Runnable
 from advisor.engine.probability import batch_latencies
-from advisor.models.performance.machines import DiskTable
 
 if TYPE_CHECKING:
-    from advisor.engine.model import Floats, Integers, PerformanceModel, PreparedRows, Rates
+    from advisor.engine.model import Floats, Integers, PerformanceModel, PreparedRows
 
 # Cloud, type, GPUs at most, nodes, and the number of the workload.
 _Key = tuple[str, str, int | None, int, int]
@@ -36,8 +35,6 @@ class Predictions:
         self._places: dict[_Key, int] = {}
         self._workloads: dict[Workload, int] = {}
         self._latencies: dict[int, Latency | None] = {}
-        # At several confidences: rows, and by row the first of its and the step to each further one.
-        self._closer: dict[tuple[float, ...], tuple[PreparedRows, dict[int, tuple[int, int]]]] = {}
         self._growing = Lock()
 
     def __len__(self) -> int:
@@ -84,21 +81,3 @@ class Predictions:
             latencies = batch_latencies(pairs, self._model, self._confidence)
             self._latencies.update(zip(missing, latencies, strict=True))
         return [self._latencies[row] for row in rows]
-
-    def at_confidences(
-        self, confidences: Sequence[float], rows: Sequence[int], disks: Sequence[DiskRate]
-    ) -> Rates:
-        """Some rows with a disk each, at the first confidence, then at the next."""
-        prepared, places = self._closer.get(tuple(confidences), (None, {}))
-        missing = [row for row in dict.fromkeys(rows) if row not in places]
-        if missing:
-            pairs = [self.pairs[row] for row in missing]
-            added = self._model.prepare_each(pairs, confidences=confidences)
-            before = len(confidences) * len(places)
-            places = places | {row: (before + index, len(missing)) for index, row in enumerate(missing)}
-            prepared = added if prepared is None else prepared.beside(added)
-            self._closer[tuple(confidences)] = prepared, places
-        assert prepared is not None
-        firsts = [places[row] for row in rows]
-        every = [first + level * step for level in range(len(confidences)) for first, step in firsts]
-        return prepared.columns_with(np.array(every), DiskTable.of([*disks] * len(confidences)))

@@ -23,7 +23,7 @@ from advisor.catalog import Catalog, CpuOnly, OfferQuery
 from advisor.domain import ANY, HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Task, Workload
 from advisor.engine.candidates import Attached, Runnable, attached, on_nodes, query_of, runnable, workloads_of
 from advisor.engine.cpus import CpuTypes
-from advisor.engine.limits import fastest_of_each, is_plain, limits
+from advisor.engine.limits import deciding, fastest_of_each, is_plain, limits
 from advisor.engine.offers import offers_in
 from advisor.engine.predictions import Predictions
 from advisor.engine.table import Candidates, Table
@@ -149,6 +149,7 @@ class Predicted:
         self, request: NetworkQuestion, table: Table | None = None, not_runnable: Sequence[Rejected] = ()
     ) -> None:
         self.request, self.table, self.not_runnable = request, table, not_runnable
+        self._fastest: dict[float | None, dict[int, tuple[int, str]]] = {}
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -156,12 +157,17 @@ class Predicted:
         run = self.table.names.tolist() if self.table else []
         return frozenset([*run, *(rejected.instance_type for rejected in self.not_runnable)])
 
-    @cached_property
-    def fastest(self) -> dict[int, tuple[int, str]]:
+    def fastest(self, request: NetworkQuestion) -> dict[int, tuple[int, str]]:
         """By type the row that shows why no target is reached."""
         if self.table is None:
             return {}
-        return fastest_of_each(list(limits(self.request, self.table)), self.table)
+        required = request.required_confidence
+        if (known := self._fastest.get(required)) is None:
+            plain = replace(self.request, required_confidence=required)
+            rate = deciding(plain, self.table).rate
+            known = fastest_of_each(list(limits(plain, self.table)), self.table, rate)
+            self._fastest[required] = known
+        return known
 
     def rejected(self, names: Collection[str]) -> list[Rejected]:
         """Those of some types that run nowhere."""
@@ -290,10 +296,12 @@ def key_of(request: NetworkQuestion) -> NetworkQuestion:
     return replace(
         request,
         target_throughput=None,
+        required_confidence=None,
         max_usd_per_hour=None,
         epochs=None,
         samples=None,
         max_hours=None,
+        start_minutes=None,
         max_first_epoch_hours=None,
         max_run_usd=None,
         max_count=1,

@@ -25,11 +25,12 @@ from advisor.domain import (
     nearest_first,
 )
 from advisor.engine.cpus import SlowCpus
-from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW
+from advisor.engine.limits import MOST_FIRST_EPOCHS, TOO_SLOW, deciding
 from advisor.engine.table import Table
 from advisor.messages import Message
 from advisor.models.performance.pipeline import STAGES
 from advisor.questions.network import NetworkQuestion
+from advisor.questions.spec import SpecQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
 
@@ -141,42 +142,58 @@ def turned_down(request: NetworkQuestion, table: Table, row: int, reason: str) -
 def shortfall(request: NetworkQuestion, table: Table, row: int, reason: str) -> Message:
     """What a row misses, with the number that decided."""
     shown = table.take(np.array([row]))
-    percentile = 100 * (1 - request.confidence)
+    rate, p99_seconds, first_rate, _ = (
+        None if column is None else float(column[0]) for column in deciding(request, shown)
+    )
     if reason == TOO_SLOW:
-        return _too_slow(request, shown, percentile)
+        return _too_slow(request, shown)
     if reason == "slow_first_epoch":
         return Message(
-            "its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}",
+            _OF_FIRST_EPOCH[request.is_sure].text,
             code=reason,
-            hours=ceil_significant(request.dataset.samples / float(shown.first_lower[0]) / 3600),
-            most=most_first_epoch_hours(request, float(shown.lower[0])),
+            hours=ceil_significant(request.dataset.samples / (first_rate or 0.0) / 3600),
+            most=most_first_epoch_hours(request, rate or 0.0),
         )
     if reason == "latency":
-        return Message(
-            "p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms",
-            code=reason,
-            batch=int(shown.batch[0]),
-            ms=ceil_ms(float(shown.p99_seconds[0])),
-            limit=request.max_latency_ms,
-        )
+        text = _OF_LATENCY[request.is_sure].text
+        batch, ms = int(shown.batch[0]), ceil_ms(p99_seconds or 0.0)
+        return Message(text, code=reason, batch=batch, ms=ms, limit=request.max_latency_ms)
     usd, upper, median = float(shown.usd[0]), float(shown.run_usd_upper[0]), float(shown.run_usd[0])
     if reason == "too_long":
-        return run_shortfall(reason, request.max_hours, upper / usd, median / usd)
+        return run_shortfall(request, reason, request.max_hours, upper / usd, median / usd)
     if reason == "over_max_cost":
-        return run_shortfall(reason, request.max_run_usd, upper, median)
+        return run_shortfall(request, reason, request.max_run_usd, upper, median)
     return plain_shortfall(reason, request.max_usd_per_hour, usd)
 
 
+# Of what may miss its limit (True), and of what does at the median.
+_OF_FIRST_EPOCH = {
+    True: Message("its first epoch, from the disk, takes up to {hours:hours}, more than {most:hours}"),
+    False: Message("its first epoch, from the disk, takes {hours:hours} (median), more than {most:hours}"),
+}
+_OF_LATENCY = {
+    True: Message("p99 latency of a batch of {batch} is up to {ms:,g} ms, above {limit:g} ms"),
+    False: Message("p99 latency of a batch of {batch} is {ms:,g} ms (median), above {limit:g} ms"),
+}
 _OF_RUNS = {
-    "too_long": Message("its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}"),
-    "over_max_cost": Message("its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}"),
+    ("too_long", True): Message(
+        "its run takes up to {upper:hours}, more than {limit:hours}; median {median:hours}"
+    ),
+    ("over_max_cost", True): Message(
+        "its run costs up to {upper:usd}, more than {limit:usd}; median {median:usd}"
+    ),
+    ("too_long", False): Message("its run takes {median:hours} (median), more than {limit:hours}"),
+    ("over_max_cost", False): Message("its run costs {median:usd} (median), more than {limit:usd}"),
 }
 
 
-def run_shortfall(reason: str, limit: float | None, upper: float, median: float) -> Message:
-    """That a run may take too many hours, or too many dollars."""
-    text = _OF_RUNS[reason].text
-    return Message(text, code=reason, upper=ceil_significant(upper), limit=limit, median=median)
+def run_shortfall(
+    request: SpecQuestion, reason: str, limit: float | None, upper: float, median: float
+) -> Message:
+    """That a run takes, or may take, too many hours or too many dollars."""
+    text, most = _OF_RUNS[reason, request.is_sure].text, ceil_significant(upper)
+    median = median if request.is_sure else ceil_significant(median)
+    return Message(text, code=reason, upper=most, limit=limit, median=median)
 
 
 def plain_shortfall(reason: str, limit: float | None, usd_per_hour: float) -> Message:
@@ -194,20 +211,27 @@ def most_first_epoch_hours(request: NetworkQuestion, lower: float) -> float:
     return request.dataset.samples / rate / 3600
 
 
-def _too_slow(request: NetworkQuestion, shown: Table, percentile: float) -> Message:
+def _too_slow(request: NetworkQuestion, shown: Table) -> Message:
     target, count = request.target_throughput or 0.0, int(shown.count[0])
     instance = shown.offer(0).instance
     workload = shown.source.predictions.pairs[int(shown.row[0])][0]
     parameters = {
-        "p": percentile,
+        "p": 100 * (1 - request.confidence),
         "lower": floor_rate(float(shown.lower[0])),
+        "median": floor_rate(float(shown.median[0])),
         "target": target,
         "stage": stage_name(_binding(request, shown), instance, workload),
     }
     message = Message(
         "p{p:.3g} is {lower:,g}/s, below {target:target}/s; bound by {stage}", code=TOO_SLOW, **parameters
     )
-    if float(shown.median[0]) >= target:
+    if not request.is_sure:
+        message = Message(
+            "its median is {median:,g}/s, below {target:target}/s; bound by {stage}",
+            code=TOO_SLOW,
+            **parameters,
+        )
+    elif float(shown.median[0]) >= target:
         message = Message(
             "p{p:.3g} is {lower:,g}/s, below {target:target}/s, which its median reaches; bound by {stage}",
             code=TOO_SLOW,

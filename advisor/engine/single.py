@@ -268,11 +268,15 @@ def run_of(request: NetworkQuestion, prediction: Prediction, first: Span | None)
     samples = request.run_samples
     if samples is None:
         return None
+    start = request.start_hours
+    start_span = Span(lower=start, median=start, upper=start)
     if first is None:
-        return RunTime(samples=samples, hours=_hours(samples, prediction))
+        return RunTime(samples=samples, hours=start_span + _hours(samples, prediction))
     later = samples - min(samples, request.dataset.samples)
-    hours = first + _hours(later, prediction) if later else first
-    return RunTime(samples=samples, hours=hours, first_epoch=first)
+    hours = start_span + first
+    return RunTime(
+        samples=samples, hours=hours + _hours(later, prediction) if later else hours, first_epoch=first
+    )
 
 
 def _hours(samples: float, prediction: Prediction) -> Span:

@@ -122,10 +122,14 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
         first = steady
         if request.task is Task.TRAINING:
             first = predictions.rows.columns_with(rows, rates, CacheState.COLD)
-        p99 = np.zeros(len(rows))
+        p99 = p99_median = np.zeros(len(rows))
         if request.max_latency_ms is not None:
             latencies = predictions.latencies(rows.tolist())
-            p99 = np.array([np.inf if latency is None else latency.p99_seconds for latency in latencies])
+            seconds = [
+                (np.inf, np.inf) if latency is None else (latency.p99_seconds, latency.p99_median_seconds)
+                for latency in latencies
+            ]
+            p99, p99_median = np.array(seconds).reshape(-1, 2).T
         return Table(
             source=self,
             kind=self.kind[options],
@@ -146,6 +150,7 @@ class Candidates(Struct, frozen=True, kw_only=True, dict=True):
             first_median=nodes * first.median,
             first_upper=nodes * first.upper,
             p99_seconds=p99,
+            p99_median_seconds=p99_median,
             count=nodes,
         )
 
@@ -156,7 +161,7 @@ class Table(Struct, frozen=True, kw_only=True):
     `kind` numbers the instance types and `option` the offers of `source`, `row` its predictions';
     `spec` numbers offers with a disk. Rates ending in `_each` are one instance's, `first_*` those
     of the first pass over the data, of all nodes that train together. `hours_*` are the run's on
-    all `count` instances, None where there is no run.
+    all `count` instances, `start_hours` of their start among them; None where there is no run.
     """
 
     source: Candidates
@@ -178,10 +183,12 @@ class Table(Struct, frozen=True, kw_only=True):
     first_median: Floats
     first_upper: Floats
     p99_seconds: Floats
+    p99_median_seconds: Floats
     count: Integers
     hours_lower: Floats | None = None
     hours_median: Floats | None = None
     hours_upper: Floats | None = None
+    start_hours: float = 0.0
 
     def __len__(self) -> int:
         return len(self.row)
@@ -322,7 +329,7 @@ class Table(Struct, frozen=True, kw_only=True):
 
 
 _HOURS = ("hours_lower", "hours_median", "hours_upper")
-_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, "source"))
+_COLUMNS = tuple(name for name in Table.__struct_fields__ if name not in (*_HOURS, "source", "start_hours"))
 
 
 def distinct(values: Integers) -> Integers:

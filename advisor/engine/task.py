@@ -13,16 +13,19 @@ from datetime import date
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
-from advisor.domain.decision import Judged
+from advisor.domain.decision import MISS_COST, Judged
 from advisor.engine.columns import Columns
 from advisor.engine.constraints import Constraint
 from advisor.engine.effort import Effort
 from advisor.engine.limits import Limit, closest
+from advisor.engine.probability import Aim, expected_cost, lowest_chances
 from advisor.engine.table import best_of_each
 from advisor.messages import Message
+from advisor.models.bayes import gaussian_multiplier
 from advisor.questions.spec import SpecQuestion
 
 if TYPE_CHECKING:
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 # Assumed, not measured: 8 to start an instance, install torch and make the sample, 2 to measure.
 TRIAL_MINUTES = 10.0
+# Standard deviations that three in four of a normal distribution stay below.
+QUARTILE = 0.674
 
 
 class Options(Protocol):
@@ -50,6 +55,10 @@ class HasSpec(Protocol):
     @property
     def spec(self) -> Spec:
         """What is rented."""
+
+    @property
+    def probability(self) -> float | None:
+        """The chance that it keeps the target and the limits that its rate decides."""
 
 
 R = TypeVar("R", bound=SpecQuestion)
@@ -93,15 +102,23 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     @abstractmethod
     def cost(self, request: R, table: T) -> Floats:
-        """The cost by which rows rank."""
+        """The cost of rows that keep target and limits."""
+
+    @abstractmethod
+    def worst_cost(self, request: R, table: T) -> Floats:
+        """The cost of rows at the lower bound of their rates."""
+
+    @abstractmethod
+    def aims(self, request: R, table: T) -> Sequence[Aim]:
+        """The target and every limit that rates decide, as rates."""
 
     @abstractmethod
     def ranks_by_price(self, request: R) -> bool:
         """Whether rows rank by their price an hour; else by what they do for it."""
 
     @abstractmethod
-    def cost_of(self, request: R, candidate: C) -> float:
-        """The cost by which a candidate ranks: that of its row."""
+    def candidate_cost(self, request: R, candidate: C) -> float:
+        """The cost of a candidate: that of its row."""
 
     @abstractmethod
     def rate(self, request: R, table: T) -> Floats:
@@ -145,24 +162,67 @@ class Task(ABC, Generic[R, O, T, C, A]):
                 keeps &= limit.keeps
         return keeps
 
-    def ranked_rows(self, request: R, options: O, table: T) -> Integers:
-        """The rows that are shown, best first."""
-        return self.rows_by_cost(request, table)
+    def chance(self, request: R, table: T) -> Floats:
+        """The probability that rows keep the target and every limit that rates decide."""
+        return lowest_chances(self.aims(request, table), request.confidence, len(table))
 
-    def rows_by_cost(self, request: R, table: T) -> Integers:
-        """The best answering row of each type, the cheapest first; ties by rate, then by name."""
+    def with_chances(self, request: R, table: T, rows: Sequence[int], records: Sequence[C]) -> list[C]:
+        """Records of rows with their chances, where there is a target or a limit."""
+        some = table.take(np.array(rows, dtype=np.intp))
+        if not self.aims(request, some):
+            return list(records)
+        chances = self.chance(request, some).tolist()
+        pairs: Any = zip(records, chances, strict=True)
+        return [replace(record, probability=chance) for record, chance in pairs]
+
+    def rank(self, request: R, table: T) -> Floats:
+        """What rows rank by: their cost, and what a miss is expected to cost."""
+        costs = self.cost(request, table)
+        return costs if request.is_sure else expected_cost(costs, self.chance(request, table))
+
+    def candidate_rank(self, request: R, candidate: C) -> float:
+        """What a candidate ranks by."""
+        cost, chance = self.candidate_cost(request, candidate), candidate.probability
+        return cost if request.is_sure or chance is None else cost * (1 + MISS_COST * (1 - chance))
+
+    def ranked_rows(self, request: R, options: O, table: T) -> Integers:
+        """The best answering row of each type, best first."""
         good = np.flatnonzero(self.answering(request, table))
         if not len(good):
             return good
-        costs, rates = self.cost(request, table), self.rate(request, table)
-        best = good[best_of_each(table.kind[good], costs[good], -rates[good])]
-        names = table.names[table.kind[best]].tolist()
-        order = sorted(range(len(best)), key=lambda i: (costs[best[i]], -rates[best[i]], names[i]))
-        return np.asarray(best[order])
+        ranks, rates = self.rank(request, table), self.rate(request, table)
+        best = good[best_of_each(table.kind[good], ranks[good], -rates[good])]
+        return self.in_order(request, table, best)
 
-    def by_rank(self, request: R, options: O, table: T, ranked: Integers) -> Iterable[int]:
-        """Every type that answers, by rank, those too dear to be shown among them."""
-        yield from ranked.tolist()
+    def in_order(self, request: R, table: T, rows: Integers) -> Integers:
+        """Rows by rank; ties by rate, then by name. Where they rank by what they do, first comes the lowest
+        price by the hour of those that cannot be told apart from the cheapest, none that is twice that of
+        one which costs no more at the median than the cheapest may."""
+        ranks, rates = self.rank(request, table)[rows], self.rate(request, table)[rows]
+        names, usd = table.names[table.kind[rows]].tolist(), table.usd[rows]
+        order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
+        level, may = self.level(request, table, rows)
+        if may.any():
+            within = usd <= 2 * usd[may].min()
+            first = min(
+                order, key=lambda i: (not (may[i] and within[i]), not level[i], usd[i] if level[i] else 0)
+            )
+            order.sort(key=lambda i: i != first)
+        return rows[np.array(order, dtype=np.intp)]
+
+    def level(self, request: R, table: T, rows: Integers) -> tuple[Booleans, Booleans]:
+        """Which rows cost no more at the median than the cheapest one does in one case of four, so that they
+        cannot be told apart from it, and than it does at its lower bound. None where the price by the hour
+        decides, which is no guess."""
+        if self.ranks_by_price(request) or not len(rows):
+            return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
+        ranks = self.rank(request, table)[rows]
+        cheapest = int(ranks.argmin())
+        least, worst = float(ranks[cheapest]), float(self.worst_cost(request, table)[rows[cheapest]])
+        most = max(least, worst)
+        share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
+        quartile = least * (most / least) ** share if least else least  # one's own machine is free
+        return np.asarray(ranks <= quartile), np.asarray(ranks <= most)
 
     def nearest_row(self, request: R, table: T) -> int:
         """The row that comes closest, within the price where one is."""
@@ -217,8 +277,12 @@ class Task(ABC, Generic[R, O, T, C, A]):
         raise NotImplementedError
 
     def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
-        """Rows of tables with their chances, as exactly as the predictor tells them."""
-        raise NotImplementedError
+        """Rows of tables with their chances."""
+        columns = {id(table): (self.cost(request, table), self.chance(request, table)) for table, _ in rows}
+        return [
+            Contender(table, row, float(costs[row]), float(chances[row]))
+            for (table, row), (costs, chances) in ((pair, columns[id(pair[0])]) for pair in rows)
+        ]
 
     def to_relax(self, answer: A, effort: Effort) -> tuple[Task[R, O, T, C, A], R]:
         """The asker of changed requests where nothing answers, and the request to change."""

@@ -29,6 +29,8 @@ from advisor.questions.spec import (
     OF_HARDWARE,
     OF_PLACE,
     RANKED_MARKET,
+    START_MINUTES,
+    USUAL_START_MINUTES,
     SpecQuestion,
 )
 from advisor.questions.traffic import KNOWN_TRAFFIC
@@ -45,11 +47,19 @@ _language = partial(ask, section=LANGUAGE)
 _OF_MODEL = ("task", "model", "config")
 _OF_SERVING = (*_OF_MODEL, "precision", "kv_precision", "engine", "tensor_parallel")
 _OF_LOAD = (
-    *(*_OF_SERVING, "input_tokens", "output_tokens", "traffic", "prefix_share", "anchor", "confidence"),
+    *(
+        *_OF_SERVING,
+        "input_tokens",
+        "output_tokens",
+        "traffic",
+        "prefix_share",
+        "anchor",
+        "required_confidence",
+    ),
     *("target_requests_per_second", "users"),
 )
 _OF_TUNING = (*_OF_MODEL, "method", "sequence", "micro_batch")
-_OF_TUNING_RUN = (*_OF_TUNING, "tokens", "confidence")
+_OF_TUNING_RUN = (*_OF_TUNING, "tokens", "start_minutes", "required_confidence")
 
 
 class ModelName(Text):
@@ -235,21 +245,15 @@ class ServingQuestion(LanguageQuestion):
         default=None,
     )
     max_ttft_ms: float | None = _language(
-        "Longest time to the first token in ms, in the mean; must hold at the confidence.",
-        _MILLISECONDS,
-        default=None,
+        "Longest time to the first token in ms, in the mean.", _MILLISECONDS, default=None
     )
     max_tpot_ms: float | None = _language(
-        "Longest time per output token in ms, without the first token, in the mean; must hold at "
-        "the confidence.",
+        "Longest time per output token in ms, without the first token, in the mean.",
         _MILLISECONDS,
         default=None,
     )
     max_e2e_seconds: float | None = _language(
-        "Longest time of a whole request in seconds, in the mean; must hold at the confidence.",
-        _SECONDS,
-        name="max_e2e_s",
-        default=None,
+        "Longest time of a whole request in seconds, in the mean.", _SECONDS, name="max_e2e_s", default=None
     )
     context_tokens: int | None = _language(
         "Longest context, prompt and answer, that must fit.",
@@ -424,11 +428,18 @@ class TuningQuestion(LanguageQuestion):
     target_tokens_per_second: float | None = _TARGET
     max_hours: float | None = MAX_HOURS
     max_run_usd: float | None = MAX_COST
+    start_minutes: float | None = START_MINUTES
 
     @property
     def ranks_by_price(self) -> bool:
         """Whether the price by the hour decides; else what the run costs."""
         return self.target_tokens_per_second is not None
+
+    @property
+    def start_hours(self) -> float:
+        """Hours until an instance does what it was started for."""
+        minutes = self.start_minutes
+        return (USUAL_START_MINUTES[self.task] if minutes is None else minutes) / 60
 
 
 class RecommendFinetuning(TuningQuestion):

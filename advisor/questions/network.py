@@ -42,7 +42,9 @@ from advisor.questions.spec import (
     OF_PLACE,
     RANKED_MARKET,
     RUN,
+    START_MINUTES,
     TARGET,
+    USUAL_START_MINUTES,
     WORKLOAD,
     SpecQuestion,
 )
@@ -63,9 +65,9 @@ _target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, H
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_WORKLOAD: tuple[str, ...] = (
     *("task", "network", "batch_size", "precision", "input", *_OF_NETWORKS, "dataset_name", "steps"),
-    *("guidance", "confidence", "max_gpus", *OF_PLACE),
+    *("guidance", "required_confidence", "max_gpus", *OF_PLACE),
 )
-_OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples")
+_OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start_minutes")
 
 
 class NetworkQuestion(SpecQuestion):
@@ -179,6 +181,7 @@ class NetworkQuestion(SpecQuestion):
     )
     max_hours: float | None = MAX_HOURS
     max_run_usd: float | None = MAX_COST
+    start_minutes: float | None = START_MINUTES
     max_first_epoch_hours: float | None = _run(
         "Longest first pass over the data in hours: it reads from the disk, where later ones "
         "may read from RAM. Training only.",
@@ -255,6 +258,12 @@ class NetworkQuestion(SpecQuestion):
         return self.target_throughput is not None and self.run_samples is None
 
     @property
+    def start_hours(self) -> float:
+        """Hours until an instance does what it was started for."""
+        minutes = self.start_minutes
+        return (USUAL_START_MINUTES[self.task] if minutes is None else minutes) / 60
+
+    @property
     def run_samples(self) -> float | None:
         """Samples of the whole run; None where none was asked for."""
         if self.epochs is not None:
@@ -292,18 +301,27 @@ class Recommend(NetworkQuestion):
             raise wrong(
                 "max_gpus", "{field} is of networks, and preprocessing runs none", hint="leave it out"
             )
-        if self.horizon_hours != HOURS_PER_MONTH and self.target_throughput is None:
+        if (
+            self.horizon_hours != HOURS_PER_MONTH
+            and self.market is not None
+            and self.target_throughput is None
+        ):
             raise wrong(
                 "horizon_hours",
-                "{field} is of borderline candidates, which only a target has",
+                "{field} is of borderline candidates, which only a target has, and of {market} any",
+                market=FieldName("market"),
                 hint=Message("give a {target}, or leave it out", target=FieldName("target_throughput")),
             )
-        limits = {"max_hours": self.max_hours, "max_cost": self.max_run_usd}
+        limits = {
+            "max_hours": self.max_hours,
+            "max_cost": self.max_run_usd,
+            "start_minutes": self.start_minutes,
+        }
         for field in limits if self.epochs is None and self.samples is None else ():
             if limits[field] is not None:
                 raise wrong(
                     field,
-                    "{field} limits a run",
+                    "{field} is of a run",
                     hint=Message(
                         "say how long it is with {epochs} or {samples}",
                         epochs=FieldName("epochs"),

@@ -66,6 +66,19 @@ class Number(Kind):
 RATE = Number(counted=True, metavar="RATE")
 
 
+class FromZero(Number):
+    """A number that may be 0."""
+
+    def schema(self) -> Schema:
+        return {"type": "number", "minimum": 0}
+
+    def _checked(self, value: Any, field: str, most: float) -> float:
+        number = read_number(str(value), field=field)
+        if not 0 <= number < most:
+            raise wrong(field, "{field} must be 0 or a number above it, not '{value}'", value=value)
+        return number
+
+
 class Share(Number):
     """A number from 0 up to, not including, 1."""
 

@@ -28,7 +28,7 @@ from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
 from advisor.questions.language import LanguageQuestion, ServingQuestion, TuningQuestion, network_hint
 from advisor.questions.network import USUAL_STEPS, NetworkQuestion
-from advisor.questions.spec import USUAL_RESULTS, SpecQuestion
+from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_RESULTS, SpecQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.questions.values import GpuFilter, ProfilePath, dataset_for
 
@@ -254,6 +254,7 @@ def _settled_spec(question: SpecQuestion, catalog: Catalog, held: Held) -> dict[
         **(question.gpu_filter or GpuFilter()).attributes(),
         "vcpu_quota": _quota_of(question.quota, question.cloud, question.market),
         "max_results": question.max_shown or USUAL_RESULTS,
+        "confidence": question.required_confidence or USUAL_CONFIDENCE,
     }
 
 

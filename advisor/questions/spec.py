@@ -10,7 +10,7 @@ from advisor.domain import ANY, HOURS_PER_MONTH, DiskChoice, Market, Range
 from advisor.domain.price_age import PriceSpread
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.fields import Choice, Flag, Parsed, Text
-from advisor.questions.numbers import Number, Probability
+from advisor.questions.numbers import FromZero, Number, Probability
 from advisor.questions.question import Question, ask
 from advisor.questions.values import (
     GpuFilter,
@@ -25,6 +25,7 @@ from advisor.questions.values import (
 MOST_COUNT = 1000
 MOST_RESULTS = 1000
 USUAL_RESULTS = 10
+USUAL_CONFIDENCE = 0.9
 
 # The headings that `--help` lists fields under.
 WORKLOAD, PLACE, RUN = "Workload", "Where and how it is paid", "Length of the run"
@@ -84,13 +85,23 @@ EXPLAIN: Any = ask(
 )
 CURSOR: Any = ask("Where the page begins: out of a Link header.", Text(), default=None, where="http")
 MAX_HOURS: Any = ask(
-    "Longest run in hours; must hold at the confidence.", Number(metavar="HOURS"), section=RUN, default=None
+    "Longest run in hours, its start included.", Number(metavar="HOURS"), section=RUN, default=None
 )
 MAX_COST: Any = ask(
-    "Most that the run may cost in USD, disk included; must hold at the confidence.",
+    "Most that the run may cost in USD, disk and start included.",
     Number(metavar="USD"),
     section=RUN,
     name="max_cost",
+    default=None,
+)
+# Assumed: booting, pulling an image, installing, loading and warming up.
+USUAL_START_MINUTES = {"preprocessing": 5.0, "inference": 8.0, "training": 10.0, "finetuning": 10.0}
+START_MINUTES: Any = ask(
+    "Minutes from the start of an instance until it works: booting, pulling, loading, compiling. They "
+    "are paid for, and count towards a run.",
+    FromZero(metavar="MINUTES"),
+    "5 for preprocessing, 8 for inference, 10 for training and fine-tuning",
+    section=RUN,
     default=None,
 )
 MAX_COUNT: Any = _hardware(
@@ -112,26 +123,33 @@ class SpecQuestion(Question):
 
     What users write in words of the catalogue stands in an attribute of its own, and what it comes
     to (`advisor.questions.settled`) beside it: `disk_text` and `disk` or `disk_types`, `gpu_filter`
-    and the four after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`.
+    and the four after it, `quota` and `vcpu_quota`, `max_shown` and `max_results`,
+    `required_confidence` and `confidence`.
 
-    `confidence` is the probability with which bounds must hold. `region` None is every region, once
-    the usual one of the cloud is filled in: each type is then taken where it is cheapest; `market`
-    None is every market. Instances count whose price is of `price_kinds` (empty: all), and with
-    `listed_on` only what is listed and not old on that day, disks too, and with `price_spread` only
-    what is so sure, which the decision asks itself; with `fresh_on` only those whose price is not
-    old then. `disk` without a size is sized for what it must hold; `disk_types` leaves these to
-    choose among. `max_gpus` is how many GPUs of an instance are used at most (None: all of them).
-    `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still
-    be used; what it does not name is not limited. `horizon_hours` is how long the spec is to be
-    paid for: it decides whether a verifying trial pays, and never what is recommended.
+    `confidence` is that of all bounds. A spec has to keep target and limits at `required_confidence`;
+    where that is None, with an even chance, and the chance of a miss counts against it.
+
+    `region` None is every region, once the usual one of the cloud is filled in: each type is then taken
+    where it is cheapest; `market` None is every market. Instances count whose price is of `price_kinds`
+    (empty: all), and with `listed_on` only what is listed and not old on that day, disks too, and with
+    `price_spread` only what is so sure, which the decision asks itself; with `fresh_on` only those whose
+    price is not old then. `disk` without a size is sized for what it must hold; `disk_types` leaves these
+    to choose among. `max_gpus` is how many GPUs of an instance are used at most (None: all of them).
+    `vcpu_quota` holds pairs of an AWS quota code (as L-DB2E81BA) and the vCPUs of it that may still be
+    used; what it does not name is not limited. `horizon_hours` is how long the spec is to be paid for: it
+    decides whether a verifying trial pays and, where markets compete, whether a commitment does.
     """
 
-    confidence: float = ask(
-        "Probability with which the lower bound must hold: at 0.9 it is the p10.",
+    required_confidence: float | None = ask(
+        "Probability with which bounds must hold: at 0.9 the p10 has to reach the target.",
         Probability(),
         section=TARGET,
-        default=0.9,
+        name="confidence",
+        default=None,
+        usual="p10 and p90 are shown, and what a miss would cost counts against each spec that may miss",
+        in_document=True,
     )
+    confidence: float = USUAL_CONFIDENCE
     cloud: str = CLOUD
     region: str | None = REGION
     market: Market | None = MARKET
@@ -184,7 +202,8 @@ class SpecQuestion(Question):
         "Most GPUs of one instance to use.", Number(whole=True), default=None, usual="all"
     )
     horizon_hours: float = ask(
-        "Hours you will use the instance; decides whether a verifying trial pays for itself.",
+        "Hours you will use the instance; decides whether a verifying trial pays for itself and, with "
+        "--market any, whether a commitment does: its whole term is paid.",
         Number(metavar="HOURS"),
         section=ANSWER,
         default=HOURS_PER_MONTH,
@@ -218,3 +237,8 @@ class SpecQuestion(Question):
         default=False,
         in_document=False,
     )
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether bounds must hold at the confidence; else a miss counts by what it costs."""
+        return self.required_confidence is not None

@@ -1,12 +1,114 @@
-"""Borderline candidates as JSON: what may be cheaper, or may miss, and the trial that settles it."""
+"""How sure an answer is, what is safe, what is borderline, and the trial that settles it: as JSON and as
+sentences."""
 
 from __future__ import annotations
 
 import shlex
 from typing import Any
 
-from advisor.domain import HOURS_PER_MONTH, IMAGENET, Candidate, CloseCall, Recommendation, Task
+from advisor.domain import (
+    HOURS_PER_MONTH,
+    IMAGENET,
+    Candidate,
+    CloseCall,
+    CloseCallKind,
+    Recommendation,
+    Task,
+)
+from advisor.domain.decision import MISS_COST, AnyCandidate, Judged
+from advisor.messages import Message
+from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
+
+# A chance of a model is never certain.
+_NEVER, _ALWAYS = 0.01, 0.99
+
+
+def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
+    """The document's `decision`; null where nothing answers."""
+    chosen, safe = answer.chosen, answer.safe
+    if chosen is None:
+        return None
+    return {
+        "rule": "bound" if answer.request.is_sure else "expected-cost",
+        "miss_costs": None if answer.request.is_sure else MISS_COST,
+        "probability": chosen.probability,
+        "level": answer.level,
+        "safe": _safe_block(safe) if safe else None,
+        "sentences": [message for message in (sure_message(answer), level_message(answer)) if message],
+    }
+
+
+def level_message(answer: Judged[Any, Any]) -> Message | None:
+    """How many specs cost the same within the doubt; None where one alone does."""
+    if answer.level < 2:
+        return None
+    return Message(
+        "the costs of {count} specs cannot be told apart: of these it has the lowest price per hour",
+        count=answer.level,
+    )
+
+
+def sure_message(answer: Judged[Any, Any]) -> Message | None:
+    """How sure the chosen spec is, what a trial settles, and what is safe without; None where bounds are
+    required, or nothing is aimed at."""
+    chosen, request = answer.chosen, answer.request
+    if chosen is None or chosen.probability is None or request.is_sure:
+        return None
+    return _sure_message(chosen, answer.safe, trial_of(answer), request)
+
+
+def trial_of(answer: Judged[Any, Any]) -> CloseCall | None:
+    """The trial that settles whether the chosen spec, whose misses count by their cost, misses."""
+    kind = CloseCallKind.CHOSEN_MAY_MISS
+    calls = () if answer.request.is_sure else answer.close_calls
+    return next((call for call in calls if call.kind is kind), None)
+
+
+def other_calls(answer: Judged[Any, Any]) -> list[CloseCall]:
+    """The borderline candidates beside the chosen spec."""
+    return [call for call in answer.close_calls if call is not trial_of(answer)]
+
+
+def _sure_message(
+    chosen: AnyCandidate, safe: AnyCandidate | None, trial: CloseCall | None, request: Any
+) -> Message:
+    about: dict[str, Any] = {"percent": 100 * min(_ALWAYS, max(_NEVER, chosen.probability))}
+    if safe is chosen:
+        return Message("{percent:.0f} % sure", **about)
+    if trial is not None:
+        about |= {"minutes": trial.trial_minutes, "trial": trial.trial_usd}
+    if safe is None and trial is None:
+        return Message("{percent:.0f} % sure; no spec is safe", **about)
+    if safe is None:
+        return Message(
+            "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; no spec is safe "
+            "without one",
+            **about,
+        )
+    about |= {"safe": spec_name(safe.spec, request), "usd": safe.spec.total_usd_per_hour}
+    if trial is None:
+        return Message("{percent:.0f} % sure; to be safe: {safe} at {usd:usd}/h", **about)
+    return Message(
+        "{percent:.0f} % sure; a trial of {minutes:g} minutes ({trial:usd}) settles it; to be safe without "
+        "one: {safe} at {usd:usd}/h",
+        **about,
+    )
+
+
+def _safe_block(safe: AnyCandidate) -> dict[str, Any]:
+    spec = safe.spec
+    return {
+        "cloud": spec.offer.instance.cloud,
+        "instance_type": spec.offer.instance.name,
+        "count": spec.count,
+        "region": spec.offer.region,
+        "market": str(spec.offer.market),
+        "disk": str(spec.disk.choice),
+        "total_usd_per_hour": spec.total_usd_per_hour,
+        "probability": safe.probability,
+    }
+
 
 # What `advisor verify` takes for granted, by option.
 _USUAL = {
@@ -17,7 +119,6 @@ _USUAL = {
     "--dataset": IMAGENET.name,
     "--confidence": "0.9",
     "--cloud": "aws",
-    "--market": "on-demand",
 }
 
 
@@ -84,7 +185,6 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--confidence": f"{request.confidence:g}",
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,
-        "--market": spec.offer.market,
     }
     if instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
         options["--max-gpus"] = 1

@@ -14,7 +14,7 @@ from advisor.domain.generation import LanguageTask
 from advisor.messages import Message
 from advisor.naming import asked_of, others_text
 from advisor.questions.documents import question_document
-from advisor.render.borderline import borderline_blocks
+from advisor.render.borderline import borderline_blocks, decision_block
 from advisor.render.price_doubt import price_doubt_block
 from advisor.render.records import (
     NEAREST_REJECTED,
@@ -102,6 +102,7 @@ def shared_document(
             "rejected_by_reason": answer.rejected_by_reason,
         },
         "recommendation": specs[0] if specs else None,
+        "decision": decision_block(answer),
         "nearest": block_of(answer.nearest) if answer.nearest else None,
         "alternatives": specs[1:],
         "rejected": [rejected_block(rejected) for rejected in answer.nearest_rejected(most)],

@@ -19,6 +19,7 @@ from advisor.units import format_hours, format_mib, format_target, format_usd
 
 Record = Mapping[str, Any]
 LOCAL_ORDER = "instance_store"
+_OF_CHOSEN = "chosen_may_miss"
 _SAMPLES = {OUTPUT_UNIT: "output_tokens", TUNING_UNIT: "tokens"}
 
 
@@ -63,8 +64,9 @@ def asked_sentence(section: Record, t: Texts) -> str:
     if answer["target_throughput"] is not None:
         rate = format_target(answer["target_throughput"])
         goal = t("limit.target", rate=rate, unit=unit_name(section, t))
-    sure = t("limit.confidence", percent=plain(100 * answer["confidence"]))
-    limits = t.listed([goal, sure, *_limits(document["request"], t)])
+    required = document["request"].get("required_confidence", answer["confidence"])
+    sure = [t("limit.confidence", percent=plain(100 * required))] if required is not None else []
+    limits = t.listed([goal, *sure, *_limits(document["request"], t)])
     return t("answer.asked", asked=translated(question, t), limits=limits)
 
 
@@ -135,6 +137,24 @@ def borderline_sentence(call: Record, target: float | None, t: Texts, *, clouds:
     )
 
 
+def decision_leaves(document: Record, t: Texts) -> Iterator[Paragraph | Command]:
+    """How sure the answer is, and the trial that settles it; nothing in documents of earlier versions."""
+    decision = document.get("decision")
+    if not decision:
+        return
+    for sentence in decision["sentences"]:
+        yield Paragraph(translated(sentence, t))
+    for call in document["close_calls"]:
+        if call["kind"] == _OF_CHOSEN and decision["rule"] != "bound":
+            yield Command(call["trial"]["command"])
+
+
+def borderline_calls(document: Record) -> list[Record]:
+    """The borderline candidate that matters most, beside the chosen spec where `decision_leaves` has it."""
+    weighed = (document.get("decision") or {}).get("rule") == "expected-cost"
+    return [call for call in document["close_calls"] if not (weighed and call["kind"] == _OF_CHOSEN)][:1]
+
+
 def relax_sentence(relaxation: Record, confidence: float, t: Texts, *, clouds: bool = False) -> str:
     """The changed question, and the rate that it gives, with `clouds` of which cloud."""
     changes = [
@@ -164,7 +184,8 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (str, "precision stack memory_format tf32 input disk accelerated_only allow_extrapolation kv_precision"),
     (str, "engine method"),
-    (plain, "batch_size max_hours max_first_epoch_hours max_latency_ms max_gpus max_count max_nodes"),
+    (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
+    (plain, "max_gpus max_count max_nodes"),
     (plain, "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds max_ready_seconds"),
     (plain, "tensor_parallel micro_batch"),
     ("{:,.12g}".format, "epochs samples tokens"),

@@ -9,11 +9,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from advisor.domain import FREE, LIST, Change, Disk, Market, Price, Spec
+from advisor.domain import FREE, LIST, Change, CloseCall, Disk, Market, Price, Spec
 from advisor.domain.decision import AnyCandidate, Judged
 from advisor.messages import Message
 from advisor.naming import counted_reasons, place_name, place_texts, price_words, rejection_text, spec_name
 from advisor.questions.spec import SpecQuestion
+from advisor.render.borderline import level_message, sure_message
 from advisor.units import floor_rate, format_count, format_usd
 
 WIDTH = 100
@@ -270,11 +271,12 @@ def relaxation_lines(
     between: str = ", ",
     rates: Callable[[AnyCandidate], str] | None = None,
 ) -> list[str]:
-    """The relaxations where nothing answers; with the lower bounds that `rates` has."""
+    """The relaxations where nothing answers; with the deciding rates that `rates` has."""
     if not answer.relaxations:
         return []
     request, gives = answer.request, [relaxation.gives for relaxation in answer.relaxations]
-    header = [title, "gives", "per hour", *([f"{lower_name(request.confidence)}/s"] if rates else [])]
+    decides = lower_name(request.confidence) if request.is_sure else "median"
+    header = [title, "gives", "per hour", *([f"{decides}/s"] if rates else [])]
     rows = [
         [
             "  " + between.join(map(_change_text, relaxation.changes)),
@@ -325,11 +327,20 @@ def rejection_lines(
     return ["", *titles, *lines] if lines else []
 
 
-def borderline_lines(text: str, trial_usd: float, trial: str, then: str, command: str) -> list[str]:
+def borderline_lines(text: str, call: CloseCall, then: str, command: str) -> list[str]:
     """The borderline specs, the cost and time of a trial, and its command."""
-    sentence = f"{text}. One trial settles it (about {format_usd(trial_usd)}, {trial} min){then}:"
-    room = WIDTH - INDENT
+    cost = f"about {format_usd(call.trial_usd)}, {call.trial_minutes:g} min"
+    sentence, room = f"{text}. One trial settles it ({cost}){then}:", WIDTH - INDENT
     return beside("borderline", [*textwrap.wrap(sentence, room), *folded_command(command, room)])
+
+
+def decision_lines(answer: AnyAnswer, then: str = "", command: str = "") -> list[str]:
+    """How sure the answer is, with the `command` of the trial that settles it, and what is level with it."""
+    sure, level = sure_message(answer), level_message(answer)
+    trial = f". The trial{then}:" if command else ""
+    lines = textwrap.wrap(f"{sure}{trial}", WIDTH - INDENT) if sure else []
+    lines += folded_command(command, WIDTH - INDENT) if sure and command else []
+    return [*(beside("chance", lines) if lines else ()), *folded("level", [str(level)] if level else ())]
 
 
 def usd_or_dash(usd: float | None) -> str:

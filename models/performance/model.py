@@ -19,7 +19,7 @@ from advisor.models.performance.memory import peak, steps
 from advisor.models.performance.networks import NetworkTable
 from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu, rates_on_cpu
 from advisor.models.performance.pipeline import Load, Pipeline, columns_of
-from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone, stacked
+from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone
 from advisor.models.performance.scaling import scaled_rows
 from advisor.models.performance.settings import SettingGain, setting_gains
 from advisor.models.performance.step_times import GpuRate, StepTimes
@@ -113,11 +113,6 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
                 Wording(self.pipeline),
             ),
         )
-
-    def prepare_each(self, requests: Sequence[Request], *, confidences: Sequence[float]) -> PreparedRows:
-        """n requests at each of several confidences, bounds alone: row k * n + i is the i-th
-        request at the k-th confidence."""
-        return stacked([self.prepare(requests, confidence=each) for each in confidences])
 
     def predict_gpu(
         self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float = 0.9

@@ -96,7 +96,20 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
 
     def beside(self, other: PreparedRows) -> PreparedRows:
         """These, then those of another one at the same confidence."""
-        return stacked([self, other])
+        parts = (self, other)
+        return replace(
+            self,
+            columns=PipelineColumns.joined([part.columns for part in parts]),
+            rates=np.concatenate([part.rates for part in parts]),
+            spread=Spread.joined([part.spread for part in parts]),
+            words=Words(
+                loads=_chained([part.words.loads for part in parts]),
+                machines=_chained([part.words.machines for part in parts]),
+                gpu_rates=_chained([part.words.gpu_rates for part in parts]),
+                scalings=_chained([part.words.scalings for part in parts]),
+                wording=self.words.wording,
+            ),
+        )
 
     def columns_with(self, rows: Integers, disks: DiskTable, cache: CacheState | None = None) -> Estimates:
         """Predictions of some rows, each with its own disk, without words; with `cache` None in their
@@ -177,24 +190,6 @@ def _finite(rates: list[float]) -> dict[Stage, float]:
     if np.inf not in rates:
         return dict(zip(STAGES, rates, strict=True))
     return {stage: rate for stage, rate in zip(STAGES, rates, strict=True) if rate < np.inf}
-
-
-def stacked(parts: Sequence[PreparedRows]) -> PreparedRows:
-    """The rows of several, one after the other. They may be of several confidences, of which records
-    have the first."""
-    return replace(
-        parts[0],
-        columns=PipelineColumns.joined([part.columns for part in parts]),
-        rates=np.concatenate([part.rates for part in parts]),
-        spread=Spread.joined([part.spread for part in parts]),
-        words=Words(
-            loads=_chained([part.words.loads for part in parts]),
-            machines=_chained([part.words.machines for part in parts]),
-            gpu_rates=_chained([part.words.gpu_rates for part in parts]),
-            scalings=_chained([part.words.scalings for part in parts]),
-            wording=parts[0].words.wording,
-        ),
-    )
 
 
 def _chained(lists: Iterable[Sequence[E]]) -> list[E]:

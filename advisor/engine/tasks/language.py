@@ -20,7 +20,7 @@ from advisor.domain import FREE, HOURS_PER_MONTH, Gpu, Market, Offer, Price, Rej
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
 from advisor.domain.price_age import aged, aged_spec
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
-from advisor.engine.assumptions import price_warnings
+from advisor.engine.assumptions import commitment_warnings, price_warnings
 from advisor.engine.columns import Columns, P
 from advisor.engine.offers import judged_offer, offers_in, place_query, rejected_offer
 from advisor.engine.task import Task
@@ -79,8 +79,13 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
     def options(self, request: R, most_usd_per_hour: float | None = None) -> O:
         """Found now, or before for a request that differs in its targets alone."""
         self.require_possible(request)
-        fields = {"max_usd_per_hour": None, "horizon_hours": HOURS_PER_MONTH, "max_results": 1}
-        key = replace(request, **fields, **self.not_of_options, allow_extrapolation=False)
+        fields: dict[str, Any] = {
+            "max_usd_per_hour": None,
+            "horizon_hours": HOURS_PER_MONTH,
+            "max_results": 1,
+        }
+        fields |= {"required_confidence": None, "allow_extrapolation": False}
+        key = replace(request, **fields, **self.not_of_options)
         return self._options(key, most_usd_per_hour)
 
     def _options_of_place(self, request: R, most_usd_per_hour: float | None) -> O:
@@ -99,7 +104,9 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
         question. `UsageError` says why it cannot run."""
         self.require_possible(request)
         # Whoever names an instance wants to see what it does, and `calibrated` says how that is known.
-        request = replace(request, allow_extrapolation=True, **self.of_one_instance)
+        request = replace(
+            request, allow_extrapolation=True, required_confidence=request.confidence, **self.of_one_instance
+        )
         offer, price, notes = _offer_named(request, self.catalog, name, today)
         options = self.options_on(request, [(offer, notes)])
         table = self.predict(request, options)
@@ -110,7 +117,7 @@ class LanguageTask(Task[R, O, T, C, A], Generic[R, O, T, C, A, N]):
                 field="instance",
                 code=CANNOT_RUN,
             )
-        rows = self.rows_by_cost(request, table)
+        rows = self.ranked_rows(request, options, table)
         if not len(rows):
             rows = np.array([self.nearest_row(request, table)])
         chosen = self.candidates(request, table, rows[:1].tolist())[0]
@@ -194,7 +201,8 @@ def language_warnings(
 ) -> tuple[Message | str, ...]:
     """The weaknesses of an answer that a reader can check."""
     offer = chosen.spec.offer
-    warnings = [*chosen.extrapolation, *price_warnings(offer.price, chosen.spec.disk, today)]
+    warnings = [*commitment_warnings(chosen.spec), *chosen.extrapolation]
+    warnings += [*price_warnings(offer.price, chosen.spec.disk, today)]
     if joined_gpus > 1 and not gpu_link(offer.instance).source:
         name = offer.instance.name
         warnings.append(

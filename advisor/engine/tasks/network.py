@@ -21,28 +21,30 @@ from advisor.domain import Task as Work
 from advisor.engine import decide
 from advisor.engine.assumptions import chosen_assumptions, warnings
 from advisor.engine.candidates import asks_for_gpu
+from advisor.engine.columns import term_factor
 from advisor.engine.constraints import ENDLESS, Amount, Constraint
 from advisor.engine.effort import Effort
 from advisor.engine.judging import Judgement, judgement
 from advisor.engine.limits import (
     GOOD_ENOUGH,
     Limit,
+    aims,
     answering,
     at_count,
-    best_rows,
     cost,
-    cost_of,
     count_that_would_do,
+    deciding,
     is_plain,
     limits,
     most_count,
     require_countable,
-    sure_rate,
+    run_rates,
+    worst_cost,
 )
 from advisor.engine.pareto import LEAST_SHARE, worth_taking
 from advisor.engine.place_constraints import Choice, of_place
 from advisor.engine.prepared import Listing, Preparations, Prepared, key_of
-from advisor.engine.probability import CLOSE_LOOK, Bounds, chance_of_reaching, chances_of_reaching
+from advisor.engine.probability import Aim
 from advisor.engine.rejected import Missed, Rejections, shortfall
 from advisor.engine.table import Table, distinct, is_among
 from advisor.engine.task import Contender, Task
@@ -132,9 +134,21 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """The price by the hour for a target, else a run's or a sample's median."""
         return cost(request, table)
 
-    def cost_of(self, request: NetworkQuestion, candidate: Candidate) -> float:
+    def worst_cost(self, request: NetworkQuestion, table: Table) -> Floats:
+        """The cost at the lower bound of the rate."""
+        return worst_cost(request, table)
+
+    def aims(self, request: NetworkQuestion, table: Table) -> list[Aim]:
+        """The target and every limit that the rate decides, as rates."""
+        return aims(request, table)
+
+    def candidate_cost(self, request: NetworkQuestion, candidate: Candidate) -> float:
         """The cost of a record."""
-        return cost_of(request, candidate)
+        cost, hours, run = candidate.spec.total_usd_per_hour, request.horizon_hours, candidate.usd_per_run
+        if not request.ranks_by_price:
+            cost = run.median if run else candidate.usd_per_million_samples
+            hours = candidate.run.hours.median if candidate.run else hours
+        return cost * term_factor(request, candidate.spec, hours)
 
     def rate(self, request: NetworkQuestion, table: Table) -> Floats:
         """Samples per second at the lower bound."""
@@ -144,26 +158,15 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """Those that may be shown."""
         judged = options.judgement.judged
         assert judged is not None
-        ranked = _sorted(request, table, judged.best)
-        if request.target_throughput is None and len(ranked):
-            ranked = ranked[table.lower[ranked] >= LEAST_SHARE * table.lower[ranked[0]]]
-        return ranked
-
-    def by_rank(
-        self, request: NetworkQuestion, options: NetworkOptions, table: Table, ranked: Integers
-    ) -> Iterator[int]:
-        """Every type that answers, those too dear to be shown among them."""
-        first = ranked[:1]  # what is too dear to be shown is dearer than the first
-        yield from first.tolist()
-        judged = options.judgement.judged
-        assert judged is not None
-        dear = np.flatnonzero(answering(request, table) & judged.beyond[table.kind])
-        every = np.concatenate([ranked, best_rows(request, table, dear)])
-        yield from _sorted(request, table, every)[len(first) :].tolist()
+        best = judged.best
+        if request.target_throughput is None and len(best):
+            cheapest = best[int(cost(request, table)[best].argmin())]
+            best = best[table.lower[best] >= LEAST_SHARE * table.lower[cheapest]]
+        return self.in_order(request, table, best)
 
     def candidates(self, request: NetworkQuestion, table: Table, rows: Sequence[int]) -> list[Candidate]:
         """Rows as records, with latencies where those are limited."""
-        return table.candidates(rows, request)
+        return self.with_chances(request, table, rows, table.candidates(rows, request))
 
     def shown(
         self, request: NetworkQuestion, options: NetworkOptions, table: Table, rows: Sequence[int]
@@ -176,7 +179,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
                 spec=replace(candidate.spec, disk=options.prepared.with_burst(candidate)),
                 latency=latency,
             )
-            for candidate, latency in zip(table.candidates(rows, request), latencies, strict=True)
+            for candidate, latency in zip(self.candidates(request, table, rows), latencies, strict=True)
         ]
 
     def nearest(self, request: NetworkQuestion, options: NetworkOptions, table: Table) -> Candidate | None:
@@ -255,7 +258,6 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
     ) -> Iterator[Contender[Table]]:
         """Specs whose upper bound reaches the target, at the smallest batch that is about as likely
         to reach it as any."""
-        target = request.target_throughput or 0.0
         slower = [table.take(_borderline(request, table, limit))]
         if request.max_count > 1:
             # With one instance less than it takes.
@@ -264,45 +266,22 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
             slower.append(fewer.take(_borderline(request, fewer, limit)))
         specs: dict[tuple[str, DiskChoice, int], list[Contender[Table]]] = defaultdict(list)
         for some in slower:
-            chances = chances_of_reaching(some.lower, some.median, some.upper, request.confidence, target)
             costs, names = cost(request, some).tolist(), some.names[some.kind].tolist()
-            for row, (name, usd, chance) in enumerate(zip(names, costs, chances, strict=True)):
+            likely = self.chance(request, some).tolist()
+            for row, (name, usd, chance) in enumerate(zip(names, costs, likely, strict=True)):
                 key = name, some.disk[row].choice, int(some.count[row])
                 specs[key].append(Contender(some, row, usd, chance))
         for same_spec in specs.values():
-            enough = 0.95 * max(contender.chance for contender in same_spec)
-            likely = [contender for contender in same_spec if contender.chance >= enough]
-            yield min(likely, key=lambda contender: contender.table.batch[contender.row])
+            enough = 0.95 * max(one.chance for one in same_spec)
+            likely_enough = [one for one in same_spec if one.chance >= enough]
+            yield min(likely_enough, key=lambda one: one.table.batch[one.row])
 
     def looked_at(
         self, request: NetworkQuestion, options: NetworkOptions, rows: Sequence[tuple[Table, int]]
     ) -> list[Contender[Table]]:
-        """Rows of tables with their chances, by bounds at several confidences."""
-        target, confidence = request.target_throughput or 0.0, request.confidence
-        costs = {id(table): cost(request, table) for table, _ in rows}
-        closer = rows[0][0].source.predictions.at_confidences(
-            CLOSE_LOOK,
-            [int(table.row[row]) for table, row in rows],
-            [table.disk[row].rate for table, row in rows],
-        )
-        columns = (closer.lower, closer.median, closer.upper, np.asarray(closer.calibrated))
-        by_row = [column.reshape(len(CLOSE_LOOK), -1).T.tolist() for column in columns]
-        contenders = []
-        for (table, row), *levels in zip(rows, *by_row, strict=True):
-            count = int(table.count[row])
-            own = float(table.lower_each[row]), float(table.median_each[row]), float(table.upper_each[row])
-            each = [(*own, bool(table.calibrated[row])), *zip(*levels, strict=True)]
-            bounds = [
-                Bounds(count * lower, count * median, count * upper, level, calibrated)
-                for (lower, median, upper, calibrated), level in zip(
-                    each, (confidence, *CLOSE_LOOK), strict=True
-                )
-            ]
-            chance = chance_of_reaching(bounds, target)
-            settled = bool(_one_gpu(table)[row])
-            usd = float(costs[id(table)][row])
-            contenders.append(Contender(table, row, usd, chance, settled=settled))
-        return contenders
+        """Rows of tables with their chances; a trial of one GPU settles nothing of several."""
+        contenders = super().looked_at(request, options, rows)
+        return [each._replace(settled=bool(_one_gpu(each.table)[each.row])) for each in contenders]
 
     def constraints(self, request: NetworkQuestion) -> Iterator[Constraint]:
         """Every constraint that is set, and the place, market and confidence, which always are."""
@@ -322,21 +301,22 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
         """The value of the constraint `name` with which each row just answers."""
         if name == "batch_size":
             return table.batch.astype(float)
+        rate, p99_seconds, first_rate, hours = deciding(request, table)
         if name == "target_throughput":
             costs = request.max_usd_per_hour is not None or request.max_run_usd is not None
             # Where nothing is to be reached one instance answers, and as many as may be had reach
             # more.
             if costs or request.task is Work.TRAINING:
-                return table.lower
-            return most_count(request, table) * table.lower_each
+                return rate
+            return most_count(request, table) * rate / table.count
         if name == "max_usd_per_hour":
             return table.usd
         if name == "max_latency_ms":
-            return 1000 * table.p99_seconds
+            return 1000 * p99_seconds
         if name == "max_first_epoch_hours":
             samples = min(request.run_samples or math.inf, request.dataset.samples)
-            return samples / table.first_lower / 3600
-        hours = np.full(len(table), np.inf) if table.hours_upper is None else table.hours_upper
+            return samples / first_rate / 3600
+        hours = np.full(len(table), np.inf) if hours is None else hours
         return hours if name == "max_hours" else hours * table.usd
 
     def to_relax(self, answer: Recommendation, effort: Effort) -> tuple[NetworkTask, NetworkQuestion]:
@@ -409,14 +389,6 @@ def _more(name: str, option: str, before: int, after: int, gives: Candidate) -> 
     return Relaxation(changes=(change,), gives=gives)
 
 
-def _sorted(request: NetworkQuestion, table: Table, rows: Integers) -> Integers:
-    """By cost; ties by rate, then by name."""
-    costs, lower = cost(request, table)[rows].tolist(), table.lower[rows].tolist()
-    names = table.names[table.kind[rows]].tolist()
-    order = sorted(range(len(rows)), key=lambda i: (costs[i], -lower[i], names[i]))
-    return rows[np.array(order, dtype=np.intp)]
-
-
 def _borderline(request: NetworkQuestion, table: Table, limit: float) -> Booleans:
     """Rows that would answer if their rate were enough, as their upper bound is."""
     target = request.target_throughput or 0.0
@@ -438,16 +410,18 @@ def _nearest_row(request: NetworkQuestion, table: Table, sure: Integers) -> int 
     within = sure if most is None else sure[usd[sure] <= most]
     if not len(within):
         return int(sure[np.argmin(usd[sure])])
+    _, p99_seconds, first_rate, hours = deciding(request, table)
+    run_usd = usd if hours is None else hours * usd
     but_for_cost = within[answering(request, table, but_for=("over_max_cost",))[within]]
     if len(but_for_cost):
-        return int(but_for_cost[np.argmin(table.run_usd_upper[but_for_cost])])
-    soonest, rate = within, sure_rate(request, table)
+        return int(but_for_cost[np.argmin(run_usd[but_for_cost])])
+    soonest, rate = within, run_rates(request, table)
     but_for_first = within[answering(request, table, but_for=("slow_first_epoch",))[within]]
     if len(but_for_first):
-        soonest, rate = but_for_first, table.first_lower
+        soonest, rate = but_for_first, first_rate
     limit = request.max_latency_ms
     if limit is not None:
-        seconds = table.p99_seconds[within]
+        seconds = p99_seconds[within]
         soon = within[1000 * seconds <= limit]
         soonest = soon if len(soon) else within[seconds == seconds.min()]
     fastest = soonest[rate[soonest] >= GOOD_ENOUGH * rate[soonest].max()]

@@ -26,7 +26,7 @@ from advisor.messages import Message
 from advisor.naming import asked_of, covers_clouds, others_text, place_texts, spec_name
 from advisor.questions.documents import question_document
 from advisor.questions.network import NetworkQuestion
-from advisor.render.borderline import verify_command
+from advisor.render.borderline import other_calls, trial_of, verify_command
 from advisor.render.document import Sources
 from advisor.render.price_doubt import price_lines, resting_lines
 from advisor.render.records import (
@@ -53,6 +53,7 @@ from advisor.render.text import (
     alternative_lines,
     beside,
     borderline_lines,
+    decision_lines,
     fact,
     fact_lines,
     folded,
@@ -114,6 +115,7 @@ def recommendation_text(
             *_basis_lines(chosen.prediction, priced, sources),
             *spec_lines(chosen.spec, answer.request),
             *_facts(answer, chosen),
+            *_decision_lines(answer),
             *price_lines(answer),
         ]
     head += borderline + _relaxations(answer)
@@ -136,7 +138,7 @@ def recommendation_text(
         answer,
         most,
         everyone=all_rejected,
-        named_above=[call.candidate.spec.offer.instance.name for call in answer.close_calls[:1]],
+        named_above=[call.candidate.spec.offer.instance.name for call in other_calls(answer)[:1]],
         room=LINES + max(0, shown - SHOWN_ALTERNATIVES) - len(head) - len(foot) - 2,
         total=False,
     )
@@ -289,16 +291,22 @@ def _relaxations(answer: Recommendation) -> list[str]:
     most = max((len(relaxation.changes) for relaxation in answer.relaxations), default=0)
     titles = {1: "One change would do", 2: "Two changes would do"}
     title = titles.get(most, "No two changes would do; together these")
-    return relaxation_lines(answer, title, " ", lambda gives: lower_text(gives.prediction.lower))
+    cell = 0 if answer.request.is_sure else 1
+    return relaxation_lines(answer, title, " ", lambda gives: rate_cells(gives.prediction)[cell])
 
 
 def _borderline_lines(answer: Recommendation) -> list[str]:
     """The borderline candidate that matters most and the command of its trial."""
-    if not answer.close_calls:
+    calls, request = other_calls(answer), answer.request
+    if not calls:
         return []
-    call, request = answer.close_calls[0], answer.request
-    text, command = _borderline_text(request, call), verify_command(request, call.candidate)
-    return borderline_lines(text, call.trial_usd, f"{call.trial_minutes:g}", "", command)
+    text, command = _borderline_text(request, calls[0]), verify_command(request, calls[0].candidate)
+    return borderline_lines(text, calls[0], "", command)
+
+
+def _decision_lines(answer: Recommendation) -> list[str]:
+    call = trial_of(answer)
+    return decision_lines(answer, "", verify_command(answer.request, call.candidate) if call else "")
 
 
 def _borderline_text(request: NetworkQuestion, call: CloseCall) -> str:

@@ -31,8 +31,10 @@ from advisor.render.i18n.catalogue import Texts, report_texts
 from advisor.render.sentences import (
     asked_sentence,
     basis_sentence,
+    borderline_calls,
     borderline_sentence,
     columns_of,
+    decision_leaves,
     disk_name,
     headline,
     price_call_leaves,
@@ -171,6 +173,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
     yield Paragraph(asked_sentence(section, t))
     yield from price_call_leaves(answer, t)
     yield Paragraph(headline(answer, t), "answer")
+    yield from decision_leaves(answer, t)
     spec = answer["recommendation"] or answer["nearest"]
     if spec:
         yield spec_facts(spec, answer["request"], t)
@@ -182,7 +185,7 @@ def _answer(section: Record, t: Texts, room: Room) -> Iterator[Leaf | Part]:
         yield Part(t("relax.title"), [Items(relaxed)])
     if section["costs"] and section["costs"]["choices"] and room.costs:
         yield _costs(section, t)
-    for call in answer["close_calls"][:1] if not room.brief else ():
+    for call in borderline_calls(answer) if not room.brief else ():
         sentence = borderline_sentence(call, section["answer"]["target_throughput"], t, clouds=clouds)
         yield Part(t("close.title"), [Paragraph(sentence), Command(call["trial"]["command"])])
 

@@ -18,6 +18,7 @@ from advisor.domain.language import (
 from advisor.naming import spec_name
 from advisor.questions.documents import question_document
 from advisor.questions.language import ServingQuestion
+from advisor.render.borderline import other_calls, trial_of
 from advisor.render.document import Sources
 from advisor.render.language_document import front_block, generation_block, step_block
 from advisor.render.phrases import (
@@ -38,6 +39,7 @@ from advisor.render.text import (
     alternative_lines,
     borderline_lines,
     counted,
+    decision_lines,
     fact_lines,
     folded,
     lower_name,
@@ -59,6 +61,9 @@ NOTHING_PERCENT = 0.5
 _MISSES = {"": "", "limit": ", over a limit", "target": ", below the target"}
 
 
+_THEN = ", then ask again with --anchor"
+
+
 def generation_text(
     answer: GenerationRecommendation,
     sources: Sources,
@@ -74,6 +79,7 @@ def generation_text(
         lines = [
             *resting_lines(answer),
             *_chosen_lines(chosen, request, sources),
+            *_decision_lines(answer),
             *price_lines(answer),
             *_step_lines(answer.steps, chosen),
         ]
@@ -216,13 +222,18 @@ def _front_lines(
 
 def _borderline_lines(answer: GenerationRecommendation) -> list[str]:
     """The borderline candidate that matters most, and the command of its trial."""
-    if not answer.close_calls:
+    calls = other_calls(answer)
+    if not calls:
         return []
-    call = answer.close_calls[0]
+    call = calls[0]
     spec, chance = call.candidate.spec, 100 * call.probability
     name = f"{spec_name(spec, answer.request)} at {format_usd(spec.total_usd_per_hour)}/h"
     text = f"{name} may keep this too ({chance:.0f} %)"
     if call.kind is CloseCallKind.CHOSEN_MAY_MISS:
         text = f"it may miss this ({100 - chance:.0f} %)"
-    minutes, command = f"{call.trial_minutes:.0f}", trial_command(call.candidate)
-    return borderline_lines(text, call.trial_usd, minutes, ", then ask again with --anchor", command)
+    return borderline_lines(text, call, _THEN, trial_command(call.candidate))
+
+
+def _decision_lines(answer: GenerationRecommendation) -> list[str]:
+    call = trial_of(answer)
+    return decision_lines(answer, _THEN, trial_command(call.candidate) if call else "")

@@ -19,6 +19,7 @@ from advisor.render.text import (
     SHOWN_ALTERNATIVES,
     WIDTH,
     alternative_lines,
+    decision_lines,
     fact_lines,
     folded,
     lower_name,
@@ -51,6 +52,7 @@ def finetuning_text(
         lines = [
             *resting_lines(answer),
             *_chosen_lines(chosen, answer.request, sources),
+            *decision_lines(answer),
             *price_lines(answer),
         ]
     lines += relaxation_lines(answer)

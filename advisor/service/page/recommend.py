@@ -27,8 +27,10 @@ from advisor.render.i18n.catalogue import Texts
 from advisor.render.records import candidate_block
 from advisor.render.sentences import (
     alternative_columns,
+    borderline_calls,
     borderline_sentence,
     by_price,
+    decision_leaves,
     headline,
     price_call_leaves,
     rejected_columns,
@@ -84,7 +86,7 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         "rejected": Table(rejected_columns(t, clouds=clouds), document["rejected"]),
         "close_calls": [
             (borderline_sentence(call, target, t, clouds=clouds), call["trial"]["command"])
-            for call in document["close_calls"][:1]
+            for call in borderline_calls(document)
         ],
     }
     if pick is None:
@@ -141,6 +143,7 @@ def _shared(document: Record, target: float | None, frame: Frame) -> dict[str, A
         "parts": (),
         "percentiles": percentiles(confidence),
         "price_call": list(price_call_leaves(document, t)),
+        "decision": list(decision_leaves(document, t)),
     }
     if pick is None:
         relax = document["relax"][:MOST_RELAXATIONS]

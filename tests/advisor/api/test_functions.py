@@ -172,7 +172,7 @@ def test_signature_and_help_are_made_of_the_question():
         assert all(parameter.kind is inspect.Parameter.KEYWORD_ONLY for parameter in parameters.values())
         assert all(f"    {parameter}: " in function.__doc__ for parameter in parameters)
     parameters = inspect.signature(advisor.recommend).parameters
-    assert parameters["confidence"].default == 0.9
+    assert parameters["confidence"].default is None
     assert parameters["max_price"].annotation == "float | None"
     assert "target_throughput" in parameters
 

@@ -56,10 +56,6 @@ class PlainModel:
     def prepare(self, requests, *, confidence):
         return _Rows(self, requests, [confidence] * len(requests))
 
-    def prepare_each(self, requests, *, confidences):
-        levels = [confidence for confidence in confidences for _ in requests]
-        return _Rows(self, [*requests] * len(confidences), levels)
-
     def predict(self, requests, *, confidence, cache=None):
         return [self._one(*request, confidence, cache) for request in requests]
 

@@ -18,11 +18,12 @@ from advisor.engine.limits import Limit
 from advisor.engine.offers import judged_offer, offers_in, place_query
 from advisor.engine.place_constraints import of_place
 from advisor.engine.relax import relaxations
-from advisor.engine.task import Contender, Task
+from advisor.engine.task import Task
 from advisor.messages import Message
 from advisor.questions.spec import SpecQuestion
 
 TODAY = date(2026, 11, 23)
+SURE = {"required_confidence": 0.9}
 
 
 class Rendering(SpecQuestion):
@@ -36,6 +37,7 @@ class Rendered(Struct, frozen=True, kw_only=True):
 
     spec: Spec
     frames_per_second: float
+    probability: float | None = None
 
 
 class Renderer(Task):
@@ -62,7 +64,8 @@ class Renderer(Task):
         return options.table
 
     def limits(self, request, table):
-        limits = [Limit("too_slow", table.sure >= request.target_frames_per_second, table.sure)]
+        rate = table.sure if request.is_sure else 2 * table.sure
+        limits = [Limit("too_slow", rate >= request.target_frames_per_second, rate)]
         if request.max_usd_per_hour is not None:
             limits.append(Limit("over_max_price", table.usd <= request.max_usd_per_hour, -table.usd))
         return limits
@@ -73,15 +76,22 @@ class Renderer(Task):
     def cost(self, request, table):
         return table.usd
 
-    def cost_of(self, request, candidate):
+    def worst_cost(self, request, table):
+        return table.usd
+
+    def candidate_cost(self, request, candidate):
         return candidate.spec.total_usd_per_hour
+
+    def aims(self, request, table):
+        return [((table.sure, 2 * table.sure, 4 * table.sure), request.target_frames_per_second)]
 
     def rate(self, request, table):
         return table.sure
 
     def candidates(self, request, table, rows):
         specs = [Spec(offer=table.offer(row), disk=table.disk[row], count=1) for row in rows]
-        return [Rendered(spec=spec, frames_per_second=2 * spec.offer.instance.gpu_count) for spec in specs]
+        records = [Rendered(spec=spec, frames_per_second=2 * spec.offer.instance.gpu_count) for spec in specs]
+        return self.with_chances(request, table, rows, records)
 
     def shortfall(self, request, table, row, reason):
         return Message("{rate:g} frames/s", code=reason, rate=float(table.sure[row]))
@@ -109,13 +119,6 @@ class Renderer(Task):
         may &= 2 * table.sure >= request.target_frames_per_second
         return self.looked_at(request, options, [(table, row) for row in np.flatnonzero(may).tolist()])
 
-    def looked_at(self, request, options, rows):
-        sure = [table.sure[row] >= request.target_frames_per_second for table, row in rows]
-        return [
-            Contender(table, row, float(table.usd[row]), 0.99 if is_sure else 0.5)
-            for (table, row), is_sure in zip(rows, sure, strict=True)
-        ]
-
 
 class Table(OptionTable, frozen=True, kw_only=True):
     """Offers as columns."""
@@ -126,7 +129,7 @@ class Table(OptionTable, frozen=True, kw_only=True):
 
 
 def test_the_cheapest_that_is_enough_is_chosen_and_the_others_have_a_reason():
-    answer = recommend(Renderer(), Rendering(target_frames_per_second=4), today=TODAY)
+    answer = recommend(Renderer(), Rendering(target_frames_per_second=4, **SURE), today=TODAY)
     assert answer.chosen.spec.offer.instance.gpu_count >= 4
     costs = [candidate.spec.total_usd_per_hour for candidate in answer.ranked]
     assert costs == sorted(costs)
@@ -135,15 +138,23 @@ def test_the_cheapest_that_is_enough_is_chosen_and_the_others_have_a_reason():
 
 
 def test_a_cheaper_one_that_may_do_is_worth_a_trial():
-    answer = recommend(Renderer(), Rendering(target_frames_per_second=8), today=TODAY)
+    answer = recommend(Renderer(), Rendering(target_frames_per_second=8, **SURE), today=TODAY)
     assert answer.close_calls
     for call in answer.close_calls:
         assert call.candidate.spec.total_usd_per_hour < answer.chosen.spec.total_usd_per_hour
         assert call.worth_usd > call.trial_usd
 
 
+def test_a_miss_counts_by_its_cost_and_the_safe_spec_stands_beside_the_cheap_one():
+    answer = recommend(Renderer(), Rendering(target_frames_per_second=8), today=TODAY)
+    sure = recommend(Renderer(), Rendering(target_frames_per_second=8, **SURE), today=TODAY)
+    assert 0.5 <= answer.chosen.probability < 0.9 <= answer.safe.probability
+    assert answer.chosen.spec.total_usd_per_hour < answer.safe.spec.total_usd_per_hour
+    assert answer.safe == sure.chosen
+
+
 def test_where_nothing_is_enough_the_nearest_and_the_least_change_are_told():
-    request = Rendering(target_frames_per_second=8, max_usd_per_hour=1.0)
+    request = Rendering(target_frames_per_second=8, max_usd_per_hour=1.0, **SURE)
     answer = recommend(Renderer(), request, today=TODAY)
     assert answer.chosen is None
     assert answer.nearest.spec.total_usd_per_hour <= 1.0

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from advisor.domain import CloseCallKind, Task
-from advisor.engine.borderline import BILLING_MINIMUM_MINUTES, trial_cost_usd, worth_of_trials
-from advisor.engine.probability import chance_of_reaching
-from tests.builders import network_question, prediction
+from advisor.engine.borderline import trial_cost_usd
+from advisor.engine.probability import chances_of_reaching
+from tests.builders import network_question
 
 from .asking import answered, question
 
@@ -27,47 +27,30 @@ questions = st.builds(
 )
 
 
-@st.composite
-def one_spec_at_several_confidences(draw):
-    """Bounds of one rate, that may contradict each other."""
-    median = draw(st.floats(1.0, 1e5))
-    confidences = draw(st.lists(st.sampled_from([0.5, 0.6, 0.8, 0.9, 0.95]), min_size=1, max_size=6))
-    return [
-        prediction(
-            lower=median * draw(st.floats(0.0, 1.0)),
-            median=median,
-            upper=median * draw(st.floats(1.0, 10.0)),
-            confidence=confidence,
-            calibrated=draw(st.booleans()),
-        )
-        for confidence in confidences
-    ]
-
-
-@given(one_spec_at_several_confidences(), st.floats(0.01, 1e6), st.floats(1.0, 100.0))
-def test_a_chance_is_a_probability_and_never_rises_with_the_target(bounds, target, factor):
-    here, above = (chance_of_reaching(bounds, rate) for rate in (target, target * factor))
+@given(
+    st.floats(1.0, 1e5),
+    st.floats(0.0, 1.0),
+    st.floats(1.0, 10.0),
+    st.floats(0.01, 1e6),
+    st.floats(1.0, 100.0),
+)
+def test_a_chance_is_a_probability_and_never_rises_with_the_target(median, low, high, target, factor):
+    here, above = (chance(low * median, median, high * median, rate) for rate in (target, target * factor))
     assert 0.0 <= above <= here <= 1.0
 
 
-@given(one_spec_at_several_confidences())
-def test_a_chance_agrees_with_the_bound_that_decides(bounds):
-    first = bounds[0]
-    assume(first.lower > 0 and first.confidence > 0.5)
-    assert chance_of_reaching(bounds, first.lower) >= first.confidence - 1e-9
+def chance(lower, median, upper, target):
+    return chances_of_reaching(*(np.array([rate]) for rate in (lower, median, upper)), 0.9, target)[0]
 
 
-def test_one_interval_is_a_normal_distribution_split_at_the_median():
-    bounds = [prediction(lower=80.0, median=100.0, upper=150.0, confidence=0.9)]
-    assert chance_of_reaching(bounds, 80.0) == pytest.approx(0.9)
-    assert chance_of_reaching(bounds, 100.0) == pytest.approx(0.5)
-    assert chance_of_reaching(bounds, 150.0) == pytest.approx(0.1)
+def test_an_interval_is_a_normal_distribution_split_at_the_median():
+    for target, expected in ((80.0, 0.9), (100.0, 0.5), (150.0, 0.1)):
+        assert chance(80.0, 100.0, 150.0, target) == pytest.approx(expected)
 
 
 def test_a_rate_known_exactly_is_a_step():
-    bounds = [prediction(lower=100.0, median=100.0, upper=100.0)]
-    assert chance_of_reaching(bounds, 99.0) == 1.0
-    assert chance_of_reaching(bounds, 101.0) == 0.0
+    assert chance(100.0, 100.0, 100.0, 99.0) == 1.0
+    assert chance(100.0, 100.0, 100.0, 101.0) == 0.0
 
 
 @given(questions)
@@ -116,18 +99,10 @@ def test_an_hour_of_use_is_not_worth_ten_minutes_of_trying_and_without_a_target_
     assert ask().close_calls == ()
 
 
-def test_a_trial_costs_what_is_billed_at_least():
-    assert trial_cost_usd(6.0, minutes=0.2) == pytest.approx(6.0 * BILLING_MINIMUM_MINUTES / 60)
+def test_a_trial_is_billed_by_the_whole_minute():
+    assert trial_cost_usd(6.0, minutes=0.2) == pytest.approx(0.1)
+    assert trial_cost_usd(6.0, minutes=9.2) == pytest.approx(1.0)
     assert trial_cost_usd(6.0, minutes=10) == pytest.approx(1.0)
-
-
-def test_a_trial_is_worth_the_chance_of_a_wrong_decision_times_what_that_costs():
-    """The first is turned down: the second costs twice as much more. The second is taken: its own
-    price is lost where it misses. The third is turned down, and nothing answers in its place."""
-    worth = worth_of_trials(
-        np.array([[0.4, 0.9, 0.5]]), np.array([[False, True, False]]), np.array([1.0, 3.0, 4.0])
-    )
-    assert worth[0] == pytest.approx([0.4 * 2, 0.1, 0.5])
 
 
 @given(

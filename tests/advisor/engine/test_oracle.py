@@ -5,6 +5,7 @@ from datetime import date
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
+from msgspec.structs import replace
 
 from advisor.domain import Range, Task
 from advisor.engine import Preparations, recommend
@@ -25,12 +26,13 @@ MODEL = OracleModel()
 REAL, MODEL_THAT_SHIPS = real_world(), load_model()
 # Prices of disks are searched whole. Where a sample's cost counts, the search over the orders of a
 # disk ends near the best one, from whatever start (test_runs.py says how near).
-EXACT, BY_SAMPLE = 1 + 1e-9, 1 + 5e-4
+EXACT, BY_SAMPLE, WEIGHED = 1 + 1e-9, 1 + 5e-4, 1.02
 
 
 def slack(request):
-    by_price = request.target_throughput is not None and request.run_samples is None
-    return EXACT if by_price else BY_SAMPLE
+    if not request.is_sure:
+        return WEIGHED
+    return EXACT if request.ranks_by_price else BY_SAMPLE
 
 
 def answer_of(world, request, model=MODEL):
@@ -42,11 +44,13 @@ def answer_of(world, request, model=MODEL):
 
 
 def cost(request, candidate):
+    cost = candidate.spec.total_usd_per_hour / candidate.prediction.median
     if candidate.usd_per_run is not None:
-        return candidate.usd_per_run.median
-    if request.target_throughput is not None:
-        return candidate.spec.total_usd_per_hour
-    return candidate.spec.total_usd_per_hour / candidate.prediction.median
+        cost = candidate.usd_per_run.median
+    elif request.target_throughput is not None:
+        cost = candidate.spec.total_usd_per_hour
+    chance = candidate.probability
+    return cost if request.is_sure or chance is None else cost * (2 - chance)
 
 
 def cost_of(request, answer):
@@ -59,15 +63,21 @@ def cost_of(request, answer):
 
 
 def keeps(truth, request, candidate):
-    """Whether a candidate is what was asked for, and within each limit at its surer bound."""
+    """Whether a candidate is what was asked for, and within each limit at its surer bound, or at the
+    median where a miss counts by its cost."""
     instance, prediction, run = candidate.spec.offer.instance, candidate.prediction, candidate.run
+    rate, hours, usd = prediction.lower, run and run.hours.upper, run and candidate.usd_per_run.upper
+    p99 = candidate.latency and candidate.latency.p99_seconds
+    if not request.is_sure:
+        rate, hours, usd = prediction.median, run and run.hours.median, run and candidate.usd_per_run.median
+        p99 = candidate.latency and candidate.latency.p99_median_seconds
     amounts = [
         (candidate.spec.count, request.max_count),
-        (request.target_throughput, prediction.lower),
+        (request.target_throughput, rate),
         (candidate.spec.total_usd_per_hour, request.max_usd_per_hour),
-        (candidate.latency and 1000 * candidate.latency.p99_seconds, request.max_latency_ms),
-        (run and run.hours.upper, request.max_hours),
-        (run and candidate.usd_per_run.upper, request.max_run_usd),
+        (p99 and 1000 * p99, request.max_latency_ms),
+        (hours, request.max_hours),
+        (usd, request.max_run_usd),
         (candidate.spec.count * instance.vcpus, left_of_quota(request, instance)),
     ]
     return (
@@ -84,11 +94,21 @@ def check(world, request, seed, model=MODEL):
     answer, truth = answer_of(world, request, model), BruteForce(world, request, model, seed)
     costs = cost_of(request, answer)
     least, *_, point = truth.cheapest(costs)
+    if point is not None and not request.ranks_by_price:  # what is level goes by the price an hour
+        dearer = costs > least * slack(request)
+        assert not dearer or answer.chosen.spec.total_usd_per_hour <= point.usd * slack(request), point
+        least = max(least, point.worst_cost(request))
     assert costs <= least * slack(request), point
+    if answer and answer.safe is not answer.chosen:
+        assert answer.safe == answer_of(world, sure(request), model).chosen
     if answer:
         assert all(keeps(truth, request, candidate) for candidate in answer.ranked)
         reasons_are_true(truth, answer)
-    return costs
+    return costs if request.ranks_by_price else 0.0  # of what is level the price by the hour decides
+
+
+def sure(request):
+    return replace(request, required_confidence=request.confidence)
 
 
 def reasons_are_true(truth, answer):

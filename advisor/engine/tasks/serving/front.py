@@ -12,7 +12,7 @@ import numpy as np
 from advisor.domain import Span
 from advisor.domain.language import FrontPoint, GenerationCandidate
 from advisor.engine.tasks.serving.options import ServingOption
-from advisor.engine.tasks.serving.rates import Level, Rates, Replicas
+from advisor.engine.tasks.serving.rates import Level, Rates, Replicas, deciding_level
 from advisor.engine.tasks.serving.table import rates_record
 from advisor.questions.language import ServingQuestion
 
@@ -84,7 +84,7 @@ def with_chosen(front: Sequence[FrontPoint], candidate: GenerationCandidate) -> 
 
 def _missed(request: ServingQuestion, point: _Point) -> str:
     """ "limit" or "target", whichever the load misses by the bounds that count; '' for none."""
-    rates, sure = point.rates, Level.SURE
+    rates, sure = point.rates, deciding_level(request)
     limits = (
         (1000 * rates.ttft[sure], request.max_ttft_ms),
         (1000 * rates.tpot[sure], request.tpot_limit_ms),

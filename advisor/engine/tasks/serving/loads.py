@@ -25,10 +25,23 @@ if TYPE_CHECKING:
 
 
 def solved_table(
-    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, level: Level = Level.SURE
+    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas, level: Level
 ) -> ServingTable:
     """Options, one at least, solved for a request by the bound that counts."""
     return _Solver(request, options, replicas, level).table()
+
+
+def weighed_table(
+    request: ServingQuestion, options: Sequence[ServingOption], replicas: Replicas
+) -> ServingTable:
+    """Options, one at least, as the median keeps target and limits; behind them, where that takes more
+    instances or another load, as the bound does: it costs more, and misses less often."""
+    even = solved_table(request, options, replicas, Level.MEDIAN)
+    sure = solved_table(request, options, replicas, Level.SURE)
+    other = (sure.count != even.count) | (sure.rates.concurrency != even.rates.concurrency)
+    for limit in sure.limits:
+        other &= limit.keeps
+    return even.beside(sure.take(other)) if other.any() else even
 
 
 class _Solver:
@@ -132,7 +145,7 @@ class _Solver:
         """The largest load of each option that keeps the limits of times; of all loads, where none
         does."""
         counted = alive | ~np.asarray(alive.any(axis=1))[:, None]
-        rate = np.where(counted, np.nan_to_num(self._grid.output[Level.SURE], nan=-1.0), -1.0)
+        rate = np.where(counted, np.nan_to_num(self._grid.output[self._level], nan=-1.0), -1.0)
         return self._grid.take((np.arange(len(rate)), np.asarray(rate.argmax(axis=1))))
 
 

@@ -35,6 +35,12 @@ class Level(IntEnum):
     HOPED = 2
 
 
+def deciding_level(request: ServingQuestion) -> Level:
+    """What has to keep target and limits: the bound, or the median where a miss counts by its cost."""
+    aims = request.targets or request.max_ttft_ms or request.tpot_limit_ms or request.max_e2e_seconds
+    return Level.MEDIAN if aims and not request.is_sure else Level.SURE
+
+
 class Rates(NamedTuple):
     """One replica under loads of shape (...); the first axis of rates and times is `Level`.
 
@@ -53,6 +59,10 @@ class Rates(NamedTuple):
         """Seconds of a whole request: the first token, and all that follow. What slows one slows
         the other."""
         return self.ttft + (output_tokens - 1) * self.tpot
+
+    def beside(self, other: Rates) -> Rates:
+        """These loads (n,), then others."""
+        return Rates(*(np.concatenate(pair, axis=-1) for pair in zip(self, other, strict=True)))
 
     def take(self, index: tuple[Integers, ...]) -> Rates:
         """Some of the loads."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from advisor.domain import Spec
 from advisor.domain.generation import KvPrecision, LlmEngine, LlmPrecision, ServingBind
 from advisor.domain.language import MOST_SEQUENCES, GenerationCandidate, ServingRates
-from advisor.engine.columns import OptionTable
+from advisor.engine.columns import OptionTable, option_columns
 from advisor.engine.limits import Limit
 from advisor.engine.tasks.serving.options import ServingOption
 from advisor.engine.tasks.serving.rates import Level, Rates, rate_span, time_span
@@ -42,11 +42,28 @@ class ServingTable(OptionTable[ServingOption], frozen=True, kw_only=True):
         """Replicas of all instances."""
         return np.asarray(self.count * [option.placement.replicas for option in self.options], dtype=float)
 
-    @property
-    def most_output(self) -> Floats:
-        """Output tokens a second of all instances at the largest load that keeps the limits, by
-        the bound that counts."""
-        return np.asarray(self.at_once * self.most.output[Level.SURE])
+    def most_output(self, level: Level) -> Floats:
+        """Output tokens a second of all instances at the largest load that keeps the limits."""
+        return np.asarray(self.at_once * self.most.output[level])
+
+    def beside(self, other: ServingTable) -> ServingTable:
+        """These rows, then those of another table of the same limits."""
+        columns = option_columns([*self.options, *other.options])
+        return replace(
+            self,
+            **columns,
+            count=np.concatenate([self.count, other.count]),
+            rates=self.rates.beside(other.rates),
+            most=self.most.beside(other.most),
+            limits=tuple(
+                Limit(
+                    own.reason,
+                    np.concatenate([own.keeps, more.keeps]),
+                    np.concatenate([own.nearness, more.nearness]),
+                )
+                for own, more in zip(self.limits, other.limits, strict=True)
+            ),
+        )
 
     def take(self, rows: Integers | Booleans) -> ServingTable:
         """Some of the rows."""

@@ -14,16 +14,17 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain.language import GenerationCandidate, GenerationRecommendation, ServingPrediction
+from advisor.engine.columns import term_factor, terms_of
 from advisor.engine.constraints import Amount, Constraint, Whole
 from advisor.engine.limits import Limit, closest
 from advisor.engine.place_constraints import Choice, of_place
-from advisor.engine.probability import Bounds, chance_of_reaching
+from advisor.engine.probability import Aim
 from advisor.engine.task import TRIAL_MINUTES, Contender
 from advisor.engine.tasks.language import JudgedOffer, LanguageOptions, LanguageTask, options_of_types
 from advisor.engine.tasks.serving.front import front_of
-from advisor.engine.tasks.serving.loads import solved_table
+from advisor.engine.tasks.serving.loads import solved_table, weighed_table
 from advisor.engine.tasks.serving.options import OptionFinder, ServedModel, ServingOption, require_possible
-from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas
+from advisor.engine.tasks.serving.rates import Level, Predicted, Replicas, deciding_level
 from advisor.engine.tasks.serving.steps import steps_of
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.engine.tasks.serving.words import serving_assumptions, serving_warnings, shortfall
@@ -90,7 +91,11 @@ class ServingTask(
 
     def predict(self, request: ServingQuestion, options: ServingOptions) -> ServingTable | None:
         """The options, each on as many instances as it takes."""
-        return solved_table(request, options.options, options.replicas) if options.options else None
+        if not options.options:
+            return None
+        if deciding_level(request) is Level.SURE:
+            return solved_table(request, options.options, options.replicas, Level.SURE)
+        return weighed_table(request, options.options, options.replicas)
 
     def limits(self, request: ServingQuestion, table: ServingTable) -> list[Limit]:
         limits, most = list(table.limits), request.max_usd_per_hour
@@ -100,24 +105,45 @@ class ServingTask(
 
     def cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
         """The price by the hour for a target, else that of a million output tokens at the median."""
-        if request.ranks_by_price:
-            return table.usd
-        output = table.at_once * table.rates.output[Level.MEDIAN]
-        return np.asarray(table.usd / (output * 3600) * 1e6)
+        return _cost(request, table, Level.MEDIAN)
 
-    def cost_of(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
+    def worst_cost(self, request: ServingQuestion, table: ServingTable) -> Floats:
+        return _cost(request, table, Level.SURE)
+
+    def aims(self, request: ServingQuestion, table: ServingTable) -> list[Aim]:
+        """The target and the limits of times."""
+        rates, at_once, output = table.rates, table.at_once, table.most.output
+        reached = (
+            (at_once * rates.output, request.target_output_tokens_per_second),
+            (at_once * output / request.output_tokens, request.target_requests_per_second),
+        )
+        kept = (
+            (1000 * rates.ttft, request.max_ttft_ms),
+            (1000 * rates.tpot, request.tpot_limit_ms),
+            (rates.e2e(request.output_tokens), request.max_e2e_seconds),
+        )
+        aims = list[Aim]()
+        aims += [(_known(values), target) for values, target in reached if target is not None]
+        aims += [(_known(1 / values), 1 / most) for values, most in kept if most is not None]
+        return aims
+
+    def candidate_cost(self, request: ServingQuestion, candidate: GenerationCandidate) -> float:
+        cost = candidate.usd_per_million_output_tokens.median
         if request.ranks_by_price:
-            return candidate.spec.total_usd_per_hour
-        return candidate.usd_per_million_output_tokens.median
+            cost = candidate.spec.total_usd_per_hour
+        return cost * term_factor(request, candidate.spec, request.horizon_hours)
 
     def rate(self, request: ServingQuestion, table: ServingTable) -> Floats:
-        """The most output tokens a second that keep the limits."""
-        return table.most_output
+        """Output tokens a second: of the users, else the most that keep the limits."""
+        if request.users is not None:
+            return np.asarray(table.at_once * table.rates.output[Level.MEDIAN])
+        return table.most_output(deciding_level(request))
 
     def candidates(
         self, request: ServingQuestion, table: ServingTable, rows: Sequence[int]
     ) -> list[GenerationCandidate]:
-        return [table.candidate(request, row, self.predictor) for row in rows]
+        records = [table.candidate(request, row, self.predictor) for row in rows]
+        return self.with_chances(request, table, rows, records)
 
     def shortfall(self, request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
@@ -166,16 +192,19 @@ class ServingTask(
         ways = [option for option in options.options if option.offer is offer]
         return {
             "front": front_of(request, ways, options.replicas, chosen),
-            "steps": steps_of(request, self.served, offer, chosen, partial(self._given, request)),
+            "steps": steps_of(request, self.served, offer, chosen, partial(self._given, request, chosen)),
         }
 
     def _given(
-        self, request: ServingQuestion, options: Sequence[ServingOption]
+        self, request: ServingQuestion, chosen: GenerationCandidate, options: Sequence[ServingOption]
     ) -> Iterator[tuple[GenerationCandidate | None, Message | str]]:
-        """The prediction of each option, or the reason why it does not answer; all are predicted at once."""
+        """The prediction of each option, or the reason why it does not answer, all at once and as sure as
+        the chosen one."""
         if not options:
             return
-        table = solved_table(request, options, self._replicas(request, options))
+        is_sure = chosen.probability is None or chosen.probability >= request.confidence
+        level = Level.SURE if is_sure else deciding_level(request)
+        table = solved_table(request, options, self._replicas(request, options), level)
         limits = self.limits(request, table)
         for row in range(len(options)):
             if all(limit.keeps[row] for limit in limits):
@@ -192,29 +221,27 @@ class ServingTask(
         self, request: ServingQuestion, options: ServingOptions, table: ServingTable, limit: float
     ) -> Iterator[Contender[ServingTable]]:
         """Options that would answer by their medians, or by what may be hoped for."""
-        sure, cheap = self.answering(request, table), np.flatnonzero(table.usd_each < limit)
+        every = len(options.options)  # rows behind them answer, more surely
+        answers, cheap = self.answering(request, table), np.flatnonzero(table.usd_each[:every] < limit)
         for level in (Level.MEDIAN, Level.HOPED):
             if not len(cheap):
                 return
             cheap_options = [table.options[row] for row in cheap.tolist()]
             hoped = solved_table(request, cheap_options, options.replicas, level)
-            fewer = ~sure[cheap] | (hoped.count < table.count[cheap])
+            fewer = ~answers[cheap] | (hoped.count < table.count[cheap])
+            if level is Level.MEDIAN and not request.is_sure:
+                fewer[:] = True  # what answers is cheaper than the chosen one, and less sure
             rows = np.flatnonzero(self.answering(request, hoped) & fewer & (hoped.usd < limit))
-            yield from self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
+            found = self.looked_at(request, options, [(hoped, row) for row in rows.tolist()])
+            yield from (each for each in found if each.chance < request.confidence)
 
     def looked_at(
         self, request: ServingQuestion, options: ServingOptions, rows: Sequence[tuple[ServingTable, int]]
     ) -> list[Contender[ServingTable]]:
         """Rows of tables with their chances; a trial waits until the engine serves."""
         return [
-            Contender(
-                table,
-                row,
-                float(table.usd[row]),
-                _chance(request, table, row),
-                TRIAL_MINUTES + table.options[row].ready.seconds / 60,
-            )
-            for table, row in rows
+            each._replace(trial_minutes=TRIAL_MINUTES + each.table.options[each.row].ready.seconds / 60)
+            for each in super().looked_at(request, options, rows)
         ]
 
     def constraints(self, request: ServingQuestion) -> Iterator[Constraint]:
@@ -235,15 +262,15 @@ class ServingTask(
         yield from of_place(request, Choice("tensor_parallel", "--tensor-parallel", None))
 
     def needs(self, name: str, request: ServingQuestion, table: ServingTable) -> Floats:
-        rates, options = table.rates, table.options
+        rates, options, level = table.rates, table.options, deciding_level(request)
         values = {
-            "target_output_tokens_per_second": table.most_output,
-            "target_requests_per_second": table.most_output / request.output_tokens,
+            "target_output_tokens_per_second": table.most_output(level),
+            "target_requests_per_second": table.most_output(level) / request.output_tokens,
             "users": table.at_once * table.most.concurrency,
             "max_usd_per_hour": table.usd,
-            "max_ttft_ms": 1000 * rates.ttft[Level.SURE],
-            "max_tpot_ms": 1000 * rates.tpot[Level.SURE],
-            "max_e2e_seconds": rates.e2e(request.output_tokens)[Level.SURE],
+            "max_ttft_ms": 1000 * rates.ttft[level],
+            "max_tpot_ms": 1000 * rates.tpot[level],
+            "max_e2e_seconds": rates.e2e(request.output_tokens)[level],
             "max_ready_seconds": [option.ready.upper_seconds for option in options],
             "context_tokens": [option.memory.longest_context for option in options],
             "max_count": table.count,
@@ -252,29 +279,14 @@ class ServingTask(
         return np.asarray(values[name], dtype=float)
 
 
-def _chance(request: ServingQuestion, table: ServingTable, row: int) -> float:
-    """The probability that a row keeps the target and the limits of times. Rates and times of one option
-    are wrong together, since all follow its step time: the one with the lowest probability decides."""
-    rates, most = table.rates, table.most
-    replicas = float(table.at_once[row])
-    reached = [
-        (replicas * rates.output[:, row], request.target_output_tokens_per_second),
-        (replicas * most.output[:, row] / request.output_tokens, request.target_requests_per_second),
-    ]
-    kept = [
-        (1000 * rates.ttft[:, row], request.max_ttft_ms),
-        (1000 * rates.tpot[:, row], request.tpot_limit_ms),
-        (rates.e2e(request.output_tokens)[:, row], request.max_e2e_seconds),
-    ]
-    pairs = [(values, wanted) for values, wanted in reached if wanted is not None]
-    pairs += [(1 / values, 1 / limit) for values, limit in kept if limit is not None]
-    return min((_reaching(request, values, target) for values, target in pairs), default=1.0)
+def _cost(request: ServingQuestion, table: ServingTable, level: Level) -> Floats:
+    usd = np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
+    if request.ranks_by_price:
+        return usd
+    output = table.at_once * table.rates.output[level]
+    return np.asarray(usd / (output * 3600) * 1e6)
 
 
-def _reaching(request: ServingQuestion, values: Floats, target: float) -> float:
-    """The chance of reaching a rate (3,) by `Level`; none where it is unknown."""
-    lower, median, upper = values.tolist()
-    if not median > 0:
-        return 0.0
-    lower = lower if lower > 0 else 0.0  # nan, too: beyond what can be answered
-    return chance_of_reaching([Bounds(lower, median, upper, request.confidence, True)], target)
+def _known(values: Floats) -> Floats:
+    """Rates (3, n) by `Level`, 0 where there is no such load: it is beyond what can be answered."""
+    return np.nan_to_num(values, nan=0.0)

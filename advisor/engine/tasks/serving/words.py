@@ -11,6 +11,7 @@ from advisor.engine.assumed_facts import assumed_facts
 from advisor.engine.rejected import plain_shortfall
 from advisor.engine.tasks.language import language_warnings
 from advisor.engine.tasks.serving.options import SIXTEEN_BIT
+from advisor.engine.tasks.serving.rates import deciding_level
 from advisor.engine.tasks.serving.ready import USUAL_READY_SECONDS
 from advisor.engine.tasks.serving.table import ServingTable
 from advisor.messages import Message
@@ -31,12 +32,12 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
         return _time_shortfall(request, table, row, reason)
     near = {limit.reason: float(limit.nearness[row]) for limit in table.limits}.get(reason, 0.0)
     if reason in _RATES:
-        message, target = _RATES[reason]
+        *messages, target = _RATES[reason]
         return Message(
-            message.text,
+            messages[deciding_level(request)].text,
             code=reason,
             p=100 * (1 - request.confidence),
-            lower=floor_rate(near),
+            rate=floor_rate(near),
             target=getattr(request, target),
         )
     if reason == "users":
@@ -49,11 +50,11 @@ def shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: s
 
 def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, reason: str) -> Message:
     rates = table.rates
-    message, unit, limit = _TIMES[reason]
+    *messages, unit, limit = _TIMES[reason]
     by_reason = {"ttft": rates.ttft, "tpot": rates.tpot, "e2e": rates.e2e(request.output_tokens)}
     upper, median, _ = unit * by_reason[reason][:, row]
     return Message(
-        message.text,
+        messages[deciding_level(request)].text,
         code=reason,
         upper=ceil_significant(float(upper)),
         median=ceil_significant(float(median)),
@@ -62,14 +63,16 @@ def _time_shortfall(request: ServingQuestion, table: ServingTable, row: int, rea
     )
 
 
-# Message, and the target's field in a request.
+# The message where a bound decides, where the median does, and the target's field in a request.
 _RATES = {
     "too_slow": (
-        Message("p{p:.3g} is {lower:,g} output tokens/s, below {target:target}"),
+        Message("p{p:.3g} is {rate:,g} output tokens/s, below {target:target}"),
+        Message("its median is {rate:,g} output tokens/s, below {target:target}"),
         "target_output_tokens_per_second",
     ),
     "load": (
-        Message("p{p:.3g} is {lower:,g} requests/s, below {target:target}"),
+        Message("p{p:.3g} is {rate:,g} requests/s, below {target:target}"),
+        Message("its median is {rate:,g} requests/s, below {target:target}"),
         "target_requests_per_second",
     ),
 }
@@ -77,12 +80,16 @@ _TOO_FEW_IN_CACHE = Message("the KV cache holds {held:,} requests at once, not t
 _TOO_FEW_IN_ENGINE = Message(
     "its replicas take in {held:,} requests at once (--max-num-seqs {most}), not those of {users:,} users"
 )
-# Message, factor to its unit, and the limit's field in a request.
+# The message where a bound decides, where the median does, factor to its unit, and the limit's field.
 _TIMES = {
     "ttft": (
         Message(
             "time to first token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
             "ms, {concurrency:,.3g} in flight in a replica)"
+        ),
+        Message(
+            "time to first token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
+            "flight in a replica)"
         ),
         1000.0,
         "max_ttft_ms",
@@ -92,6 +99,10 @@ _TIMES = {
             "time per output token is up to {upper:,g} ms, above {limit:g} ms (median {median:,g} "
             "ms, {concurrency:,.3g} in flight in a replica)"
         ),
+        Message(
+            "time per output token is {median:,g} ms (median), above {limit:g} ms ({concurrency:,.3g} in "
+            "flight in a replica)"
+        ),
         1000.0,
         "max_tpot_ms",
     ),
@@ -99,6 +110,10 @@ _TIMES = {
         Message(
             "a request takes up to {upper:,g} s, above {limit:g} s (median {median:,g} s, "
             "{concurrency:,.3g} in flight in a replica)"
+        ),
+        Message(
+            "a request takes {median:,g} s (median), above {limit:g} s ({concurrency:,.3g} in flight in a "
+            "replica)"
         ),
         1.0,
         "max_e2e_seconds",

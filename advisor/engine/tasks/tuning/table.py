@@ -30,8 +30,8 @@ class TuningTable(OptionTable[TuningOption], frozen=True, kw_only=True):
         return np.array([option.rates for option in self.options]).T
 
     def hours(self, request: TuningQuestion) -> Floats:
-        """Hours of the run (3, n): at worst, at the median, at best."""
-        return np.asarray(request.tokens / self.rates / 3600)
+        """Hours of the run and of the start (3, n): at worst, at the median, at best."""
+        return np.asarray(request.start_hours + request.tokens / self.rates / 3600)
 
     def run_usd(self, request: TuningQuestion) -> Floats:
         """Dollars of the run (3, n), likewise."""

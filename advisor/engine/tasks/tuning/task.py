@@ -12,9 +12,11 @@ import numpy as np
 
 from advisor.catalog import Catalog
 from advisor.domain.tuning import FineTuningCandidate, FineTuningRecommendation, TuningPrediction
+from advisor.engine.columns import term_factor, terms_of
 from advisor.engine.constraints import Amount, Constraint
 from advisor.engine.limits import Limit
 from advisor.engine.place_constraints import Choice, of_place
+from advisor.engine.probability import Aim
 from advisor.engine.tasks.language import Cards, JudgedOffer, LanguageTask, language_warnings
 from advisor.engine.tasks.tuning.options import TunedModel, TuningOptions, require_possible, tuning_options
 from advisor.engine.tasks.tuning.table import TuningTable
@@ -43,7 +45,7 @@ class TuningTask(
     answer, prediction = FineTuningRecommendation, TuningPrediction
     cannot = Message("{name} cannot tune {model}: {why}")
     not_of_options: ClassVar = {
-        **dict.fromkeys(("target_tokens_per_second", "max_hours", "max_run_usd")),
+        **dict.fromkeys(("target_tokens_per_second", "max_hours", "max_run_usd", "start_minutes")),
         "tokens": 1.0,
     }
 
@@ -63,14 +65,16 @@ class TuningTask(
 
     def limits(self, request: TuningQuestion, table: TuningTable) -> list[Limit]:
         limits, target = list[Limit](), request.target_tokens_per_second
+        level = _level(request)
+        rates = table.rates[level]
         if not request.allow_extrapolation:
             calibrated = np.array([option.calibrated for option in table.options])
-            limits.append(Limit("uncalibrated", calibrated, table.rates[0]))
+            limits.append(Limit("uncalibrated", calibrated, rates))
         if target is not None:
-            limits.append(Limit("too_slow", table.rates[0] >= target, table.rates[0]))
+            limits.append(Limit("too_slow", rates >= target, rates))
         for reason, most, values in (
-            ("too_long", request.max_hours, table.hours(request)[0]),
-            ("over_max_cost", request.max_run_usd, table.run_usd(request)[0]),
+            ("too_long", request.max_hours, table.hours(request)[level]),
+            ("over_max_cost", request.max_run_usd, table.run_usd(request)[level]),
             ("over_max_price", request.max_usd_per_hour, table.usd),
         ):
             if most is not None:
@@ -79,12 +83,26 @@ class TuningTask(
 
     def cost(self, request: TuningQuestion, table: TuningTable) -> Floats:
         """The price by the hour for a target, else that of the run at the median."""
-        return table.usd if request.ranks_by_price else np.asarray(table.run_usd(request)[1])
+        return _cost(request, table, 1)
 
-    def cost_of(self, request: TuningQuestion, candidate: FineTuningCandidate) -> float:
+    def worst_cost(self, request: TuningQuestion, table: TuningTable) -> Floats:
+        return _cost(request, table, 0)
+
+    def aims(self, request: TuningQuestion, table: TuningTable) -> list[Aim]:
+        found, pace = list[Aim](), 1 / table.hours(request)
+        if request.target_tokens_per_second is not None:
+            found.append((table.rates, request.target_tokens_per_second))
+        if request.max_hours is not None:
+            found.append((pace, 1 / request.max_hours))
+        if request.max_run_usd is not None:
+            found.append((pace / table.usd, 1 / request.max_run_usd))
+        return found
+
+    def candidate_cost(self, request: TuningQuestion, candidate: FineTuningCandidate) -> float:
+        cost, hours = candidate.usd_per_run.median, candidate.hours.median
         if request.ranks_by_price:
-            return candidate.spec.total_usd_per_hour
-        return candidate.usd_per_run.median
+            cost, hours = candidate.spec.total_usd_per_hour, request.horizon_hours
+        return cost * term_factor(request, candidate.spec, hours)
 
     def rate(self, request: TuningQuestion, table: TuningTable) -> Floats:
         """Tokens a second at the median."""
@@ -93,7 +111,8 @@ class TuningTask(
     def candidates(
         self, request: TuningQuestion, table: TuningTable, rows: Sequence[int]
     ) -> list[FineTuningCandidate]:
-        return [table.candidate(request, row, self.tuned.predictor) for row in rows]
+        records = [table.candidate(request, row, self.tuned.predictor) for row in rows]
+        return self.with_chances(request, table, rows, records)
 
     def shortfall(self, request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
         return shortfall(request, table, row, reason)
@@ -119,10 +138,22 @@ class TuningTask(
 
     def needs(self, name: str, request: TuningQuestion, table: TuningTable) -> Floats:
         values = {
-            "target_tokens_per_second": table.rates[0],
-            "max_hours": table.hours(request)[0],
-            "max_run_usd": table.run_usd(request)[0],
+            "target_tokens_per_second": table.rates[_level(request)],
+            "max_hours": table.hours(request)[_level(request)],
+            "max_run_usd": table.run_usd(request)[_level(request)],
             "max_usd_per_hour": table.usd,
             "micro_batch": [option.settled.tuning.micro_batch or 1 for option in table.options],
         }
         return np.asarray(values[name], dtype=float)
+
+
+def _cost(request: TuningQuestion, table: TuningTable, level: int) -> Floats:
+    if request.ranks_by_price:
+        return np.asarray(table.usd * terms_of(request, table, request.horizon_hours))
+    factor = terms_of(request, table, table.hours(request)[level])
+    return np.asarray(table.run_usd(request)[level] * factor)
+
+
+def _level(request: TuningQuestion) -> int:
+    """The rates that decide: lower bounds, or medians where a miss counts by its cost."""
+    return 0 if request.is_sure else 1

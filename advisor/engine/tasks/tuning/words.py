@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from advisor.domain.generation import LlmMethod
 from advisor.domain.tuning import FineTuningCandidate
 from advisor.engine.assumed_facts import assumed_facts
+from advisor.engine.assumptions import miss_assumptions
 from advisor.engine.rejected import plain_shortfall, run_shortfall
 from advisor.engine.tasks.tuning.table import TuningTable
 from advisor.messages import Message
@@ -19,19 +20,27 @@ from advisor.units import floor_rate
 def shortfall(request: TuningQuestion, table: TuningTable, row: int, reason: str) -> Message:
     """The limit that a row misses, with the number that decided."""
     if reason == "too_slow":
+        lower, median, _ = table.rates[:, row].tolist()
+        if not request.is_sure:
+            return Message(
+                "its median is {median:,g} tokens/s, below {target:target}",
+                code=reason,
+                median=floor_rate(median),
+                target=request.target_tokens_per_second,
+            )
         return Message(
             "p{p:.3g} is {lower:,g} tokens/s, below {target:target}",
             code=reason,
             p=100 * (1 - request.confidence),
-            lower=floor_rate(float(table.rates[0, row])),
+            lower=floor_rate(lower),
             target=request.target_tokens_per_second,
         )
     if reason == "too_long":
         upper, median, _ = table.hours(request)[:, row].tolist()
-        return run_shortfall(reason, request.max_hours, upper, median)
+        return run_shortfall(request, reason, request.max_hours, upper, median)
     if reason == "over_max_cost":
         upper, median, _ = table.run_usd(request)[:, row].tolist()
-        return run_shortfall(reason, request.max_run_usd, upper, median)
+        return run_shortfall(request, reason, request.max_run_usd, upper, median)
     return plain_shortfall(reason, request.max_usd_per_hour, float(table.usd[row]))
 
 
@@ -64,6 +73,11 @@ def tuning_assumptions(request: TuningQuestion, chosen: FineTuningCandidate | No
     )
     if request.micro_batch is None and chosen is not None:
         yield Message("micro-batch and checkpointing as fit and are fastest")
-    yield Message("start-up, evaluation and checkpoints are not counted")
+    yield Message(
+        "a start of {minutes:g} min is counted, evaluation and checkpoints are not",
+        minutes=60 * request.start_hours,
+    )
     if request.target_tokens_per_second is None:
         yield Message("ranked by cost of the run at the median rate")
+    else:
+        yield from miss_assumptions(request)

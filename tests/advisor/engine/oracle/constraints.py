@@ -241,10 +241,10 @@ def _least_memory(random, request, world):
     return {"min_gpu_memory_mib": now * between(random, 1, 3)}
 
 
-def _up_to(field, limit):
+def _up_to(surely, limit, at_the_median=None):
     def met(request, point):
-        most = getattr(request, limit)
-        return most is None or (getattr(point, field) is not None and getattr(point, field) <= most)
+        most, value = getattr(request, limit), point.deciding(request, surely, at_the_median or surely)
+        return most is None or (value is not None and value <= most)
 
     return met
 
@@ -257,7 +257,10 @@ def _soon_read(request, point):
     # takes as long, and only its later ones longer.
     if request.target_throughput is None and request.batch_size is None and point.batch < 8:
         return False
-    return 2 * point.first_lower >= (request.target_throughput or point.prediction.lower)
+    first = point.deciding(request, "first_lower", "first_median")
+    return 2 * first >= (
+        request.target_throughput or point.deciding(request, "lower", "median") / point.count
+    )
 
 
 def _is_inference(request):
@@ -322,14 +325,14 @@ LIMITS = (
         "latency",
         where(_is_inference, sometimes(0.2, "max_latency_ms", 20, 5000)),
         where(_is_inference, times("max_latency_ms", 0.3, 1, start=1000.0)),
-        _up_to("p99_ms", "max_latency_ms"),
+        _up_to("p99_ms", "max_latency_ms", "p99_median_ms"),
         "latency",
     ),
     Limit(
         "target",
         _a_target,
         times("target_throughput", 1, 3),
-        lambda request, point: point.lower >= (request.target_throughput or 0),
+        lambda request, point: point.deciding(request, "lower", "median") >= (request.target_throughput or 0),
         "too_slow",
     ),
     Limit("first epoch", met=_soon_read, reason="slow_first_epoch"),
@@ -337,7 +340,7 @@ LIMITS = (
         "hours",
         where(_has_a_run, sometimes(0.2, "max_hours", 1, 3000)),
         where(_has_a_run, times("max_hours", 0.2, 1, start=300.0)),
-        _up_to("sure_hours", "max_hours"),
+        _up_to("sure_hours", "max_hours", "hours"),
         "too_long",
     ),
     Limit(
@@ -345,7 +348,8 @@ LIMITS = (
         where(_has_a_run, sometimes(0.2, "max_run_usd", 3, 5000)),
         where(_has_a_run, times("max_run_usd", 0.2, 1, start=500.0)),
         lambda request, point: (
-            request.max_run_usd is None or point.sure_hours * point.usd <= request.max_run_usd
+            request.max_run_usd is None
+            or point.deciding(request, "sure_hours", "hours") * point.usd <= request.max_run_usd
         ),
         "over_max_cost",
     ),

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 from msgspec.structs import replace
@@ -105,25 +106,60 @@ class Point:
     usd: float
     prediction: Any
     p99_ms: float | None
+    p99_median_ms: float | None
     hours: float | None
     sure_hours: float | None
     first_lower: float
+    first_median: float
 
     @property
     def lower(self):
         return self.count * self.prediction.lower
 
     @property
+    def median(self):
+        return self.count * self.prediction.median
+
+    @property
     def vcpus(self):
         return self.count * self.instance.vcpus
 
+    def deciding(self, request, surely, at_the_median):
+        """What a limit is held against: a bound, or the median where a miss counts by its cost."""
+        return getattr(self, surely if request.is_sure else at_the_median)
+
     def cost(self, request):
         """What the answer is the least of."""
+        cost = self.usd / self.median
         if self.hours is not None:
-            return self.usd * self.hours
-        if request.target_throughput is not None:
-            return self.usd
-        return self.usd / (self.count * self.prediction.median)
+            cost = self.usd * self.hours
+        elif request.target_throughput is not None:
+            cost = self.usd
+        return cost if request.is_sure else cost * (2 - self.chance(request))
+
+    def worst_cost(self, request):
+        """The same at the lower bound of the rate."""
+        return self.usd / self.lower if self.hours is None else self.usd * self.sure_hours
+
+    def chance(self, request):
+        """The chance of a point that meets all limits at the median."""
+        aims = [(self.lower, self.median, request.target_throughput)]
+        if request.max_latency_ms is not None:
+            aims.append((1 / self.p99_ms, 1 / self.p99_median_ms, 1 / request.max_latency_ms))
+        if self.hours is not None:
+            pace = 1 / self.sure_hours, 1 / self.hours
+            aims.append((*pace, request.max_hours and 1 / request.max_hours))
+            most = request.max_run_usd
+            aims.append((*(each / self.usd for each in pace), most and 1 / most))
+        z = NormalDist().inv_cdf(request.confidence)
+        return min(
+            (_above(z, *(math.log(rate) for rate in aim)) for aim in aims if aim[-1] is not None), default=1.0
+        )
+
+
+def _above(z, lower, median, target):
+    doubt = median - lower
+    return NormalDist().cdf(z * (median - target) / doubt) if doubt > 0 and z > 0 else 1.0
 
 
 def workloads(request):
@@ -174,10 +210,12 @@ def points_of(world, request, model, instance, region, price, choose=lambda disk
                 count=count,
                 usd=count * (price + disk.usd_per_hour),
                 prediction=prediction,
-                p99_ms=late.get(workload.batch_size),
+                p99_ms=late.get(workload.batch_size, (None, None))[0],
+                p99_median_ms=late.get(workload.batch_size, (None, None))[1],
                 hours=hours and hours[0] / count,
                 sure_hours=hours and hours[1] / count,
                 first_lower=cold.lower,
+                first_median=cold.median,
             )
 
 
@@ -214,5 +252,5 @@ def _latencies(request, model, pairs):
         seconds = batch / rates[Stage.ACCELERATOR] + max(batch, has.vcpus) / rates[Stage.HOST]
         seconds += batch / rates[Stage.TRANSFER] if Stage.TRANSFER in rates else 0.0
         doubt = prediction.median / prediction.lower if prediction.lower > 0 else math.inf
-        latency_of[batch] = 1000 * P99_OVER_P50 * doubt * seconds
+        latency_of[batch] = 1000 * P99_OVER_P50 * doubt * seconds, 1000 * P99_OVER_P50 * seconds
     return latency_of

@@ -30,6 +30,7 @@ def drawn_request(random, world, networks=("googlenet",)):
         region=random.choice([*regions, None, None]),
         market=random.choice([*[Market.ON_DEMAND] * 30, Market.SPOT, *Market]),
         max_results=random.choice([1, 3, 10, 500]),
+        required_confidence=random.choice([0.9, None]),
     )
     for limit in LIMITS:
         request = replace(request, **limit.draw(random, request, world))

@@ -35,6 +35,8 @@ LIMITS = {
     "tf32": ("off", "TF32 off"),
     "input": ("3x385x385", "3x385x385"),
     "price_kinds": (["list", "observed"], "list, observed"),
+    "start_minutes": (19.0, "19 "),
+    "required_confidence": (0.77, "77 "),
 }
 
 
