@@ -156,12 +156,12 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     `nearest` comes closest within the price, and `beyond_price` would answer if its price were
     allowed.
 
-    `rejected_counts` says how many types each reason took out; `offers_considered` counts the
-    priced offers looked at. `close_calls` begins with the one whose trial is worth most.
-    `relaxations` say what would make something answer where nothing does: one change each, cheapest
-    first, or two where one is not enough. `price_call` is None where listed prices alone decide. `safe`
-    is the cheapest spec that keeps target and limits at the confidence of its bounds: the chosen one,
-    where it does. `level` counts the specs whose costs cannot be told apart from the lowest.
+    `rejected_counts` says how many types each reason took out; `offers_considered` counts the priced offers
+    looked at. `close_calls` begins with the chosen spec where it may miss, else the one whose trial is
+    worth most. `relaxations` say what would make something answer where nothing does: one change each,
+    cheapest first, or two where one is not enough. `price_call` is None where listed prices alone decide.
+    `safe` is the cheapest spec that keeps target and limits at the confidence of its bounds, where the
+    chosen one does not. `level` counts the specs whose costs cannot be told apart from the lowest.
     """
 
     request: R
@@ -179,6 +179,13 @@ class Judged(Struct, Generic[R, C], frozen=True, kw_only=True):
     price_call: PriceCall | None = None
     safe: C | None = None
     level: int = 0
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether the chosen spec keeps target and limits at the confidence of its bounds."""
+        chosen: AnyCandidate = self.chosen
+        required: AnyQuestion = self.request
+        return chosen is not None and (chosen.probability or 1.0) >= required.confidence
 
     @property
     def chosen(self) -> C | None:

@@ -55,8 +55,8 @@ def close_calls(
     shown: Mapping[int, C],
     safe: C | None,
 ) -> tuple[CloseCall, ...]:
-    """The borderline candidates of an answer, the one whose trial is worth most first; at most
-    three.
+    """The borderline candidates of an answer, at most three: the chosen one, where it may miss, then those
+    whose trials are worth most.
 
     `first` is the row that is chosen, `shown` are rows that are records already, `safe` is the spec that
     needs no trial.
@@ -80,6 +80,7 @@ def close_calls(
         narrow += _chosen(task, request, chosen)
     worth = [call for call in narrow if call.worth_usd > call.trial_usd]
     worth.sort(key=lambda call: _most_first(call.urgency, call.contender))
+    worth.sort(key=lambda call: call.kind is not CloseCallKind.CHOSEN_MAY_MISS)
     return tuple(_record(task, request, table, shown, call, safe) for call in worth[:MOST_CALLS])
 
 
@@ -93,7 +94,8 @@ def _trial_usd(catalog: Catalog, contender: Contender[T]) -> float:
     of them reach."""
     offer, usd_each = contender.table.offer(contender.row), float(contender.table.usd_each[contender.row])
     if offer.market is not Market.ON_DEMAND:
-        query = OfferQuery(cloud=offer.instance.cloud, instances=(offer.instance.name,))
+        name, market = offer.instance.name, Market.ON_DEMAND
+        query = OfferQuery(cloud=offer.instance.cloud, market=market, instances=(name,))
         there, _ = catalog.cheapest(replace(query, region=offer.region), 1)
         known = there or catalog.cheapest(query, 1)[0]
         usd_each += known[0].price.usd_per_hour - offer.price.usd_per_hour if known else 0.0

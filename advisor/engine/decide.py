@@ -107,12 +107,10 @@ def _among(
 
 
 def _safe(task: Task[R, O, T, C, A], request: R, today: date, chosen: C | None) -> C | None:
-    """The cheapest spec that keeps target and limits at the confidence of its bounds; the chosen one,
-    where it does."""
-    if request.is_sure or chosen is None or chosen.probability is None:
-        return chosen
-    if chosen.probability >= request.confidence:
-        return chosen
+    """The cheapest spec that keeps target and limits at the confidence of its bounds; None where the
+    chosen one does, or none does."""
+    if request.is_sure or chosen is None or (chosen.probability or 1.0) >= request.confidence:
+        return None
     sure = replace(request, required_confidence=request.confidence, max_results=1)
     try:
         return recommend(task, sure, today=today, whole=False).chosen

@@ -66,8 +66,8 @@ def wants_front(request: NetworkQuestion) -> bool:
 
 
 def is_plain(request: NetworkQuestion) -> bool:
-    """Whether a rate and a price by the hour of one instance decide: then few types are near."""
-    return request.ranks_by_price and not wants_front(request) and request.max_count == 1
+    """Whether a rate and a price by the hour decide: then few types are near."""
+    return request.ranks_by_price and not wants_front(request)
 
 
 def completed(request: NetworkQuestion, table: Table) -> Table:
@@ -221,25 +221,25 @@ def rank(request: NetworkQuestion, table: Table) -> Floats:
 
 def aims(request: NetworkQuestion, table: Table) -> list[Aim]:
     """The target and every limit that the rate decides, as rates."""
-    found = list[Aim]()
+    goals = list[Aim]()
     if request.target_throughput is not None:
-        found.append(((table.lower, table.median, table.upper), request.target_throughput))
+        goals.append(((table.lower, table.median, table.upper), request.target_throughput))
     with np.errstate(divide="ignore", invalid="ignore"):
         if request.max_latency_ms is not None:
             lower, median = 1 / table.p99_seconds, 1 / table.p99_median_seconds
-            found.append(((lower, median, median * (median / lower)), 1000 / request.max_latency_ms))
+            goals.append(((lower, median, median * (median / lower)), 1000 / request.max_latency_ms))
         if request.max_first_epoch_hours is not None:
             least = _least_first_rate(request, 0.0)
             first = table.first_lower, table.first_median, table.first_upper
-            found.append((first, float(least or 0.0)))
+            goals.append((first, float(least or 0.0)))
         if table.hours_upper is None or table.hours_median is None or table.hours_lower is None:
-            return found
+            return goals
         pace = [1 / hours for hours in (table.hours_upper, table.hours_median, table.hours_lower)]
         if request.max_hours is not None:
-            found.append((pace, 1 / request.max_hours))
+            goals.append((pace, 1 / request.max_hours))
         if request.max_run_usd is not None:
-            found.append(([each / table.usd for each in pace], 1 / request.max_run_usd))
-    return found
+            goals.append(([each / table.usd for each in pace], 1 / request.max_run_usd))
+    return goals
 
 
 class Deciding(NamedTuple):

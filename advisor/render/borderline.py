@@ -26,9 +26,10 @@ _NEVER, _ALWAYS = 0.01, 0.99
 
 def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
     """The document's `decision`; null where nothing answers."""
-    chosen, safe = answer.chosen, answer.safe
+    chosen = answer.chosen
     if chosen is None:
         return None
+    safe = chosen if answer.is_safe else answer.safe
     return {
         "rule": "bound" if answer.request.is_sure else "expected-cost",
         "miss_costs": None if answer.request.is_sure else MISS_COST,
@@ -55,7 +56,10 @@ def sure_message(answer: Judged[Any, Any]) -> Message | None:
     chosen, request = answer.chosen, answer.request
     if chosen is None or chosen.probability is None or request.is_sure:
         return None
-    return _sure_message(chosen, answer.safe, trial_of(answer), request)
+    about: dict[str, Any] = {"percent": 100 * min(_ALWAYS, max(_NEVER, chosen.probability))}
+    if answer.is_safe:
+        return Message("{percent:.0f} % sure", **about)
+    return _unsure_message(about, answer.safe, trial_of(answer), request)
 
 
 def trial_of(answer: Judged[Any, Any]) -> CloseCall | None:
@@ -70,12 +74,9 @@ def other_calls(answer: Judged[Any, Any]) -> list[CloseCall]:
     return [call for call in answer.close_calls if call is not trial_of(answer)]
 
 
-def _sure_message(
-    chosen: AnyCandidate, safe: AnyCandidate | None, trial: CloseCall | None, request: Any
+def _unsure_message(
+    about: dict[str, Any], safe: AnyCandidate | None, trial: CloseCall | None, request: Any
 ) -> Message:
-    about: dict[str, Any] = {"percent": 100 * min(_ALWAYS, max(_NEVER, chosen.probability))}
-    if safe is chosen:
-        return Message("{percent:.0f} % sure", **about)
     if trial is not None:
         about |= {"minutes": trial.trial_minutes, "trial": trial.trial_usd}
     if safe is None and trial is None:

@@ -63,7 +63,7 @@ Record = Mapping[str, Any]
 # A file keeps within 1.5 MB, however many workloads it has.
 FILE = (
     Room(10, specs=16, rejected=25, regions=40, turns=6),
-    Room(50, rejected=2, regions=3, turns=2, alternatives=3, batches=False),
+    Room(50, rejected=2, regions=2, turns=2, alternatives=2, batches=False),
     Room(inf, brief="totals.brief"),
 )
 # What is pasted into a comment keeps within what a comment may have.

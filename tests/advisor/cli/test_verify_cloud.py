@@ -92,7 +92,9 @@ def test_what_an_instance_measured_is_held_to_the_prediction_and_joins_the_store
 
 def test_without_a_type_the_recommended_spec_is_planned_with_its_disk(ask, account, shown) -> None:
     question = (
-        *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
+        *shlex.split(
+            "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
+        ),
         *shlex.split("--budget 1USD --instance-profile none"),
     )
     chosen = json.loads(shown("recommend", *question[1:7], "-o", "json"))["recommendation"]
@@ -161,7 +163,9 @@ def test_an_engine_is_planned_with_the_disk_and_the_words_of_the_answer(ask, acc
 
 
 ASK = (
-    *shlex.split("verify --task inference --model googlenet --target-throughput 500 --on aws"),
+    *shlex.split(
+        "verify --task inference --model googlenet --target-throughput 500 --confidence 0.9 --on aws"
+    ),
     *shlex.split("--budget 3USD --owner ada --instance-profile none --top 3"),
 )
 

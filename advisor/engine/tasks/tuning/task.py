@@ -89,14 +89,14 @@ class TuningTask(
         return _cost(request, table, 0)
 
     def aims(self, request: TuningQuestion, table: TuningTable) -> list[Aim]:
-        found, pace = list[Aim](), 1 / table.hours(request)
+        goals, pace = list[Aim](), 1 / table.hours(request)
         if request.target_tokens_per_second is not None:
-            found.append((table.rates, request.target_tokens_per_second))
+            goals.append((table.rates, request.target_tokens_per_second))
         if request.max_hours is not None:
-            found.append((pace, 1 / request.max_hours))
+            goals.append((pace, 1 / request.max_hours))
         if request.max_run_usd is not None:
-            found.append((pace / table.usd, 1 / request.max_run_usd))
-        return found
+            goals.append((pace / table.usd, 1 / request.max_run_usd))
+        return goals
 
     def candidate_cost(self, request: TuningQuestion, candidate: FineTuningCandidate) -> float:
         cost, hours = candidate.usd_per_run.median, candidate.hours.median
