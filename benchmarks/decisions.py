@@ -114,7 +114,7 @@ def expected(question: Question) -> Candidate | None:
     """What costs least with its misses mended, of those with an even chance."""
 
     def cost(candidate: Candidate) -> float:
-        return float(expected_cost(np.array(candidate.usd_per_hour), np.array(question.chance(candidate))))
+        return expected_cost(candidate.usd_per_hour, question.chance(candidate))
 
     return min(question.likely(EVEN), key=cost, default=None)
 

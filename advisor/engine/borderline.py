@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Generic
+from typing import Generic
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -19,9 +19,6 @@ from msgspec.structs import replace
 from advisor.catalog import Catalog, OfferQuery
 from advisor.domain import CloseCall, CloseCallKind, Market
 from advisor.engine.task import TRIAL_MINUTES, A, C, Contender, O, R, T, Task
-
-if TYPE_CHECKING:
-    pass
 
 # A smaller chance to be wrong is not borderline, whatever is at stake.
 LEAST_CHANCE = 0.05

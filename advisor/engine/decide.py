@@ -93,9 +93,10 @@ def _among(
         if table is None:
             return {}
         known = dict(zip(rows.tolist(), shown, strict=False))
-        safe = _safe(task, request, today, chosen)
+        needs_no_other = chosen is None or request.is_sure or answer.is_safe
+        safe = None if needs_no_other else _safe(task, request, today)
         calls = close_calls(task, request, options, table, int(rows[0]) if len(rows) else None, known, safe)
-        level, _ = task.level(request, table, rows)
+        level, _ = task.level(request, table.take(rows))
         return {
             "close_calls": calls,
             "safe": safe,
@@ -106,11 +107,9 @@ def _among(
     return RankedAnswer(answer, details) if whole else RankedAnswer(answer)
 
 
-def _safe(task: Task[R, O, T, C, A], request: R, today: date, chosen: C | None) -> C | None:
-    """The cheapest spec that keeps target and limits at the confidence of its bounds; None where the
-    chosen one does, or none does."""
-    if request.is_sure or chosen is None or (chosen.probability or 1.0) >= request.confidence:
-        return None
+def _safe(task: Task[R, O, T, C, A], request: R, today: date) -> C | None:
+    """The cheapest spec that keeps target and limits at the confidence of its bounds; None where none
+    does."""
     sure = replace(request, required_confidence=request.confidence, max_results=1)
     try:
         return recommend(task, sure, today=today, whole=False).chosen

@@ -356,13 +356,14 @@ def best_rows(request: NetworkQuestion, table: Table, good: Integers) -> Integer
     """Of each type the row with which it enters the ranking, of those rows that are `good`."""
     if not len(good):
         return good
-    ranks, lower = rank(request, table)[good], table.lower[good]
-    chosen = good[best_of_each(table.kind[good], ranks, -lower)]
+    ranks, lower = rank(request, table.take(good)), table.lower[good]
+    first = best_of_each(table.kind[good], ranks, -lower)
+    chosen, best = good[first], ranks[first]
     if not request.ranks_by_price:
         return chosen  # at the batch that makes its samples, or its run, cheapest
     if not request.is_sure:  # a smaller batch may not cost more misses
         most = np.full(len(table.names), np.inf)
-        most[table.kind[chosen]] = _SAME_RANK * rank(request, table)[chosen]
+        most[table.kind[chosen]] = _SAME_RANK * best
         good = good[ranks <= most[table.kind[good]]]
     return good_batches(table, good, chosen)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from advisor.models.bayes import Floats, gaussian_multiplier
 if TYPE_CHECKING:
     from advisor.engine.model import PerformanceModel
 
+N = TypeVar("N", float, Floats)
 # Beyond so many standard deviations nothing is left of a chance.
 _CERTAIN = 6.0
 
@@ -53,9 +54,9 @@ def lowest_chances(aims: Sequence[Aim], confidence: float, count: int) -> Floats
     return lowest
 
 
-def expected_cost(cost: Floats, chance: Floats) -> Floats:
-    """Costs (n,) of specs with what their misses are expected to cost."""
-    return np.asarray(cost * (1 + MISS_COST * (1 - chance)))
+def expected_cost(cost: N, chance: N) -> N:
+    """The cost of a spec, or of several, with what a miss is expected to cost."""
+    return cost * (1 + MISS_COST * (1 - chance))
 
 
 def _normal(points: Floats) -> Floats:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog
 from advisor.domain import Rejected, Relaxation, Spec
-from advisor.domain.decision import MISS_COST, Judged
+from advisor.domain.decision import Judged
 from advisor.engine.columns import Columns
 from advisor.engine.constraints import Constraint
 from advisor.engine.effort import Effort
@@ -183,7 +183,7 @@ class Task(ABC, Generic[R, O, T, C, A]):
     def candidate_rank(self, request: R, candidate: C) -> float:
         """What a candidate ranks by."""
         cost, chance = self.candidate_cost(request, candidate), candidate.probability
-        return cost if request.is_sure or chance is None else cost * (1 + MISS_COST * (1 - chance))
+        return cost if request.is_sure or chance is None else expected_cost(cost, chance)
 
     def ranked_rows(self, request: R, options: O, table: T) -> Integers:
         """The best answering row of each type, best first."""
@@ -198,10 +198,11 @@ class Task(ABC, Generic[R, O, T, C, A]):
         """Rows by rank; ties by rate, then by name. Where they rank by what they do, first comes the lowest
         price by the hour of those that cannot be told apart from the cheapest, none that is twice that of
         one which costs no more at the median than the cheapest may."""
-        ranks, rates = self.rank(request, table)[rows], self.rate(request, table)[rows]
-        names, usd = table.names[table.kind[rows]].tolist(), table.usd[rows]
+        some = table.take(rows)
+        ranks, rates = self.rank(request, some), self.rate(request, some)
+        names, usd = some.names[some.kind].tolist(), some.usd
         order = sorted(range(len(rows)), key=lambda i: (ranks[i], -rates[i], names[i]))
-        level, may = self.level(request, table, rows)
+        level, may = self.level(request, some)
         if may.any():
             within = usd <= 2 * usd[may].min()
             first = min(
@@ -210,15 +211,15 @@ class Task(ABC, Generic[R, O, T, C, A]):
             order.sort(key=lambda i: i != first)
         return rows[np.array(order, dtype=np.intp)]
 
-    def level(self, request: R, table: T, rows: Integers) -> tuple[Booleans, Booleans]:
+    def level(self, request: R, table: T) -> tuple[Booleans, Booleans]:
         """Which rows cost no more at the median than the cheapest one does in one case of four, so that they
         cannot be told apart from it, and than it does at its lower bound. None where the price by the hour
         decides, which is no guess."""
-        if self.ranks_by_price(request) or not len(rows):
-            return np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
-        ranks = self.rank(request, table)[rows]
+        if self.ranks_by_price(request) or not len(table):
+            return np.zeros(len(table), dtype=bool), np.zeros(len(table), dtype=bool)
+        ranks = self.rank(request, table)
         cheapest = int(ranks.argmin())
-        least, worst = float(ranks[cheapest]), float(self.worst_cost(request, table)[rows[cheapest]])
+        least, worst = float(ranks[cheapest]), float(self.worst_cost(request, table)[cheapest])
         most = max(least, worst)
         share = QUARTILE / max(QUARTILE, gaussian_multiplier(request.confidence))
         quartile = least * (most / least) ** share if least else least  # one's own machine is free
@@ -278,10 +279,12 @@ class Task(ABC, Generic[R, O, T, C, A]):
 
     def looked_at(self, request: R, options: O, rows: Sequence[tuple[T, int]]) -> list[Contender[T]]:
         """Rows of tables with their chances."""
-        columns = {id(table): (self.cost(request, table), self.chance(request, table)) for table, _ in rows}
+        singles = [table.take(np.array([row], dtype=np.intp)) for table, row in rows]
         return [
-            Contender(table, row, float(costs[row]), float(chances[row]))
-            for (table, row), (costs, chances) in ((pair, columns[id(pair[0])]) for pair in rows)
+            Contender(
+                table, row, float(self.cost(request, single)[0]), float(self.chance(request, single)[0])
+            )
+            for (table, row), single in zip(rows, singles, strict=True)
         ]
 
     def to_relax(self, answer: A, effort: Effort) -> tuple[Task[R, O, T, C, A], R]:
