@@ -30,8 +30,8 @@ from advisor.questions.spec import (
     OF_PLACE,
     RANKED_MARKET,
     START_MINUTES,
-    USUAL_START_MINUTES,
     SpecQuestion,
+    start_hours,
 )
 from advisor.questions.traffic import KNOWN_TRAFFIC
 from advisor.questions.values import GpuFilter
@@ -438,8 +438,7 @@ class TuningQuestion(LanguageQuestion):
     @property
     def start_hours(self) -> float:
         """Hours until an instance does what it was started for."""
-        minutes = self.start_minutes
-        return (USUAL_START_MINUTES[self.task] if minutes is None else minutes) / 60
+        return start_hours(self.task, self.start_minutes)
 
 
 class RecommendFinetuning(TuningQuestion):

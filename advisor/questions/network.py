@@ -44,9 +44,9 @@ from advisor.questions.spec import (
     RUN,
     START_MINUTES,
     TARGET,
-    USUAL_START_MINUTES,
     WORKLOAD,
     SpecQuestion,
+    start_hours,
 )
 from advisor.questions.values import DATASETS, Curve, GpuFilter
 from advisor.units import size_text
@@ -260,8 +260,7 @@ class NetworkQuestion(SpecQuestion):
     @property
     def start_hours(self) -> float:
         """Hours until an instance does what it was started for."""
-        minutes = self.start_minutes
-        return (USUAL_START_MINUTES[self.task] if minutes is None else minutes) / 60
+        return start_hours(self.task, self.start_minutes)
 
     @property
     def run_samples(self) -> float | None:

@@ -96,6 +96,13 @@ MAX_COST: Any = ask(
 )
 # Assumed: booting, pulling an image, installing, loading and warming up.
 USUAL_START_MINUTES = {"preprocessing": 5.0, "inference": 8.0, "training": 10.0, "finetuning": 10.0}
+
+
+def start_hours(task: str, minutes: float | None) -> float:
+    """Hours until an instance does what it was started for; `minutes` None: as usual for the task."""
+    return (USUAL_START_MINUTES[task] if minutes is None else minutes) / 60
+
+
 START_MINUTES: Any = ask(
     "Minutes from the start of an instance until it works: booting, pulling, loading, compiling. They "
     "are paid for, and count towards a run.",
