@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 
-from advisor.domain import LIST, DataKind, Market, Offer, Price, Rejected, Spec, Task
+from advisor.domain import LIST, DataKind, Market, MemoryFormat, Offer, Price, Rejected, Spec, Task, Workload
 from advisor.domain.decision import AnyCandidate
 from advisor.domain.price_age import is_listed
 from advisor.messages import Message
@@ -64,15 +64,24 @@ def covers_clouds(request: SpecQuestion) -> bool:
     return request.cloud == _EVERY_CLOUD
 
 
-def asked_of(request: NetworkQuestion, batch: int | None = None, unit: str = "") -> Message:
+def setting_text(precision: str, memory_format: str) -> str:
+    """'bf16, channels_last': the arithmetic and, where it is not PyTorch's own, the layout of images."""
+    return str(precision) + ("" if memory_format == MemoryFormat.CONTIGUOUS else f", {memory_format}")
+
+
+def asked_of(request: NetworkQuestion, workload: Workload | None = None, unit: str = "") -> Message:
     """'yolov8s inference, batch 64, fp32, images of 640 x 640 pixels, at least 500 images/s
-    (yolov8: taken as yolov8s)': what is asked, for the first line of an answer."""
+    (yolov8: taken as yolov8s)': what is asked, and how `workload` runs it."""
     size, target, names = sample_size(request), request.target_throughput, other_names(request)
     parts: list[Message | str] = [
         Message("{network} {task}", network=request.network, task=Message(str(request.task)))
     ]
-    parts += [Message("batch {size}", size=batch)] if batch else []
-    parts += [] if request.task is Task.PREPROCESSING else [str(request.precision)]
+    parts += [Message("batch {size}", size=workload.batch_size)] if workload else []
+    if request.task is not Task.PREPROCESSING:
+        if workload is not None:
+            parts.append(setting_text(workload.precision, workload.memory_format))
+        elif request.precision is not None:
+            parts.append(str(request.precision))
     parts += [size] if size else []
     if target is not None and unit:
         parts.append(Message("at least {target:target} {unit}", target=target, unit=unit))

@@ -12,7 +12,9 @@ from advisor.domain import (
     DiskRate,
     InstanceType,
     Market,
+    MemoryFormat,
     Offer,
+    Precision,
     Prediction,
     Price,
     Provenance,
@@ -31,8 +33,9 @@ PRICED = date(2026, 7, 20)
 
 def network_question(**fields):
     """A question as it is once it is settled for one region of AWS: its bounds must hold, unless
-    `required_confidence` is None, and a start takes no time."""
-    return NetworkQuestion(**_sure(fields), **{"start_minutes": 0.0, **fields})
+    `required_confidence` is None, a start takes no time, and it runs in fp32 as PyTorch does by itself."""
+    plain = {"start_minutes": 0.0, "precision": Precision.FP32, "memory_format": MemoryFormat.CONTIGUOUS}
+    return NetworkQuestion(**_sure(fields), **{**plain, **fields})
 
 
 def serving_question(**fields):

@@ -36,10 +36,12 @@ from advisor.sweeps.anchors.observing import AnchorFile
 
 
 class Anchored(NamedTuple):
-    """A performance model that knows a user's measurements, and the warnings of its answers."""
+    """A performance model that knows a user's measurements, the warnings of its answers, and the workload
+    that was measured to be fastest; None where nothing was measured."""
 
     model: PerformanceModel
     warnings: tuple[Message, ...]
+    fastest: Workload | None = None
 
 
 def anchored_model(
@@ -57,7 +59,8 @@ def anchored_model(
         )
     if not files:
         return _without_anchors(model, workload)
-    read = [read_anchor(path, partial(sheet_of, sheets=catalog.gpus), workload.precision) for path in files]
+    sheets = partial(sheet_of, sheets=catalog.gpus)
+    read = [read_anchor(path, sheets, workload.named_precision) for path in files]
     warnings = [
         Message("{origin} does not count: {reason}", origin=row.origin, reason=one_line(row.reason))
         for file in read
@@ -79,7 +82,9 @@ def anchored_model(
     needed = _memory(workload, anchors, warnings) if facts else None
     if facts and facts.stand_in:
         model = _of_any_network(model, catalog, facts)
-    return Anchored(_conditioned(model, anchors, facts, needed, warnings), tuple(_few(warnings)))
+    known_model = _conditioned(model, anchors, facts, needed, warnings)
+    fastest = min(anchors, key=lambda anchor: anchor.seconds / anchor.workload.batch_size).workload
+    return Anchored(known_model, tuple(_few(warnings)), fastest)
 
 
 def _conditioned(
@@ -117,7 +122,7 @@ def _without_anchors(model: PerformanceModel, workload: AnchoredWorkload) -> Anc
     from advisor.answers.own_networks import captured_facts, traced_memory
 
     own = captured_facts(checked_reference(workload.network), workload.task)
-    needed = traced_memory(workload.network, workload.task, workload.precision)
+    needed = traced_memory(workload.network, workload.task, workload.named_precision)
     unmeasured = replace(model, table=OwnTable(model.table, own), card_mib_of=needed)
     note = Message(
         "{network} was never measured: `advisor measure` and {anchor} narrow its intervals",
@@ -171,7 +176,7 @@ def _memory(
         from advisor.answers.own_networks import traced_memory
 
         try:
-            return traced_memory(workload.network, workload.task, workload.precision)
+            return traced_memory(workload.network, workload.task, workload.named_precision)
         except AdvisorError as error:
             warnings.append(Message("{error}", error=error.message))
     if not seen.peaks:
@@ -197,11 +202,17 @@ _SAME_STEP_FACTOR = 1.5
 
 
 class AnchoredWorkload(Struct, frozen=True, kw_only=True):
-    """The workload that anchors must be of. `network` is a name, or `path/file.py:build`."""
+    """The workload that anchors must be of. `network` is a name, or `path/file.py:build`; `precision` None
+    is any."""
 
     network: str
     task: Task
-    precision: Precision
+    precision: Precision | None
+
+    @property
+    def named_precision(self) -> Precision:
+        """What ran where nobody names a precision."""
+        return self.precision or Precision.FP32
 
 
 def anchors_of(
@@ -219,7 +230,7 @@ def anchors_of(
     fitting = [
         row
         for row in rows
-        if row.workload.task is workload.task and row.workload.precision is workload.precision
+        if row.workload.task is workload.task and workload.precision in (None, row.workload.precision)
     ]
     if not fitting:
         raise _no_anchor(workload, files, rows)
@@ -294,7 +305,7 @@ def _no_anchor(
             "no anchor in {files} is of {task} in {precision}",
             files=names,
             task=workload.task,
-            precision=workload.precision,
+            precision=workload.precision or "any precision",
             field="anchor",
             hint=Message("ask for what they are of: {options}", options=options),
         )

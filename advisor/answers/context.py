@@ -98,6 +98,9 @@ def with_anchors(context: Context, question: W) -> tuple[Context, W]:
     own = name if names_a_file(name) else name.lower()
     question = question.replace(network=table.find(name).name if table.knows(name) else own)
     anchored = _anchored(context, question, files)
+    if anchored.fastest and question.precision is None:
+        layout = question.memory_format or anchored.fastest.memory_format
+        question = question.replace(precision=anchored.fastest.precision, memory_format=layout)
     return context._replace(model=anchored.model, notes=anchored.warnings), question
 
 

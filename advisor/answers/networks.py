@@ -21,7 +21,12 @@ from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recomme
 from advisor.engine import Preparations, recommend, stack_assumption
 from advisor.engine.explaining import explain
 from advisor.engine.no_offer import no_offer
-from advisor.engine.other_settings import settings_of_candidate, settings_of_instance, with_settings
+from advisor.engine.other_settings import (
+    settings_of_candidate,
+    settings_of_instance,
+    with_cheaper_specs,
+    with_settings,
+)
 from advisor.engine.relax import relaxed
 from advisor.engine.single import compare_instances, on_gpu, predict_instance
 from advisor.engine.tasks.network import NetworkTask
@@ -101,6 +106,7 @@ def recommended(
     result = replace(result, warnings=(*context.notes, *notes, *result.warnings))
     if result.chosen is not None:
         settings = settings_of_candidate(result.chosen, context.catalog, context.model)
+        settings = with_cheaper_specs(result, settings, preparations, context.model)
         result = replace(result, other_settings=settings)
     elif relax:
         return _relaxed(result, question, context, preparations)
@@ -257,7 +263,7 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
     request = context.request(question)
     result = with_settings(on_gpu(request, context.model, card), context.model)
     assumed: tuple[Message | str, ...] = (
-        stack_assumption(request),
+        stack_assumption(request, result.workload),
         "samples on the device",
         *other_names(request),
     )
@@ -346,7 +352,7 @@ def _compared_gpus(
         return [row for _, cells, base in tables for row in gpu_rows(cells, base, usd)]
 
     def text() -> str:
-        assumed = dict.fromkeys(str(stack_assumption(network.request)) for network in networks)
+        assumed = dict.fromkeys(str(stack_assumption(network.request, None)) for network in networks)
         notes = [str(note) for network in networks for note in network.notes]
         lines = [f"Assumed: {'; '.join(assumed)}.", *wrapped("Warning", notes, 3)]
         return "\n".join([gpus_text(tables, first.name, usd), *lines])

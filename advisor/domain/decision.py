@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import date
+from enum import Enum
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -114,17 +115,21 @@ class PriceCall(Struct, frozen=True, kw_only=True):
 class OtherSetting(Struct, frozen=True, kw_only=True):
     """The rate of the same spec under another stack, memory format or precision.
 
-    `option` asks for it, `gpu_gain` is the factor by which the GPU alone is faster, `measured`
-    whether rows of this very network tell it. `prediction` is of the whole with it, `gain` the
-    factor by which its median is higher: 1 where something else binds.
+    `option` asks for it, as does the `value` of a question's `field`. `gpu_gain` is the factor by which
+    the GPU alone is faster, `measured` whether rows of this very network tell it. `prediction` is of
+    the whole with it, `gain` the factor by which its median is higher: 1 where something else binds.
+    `instead` is the spec that would be chosen with it, where that costs clearly less.
     """
 
     name: str
     option: str
+    field: str
+    value: Enum
     gpu_gain: Span
     measured: bool
     prediction: Prediction
     gain: float
+    instead: AnyCandidate | None = None
 
 
 class Change(Struct, frozen=True, kw_only=True):

@@ -77,7 +77,7 @@ def assumptions(
     """Everything the answer takes for granted, one short clause each; `chosen` is what runs, on
     `count` instances, `ranked` whether it was chosen among instances."""
     messages = [*assumed_facts(request, chosen.instance, chosen.disk)] if chosen and chosen.disk else []
-    messages += _of_data(request)
+    messages += _of_data(request, chosen.workload if chosen else None)
     messages += _of_run(request)
     if chosen is not None and chosen.first_epoch is not None:
         messages.append(_of_first_epoch(chosen.first_epoch, request.confidence))
@@ -97,7 +97,7 @@ def assumptions(
     return (*messages, *other_names(request))
 
 
-def _of_data(request: NetworkQuestion) -> Iterator[Message]:
+def _of_data(request: NetworkQuestion, workload: Workload | None) -> Iterator[Message]:
     """Assumptions about the data, the arithmetic, and the size of a sample."""
     dataset = request.dataset
     if dataset.is_read:
@@ -114,7 +114,7 @@ def _of_data(request: NetworkQuestion) -> Iterator[Message]:
             "no data set is read: requests of {kilobytes} kB come over the network",
             kilobytes=_kilobytes(dataset),
         )
-    yield stack_assumption(request)
+    yield stack_assumption(request, workload)
     if request.task is Task.TRAINING:
         yield Message("each sample read again each epoch")
     elif dataset.is_read:
@@ -226,21 +226,23 @@ def _kilobytes(dataset: DatasetProfile) -> str:
     return f"{size:,.0f}" if size >= _WHOLE_KILOBYTES else f"{size:.2g}"
 
 
-def stack_assumption(request: NetworkQuestion) -> Message:
-    """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)'."""
+def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Message:
+    """'PyTorch eager, contiguous, fp32 (TF32 in convolutions only)': how the `workload` runs, or where there
+    is none, or are several, how the request leaves it."""
     stack = Message("PyTorch {stack}", stack=request.stack)
+    precision = workload.precision if workload else request.precision
     if request.task is Task.PREPROCESSING:
-        return Message("{parts}", parts=[stack, str(request.precision)])
+        return Message("{parts}", parts=[stack, str(precision or Precision.FP32)])
     parts: list[Message | str] = [stack]
-    if request.dataset.kind is not DataKind.TOKENS:
-        parts.append(_MEMORY_FORMATS[request.memory_format])
-    precision = str(request.precision)
-    rounded = request.precision is Precision.FP32
-    parts.append(
-        Message("{precision} ({tf32})", precision=precision, tf32=_TF32[request.tf32])
-        if rounded
-        else precision
-    )
+    layout = workload.memory_format if workload else request.memory_format
+    if request.dataset.kind is not DataKind.TOKENS and layout is not None:
+        parts.append(_MEMORY_FORMATS[layout])
+    if precision is None:
+        parts.append(Message("the precision that is fastest on each GPU"))
+    elif precision is Precision.FP32:
+        parts.append(Message("{precision} ({tf32})", precision=str(precision), tf32=_TF32[request.tf32]))
+    else:
+        parts.append(str(precision))
     size = sample_size(request)
     if size:
         parts.append(Message("on {input}", input=size))
@@ -264,7 +266,7 @@ def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[
                 )
             )
     if cpus_may_compete(request) and not cpu_rates_are_known(request):
-        known = "fp32" if request.precision is not Precision.FP32 else "eager, contiguous fp32"
+        known = "fp32" if request.precision not in (None, Precision.FP32) else "eager, contiguous fp32"
         messages.append(
             Message("CPU-only instances left out: their rates are known in {known} alone", known=known)
         )

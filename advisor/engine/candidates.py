@@ -3,7 +3,7 @@ why nothing can."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -14,6 +14,7 @@ from advisor.catalog.support import most_startable
 from advisor.domain import (
     Candidate,
     Disk,
+    Gpu,
     InstanceType,
     MemoryFormat,
     Offer,
@@ -29,13 +30,13 @@ from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
 
 if TYPE_CHECKING:
-    from advisor.engine.model import PerformanceModel
+    from advisor.engine.model import PerformanceModel, SettingsChoice
 
 # Powers of two, as users choose them. Above 256 a batch only costs memory and latency.
 BATCH_SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 SMALLEST_OF_MANY = 8
-# Preprocessing has no accelerator to fill: the batch is only the size of a work package.
-PREPROCESSING_BATCHES = (32,)
+# What settings are compared at; and the work package of preprocessing, which has no accelerator to fill.
+USUAL_BATCH = 32
 # Numbers of nodes beyond one: all up to eight, then in steps of a quarter at most; and the most
 # that may be.
 NODE_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64)
@@ -83,29 +84,46 @@ def cpus_may_compete(request: NetworkQuestion) -> bool:
 
 def cpu_rates_are_known(request: NetworkQuestion) -> bool:
     """Whether CPUs were measured with such arithmetic: eager, contiguous, in fp32."""
-    eager = request.stack is Stack.EAGER and request.memory_format is MemoryFormat.CONTIGUOUS
-    return eager and request.precision is Precision.FP32
+    eager = request.stack is Stack.EAGER and request.memory_format in (None, MemoryFormat.CONTIGUOUS)
+    return eager and request.precision in (None, Precision.FP32)
 
 
-def workloads_of(request: NetworkQuestion) -> tuple[Workload, ...]:
-    """The request at each batch size that is worth a look, smallest first."""
-    sizes: Sequence[int] = BATCH_SIZES
-    if request.batch_size is not None:
-        sizes = (request.batch_size,)
-    elif request.task is Task.PREPROCESSING:
-        sizes = PREPROCESSING_BATCHES
-    first = Workload(
+def plain_workload(request: NetworkQuestion) -> Workload:
+    """The request at one batch size, in fp32 and contiguous where it leaves these to the advisor."""
+    return Workload(
         network=request.network,
         task=request.task,
-        batch_size=sizes[0],
-        precision=request.precision,
+        batch_size=request.batch_size or USUAL_BATCH,
+        precision=request.precision or Precision.FP32,
         dataset=request.dataset,
         stack=request.stack,
-        memory_format=request.memory_format,
+        memory_format=request.memory_format or MemoryFormat.CONTIGUOUS,
         tf32=request.tf32,
         input=request.input,
     )
-    return tuple(replace(first, batch_size=size) for size in sizes)
+
+
+def workloads_on(
+    request: NetworkQuestion, model: SettingsChoice, gpus: Iterable[Gpu | None]
+) -> dict[str, tuple[Workload, ...]]:
+    """The request on GPUs, by name (None: a CPU, by ''), as people run it there, at each batch size that is
+    worth a look, smallest first."""
+    plain, known = plain_workload(request), {gpu.name: gpu for gpu in gpus if gpu is not None}
+    fastest = {"": plain} | dict.fromkeys(known, plain)
+    is_open = {"precision": request.precision is None, "memory_format": request.memory_format is None}
+    if known and any(is_open.values()) and request.task is not Task.PREPROCESSING:
+        least = request.batch_size or BATCH_SIZES[0]
+        cards = list(known.values())
+        settings = model.fastest_settings(plain, cards, smallest_batch=least, **is_open)
+        fastest |= zip(known, settings, strict=True)
+    return {name: batches_of(request, workload) for name, workload in fastest.items()}
+
+
+def batches_of(request: NetworkQuestion, workload: Workload) -> tuple[Workload, ...]:
+    """The workload at each batch size that is worth a look, smallest first."""
+    if request.batch_size is not None or request.task is Task.PREPROCESSING:
+        return (workload,)
+    return tuple(replace(workload, batch_size=size) for size in BATCH_SIZES)
 
 
 def attached(request: NetworkQuestion, catalog: Catalog, offer: Offer) -> Attached:
@@ -129,13 +147,13 @@ def runnable(
     request: NetworkQuestion, catalog: Catalog, model: PerformanceModel, offers: Sequence[Attached]
 ) -> Iterator[Runnable | Rejected]:
     """Each offer as what can run on it, or as the reason why nothing can."""
-    workloads = workloads_of(request)
-    gpu_memory = dict.fromkeys(workloads, 0.0)
-    if request.task is not Task.PREPROCESSING:
-        for workload in workloads:
-            gpu_memory[workload] = model.gpu_memory_mib(workload)
-    for offer in offers:
-        yield _runnable(request, catalog, model, offer, gpu_memory)
+    gpus = [catalog.gpu_of(attached.offer.instance) for attached in offers]
+    workloads = workloads_on(request, model, gpus)
+    distinct = dict.fromkeys(workload for batches in workloads.values() for workload in batches)
+    gpu_memory = {workload: model.gpu_memory_mib(workload) for workload in distinct}
+    for attached, gpu in zip(offers, gpus, strict=True):
+        on_it = workloads[gpu.name if gpu else ""]
+        yield _runnable(request, catalog, model, attached, {w: gpu_memory[w] for w in on_it})
 
 
 def on_nodes(request: NetworkQuestion, option: Runnable) -> Iterator[Runnable]:

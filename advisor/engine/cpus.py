@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from advisor.catalog import CpuOnly
 from advisor.domain import Rejected
-from advisor.engine.candidates import workloads_of
+from advisor.engine.candidates import batches_of, plain_workload
 from advisor.engine.limits import TOO_SLOW
 from advisor.messages import Message
 from advisor.questions.network import NetworkQuestion
@@ -35,7 +35,7 @@ class CpuTypes(Struct, frozen=True):
         if not types:
             return cls([], np.empty(0), np.empty(0))
         most = model.most_on_cpu(
-            workloads_of(request),
+            batches_of(request, plain_workload(request)),
             np.array([cpu.cores for cpu in types]),
             np.array([cpu.mark for cpu in types]),
             [cpu.cpu_model for cpu in types],

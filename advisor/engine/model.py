@@ -61,7 +61,23 @@ class PreparedRows(Protocol):
         disk's bandwidth and IOPS, and more of either is never slower."""
 
 
-class PerformanceModel(Protocol):
+class SettingsChoice(Protocol):
+    """A model that knows how a GPU is used best."""
+
+    def fastest_settings(
+        self,
+        workload: Workload,
+        gpus: Sequence[Gpu],
+        *,
+        precision: bool,
+        memory_format: bool,
+        smallest_batch: int,
+    ) -> Sequence[Workload]:
+        """The workload on each GPU, with the fastest precision and memory format that fit, where these are
+        open."""
+
+
+class PerformanceModel(SettingsChoice, Protocol):
     """What a decision needs."""
 
     def remembering(self) -> PerformanceModel:
@@ -92,7 +108,7 @@ class PerformanceModel(Protocol):
         single-thread marks (nan: unknown) and names, each (n,); 0 where nothing tells."""
 
 
-class GpuModel(Protocol):
+class GpuModel(SettingsChoice, Protocol):
     """What a comparison of GPUs needs."""
 
     def predict_gpu(self, workloads: Sequence[Workload], gpu: Gpu, *, confidence: float) -> list[Prediction]:

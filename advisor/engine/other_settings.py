@@ -15,17 +15,26 @@ from advisor.domain import (
     OnGpu,
     OtherSetting,
     Prediction,
+    Recommendation,
     Resources,
     Task,
     Workload,
 )
+from advisor.engine import decide
 from advisor.engine.candidates import candidate_resources
+from advisor.engine.prepared import Preparations
 from advisor.engine.probability import NO_LIMIT
+from advisor.engine.rejected import Rejections
+from advisor.engine.tasks.network import NetworkTask
 from advisor.models.bundled import IdentityCache
 from advisor.models.performance.settings import SettingGain
 
 if TYPE_CHECKING:
     from advisor.engine.model import PreparedRows, SettingsModel
+
+
+# A change of the code has to bring the price below this share of it.
+_CLEARLY_LESS = 0.95
 
 
 class _Prepared(NamedTuple):
@@ -44,6 +53,34 @@ def settings_of_candidate(
     """Of all instances of a candidate together."""
     resources = candidate_resources(catalog, candidate)
     return _other_settings(model, candidate.workload, resources, candidate.prediction, candidate.spec.count)
+
+
+def with_cheaper_specs(
+    answer: Recommendation, settings: Sequence[OtherSetting], preparations: Preparations, model: SettingsModel
+) -> tuple[OtherSetting, ...]:
+    """The settings, each with the spec that the target takes under it where that costs clearly less: among
+    the GPUs that are just too slow as it is, and only where rows tell the setting's gain there."""
+    request, chosen = answer.request, answer.chosen
+    if chosen is None or not request.ranks_by_price:
+        return tuple(settings)
+    most = _CLEARLY_LESS * chosen.spec.total_usd_per_hour
+    catalog, rejected = preparations.catalog, answer.rejected
+    gpus = rejected.nearly_fast_gpus(most) if isinstance(rejected, Rejections) else ()
+    if not gpus:
+        return tuple(settings)
+    near = request.replace(gpus=gpus, max_usd_per_hour=most, max_results=1)
+
+    def cheaper(setting: OtherSetting) -> Candidate | None:
+        changed = near.replace(**{setting.field: setting.value})
+        other = decide.recommend(NetworkTask(preparations), changed, today=answer.today, whole=False).chosen
+        gpu = catalog.gpu_of(other.spec.offer.instance) if other else None
+        if other is None or gpu is None:
+            return None
+        before = replace(other.workload, **{setting.field: getattr(chosen.workload, setting.field)})
+        gains = _that_fit(model, before, gpu, request.confidence)
+        return other if any(gain.setting.name == setting.name for gain in gains) else None
+
+    return tuple(replace(setting, instead=cheaper(setting)) for setting in settings)
 
 
 def settings_of_instance(
@@ -100,6 +137,8 @@ def _settings(
             option=better.setting.option,
             gpu_gain=better.gain.factor,
             measured=better.gain.measured,
+            field=better.setting.field,
+            value=better.setting.value,
             prediction=prediction,
             gain=prediction.median / before.median,
         )

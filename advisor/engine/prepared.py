@@ -21,7 +21,15 @@ from msgspec.structs import replace
 
 from advisor.catalog import Catalog, CpuOnly, OfferQuery
 from advisor.domain import ANY, HOURS_PER_MONTH, Candidate, Disk, Offer, Rejected, Task, Workload
-from advisor.engine.candidates import Attached, Runnable, attached, on_nodes, query_of, runnable, workloads_of
+from advisor.engine.candidates import (
+    Attached,
+    Runnable,
+    attached,
+    on_nodes,
+    plain_workload,
+    query_of,
+    runnable,
+)
 from advisor.engine.cpus import CpuTypes
 from advisor.engine.limits import deciding, fastest_of_each, is_plain, limits
 from advisor.engine.offers import offers_in
@@ -285,7 +293,7 @@ class Preparations:
 
     def _predictions_of(self, request: NetworkQuestion) -> Predictions:
         """Those of the request's network at its confidence."""
-        key = replace(workloads_of(request)[0], batch_size=1), request.confidence
+        key = replace(plain_workload(request), batch_size=1), request.confidence
         make = partial(Predictions, self.catalog, self._remembering, request.confidence)
         return self._predictions.of(key, make)
 
@@ -304,6 +312,7 @@ def key_of(request: NetworkQuestion) -> NetworkQuestion:
         start_minutes=None,
         max_first_epoch_hours=None,
         max_run_usd=None,
+        most_instances=None,
         max_count=1,
         horizon_hours=HOURS_PER_MONTH,
         max_results=1,

@@ -11,7 +11,6 @@ from math import inf
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from msgspec import Struct
 
 from advisor.domain import (
     DataKind,
@@ -33,8 +32,11 @@ from advisor.questions.network import NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 from advisor.units import ceil_ms, ceil_significant, floor_rate
 
+# No stack, format or precision brings a network more than this.
+MOST_GAIN = 4.0
 
-class Missed(Struct, frozen=True):
+
+class Missed(NamedTuple):
     """Rows of a table that show for what reasons their types are turned down."""
 
     request: NetworkQuestion
@@ -95,6 +97,19 @@ class Rejections(LazyRejected):
             ]
         entries.sort(key=_by_price)
         return [entry.record() for entry in nearest_first(entries, price)[:most]]
+
+    def nearly_fast_gpus(self, usd_per_hour: float) -> tuple[str, ...]:
+        """GPUs of types below a price that miss the target by a factor that a setting may bring."""
+        if self._missed is None:
+            return ()
+        request, table, rows = self._missed
+        least = (request.target_throughput or 0.0) / MOST_GAIN
+        near = [
+            table.offer(row).instance.gpu_name
+            for row, reason in rows
+            if reason == TOO_SLOW and table.usd[row] < usd_per_hour and table.median[row] >= least
+        ]
+        return tuple(dict.fromkeys(name for name in near if name))
 
     def __len__(self) -> int:
         return sum(self.counts.values())

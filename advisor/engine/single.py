@@ -18,6 +18,7 @@ from advisor.domain import (
     Gpu,
     InstancePrediction,
     InstanceType,
+    MemoryFormat,
     Offer,
     OnGpu,
     Precision,
@@ -30,7 +31,7 @@ from advisor.domain import (
 )
 from advisor.domain.price_age import aged
 from advisor.engine.assumptions import Assumed, assumptions, burst_warnings, idle_gpus, price_warnings
-from advisor.engine.candidates import cpu_rates_are_known, disks_for, workloads_of
+from advisor.engine.candidates import batches_of, cpu_rates_are_known, disks_for, workloads_on
 from advisor.engine.limits import GOOD_ENOUGH
 from advisor.engine.probability import batch_latencies
 from advisor.errors import CANNOT_RUN, UsageError
@@ -56,7 +57,8 @@ def compare_instances(
 def on_gpu(request: NetworkQuestion, model: GpuModel, gpu: Gpu) -> OnGpu:
     """The request's network on one GPU, whatever host feeds it: at the smallest batch whose lower
     bound is within 5 % of the best."""
-    fitting = [w for w in workloads_of(request) if model.gpu_memory_mib(w) <= gpu.memory_mib]
+    workloads = workloads_on(request, model, [gpu])[gpu.name]
+    fitting = [w for w in workloads if model.gpu_memory_mib(w) <= gpu.memory_mib]
     if not fitting:
         return OnGpu(gpu=gpu, network=request.network)
     predictions = model.predict_gpu(fitting, gpu, confidence=request.confidence)
@@ -117,8 +119,9 @@ def _notes(
     """What the user must mind; `UsageError` where the type cannot run the request at all."""
     computes, accelerated = request.task is not Task.PREPROCESSING, is_accelerated(instance)
     if computes and not accelerated and not cpu_rates_are_known(request):
-        fp32 = request.precision is Precision.FP32
-        setting = f"{request.stack}, {request.memory_format}" if fp32 else request.precision
+        fp32 = request.precision in (None, Precision.FP32)
+        layout = request.memory_format or MemoryFormat.CONTIGUOUS
+        setting = f"{request.stack}, {layout}" if fp32 else request.precision
         instead = "eager, contiguous PyTorch" if fp32 else "--precision fp32"
         raise UsageError(
             "no rate of {setting} on a CPU was measured",
@@ -161,12 +164,14 @@ class _Table:
     ) -> None:
         self._request = request
         self._model = model
-        self._asked = _fitting(model, workloads_of(request), catalog.gpu_of(instance))
+        gpu = catalog.gpu_of(instance)
+        workloads = workloads_on(request, model, [gpu])[gpu.name if gpu else ""]
+        self._asked = _fitting(model, workloads, gpu)
         if not self._asked:
             raise UsageError(
                 "{name} cannot run this: it needs {needed:mib} of GPU memory",
                 name=instance.name,
-                needed=model.gpu_memory_mib(workloads_of(request)[0]),
+                needed=model.gpu_memory_mib(workloads[0]),
                 field="instance",
                 code=CANNOT_RUN,
                 hint=Message(
@@ -185,9 +190,9 @@ class _Table:
                     "`advisor catalog import` takes local disks of your own, and prices of a cloud's disks"
                 ),
             )
-        usual = workloads_of(replace(request, batch_size=None)) if request.batch_size else ()
+        usual = batches_of(replace(request, batch_size=None), workloads[0]) if request.batch_size else ()
         others = [workload for workload in usual if workload not in self._asked]
-        shown = [*self._asked, *_fitting(model, others, catalog.gpu_of(instance))]
+        shown = [*self._asked, *_fitting(model, others, gpu)]
         self._workloads = sorted(shown, key=lambda workload: workload.batch_size)
         self._resources = resources_of(catalog, instance, self._disks[0], request.max_gpus)
         pairs = [(workload, self._resources) for workload in self._workloads]

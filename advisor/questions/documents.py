@@ -13,19 +13,23 @@ from advisor.domain import ANY, DiskChoice, Range
 from advisor.domain.words import ANY_MARKET
 from advisor.domain.workload import DatasetProfile
 from advisor.questions.language import ServingQuestion, TuningQuestion
-from advisor.questions.network import NetworkQuestion
+from advisor.questions.network import AUTO, NetworkQuestion
 from advisor.questions.spec import SpecQuestion
 
 _OF_THE_DECISION = ("listed_on", "fresh_on", "price_spread")
 _OF_DATASETS = ("name", "samples", "bytes_per_sample", "storage_format", "kind", "sample", "width", "height")
+# What a document says of a field that is left open.
+_LEFT_OPEN = {"market": ANY_MARKET, "precision": AUTO, "memory_format": AUTO}
 _RANGES = ("compute_capability", "vcpus", "memory_mib")
 
 
 def question_document(question: SpecQuestion) -> dict[str, Any]:
     """The document of a settled question: its own attributes first, then those of every spec."""
+    words = _LEFT_OPEN if isinstance(question, NetworkQuestion) else {"market": ANY_MARKET}
+    values = {name: getattr(question, name) for name in document_names(type(question))}
     return {
-        "model" if name == "network" else name: _plain(name, getattr(question, name))
-        for name in document_names(type(question))
+        "model" if name == "network" else name: words.get(name) if value is None else _plain(name, value)
+        for name, value in values.items()
     }
 
 
@@ -34,7 +38,7 @@ def question_from(document: Mapping[str, Any]) -> NetworkQuestion:
     values = dict(document, network=document["model"])
     for name in _RANGES:
         values[name] = values.get(name) or ANY
-    values["market"] = None if values.get("market") == ANY_MARKET else values.get("market")
+    values |= {name: None for name, word in _LEFT_OPEN.items() if values.get(name) == word}
     values["vcpu_quota"] = tuple(dict(values.get("vcpu_quota", {})).items())
     values["disk"] = DiskChoice.from_text(values["disk"]) if values.get("disk") else None
     try:
@@ -66,8 +70,6 @@ def _plain(name: str, value: Any) -> Any:
     if isinstance(value, DatasetProfile):
         names = (*_OF_DATASETS, "steps", "guidance") if value.steps else _OF_DATASETS
         return {part: str(value.kind) if part == "kind" else getattr(value, part) for part in names}
-    if name == "market":
-        return ANY_MARKET if value is None else str(value)
     if name == "vcpu_quota":
         return dict(value)
     if isinstance(value, Enum | DiskChoice):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from advisor.domain import (
     HOURS_PER_MONTH,
@@ -24,6 +24,7 @@ from advisor.domain import (
     Stack,
     Task,
     Tf32,
+    Workload,
 )
 from advisor.messages import FieldName, Message
 from advisor.quantities import parse_memory_mib
@@ -36,8 +37,8 @@ from advisor.questions.spec import (
     GPUS,
     HARDWARE,
     MAX_COST,
-    MAX_COUNT,
     MAX_HOURS,
+    MOST_COUNT,
     OF_HARDWARE,
     OF_PLACE,
     RANKED_MARKET,
@@ -54,8 +55,12 @@ from advisor.units import size_text
 # No GPU holds more samples; what comes near the end of floats overflows on the way.
 LARGEST_BATCH = 10**9
 MOST_NODES = 64
+# Of inference and preprocessing, which split: more are asked for.
+USUAL_COUNT = 8
 # More than any machine has; a model's curve says nothing out there.
 MOST_VCPUS = 1024
+# A precision or memory format that each GPU decides.
+AUTO = "auto"
 OPTIMIZERS = ("sgd", "momentum", "adam")
 USUAL_STEPS = 30
 
@@ -80,6 +85,8 @@ class NetworkQuestion(SpecQuestion):
     `namesake` a network of almost the same name that it is not.
     """
 
+    splits: ClassVar[bool] = False  # whether several instances may share the work unasked
+
     network: str = _workload(
         "The network, which says what a sample is, also of preprocessing: a name from `advisor "
         "networks`, or your own file.py:build.",
@@ -99,10 +106,12 @@ class NetworkQuestion(SpecQuestion):
         default=None,
         usual="chosen by the advisor",
     )
-    precision: Precision = _workload(
-        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32) or fp16.",
-        Choice("precision", Precision),
-        default=Precision.FP32,
+    precision: Precision | None = _workload(
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: fp32 or the "
+        "mixed format of the GPU's tensor cores, whichever is faster.",
+        Choice("precision", (*Precision, AUTO), every=AUTO),
+        default=None,
+        usual=AUTO,
     )
     dataset_name: str | None = _workload(
         f"The data: {', '.join(DATASETS)}, or a path of your own images or text.",
@@ -120,12 +129,11 @@ class NetworkQuestion(SpecQuestion):
         value=Stack.EAGER,
         usual="eager",
     )
-    memory_format: MemoryFormat = _workload(
-        "Memory layout of images.",
-        Choice("memory format", MemoryFormat),
+    memory_format: MemoryFormat | None = _workload(
+        "Memory layout of images: contiguous, channels_last, or auto: the faster one on each GPU.",
+        Choice("memory format", (*MemoryFormat, AUTO), every=AUTO),
         default=None,
-        value=MemoryFormat.CONTIGUOUS,
-        usual="contiguous",
+        usual=AUTO,
     )
     tf32: Tf32 = _workload(
         "Which fp32 arithmetic may round to TF32.",
@@ -189,7 +197,15 @@ class NetworkQuestion(SpecQuestion):
         default=None,
         usual="with a target and no --epochs: twice a pass at the target",
     )
-    max_count: int = MAX_COUNT
+    most_instances: int | None = _hardware(
+        "Most identical instances that share the work, each with its own disk.",
+        Number(whole=True, most=MOST_COUNT),
+        name="max_count",
+        default=None,
+        usual=f"{USUAL_COUNT} for inference and preprocessing; training has --max-nodes",
+        in_document=False,
+    )
+    max_count: int = 1
     max_nodes: int = _hardware(
         "Most identical instances that train one network together, each with its own disk. Training only.",
         Number(whole=True, most=MOST_NODES),
@@ -217,8 +233,8 @@ class NetworkQuestion(SpecQuestion):
                     raise wrong(
                         field, "{field} is of networks, and preprocessing runs none", hint="leave it out"
                     )
-        precision = values.get("precision", Precision.FP32)
-        if "tf32" in values and precision is not Precision.FP32:
+        precision = values.get("precision")
+        if "tf32" in values and precision not in (None, AUTO, Precision.FP32):
             raise wrong(
                 "tf32",
                 "{field} is of fp32 arithmetic, and {precision} has little of it",
@@ -242,14 +258,19 @@ class NetworkQuestion(SpecQuestion):
 
     @property
     def can_be_measured(self) -> bool:
-        """Whether a trial runs what is asked: eager PyTorch as it is by itself, on the network's
-        own input, in a format that trials know."""
+        """Whether a trial runs what is asked: eager PyTorch, on the network's own input, in a
+        format that trials know."""
         return (
             self.stack is Stack.EAGER
-            and self.memory_format is MemoryFormat.CONTIGUOUS
             and self.tf32 is Tf32.CONVOLUTIONS
             and self.input is None
-            and self.precision in MEASURABLE_PRECISIONS
+            and self.precision in (None, *MEASURABLE_PRECISIONS)
+        )
+
+    def as_run(self, workload: Workload) -> Self:
+        """The question made definite: with the batch size, precision and layout of a workload."""
+        return self.replace(
+            batch_size=workload.batch_size, precision=workload.precision, memory_format=workload.memory_format
         )
 
     @property
@@ -275,10 +296,12 @@ class Recommend(NetworkQuestion):
 
     asks = (
         *(*_OF_RUN, "target_throughput", "max_latency_ms", "max_hours", "max_run_usd"),
-        *("max_first_epoch_hours", "accelerated_only", "max_count", "max_nodes", "explain", "pareto", "live"),
+        *("max_first_epoch_hours", "accelerated_only", "most_instances", "max_nodes"),
+        *("explain", "pareto", "live"),
         *OF_HARDWARE,
     )
 
+    splits = True
     market: Market | None = RANKED_MARKET
 
     def __post_init__(self) -> None:

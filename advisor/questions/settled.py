@@ -19,7 +19,7 @@ from msgspec import structs
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL, unknown_disk
 from advisor.catalog.support import CLOUD, VcpuQuota, parse_quota
-from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Task
+from advisor.domain import DataKind, DatasetProfile, DiskChoice, Market, MemoryFormat, Precision, Task, Tf32
 from advisor.domain.generation import KvPrecision, LlmEngine
 from advisor.domain.workload import is_own
 from advisor.errors import UsageError
@@ -27,7 +27,7 @@ from advisor.messages import FieldName, Message
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.questions.fields import wrong
 from advisor.questions.language import LanguageQuestion, ServingQuestion, TuningQuestion, network_hint
-from advisor.questions.network import USUAL_STEPS, NetworkQuestion
+from advisor.questions.network import USUAL_COUNT, USUAL_STEPS, NetworkQuestion
 from advisor.questions.spec import USUAL_CONFIDENCE, USUAL_RESULTS, SpecQuestion
 from advisor.questions.traffic import USUAL_TRAFFIC, traffic_named
 from advisor.questions.values import GpuFilter, ProfilePath, dataset_for
@@ -96,6 +96,10 @@ def settled_network(
             hint="leave it out",
         )
     spec = _settled_spec(question, catalog, held_of(dataset))
+    # TF32 is of fp32 arithmetic: who asks for it asks for that.
+    rounds = question.precision is None and question.tf32 is not Tf32.CONVOLUTIONS
+    precision = Precision.FP32 if rounds else question.precision
+    splits = question.splits and question.task is not Task.TRAINING
     _refuse_length(question.epochs, dataset)
     return structs.replace(
         question,
@@ -105,6 +109,8 @@ def settled_network(
         sample_input=facts.input,
         model_asked=question.network if taken_as else None,
         namesake=namesake,
+        precision=precision,
+        max_count=question.most_instances or (USUAL_COUNT if splits else 1),
         **spec,
     )
 

@@ -12,6 +12,7 @@ from advisor.domain import (
     Candidate,
     CloseCall,
     CloseCallKind,
+    DataKind,
     Recommendation,
     Task,
 )
@@ -19,6 +20,7 @@ from advisor.domain.decision import MISS_COST, AnyCandidate, Judged
 from advisor.messages import Message
 from advisor.naming import spec_name
 from advisor.questions.network import NetworkQuestion
+from advisor.render.records import brief_block
 
 # A chance of a model is never certain.
 _NEVER, _ALWAYS = 0.01, 0.99
@@ -35,7 +37,7 @@ def decision_block(answer: Judged[Any, Any]) -> dict[str, Any] | None:
         "miss_costs": None if answer.request.is_sure else MISS_COST,
         "probability": chosen.probability,
         "level": answer.level,
-        "safe": _safe_block(safe) if safe else None,
+        "safe": brief_block(safe) if safe else None,
         "sentences": [message for message in (sure_message(answer), level_message(answer)) if message],
     }
 
@@ -97,25 +99,9 @@ def _unsure_message(
     )
 
 
-def _safe_block(safe: AnyCandidate) -> dict[str, Any]:
-    spec = safe.spec
-    return {
-        "cloud": spec.offer.instance.cloud,
-        "instance_type": spec.offer.instance.name,
-        "count": spec.count,
-        "region": spec.offer.region,
-        "market": str(spec.offer.market),
-        "disk": str(spec.disk.choice),
-        "total_usd_per_hour": spec.total_usd_per_hour,
-        "probability": safe.probability,
-    }
-
-
 # What `advisor verify` takes for granted, by option.
 _USUAL = {
-    "--precision": "fp32",
     "--stack": "eager",
-    "--memory-format": "contiguous",
     "--tf32": "convolutions",
     "--dataset": IMAGENET.name,
     "--confidence": "0.9",
@@ -168,7 +154,8 @@ def borderline_block(call: CloseCall, horizon_hours: float, command: str, **runs
 def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
     """The command to type on an instance of the candidate's type: the question, made definite."""
     spec, dataset = candidate.spec, request.dataset.name
-    instance = spec.offer.instance
+    instance, computes = spec.offer.instance, request.task is not Task.PREPROCESSING
+    images = request.dataset.kind is DataKind.IMAGE
     options = {
         "--task": request.task,
         "--model": request.network,
@@ -176,10 +163,10 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--instance": instance.name,
         "--disk": spec.disk.choice,
         "--batch-size": candidate.workload.batch_size,
-        "--precision": request.precision,
+        "--precision": candidate.workload.precision if computes else None,
         "--input": request.input,
         "--stack": request.stack,
-        "--memory-format": request.memory_format,
+        "--memory-format": candidate.workload.memory_format if computes and images else None,
         "--tf32": request.tf32,
         # Images of one's own lie in a folder; what has a name alone is a known data set.
         "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
@@ -187,7 +174,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--cloud": instance.cloud,
         "--region": None if spec.offer.region == "us-east-1" else spec.offer.region,
     }
-    if instance.gpu_count > 1 and request.task is not Task.PREPROCESSING:
+    if instance.gpu_count > 1 and computes:
         options["--max-gpus"] = 1
     given = {
         name: str(value)

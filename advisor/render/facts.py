@@ -82,7 +82,7 @@ def _spec_facts(record: Mapping[str, Any]) -> Document:
     total, predicted = record["price"]["total_usd_per_hour"], record["predicted"]
     return {
         **{name: record[name] for name in (*same, "memory_mib")},
-        "batch_size": record.get("batch_size"),
+        **{name: record.get(name) for name in ("batch_size", "precision", "memory_format")},
         "bottleneck": record.get("bottleneck"),
         "risk": record["risk"],
         "disk": record["disk"]["order"],
@@ -199,7 +199,7 @@ def _drawn_row(drawn: Drawn, *, on_front: bool) -> dict[str, Any]:
         "gpu": gpu.get("name"),
         "gpu_count": gpu.get("count", 0),
         **{name: spec[name] for name in ("vcpus", "memory_mib")},
-        "batch_size": spec.get("batch_size"),
+        **{name: spec.get(name) for name in ("batch_size", "precision", "memory_format")},
         "disk": spec["disk"]["order"],
         "total_usd_per_hour": spec["price"]["total_usd_per_hour"],
         **_price_facts(spec),

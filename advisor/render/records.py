@@ -32,6 +32,7 @@ from advisor.domain import (
 from advisor.messages import Message
 
 if TYPE_CHECKING:
+    from advisor.domain.decision import AnyCandidate
     from advisor.domain.live import LiveCheck, PriceAnswer  # few answers have any
 
 BOUNDS = ("lower", "median", "upper")
@@ -119,6 +120,8 @@ def prediction_block(workload: Workload, prediction: Prediction) -> dict[str, An
     """Throughput with its interval, what binds, and how far each stage is used."""
     return {
         "batch_size": workload.batch_size,
+        "precision": str(workload.precision),
+        "memory_format": str(workload.memory_format),
         "predicted": {
             "throughput": bounds(prediction),
             "unit": rate_unit(workload.dataset),
@@ -138,12 +141,16 @@ def _by_stage(values: Mapping[Any, float]) -> dict[str, float]:
     return {str(stage): value for stage, value in values.items()}
 
 
+# What a GPU by itself has of a prediction.
+_OF_GPUS = ("batch_size", "precision", "memory_format", "predicted", "extrapolation")
+
+
 def gpu_prediction_block(workload: Workload | None, prediction: Prediction | None) -> dict[str, Any]:
     """The part of a prediction that a GPU by itself has; rates are null where no batch fits."""
     if workload is None or prediction is None:
-        return {"batch_size": None, "predicted": None, "extrapolation": []}
+        return {**dict.fromkeys(_OF_GPUS), "extrapolation": []}
     whole = prediction_block(workload, prediction)
-    return {name: whole[name] for name in ("batch_size", "predicted", "extrapolation")}
+    return {name: whole[name] for name in _OF_GPUS}
 
 
 def risk(prediction: Prediction) -> int:
@@ -264,6 +271,7 @@ def pareto_block(candidate: Candidate) -> dict[str, Any]:
     offer = candidate.spec.offer
     return {
         "instance_type": offer.instance.name,
+        "count": candidate.spec.count,
         "cloud": offer.instance.cloud,
         "region": offer.region,
         "gpu": offer.instance.gpu_name,
@@ -303,6 +311,21 @@ def relaxation_block(relaxation: Relaxation, lower: Callable[[Any], float]) -> d
     }
 
 
+def brief_block(candidate: AnyCandidate) -> dict[str, Any]:
+    """A spec that another one is held against: what to order, its price, and its chance."""
+    spec = candidate.spec
+    return {
+        "cloud": spec.offer.instance.cloud,
+        "instance_type": spec.offer.instance.name,
+        "count": spec.count,
+        "region": spec.offer.region,
+        "market": str(spec.offer.market),
+        "disk": str(spec.disk.choice),
+        "total_usd_per_hour": spec.total_usd_per_hour,
+        "probability": candidate.probability,
+    }
+
+
 def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any]]:
     """The effects of other settings; `gain` is the factor by which the GPU alone is faster."""
     return [
@@ -315,6 +338,7 @@ def other_setting_blocks(settings: Iterable[OtherSetting]) -> list[dict[str, Any
             "throughput_gain": setting.gain,
             "throughput": bounds(setting.prediction),
             "bottleneck": str(setting.prediction.bottleneck),
+            "instead": brief_block(setting.instead) if setting.instead else None,
         }
         for setting in settings
     ]

@@ -197,14 +197,14 @@ _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
     (partial(_range, write=format_mib), "memory_mib"),
     (lambda quota: ", ".join(f"{name}={plain(most)}" for name, most in quota.items()), "vcpu_quota"),
 )
-_USUAL = {
-    "precision": "fp32",
-    "stack": "eager",
-    "memory_format": "contiguous",
-    "tf32": "convolutions",
-    "max_count": 1,
-    "max_nodes": 1,
-    "engine": "vllm",
+_USUAL: Mapping[str, tuple[object, ...]] = {
+    "precision": ("auto",),
+    "stack": ("eager",),
+    "memory_format": ("auto",),
+    "tf32": ("convolutions",),
+    "max_count": (1, 8),
+    "max_nodes": (1,),
+    "engine": ("vllm",),
 }
 
 
@@ -212,7 +212,7 @@ def _limits(request: Record, t: Texts) -> Iterator[str]:
     """'precision amp', '90 epochs in all', 'done within 72 h'."""
     for write, fields in _WRITERS:
         for field in fields.split():
-            if request.get(field) and request[field] != _USUAL.get(field):
+            if request.get(field) and request[field] not in _USUAL.get(field, ()):
                 yield t(f"limit.{field}", value=write(request[field]))
 
 
@@ -338,7 +338,14 @@ def settings_columns(t: Texts) -> list[Column]:
         Column(t("settings.whole"), _whole_gain),
         Column(t("table.bound"), lambda setting: stage_name(setting["bottleneck"], t)),
         Column(t("settings.known"), lambda setting: t("yes" if setting["measured"] else "no")),
+        Column(t("settings.instead"), _instead),
     ]
+
+
+def _instead(setting: Record) -> str | None:
+    """'g6.xlarge, $0.8049/h': what would be chosen with the setting."""
+    spec = setting.get("instead")
+    return f"{type_name(spec, clouds=False)}, {format_usd(spec['total_usd_per_hour'])}/h" if spec else None
 
 
 def _gpu_gain(setting: Record) -> str:

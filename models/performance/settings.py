@@ -7,7 +7,7 @@ effect, the card's clock, who measured) is not in doubt.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -50,6 +50,62 @@ _TAUGHT_BY: Mapping[str, tuple[str, ...]] = {
 }
 # TF32 leaves a network without matrix products as it is.
 _LEAST_TF32 = 0.02
+
+
+# Families that were trained in bf16 and overflow in fp16, as the documentation of transformers says.
+_OVERFLOWS_IN_FP16 = ("t5", "mt5", "pegasus", "gemma")
+# Tensor cores do 16 bits at least this much faster than the other units do 32.
+_TENSOR_CORES = 3.0
+# Nobody changes how a network runs for less, in log seconds.
+_WORTH_CHANGING = 0.02
+
+
+def fastest_settings(
+    times: StepTimes,
+    workload: Workload,
+    gpus: Sequence[Gpu],
+    facts: NetworkFacts,
+    *,
+    precision: bool,
+    memory_format: bool,
+    needed_mib: Callable[[Workload], float],
+) -> list[Workload]:
+    """The workload on each GPU as people run it there: with the `precision` and the `memory_format` that make
+    its step shortest, where these are open. Autocast takes bf16 from Ampere on and fp16 on the tensor cores
+    before it; what overflows in fp16 stays in fp32, and so does what fits the GPU in fp32 alone, as weights
+    are held in both. Only rows of 16 bits tell of channels last, so that fp32 stays contiguous. `needed_mib` is the memory that the smallest batch needs."""
+    if workload.task not in facts.kernels:
+        return [workload] * len(gpus)
+    formats = tuple(MemoryFormat) if memory_format and facts.has_channels else (workload.memory_format,)
+    ways = [
+        [
+            replace(workload, precision=bits, memory_format=layout)
+            for bits in (_autocast(gpu, facts) if precision else (workload.precision,))
+            for layout in (formats if bits is not Precision.FP32 else formats[:1])
+        ]
+        for gpu in gpus
+    ]
+    cells = [(way, gpu) for gpu, on_gpu in zip(gpus, ways, strict=True) for way in on_gpu]
+    log_seconds = iter(times.estimates(cells, facts).mean.tolist())
+    needed = {way: needed_mib(way) for way in dict.fromkeys(way for on_gpu in ways for way in on_gpu)}
+    fastest = []
+    for gpu, on_gpu in zip(gpus, ways, strict=True):
+        costs = [
+            (needed[way] > gpu.memory_mib, next(log_seconds) + _WORTH_CHANGING * (way != on_gpu[0]))
+            for way in on_gpu
+        ]
+        fastest.append(on_gpu[costs.index(min(costs))])
+    return fastest
+
+
+def _autocast(gpu: Gpu, facts: NetworkFacts) -> tuple[Precision, ...]:
+    """fp32, and the format of 16 bits that the GPU's tensor cores compute."""
+    capability = gpu.capability or 0.0
+    if capability >= _AMPERE and gpu.bf16_tflops:
+        return Precision.FP32, Precision.BF16
+    has_cores = capability >= _VOLTA and (gpu.fp16_tflops or 0.0) >= _TENSOR_CORES * gpu.fp32_tflops
+    overflows = facts.name.startswith(_OVERFLOWS_IN_FP16)
+    return (Precision.FP32, Precision.AMP) if has_cores and not overflows else (Precision.FP32,)
 
 
 class Setting(Struct, frozen=True):

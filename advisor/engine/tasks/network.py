@@ -217,7 +217,7 @@ class NetworkTask(Task[NetworkQuestion, NetworkOptions, Table, Candidate, Recomm
                     "(no calibrated interval)",
                     network=request.network,
                     task=request.task,
-                    precision=request.precision,
+                    precision=request.precision or "auto",
                     percent=100 * request.confidence,
                 ),
                 hint=Message("ask for less with --confidence, or accept a guess with --allow-extrapolation"),

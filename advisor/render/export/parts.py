@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from advisor.domain import Candidate, Market, NodeNetwork, Spec
+from advisor.naming import setting_text
 from advisor.render.records import rate_unit
 from advisor.render.text import disk_text, lower_name
 from advisor.units import floor_rate, format_usd
@@ -28,11 +29,12 @@ class Start(NamedTuple):
 def start_of(candidate: Candidate) -> Start:
     """A network's spec; what runs there is the user's own code."""
     workload, prediction = candidate.workload, candidate.prediction
+    setting = setting_text(workload.precision, workload.memory_format)
     return Start(
         candidate.spec,
         (
             f"{workload.network} {workload.task}, batch {workload.batch_size}, "
-            f"{workload.precision}: {lower_name(prediction.confidence)} "
+            f"{setting}: {lower_name(prediction.confidence)} "
             f"{floor_rate(prediction.lower):,g} {rate_unit(workload.dataset)} "
             f"({prediction.provenance})",
         ),

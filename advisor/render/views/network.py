@@ -133,16 +133,15 @@ def recommendation_text(
     most -= bool(answer.other_settings)
     if front:
         most = 0  # it tells more of what is cheaper
-        front = front if all_rejected else [*front, ""]
     rejected = rejection_lines(
         answer,
         most,
         everyone=all_rejected,
         named_above=[call.candidate.spec.offer.instance.name for call in other_calls(answer)[:1]],
-        room=LINES + max(0, shown - SHOWN_ALTERNATIVES) - len(head) - len(foot) - 2,
+        room=LINES + max(0, shown - SHOWN_ALTERNATIVES) - len(head) - len(foot) - 3,
         total=False,
     )
-    return "\n".join(head + front + rejected + foot)
+    return "\n".join([*head, *front, *rejected, "", *foot])
 
 
 def _basis_lines(prediction: Prediction, priced: str, sources: Sources) -> list[str]:
@@ -167,8 +166,7 @@ def _facts(answer: Recommendation, chosen: Candidate) -> list[str]:
 
 def _asked_lines(request: NetworkQuestion, workload: Workload | None) -> list[str]:
     """'  for         resnet50 inference, batch 64, amp, images of 224 x 224 pixels'."""
-    batch = workload.batch_size if workload else None
-    text = str(asked_of(request, batch, rate_unit(request.dataset)))
+    text = str(asked_of(request, workload, rate_unit(request.dataset)))
     return beside("for", textwrap.wrap(text, WIDTH - INDENT, break_on_hyphens=False))
 
 
@@ -187,10 +185,18 @@ def _setting_lines(
 ) -> list[str]:
     """A line for each setting that does not slow the whole down, or for the `most` best ones. 16
     bits, whose best batch is another one, are named even where they do at this batch."""
-    useful = [setting for setting in settings if setting.gain > _NO_LOSS or setting.name == _OWN_BATCH]
-    best = sorted(useful, key=lambda setting: (setting.gain, setting.gpu_gain.median))[::-1]
+    useful = [setting for setting in settings if _may_help(setting)]
+    best = sorted(useful, key=_most_useful)[::-1]
     shown = [setting for setting in useful if setting in best[:most]]
-    return folded("could try", (f"{_gpu_gain(setting)}, here {_here(setting, before)}" for setting in shown))
+    return folded("could try", (f"{_gpu_gain(setting)}, {_here(setting, before)}" for setting in shown))
+
+
+def _most_useful(setting: OtherSetting) -> tuple[bool, float, float]:
+    return setting.instead is not None, setting.gain, setting.gpu_gain.median
+
+
+def _may_help(setting: OtherSetting) -> bool:
+    return setting.instead is not None or setting.gain > _NO_LOSS or setting.name == _OWN_BATCH
 
 
 def _gpu_gain(setting: OtherSetting) -> str:
@@ -200,15 +206,19 @@ def _gpu_gain(setting: OtherSetting) -> str:
 
 
 def _here(setting: OtherSetting, before: Prediction) -> str:
-    """'+4.2 %, then bound by host'; 'nothing: bound by host'."""
+    """'here +4.2 %, then bound by host'; 'here nothing: bound by host'; 'with it g6.xlarge does it at
+    $0.8049/h'."""
     percent, binds = 100 * (setting.gain - 1), setting.prediction.bottleneck
+    if setting.instead is not None:
+        spec = setting.instead.spec
+        return f"with {setting.option} {spec.name} does it at {format_usd(spec.total_usd_per_hour)}/h"
     if setting.gain <= _NO_LOSS:
-        return f"slower at this batch; {setting.option} also tries others"
+        return f"here slower at this batch; {setting.option} also tries others"
     if abs(percent) < _NOTHING_PERCENT:
-        return f"nothing: bound by {binds}"
+        return f"here nothing: bound by {binds}"
     then = "" if binds is before.bottleneck else f", then bound by {binds}"
     digits = "+.0f" if abs(percent) >= 10 else "+.2g"
-    return f"{percent:{digits}} %{then}"
+    return f"here {percent:{digits}} %{then}"
 
 
 def rate_columns(confidence: float) -> list[str]:

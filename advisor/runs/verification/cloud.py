@@ -13,7 +13,17 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import ON_CPU, Disk, InstancePrediction, Measurement, Spec, Status, Verdict, Verification
+from advisor.domain import (
+    ON_CPU,
+    Disk,
+    InstancePrediction,
+    Measurement,
+    Spec,
+    Status,
+    Task,
+    Verdict,
+    Verification,
+)
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
@@ -94,9 +104,8 @@ def best_candidates(
         spec, name = candidate.spec, candidate.spec.offer.instance.name
         if name in candidates or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
             continue
-        exact = replace(
-            request, region=spec.offer.region, disk=spec.disk.choice, batch_size=candidate.workload.batch_size
-        )
+        definite = request.as_run(candidate.workload)
+        exact = replace(definite, region=spec.offer.region, disk=spec.disk.choice)
         candidates[name] = TriedCandidate(
             planned=plan_elsewhere(exact, name, context, today), usd_per_hour=spec.total_usd_per_hour
         )
@@ -208,7 +217,7 @@ def plan_elsewhere(
         request, instance = _recommended(request, context, today)
     instance_type = type_named(context.catalog, instance)
     named = predict_instance(request, context.catalog, context.model, instance_type.name)
-    exact = replace(request, disk=named.disk.choice, batch_size=named.workload.batch_size)
+    exact = replace(request.as_run(named.workload), disk=named.disk.choice)
     return CloudVerification(
         request=exact, named=predict_instance(exact, context.catalog, context.model, instance_type.name)
     )
@@ -269,7 +278,7 @@ def _recommended(request: NetworkQuestion, context: Context, today: date) -> tup
         raise UsageError(
             "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
         )
-    fixed = replace(request, region=spec.offer.region, disk=spec.disk.choice, batch_size=workload.batch_size)
+    fixed = replace(request.as_run(workload), region=spec.offer.region, disk=spec.disk.choice)
     return fixed, spec.offer.instance.name
 
 
@@ -277,13 +286,15 @@ def _arguments(
     request: NetworkQuestion, named: InstancePrediction, minutes: float, samples: int | None
 ) -> tuple[str, ...]:
     """Of `advisor verify` there; nothing is left to be chosen by a model that it may not have."""
+    networks = request.task is not Task.PREPROCESSING
     given: dict[str, object] = {
         "--instance": named.instance.name,
         "--task": request.task,
         "--model": request.network,
         "--target-throughput": f"{request.target_throughput:.12g}",
         "--batch-size": named.workload.batch_size,
-        "--precision": request.precision,
+        "--precision": request.precision if networks else None,
+        "--memory-format": request.memory_format if networks else None,
         "--disk": named.disk.choice,
         "--region": request.region,
         "--minutes": f"{minutes:g}",

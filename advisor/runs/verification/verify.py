@@ -16,6 +16,7 @@ from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     CacheState,
     DiskRate,
+    Gpu,
     InstancePrediction,
     Measurement,
     Observation,
@@ -27,6 +28,7 @@ from advisor.domain import (
     Workload,
 )
 from advisor.engine import Preparations, recommend
+from advisor.engine.candidates import USUAL_BATCH, workloads_on
 from advisor.engine.single import predict_instance
 from advisor.errors import DataError, UsageError
 from advisor.models.performance import PerformanceModel
@@ -60,8 +62,6 @@ from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import merged
 from advisor.sweeps.trial.trial_process import measure_trial
 
-# What nobody chose a batch size for, on a machine that is no known instance.
-_BATCH_SIZE = 32
 # Known this well, more minutes would not tell more: another run differs by as much.
 _REL_ERROR = 0.01
 # What a verdict hangs on, one process cannot say: it would differ from the next one.
@@ -99,7 +99,7 @@ def plan_verification(
     named = predict_instance(request, context.catalog, context.model, instance.name) if instance else None
     gpu_count = named.prediction.gpus_used if named else 1
     require_gpus(on, gpu_count, gpus_here)
-    workload = _workload(request, named)
+    workload = _workload(request, named, on, context)
     _refuse_slow_pace(on, workload, named, request.target_throughput)
     data = _data(request, options, on, gpu_count * workload.batch_size, making)
     wanted = SweepRequest(
@@ -112,7 +112,7 @@ def plan_verification(
         data=data,
         batch_sizes=(workload.batch_size,),
         caches=(_cache(request, options, on),),
-        precision=request.precision,
+        precision=workload.precision,
         memory_formats=(workload.memory_format,),
         stacks=(workload.stack,),
         measure_seconds=min(GPU_SECONDS if on.accelerator.is_gpu else _LEAST_SECONDS, 30 * options.minutes),
@@ -199,20 +199,23 @@ def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
     return replace(model, step_times=model.step_times.condition([observation], model.table))
 
 
-def _workload(request: NetworkQuestion, named: InstancePrediction | None) -> Workload:
+def _workload(
+    request: NetworkQuestion, named: InstancePrediction | None, machine: VerifiedMachine, context: Context
+) -> Workload:
+    """What runs: as on the instance, else at the usual batch size."""
     if named is not None:
         return named.workload
-    return Workload(
-        network=request.network,
-        task=request.task,
-        batch_size=request.batch_size or _BATCH_SIZE,
-        precision=request.precision,
-        dataset=request.dataset,
-        stack=request.stack,
-        memory_format=request.memory_format,
-        tf32=request.tf32,
-        input=request.input,
-    )
+    gpu = _gpu_of(machine, context)
+    definite = request.replace(batch_size=request.batch_size or USUAL_BATCH)
+    return workloads_on(definite, context.model, [gpu])[gpu.name if gpu else ""][0]
+
+
+def _gpu_of(machine: VerifiedMachine, context: Context) -> Gpu | None:
+    """The data sheet of the machine's GPU; None on a CPU, and for a GPU without one."""
+    if machine.accelerator.is_cpu:
+        return None
+    name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
+    return sheet_named(context.catalog, name)
 
 
 def _pace(named: InstancePrediction | None, workload: Workload, gpu: str) -> float:
@@ -280,12 +283,9 @@ def _of_machine(
     request: NetworkQuestion, machine: VerifiedMachine, trial: Trial, context: Context
 ) -> Prediction | None:
     """The prediction of this machine; None for a GPU without a data sheet."""
-    gpu = None
-    if not machine.accelerator.is_cpu:
-        name = machine.emulated_gpu or next(iter(gpus_of_this_machine()), "")
-        gpu = sheet_named(context.catalog, name)
-        if gpu is None:
-            return None
+    gpu = _gpu_of(machine, context)
+    if gpu is None and not machine.accelerator.is_cpu:
+        return None
     resources = replace(trial.resources, gpu=gpu)
     (prediction,) = context.model.predict([(trial.workload, resources)], confidence=request.confidence)
     return prediction

@@ -33,6 +33,7 @@ from advisor.service.page.specs import (
     gpu_text,
     interval_bar,
     interval_text,
+    setting_of,
     spec_fields,
     stage_text,
 )
@@ -95,6 +96,7 @@ def _columns(rows: Sequence[Record], t: Texts) -> list[Column]:
     columns = [
         Column(t("table.gpu" if of_gpus else "table.instance"), _name),
         Column(t("table.batch"), "batch_size", Look.WHOLE),
+        Column(t("field.precision"), lambda row: setting_of(row) if row["predicted"] else None),
         *rate_columns(t, confidences[0] if confidences else None, "predicted.throughput."),
     ]
     if not of_gpus:
@@ -231,6 +233,7 @@ def _networks(context: Context, words: Mapping[str, str], frame: Frame) -> dict[
     of_networks = [
         Fact(t("table.bound"), lambda spec: stage_text(spec["bottleneck"], spec, t)),
         Fact(t("detail.batch"), lambda spec: spec["batch_size"]),
+        Fact(t("field.precision"), setting_of),
     ]
     facts = _facts(specs, "samples", "cost.usd_per_million_samples", of_networks, t)
     workload = workload_fields(frame)

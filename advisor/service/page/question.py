@@ -20,7 +20,7 @@ from advisor.domain.words import ANY_MARKET
 from advisor.errors import AdvisorError, NoIntervalError, UsageError
 from advisor.models.language.configs import bundled_language_models
 from advisor.models.zoo.networks import NETWORKS
-from advisor.questions.network import Predict
+from advisor.questions.network import AUTO, Predict
 from advisor.questions.numbers import RATE
 from advisor.questions.question import Kinds, Question
 from advisor.questions.reading import from_pairs
@@ -129,7 +129,7 @@ def choices_of(context: Context, words: Mapping[str, str], t: Texts) -> dict[str
     return {
         "task": [(str(name), t(f"task.{name}")) for name in Task],
         "model": _named(sorted(networks[:_MOST_OFFERED])),
-        "precision": _named(Precision),
+        "precision": _named((AUTO, *Precision)),
         **{name: [("", t(f"usual.{name}")), *_named(values)] for name, values in _LEFT_OPEN.items()},
         "cloud": [*_named(clouds), ("any", t("cloud.any"))],
         "market": markets,
@@ -202,7 +202,7 @@ def workload_fields(frame: Frame) -> dict[str, str]:
     return {name: words[name] for name in _OF_WORKLOAD if name in words and name != "batch_size"}
 
 
-USUAL = {"precision": "fp32", "cloud": "aws", "market": "on-demand"}
+USUAL = {"precision": "auto", "cloud": "aws", "market": "on-demand"}
 LANGUAGE_USUAL = {"cloud": "aws", "market": "on-demand", "task": "generation"}
 # Fields that everybody sees; the others are in the disclosure, which is open if one is filled in.
 ALWAYS_SHOWN = {

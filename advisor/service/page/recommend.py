@@ -56,6 +56,7 @@ from advisor.service.page.specs import (
     picture_of,
     price_chart,
     row_fields,
+    setting_of,
     spec_fields,
     spec_view,
     stage_text,
@@ -94,7 +95,8 @@ def _network(context: Context, words: Mapping[str, str], frame: Frame) -> dict[s
         view = spec_view(nearest, target, t) | _bound(nearest, t) if nearest else None
         return values | {"nearest": view, "said": t("none.title")}
     batch = (t("detail.batch"), str(pick["batch_size"]))
-    values["pick"] |= _bound(pick, t) | {"details": [batch, *spec_facts(pick, request, t).pairs]}
+    runs = (t("field.precision"), setting_of(pick))
+    values["pick"] |= _bound(pick, t) | {"details": [batch, runs, *spec_facts(pick, request, t).pairs]}
     return values | {
         "headline": _headline(request, t),
         "alternatives": _alternatives(document, frame),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Stage
+from advisor.naming import setting_text
 from advisor.render.blocks import Chart, Column, Look, Table, lower_rate, plain
 from advisor.render.charts import curves_picture, price_picture
 from advisor.render.facts import Drawn, drawn_rows, place_name, spec_name
@@ -160,11 +161,17 @@ def stage_views(spec: Record, t: Texts) -> list[dict[str, Any]]:
     ]
 
 
+def setting_of(spec: Record) -> str:
+    """How the network runs on a spec: 'bf16, channels_last'."""
+    return setting_text(spec["precision"], spec["memory_format"])
+
+
 def spec_fields(spec: Record) -> dict[str, object]:
     """The words of `predict` that mean just this spec."""
     disk = "local" if spec["disk"]["type"] == LOCAL else spec["disk"]["order"]
     location = {name: spec[name] for name in ("cloud", "region", "market") if name in spec}
-    return {"instance": spec["instance_type"], **location, "disk": disk, "batch_size": spec["batch_size"]}
+    runs = {name: spec[name] for name in ("batch_size", "precision", "memory_format") if spec.get(name)}
+    return {"instance": spec["instance_type"], **location, "disk": disk, **runs}
 
 
 # Of a phone, and of half a card on a desk: letters stay as large as in a whole one.

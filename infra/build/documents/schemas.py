@@ -20,6 +20,7 @@ import advisor.render
 from advisor.domain import Market
 from advisor.domain.words import ANY_MARKET
 from advisor.questions.documents import document_names
+from advisor.questions.fields import Choice
 from advisor.questions.language import ServingQuestion, TuningQuestion
 from advisor.questions.network import NetworkQuestion
 from advisor.questions.numbers import Number
@@ -117,11 +118,12 @@ def _request(question: type[SpecQuestion]) -> dict[str, Schema]:
     """A settled question as `question_document` writes it, and the words that it takes."""
     hints, keys, words = get_type_hints(question), dict[str, Schema](), dict[str, Schema]()
     for attribute in document_names(question):
-        schema = _WRITTEN.get(attribute)
+        schema, field = _WRITTEN.get(attribute), question.declared.get(attribute)
+        if field is not None and isinstance(field.kind, Choice) and field.kind.every:
+            schema = {"enum": list(field.kind.names)}
         if schema is None:
             (schema,), more = schema_components([hints[attribute]], ref_template=_REFERENCE + "{name}")
             words |= more
-        field = question.declared.get(attribute)
         if field is not None:
             limits = field.kind.schema() if isinstance(field.kind, Number) else {}
             number = next((each for each in schema.get("anyOf", ()) if each != {"type": "null"}), schema)

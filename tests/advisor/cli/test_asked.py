@@ -32,8 +32,10 @@ def answer_text(answer, shown):
 )
 def test_an_answer_says_how_large_a_sample_is_and_in_which_precision(answer_text, command, model, size, raw):
     text, document = answer_text(*command, "--task", "inference", "--model", model)
-    assert f" fp32, {size}" in text.partition("throughput")[0]
-    assert f" fp32, {size}" in document["asked"]
+    precision = document.get("recommendation", document)["precision"]
+    assert f" {precision}, " in text.partition("throughput")[0]
+    assert f", {size}" in text.partition("throughput")[0]
+    assert f"inference, {size}" in document["asked"]
     assert any(f"on {size}" in sentence for sentence in document["assumptions"])
     assert document["request"]["sample_input"] == raw
 

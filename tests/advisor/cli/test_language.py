@@ -244,7 +244,7 @@ def test_a_question_is_asked_again_as_it_was(given):
 )
 def test_a_service_needs_no_disk_for_what_it_is_sent(answer, model):
     """No data set is read where tensors stand for one; who names one has it read."""
-    words = ("recommend", "--task", "inference", "--model", model)
+    words = ("recommend", "--task", "inference", "--model", model, "--precision", "fp32")
     served = answer(*words)
     assert served["request"]["dataset"]["name"] == "requests"
     assert "requests of" in served["assumptions"][0]

@@ -59,6 +59,9 @@ class PlainModel:
     def predict(self, requests, *, confidence, cache=None):
         return [self._one(*request, confidence, cache) for request in requests]
 
+    def fastest_settings(self, workload, gpus, **_open):
+        return [workload] * len(gpus)
+
     def gpu_memory_mib(self, workload):
         return 1000 + 100 * workload.batch_size
 

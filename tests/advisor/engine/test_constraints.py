@@ -13,7 +13,7 @@ from advisor.catalog import OfferQuery, resources_of
 from advisor.catalog.support import UNLIMITED_NOTE
 from advisor.domain import IMAGENET, Precision, Range, Task
 from advisor.engine.assumptions import warnings
-from advisor.engine.candidates import disks_for, workloads_of
+from advisor.engine.candidates import batches_of, disks_for, plain_workload
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
 from advisor.errors import NoIntervalError, UsageError
@@ -137,7 +137,7 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
     types = CATALOG.cpu_only(OfferQuery(cloud="aws", region="us-east-1", market=REQUEST.market))
     some = types[::97]
     most = model.most_on_cpu(
-        workloads_of(request),
+        batches_of(request, plain_workload(request)),
         np.array([cpu.cores for cpu in some]),
         np.array([cpu.mark for cpu in some]),
         [cpu.cpu_model for cpu in some],
@@ -148,7 +148,7 @@ def test_no_prediction_lies_above_the_bound_that_prunes():
         )
         assert offer.price.usd_per_hour == cpu.usd_per_hour
         has = resources_of(CATALOG, offer, disks_for(request, CATALOG, offer.instance)[0])
-        predictions = model.predict([(w, has) for w in workloads_of(request)])
+        predictions = model.predict([(w, has) for w in batches_of(request, plain_workload(request))])
         assert max(prediction.median for prediction in predictions) <= bound * (1 + 1e-9)
 
 

@@ -12,7 +12,7 @@ from advisor.catalog import Catalog, Rejection, check, resources_of
 from advisor.domain import CacheState, DiskChoice, Prediction, Resources, Task, Workload
 from advisor.domain.live import Refresh
 from advisor.engine import Preparations, recommend
-from advisor.engine.candidates import disks_for, query_of, workloads_of
+from advisor.engine.candidates import batches_of, disks_for, plain_workload, query_of
 from advisor.questions.network import NetworkQuestion
 from tests.advisor.engine.plain_model import PlainModel
 from tests.advisor.live.aws import BUNDLED, REGION, TODAY, fill, refreshed
@@ -66,7 +66,9 @@ def sold(request: NetworkQuestion, prices: dict[str, float]) -> Iterator[tuple[f
         for disk in disks_for(request, BUNDLED, instance):
             usd = prices[instance.name] + disk.usd_per_hour
             resources = resources_of(BUNDLED, offer, disk)
-            for workload in workloads_of(request)[3:]:  # of 8 and more: smaller ones are no faster
+            for workload in batches_of(request, plain_workload(request))[
+                3:
+            ]:  # of 8 and more: smaller ones are no faster
                 (rate,) = MODEL.predict([(workload, resources)], confidence=request.confidence)
                 fits = MODEL.gpu_memory_mib(workload) <= gpu.memory_mib
                 cold = _first_epoch(workload, resources, request) or rate

@@ -140,8 +140,10 @@ def test_each_answer_says_what_runs_it():
         return "; ".join(map(str, predicted_of(facts, **more).result.assumptions))
 
     own = replace(PHOTOS, name="seer")
-    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own)
-    assert "PyTorch eager, contiguous, fp32 (no TF32)" in said(own, tf32="off")
+    assert "PyTorch eager, channels last, bf16" in said(own)
+    plain = {"precision": "fp32", "memory_format": "contiguous"}
+    assert "PyTorch eager, contiguous, fp32 (TF32 in convolutions only)" in said(own, **plain)
+    assert "fp32 (no TF32)" in said(own, tf32="off")
     fast = said(own, precision="amp", stack="compile", memory_format="channels_last")
     assert "PyTorch compile, channels last, amp" in fast
     assert "PyTorch eager, amp" in said(TEXT, precision="amp")

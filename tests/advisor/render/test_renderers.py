@@ -23,6 +23,7 @@ from advisor.domain import (
     Task,
     Tf32,
 )
+from advisor.engine.candidates import plain_workload
 from advisor.render.borderline import verify_command
 from advisor.render.document import Sources, plain_document, recommendation_document
 from advisor.render.records import risk
@@ -158,7 +159,8 @@ def test_a_trial_is_asked_with_all_that_the_question_says():
         tf32=Tf32.ON,
         input="3x384x384",
     )
-    command = verify_command(request, candidate())
+    runs = replace(candidate(), workload=plain_workload(request))
+    command = verify_command(request, runs)
     for option in (
         "--confidence 0.95",
         "--precision amp",
@@ -171,7 +173,7 @@ def test_a_trial_is_asked_with_all_that_the_question_says():
         assert option in command
     assert "--data " not in command
     own = replace(request, dataset=replace(IMAGENET, name="/mnt/my pictures"))
-    assert "--data '/mnt/my pictures'" in verify_command(own, candidate())
+    assert "--data '/mnt/my pictures'" in verify_command(own, runs)
 
 
 def test_what_ranks_the_alternatives_has_room_before_anything_else():

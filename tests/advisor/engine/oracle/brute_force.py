@@ -139,13 +139,18 @@ def _quota(truth, cloud, name):
 def _gpu_memory(truth, cloud, name):
     world, request = truth.world, truth.request
     instance = instance_of(world, cloud, name)
-    return not any(fits_gpu(world, request, truth.model, instance, w) for w in workloads(request))
+    return not any(
+        fits_gpu(world, request, truth.model, instance, w)
+        for w in workloads(world, request, truth.model, instance)
+    )
 
 
 def _memory(truth, cloud, name):
     world, request, model = truth.world, truth.request, truth.model
     instance = instance_of(world, cloud, name)
-    fitting = [w for w in workloads(request) if fits_gpu(world, request, model, instance, w)]
+    fitting = [
+        w for w in workloads(world, request, model, instance) if fits_gpu(world, request, model, instance, w)
+    ]
     disks = _disks(truth, cloud, name)
     return bool(fitting and disks) and not any(
         fits_ram(model, resources_of(world.catalog, instance, disk, request.max_gpus), w)

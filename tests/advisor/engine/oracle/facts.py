@@ -30,7 +30,7 @@ def _is_asked(world, request, cloud, name):
 def _may_be_on_cpu(request, known):
     """A CPU computes networks in fp32, of types whose facts are known."""
     whole = getattr(known, "physical_cores", None)
-    return whole and request.precision is Precision.FP32
+    return whole and request.precision in (None, Precision.FP32)
 
 
 def _has_gpu(world, request, known):

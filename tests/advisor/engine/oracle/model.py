@@ -4,6 +4,7 @@ import math
 from statistics import NormalDist
 
 import numpy as np
+from msgspec.structs import replace
 
 from advisor.domain import Precision, Stage, Task
 from tests.advisor.engine.plain_model import MIB, PlainModel, filled, missed, slowest
@@ -23,6 +24,17 @@ class OracleModel(PlainModel):
     def predict(self, requests, *, confidence, cache=None):
         z = NormalDist().inv_cdf(confidence)
         return [self._one(*request, confidence, z, cache) for request in requests]
+
+    def fastest_settings(self, workload, gpus, *, precision, memory_format, smallest_batch):
+        def fastest(gpu):
+            def rank(way):
+                fits = self.gpu_memory_mib(replace(way, batch_size=smallest_batch)) <= gpu.memory_mib
+                return fits, _on_gpu(way, gpu)
+
+            ways = [replace(workload, precision=each) for each in (Precision.FP32, Precision.AMP)]
+            return max(ways, key=rank) if precision else workload
+
+        return [fastest(gpu) for gpu in gpus]
 
     def gpu_memory_mib(self, workload):
         share = 1.0 if workload.precision is Precision.FP32 else 0.6
@@ -74,5 +86,9 @@ def _tflops(workload, has):
     if has.gpu is None:
         mark = has.cpu.single_thread_score or _MARK
         return CORE_TFLOPS * min(has.vcpus, has.physical_cores) * mark / _MARK
-    fp16 = 0.0 if workload.precision is Precision.FP32 else 0.3 * (has.gpu.fp16_tflops or 0.0)
-    return max(has.gpu.fp32_tflops, fp16)
+    return _on_gpu(workload, has.gpu)
+
+
+def _on_gpu(workload, gpu):
+    fp16 = 0.0 if workload.precision is Precision.FP32 else 0.3 * (gpu.fp16_tflops or 0.0)
+    return max(gpu.fp32_tflops, fp16)

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from advisor.catalog import resources_of
-from advisor.domain import CacheState, DiskChoice, DiskRate, Stage, Task, Workload
+from advisor.domain import CacheState, DiskChoice, DiskRate, Precision, Stage, Task, Workload
 from advisor.errors import AdvisorError
 
 HEADROOM = 1.2  # docs: sized for the data set plus 20 %
@@ -162,19 +162,22 @@ def _above(z, lower, median, target):
     return NormalDist().cdf(z * (median - target) / doubt) if doubt > 0 and z > 0 else 1.0
 
 
-def workloads(request):
+def workloads(world, request, model, instance):
     sizes = (32,) if request.task is Task.PREPROCESSING else BATCHES
     sizes = (request.batch_size,) if request.batch_size else sizes
-    return [
-        Workload(
-            network=request.network,
-            task=request.task,
-            batch_size=size,
-            precision=request.precision,
-            dataset=request.dataset,
+    plain = Workload(
+        network=request.network,
+        task=request.task,
+        batch_size=request.batch_size or 32,
+        precision=request.precision or Precision.FP32,
+        dataset=request.dataset,
+    )
+    if instance.gpu_count and request.precision is None and request.task is not Task.PREPROCESSING:
+        gpu = world.catalog.gpu_of(instance)
+        (plain,) = model.fastest_settings(
+            plain, [gpu], precision=True, memory_format=False, smallest_batch=sizes[0]
         )
-        for size in sizes
-    ]
+    return [replace(plain, batch_size=size) for size in sizes]
 
 
 def fits_gpu(world, request, model, instance, workload):
@@ -189,7 +192,8 @@ def fits_ram(model, has, workload):
 
 def points_of(world, request, model, instance, region, price, choose=lambda disks: disks):
     """The points of a type in a region; `choose` thins out the disks."""
-    fitting = [w for w in workloads(request) if fits_gpu(world, request, model, instance, w)]
+    run = workloads(world, request, model, instance)
+    fitting = [w for w in run if fits_gpu(world, request, model, instance, w)]
     offered = [
         (disk, resources_of(world.catalog, instance, disk, request.max_gpus))
         for disk in choose(every_disk(world, instance, region, request))
