@@ -21,8 +21,8 @@ have a best, in the mean: overspend is how much dearer the chosen one is, 0 wher
 all that is paid, where a miss costs MISS_COST times its price and then the best (nothing chosen: MISS_COST
 times the best, and the best).
 
-`--settings`: in how many cells of one GPU measured in several precisions or layouts the fastest one is taken,
-2 % being equal. Pure fp16 on a GPU without tensor cores is no setting to take unasked.
+`--settings`: in how many cells of one GPU measured in 16 and 32 bits, or in both layouts, `auto` takes the
+fastest, 2 % being equal. Pure fp16 on a GPU without tensor cores is no setting to take unasked.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from msgspec.structs import replace
 
 from advisor.catalog import OfferQuery, load_catalog
 from advisor.catalog.gpus import cheapest_by_gpu, usd_per_gpu_hour
-from advisor.domain import Gpu, Market
+from advisor.domain import Gpu, Market, MemoryFormat, Precision
 from advisor.domain.decision import MISS_COST
 from advisor.engine.probability import chances_of_reaching, expected_cost
 from benchmarks.truth.asking import Answer, RefusalError, ScoredModel, is_gpu_bound
@@ -289,25 +289,51 @@ def decisions(rows: Sequence[Row], without: str | None) -> dict[str, Any]:
 
 
 def settings(rows: Iterable[Row]) -> dict[str, Any]:
-    """Of how many cells the predictor's fastest setting is the fastest, and the networks where it is not."""
+    """Of how many cells `auto` takes the fastest setting, of those where its own was measured, and the
+    networks where it does not."""
     scored_model = ScoredModel()
     fields = [name for name in (*_CELL, *_SOFTWARE) if name not in ("precision", "memory_format")]
-    cells: dict[tuple[Any, ...], dict[tuple[str, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
+    cells: dict[tuple[Any, ...], dict[tuple[bool, str], list[Row]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         gpu = _gpu(scored_model, row)
         if gpu and (row.precision != "fp16" or (gpu.capability or 0) >= 7):
             key = (gpu.name, *(getattr(row, name) for name in fields))
-            cells[key][row.precision, row.memory_format].append(row)
+            cells[key][row.precision == "fp32", row.memory_format].append(row)
     right: list[bool] = []
     missed: dict[str, list[str]] = defaultdict(list)
-    for cell in (list(cell.values()) for cell in cells.values() if len(cell) > 1):
-        rates = [statistics.median(row.samples_per_second for row in same) for same in cell]
-        answers = scored_model.rates([same[0] for same in cell])
-        medians = [answer.median if isinstance(answer, Answer) else 0.0 for answer in answers]
-        right.append(rates[medians.index(max(medians))] >= max(rates) / 1.02)
+    several = [cell for cell in cells.values() if len(cell) > 1]
+    for cell in several:
+        rates = {
+            setting: statistics.median(row.samples_per_second for row in same)
+            for setting, same in cell.items()
+        }
+        row = next(iter(cell.values()))[0]
+        taken = _auto(scored_model, row)
+        if taken not in rates:
+            continue
+        right.append(rates[taken] >= max(rates.values()) / 1.02)
         if not right[-1]:
-            missed[f"{cell[0][0].gpu}, {cell[0][0].task}"].append(cell[0][0].network)
-    return {"cells": len(right), "fastest_percent": _percent(right), "missed": missed}
+            missed[f"{row.gpu}, {row.task}"].append(row.network)
+    return {
+        "cells": len(several),
+        "auto_measured": len(right),
+        "fastest_percent": _percent(right),
+        "missed": missed,
+    }
+
+
+def _auto(scored_model: ScoredModel, row: Row) -> tuple[bool, str] | None:
+    """Whether `auto` takes fp32, and which memory format, for a row's network on its GPU; None where the row
+    cannot be asked."""
+    try:
+        workload, gpu = scored_model.cell(row)
+    except RefusalError:
+        return None
+    plain = replace(workload, precision=Precision.FP32, memory_format=MemoryFormat.CONTIGUOUS)
+    (taken,) = scored_model.model.usual_settings(
+        plain, [gpu], precision=True, memory_format=True, smallest_batch=row.batch_size
+    )
+    return taken.precision is Precision.FP32, str(taken.memory_format)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

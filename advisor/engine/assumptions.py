@@ -238,7 +238,7 @@ def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Mes
     if request.dataset.kind is not DataKind.TOKENS and layout is not None:
         parts.append(_MEMORY_FORMATS[layout])
     if precision is None:
-        parts.append(Message("the precision that is fastest on each GPU"))
+        parts.append(Message("the precision of each GPU's tensor cores"))
     elif precision is Precision.FP32:
         parts.append(Message("{precision} ({tf32})", precision=str(precision), tf32=_TF32[request.tf32]))
     else:

@@ -114,7 +114,7 @@ def workloads_on(
     if known and any(is_open.values()) and request.task is not Task.PREPROCESSING:
         least = request.batch_size or BATCH_SIZES[0]
         cards = list(known.values())
-        settings = model.fastest_settings(plain, cards, smallest_batch=least, **is_open)
+        settings = model.usual_settings(plain, cards, smallest_batch=least, **is_open)
         fastest |= zip(known, settings, strict=True)
     return {name: batches_of(request, workload) for name, workload in fastest.items()}
 

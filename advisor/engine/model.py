@@ -64,7 +64,7 @@ class PreparedRows(Protocol):
 class SettingsChoice(Protocol):
     """A model that knows how a GPU is used best."""
 
-    def fastest_settings(
+    def usual_settings(
         self,
         workload: Workload,
         gpus: Sequence[Gpu],
@@ -73,8 +73,7 @@ class SettingsChoice(Protocol):
         memory_format: bool,
         smallest_batch: int,
     ) -> Sequence[Workload]:
-        """The workload on each GPU, with the fastest precision and memory format that fit, where these are
-        open."""
+        """The workload on each GPU as people run it there, where its precision and memory format are open."""
 
 
 class PerformanceModel(SettingsChoice, Protocol):

@@ -107,8 +107,8 @@ class NetworkQuestion(SpecQuestion):
         usual="chosen by the advisor",
     )
     precision: Precision | None = _workload(
-        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: fp32 or the "
-        "mixed format of the GPU's tensor cores, whichever is faster.",
+        "Number format: fp32, amp (mixed fp16/fp32), bf16 (mixed bf16/fp32), fp16, or auto: the mixed one "
+        "that the GPU's tensor cores compute, fp32 without any.",
         Choice("precision", (*Precision, AUTO), every=AUTO),
         default=None,
         usual=AUTO,

@@ -21,7 +21,7 @@ from advisor.models.performance.on_cpu import Cpus, is_other_format, most_on_cpu
 from advisor.models.performance.pipeline import Load, Pipeline, columns_of
 from advisor.models.performance.prepared import PreparedRows, Wording, Words, alone
 from advisor.models.performance.scaling import scaled_rows
-from advisor.models.performance.settings import SettingGain, fastest_settings, setting_gains
+from advisor.models.performance.settings import SettingGain, setting_gains, usual_settings
 from advisor.models.performance.step_times import GpuRate, StepTimes
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         rates = self.step_times.rates(cells, self.table, confidence)
         return [alone(rate, confidence) for rate in rates]
 
-    def fastest_settings(
+    def usual_settings(
         self,
         workload: Workload,
         gpus: Sequence[Gpu],
@@ -131,13 +131,13 @@ class PerformanceModel(Struct, frozen=True, kw_only=True):
         memory_format: bool,
         smallest_batch: int,
     ) -> list[Workload]:
-        """The workload on each GPU as people run it there: with the precision and the memory format that are
-        fastest there and fit it at the smallest batch, where these are open."""
+        """The workload on each GPU as people run it there, where its precision and memory format are open;
+        it fits the GPU at the smallest batch if it does in any."""
 
         def needed_mib(setting: Workload) -> float:
             return self.gpu_memory_mib(replace(setting, batch_size=smallest_batch))
 
-        return fastest_settings(
+        return usual_settings(
             self.step_times,
             workload,
             gpus,

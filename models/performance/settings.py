@@ -56,11 +56,9 @@ _LEAST_TF32 = 0.02
 _OVERFLOWS_IN_FP16 = ("t5", "mt5", "pegasus", "gemma")
 # Tensor cores do 16 bits at least this much faster than the other units do 32.
 _TENSOR_CORES = 3.0
-# Nobody changes how a network runs for less, in log seconds.
-_WORTH_CHANGING = 0.02
 
 
-def fastest_settings(
+def usual_settings(
     times: StepTimes,
     workload: Workload,
     gpus: Sequence[Gpu],
@@ -70,42 +68,40 @@ def fastest_settings(
     memory_format: bool,
     needed_mib: Callable[[Workload], float],
 ) -> list[Workload]:
-    """The workload on each GPU as people run it there: with the `precision` and the `memory_format` that make
-    its step shortest, where these are open. Autocast takes bf16 from Ampere on and fp16 on the tensor cores
-    before it; what overflows in fp16 stays in fp32, and so does what fits the GPU in fp32 alone, as weights
-    are held in both. Only rows of 16 bits tell of channels last, so that fp32 stays contiguous. `needed_mib` is the memory that the smallest batch needs."""
+    """The workload on each GPU as people run it there, where its `precision` and `memory_format` are open.
+
+    Autocast takes what tensor cores compute, bf16 from Ampere on and fp16 before; what overflows in
+    fp16 stays in fp32, and so does what fits the GPU in fp32 alone, since autocast holds weights in
+    both. The layout is the one that makes the step shorter in 16 bits, of which alone rows tell.
+    `needed_mib` is the memory that the smallest batch needs.
+    """
     if workload.task not in facts.kernels:
         return [workload] * len(gpus)
-    formats = tuple(MemoryFormat) if memory_format and facts.has_channels else (workload.memory_format,)
-    ways = [
-        [
-            replace(workload, precision=bits, memory_format=layout)
-            for bits in (_autocast(gpu, facts) if precision else (workload.precision,))
-            for layout in (formats if bits is not Precision.FP32 else formats[:1])
-        ]
-        for gpu in gpus
+
+    def as_precise(gpu: Gpu) -> Workload:
+        mixed = replace(workload, precision=_autocast(gpu, facts)) if precision else workload
+        fits_plain_alone = needed_mib(workload) <= gpu.memory_mib < needed_mib(mixed)
+        return workload if fits_plain_alone else mixed
+
+    taken = [as_precise(gpu) for gpu in gpus]
+    if not (memory_format and facts.has_channels):
+        return taken
+    others = [replace(each, memory_format=MemoryFormat.CHANNELS_LAST) for each in taken]
+    cells = list(zip([*taken, *others], [*gpus, *gpus], strict=True))
+    contiguous, channels_last = times.estimates(cells, facts).mean.reshape(2, -1)
+    return [
+        other if _bits(each) == 16 and is_shorter else each
+        for each, other, is_shorter in zip(taken, others, channels_last < contiguous, strict=True)
     ]
-    cells = [(way, gpu) for gpu, on_gpu in zip(gpus, ways, strict=True) for way in on_gpu]
-    log_seconds = iter(times.estimates(cells, facts).mean.tolist())
-    needed = {way: needed_mib(way) for way in dict.fromkeys(way for on_gpu in ways for way in on_gpu)}
-    fastest = []
-    for gpu, on_gpu in zip(gpus, ways, strict=True):
-        costs = [
-            (needed[way] > gpu.memory_mib, next(log_seconds) + _WORTH_CHANGING * (way != on_gpu[0]))
-            for way in on_gpu
-        ]
-        fastest.append(on_gpu[costs.index(min(costs))])
-    return fastest
 
 
-def _autocast(gpu: Gpu, facts: NetworkFacts) -> tuple[Precision, ...]:
-    """fp32, and the format of 16 bits that the GPU's tensor cores compute."""
+def _autocast(gpu: Gpu, facts: NetworkFacts) -> Precision:
+    """The format of 16 bits that the GPU's tensor cores compute, mixed with fp32; fp32 without one."""
     capability = gpu.capability or 0.0
     if capability >= _AMPERE and gpu.bf16_tflops:
-        return Precision.FP32, Precision.BF16
+        return Precision.BF16
     has_cores = capability >= _VOLTA and (gpu.fp16_tflops or 0.0) >= _TENSOR_CORES * gpu.fp32_tflops
-    overflows = facts.name.startswith(_OVERFLOWS_IN_FP16)
-    return (Precision.FP32, Precision.AMP) if has_cores and not overflows else (Precision.FP32,)
+    return Precision.AMP if has_cores and not facts.name.startswith(_OVERFLOWS_IN_FP16) else Precision.FP32
 
 
 class Setting(Struct, frozen=True):

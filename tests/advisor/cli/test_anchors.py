@@ -230,6 +230,13 @@ def test_an_anchor_tells_of_its_own_input_and_precision_alone(said, put, more, w
     assert way_out in said(*RECOMMEND, "my_net", "--anchor", put(anchor()), *more)
 
 
+def test_a_question_takes_the_precision_that_its_anchor_was_measured_in(answer, put):
+    """Nothing was measured of what a GPU's tensor cores would do with it."""
+    document = answer(*RECOMMEND, "my_net", "--anchor", put(anchor()))
+    chosen = document["recommendation"]
+    assert (chosen["precision"], chosen["memory_format"]) == ("fp32", "contiguous")
+
+
 OWN = """
 import torch
 def build():

@@ -153,6 +153,35 @@ def test_a_spec_is_predicted_at_the_batch_with_which_it_is_recommended(answer):
         assert lower == pytest.approx(pick["predicted"]["throughput"]["lower"], rel=1e-9)
 
 
+@pytest.mark.parametrize("option", ["--precision amp", "--stack compile"])
+def test_what_could_be_tried_names_the_spec_that_it_would_choose(answer, option):
+    words = shlex.split("recommend --task inference --model bert-large --target-throughput 2000")
+    fp32 = answer(*words, "--precision", "fp32")
+    setting = next(each for each in fp32["other_settings"] if each["option"] == option)
+    usd = fp32["recommendation"]["price"]["total_usd_per_hour"]
+    assert setting["instead"]["total_usd_per_hour"] < 0.95 * usd
+    assert setting["instead"]["probability"] >= 0.5
+
+
+def test_each_gpu_runs_the_network_as_people_run_it_there(answer):
+    """Also in the trial that is proposed; CPUs compute in fp32 as they were measured."""
+    words = shlex.split(
+        "recommend --task inference --model resnet50 --target-throughput 500 --max-results 40"
+    )
+    document = answer(*words)
+    runs = {}
+    for spec in (document["recommendation"], *document["alternatives"]):
+        runs.setdefault(spec["gpu"] and spec["gpu"]["name"], set()).add(
+            (spec["precision"], spec["memory_format"])
+        )
+    assert document["request"]["precision"] == "auto"
+    assert runs["T4"] == {("amp", "channels_last")}
+    assert runs["L4"] == {("bf16", "channels_last")}
+    assert runs.get(None, {("fp32", "contiguous")}) == {("fp32", "contiguous")}
+    fp32 = answer(*words, "--precision", "fp32")
+    assert {spec["precision"] for spec in fp32["alternatives"]} == {"fp32"}
+
+
 def test_what_was_measured_between_nodes_is_an_anchor(answer):
     """The doubt that nobody measured is gone, and the bounds are others."""
     nodes = (

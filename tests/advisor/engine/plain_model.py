@@ -59,7 +59,7 @@ class PlainModel:
     def predict(self, requests, *, confidence, cache=None):
         return [self._one(*request, confidence, cache) for request in requests]
 
-    def fastest_settings(self, workload, gpus, **_open):
+    def usual_settings(self, workload, gpus, **_open):
         return [workload] * len(gpus)
 
     def gpu_memory_mib(self, workload):

@@ -16,7 +16,7 @@ OPEN = {"precision": True, "memory_format": True, "smallest_batch": 1}
 
 def setting(network, card, task=Task.TRAINING, **changes):
     workload = Workload(network=network, task=task, batch_size=32)
-    (fastest,) = MODEL.fastest_settings(workload, [CARDS[card]], **{**OPEN, **changes})
+    (fastest,) = MODEL.usual_settings(workload, [CARDS[card]], **{**OPEN, **changes})
     return fastest.precision, fastest.memory_format
 
 
@@ -50,7 +50,7 @@ def test_what_fits_in_fp32_alone_stays_in_fp32():
 def test_no_other_setting_that_is_open_is_faster(network, card, task, batch):
     """By the rates that answers have; and no format is taken that the GPU has no units for."""
     gpu, workload = CARDS[card], Workload(network=network, task=task, batch_size=batch)
-    (fastest,) = MODEL.fastest_settings(workload, [gpu], **{**OPEN, "smallest_batch": batch})
+    (fastest,) = MODEL.usual_settings(workload, [gpu], **{**OPEN, "smallest_batch": batch})
     assert fastest.precision is not Precision.BF16 or (gpu.capability or 0) >= 8
     assert fastest.precision is not Precision.AMP or 7 <= (gpu.capability or 0) < 8
     assert replace(fastest, precision=workload.precision, memory_format=workload.memory_format) == workload

@@ -25,7 +25,7 @@ class OracleModel(PlainModel):
         z = NormalDist().inv_cdf(confidence)
         return [self._one(*request, confidence, z, cache) for request in requests]
 
-    def fastest_settings(self, workload, gpus, *, precision, memory_format, smallest_batch):
+    def usual_settings(self, workload, gpus, *, precision, memory_format, smallest_batch):
         def fastest(gpu):
             def rank(way):
                 fits = self.gpu_memory_mib(replace(way, batch_size=smallest_batch)) <= gpu.memory_mib

@@ -174,7 +174,7 @@ def workloads(world, request, model, instance):
     )
     if instance.gpu_count and request.precision is None and request.task is not Task.PREPROCESSING:
         gpu = world.catalog.gpu_of(instance)
-        (plain,) = model.fastest_settings(
+        (plain,) = model.usual_settings(
             plain, [gpu], precision=True, memory_format=False, smallest_batch=sizes[0]
         )
     return [replace(plain, batch_size=size) for size in sizes]
