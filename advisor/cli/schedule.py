@@ -165,7 +165,7 @@ def add(question: ScheduleRequest, command: tuple[str, ...]) -> None:
     now, reporting = time.time(), checked_reporting(question)
     new, due = new_schedule(question, checked_command(command), str(Path.cwd()), now, reporting)
     with closing(ScheduleBook()) as book:
-        kept, leader = book.add(new, now=now), book.daemon.current()
+        kept, leader = book.add(new, now=now), book.leader()
     click.echo(added_text(kept, due, leader))
 
 
@@ -178,7 +178,7 @@ def list_(output: str) -> None:
     now = time.time()
     with closing(ScheduleBook(reading=True)) as book:
         rows = statuses(book, book.all(), now)
-        leader = book.daemon.current() if book.is_ready else None
+        leader = book.leader()
         document = list_document(book.name, rows, leader, now)
     print_answer(output, document, lambda: list_text(rows, leader))
 
@@ -245,7 +245,7 @@ def run() -> None:
 @click.argument("number", type=int)
 def execute(number: int) -> None:
     """Execute the run of that number: what the daemon and the HTTP service start."""
-    from advisor.runs.executor import execute as executed
+    from advisor.runs.jobs import execute as executed
     from advisor.runs.scheduled_reports import report_in_process
     from advisor.store.schedules import ScheduleBook
 

@@ -3,8 +3,7 @@ times that have passed are run, or skipped for a reason.
 
 A line with fixed hours follows the wall clock: each of its times comes once a day, the first of two when
 clocks go back, and at the end of the gap when they skip it. A line with `*` for minutes or hours follows time
-itself: every 30 minutes is every 30 minutes.
-"""
+itself: every 30 minutes is every 30 minutes."""
 
 from __future__ import annotations
 
@@ -29,15 +28,56 @@ _LONGEST_LOOK_BACK_SECONDS = 400 * 86400.0
 def rows_for_due_times(schedule: Schedule, now: float, recent: Sequence[Run]) -> tuple[NewRun, ...]:
     """The rows for the due times up to `now` that have none yet; the last is the latest due time.
 
-    `recent` are its runs of the month, the latest ones and any open one. Each due time that is on
-    time has its row. Those that are late have one row together, at the latest:
-    it runs once for all of them, or none runs, as `misfire` says.
-    """
-    due = _due_times(schedule, now)
+    `recent` are its runs of the month, the latest ones and any open one. Each due time that is on time has
+    its row. Those that are late have one row together, at the latest: it runs once for all of them, or none
+    runs, as `misfire` says. A run is left out while another one of its schedule is open, or where the budget
+    ends."""
+    first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
+    line = CronLine(schedule.cron, schedule.timezone)
+    between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
+    due = [moment.timestamp() for moment in between]
     late = [moment for moment in due if now - moment > ON_TIME_SECONDS]
     rows = [_missed(schedule, late, now)] if late else []
     rows += [NewRun(moment) for moment in due[len(late) :]]
-    return _one_at_a_time(schedule, rows, recent)
+    busy, kept = "", list[NewRun]()
+    if run := next((run for run in recent if run.state in OPEN_STATES), None):
+        when = datetime.fromtimestamp(run.due_at, UTC).isoformat(timespec="minutes")
+        state = "still going" if run.state is RunState.RUNNING else "still waiting"
+        busy = f"the run of {when} was {state}"
+    for row in rows:
+        if row.state is RunState.DUE:
+            if reason := busy or _too_dear(schedule, row, recent):
+                row = NewRun(row.due_at, RunState.SKIPPED, reason)
+            else:
+                busy = "the run before it was still waiting"
+        kept.append(row)
+    return tuple(kept)
+
+
+def _missed(schedule: Schedule, late: Sequence[float], now: float) -> NewRun:
+    latest, others = late[-1], len(late) - 1
+    also = f", nor at {format_counted(others, 'earlier due time')}" if others else ""
+    no_daemon = f"no daemon ran at its time{also}"
+    if schedule.misfire is Misfire.SKIP:
+        return NewRun(latest, RunState.SKIPPED, f"{no_daemon} (--misfire skip)")
+    return NewRun(latest, RunState.DUE, f"{format_hours((now - latest) / 3600)} late: {no_daemon}")
+
+
+def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
+    left = usd_left(schedule, runs, row.due_at)
+    if left is None:
+        return ""
+    month = datetime.fromtimestamp(row.due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
+    budget = f"{format_usd(schedule.budget_usd or 0.0)} of {month}"
+    if left <= 0:
+        return f"the budget of {budget} is spent"
+    # The command's limit, else the dearest run so far; 0 before the first, which ends where the budget does.
+    most = schedule.run_usd
+    if most is None:
+        most = max((run.cost_usd or 0.0 for run in runs), default=0.0)
+    if most <= left:
+        return ""
+    return f"it may cost {format_usd(most)}, and of the {budget} only {format_usd(left)} are left"
 
 
 def month_of(timezone: str, moment: float) -> tuple[float, float]:
@@ -54,7 +94,13 @@ def spent_usd(schedule: Schedule, runs: Sequence[Run], moment: float) -> float:
     """The cost of the month's runs so far; an unfinished or lost run counts with the most that it may
     cost."""
     first, last = month_of(schedule.timezone, moment)
-    return sum(_counted(schedule, run) for run in runs if first <= run.due_at < last)
+    most, spent = schedule.run_usd or 0.0, 0.0
+    for run in runs:
+        if first <= run.due_at < last:
+            unknown = most if run.begun_at is not None else 0.0
+            cost = unknown if run.cost_usd is None else run.cost_usd
+            spent += max(cost, most) if run.state is RunState.RUNNING and run.cost_usd is not None else cost
+    return spent
 
 
 def usd_left(schedule: Schedule, runs: Sequence[Run], moment: float) -> float | None:
@@ -62,76 +108,6 @@ def usd_left(schedule: Schedule, runs: Sequence[Run], moment: float) -> float | 
     if schedule.budget_usd is None:
         return None
     return schedule.budget_usd - spent_usd(schedule, runs, moment)
-
-
-def _counted(schedule: Schedule, run: Run) -> float:
-    if run.cost_usd is None:
-        return (schedule.run_usd or 0.0) if run.begun_at is not None else 0.0
-    if run.state is RunState.RUNNING:
-        return max(run.cost_usd, schedule.run_usd or 0.0)
-    return run.cost_usd
-
-
-def _due_times(schedule: Schedule, now: float) -> list[float]:
-    first = max(schedule.considered_until, now - _LONGEST_LOOK_BACK_SECONDS)
-    line = CronLine(schedule.cron, schedule.timezone)
-    between = line.between(datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(now, UTC))
-    return [due.timestamp() for due in between]
-
-
-def _missed(schedule: Schedule, late: Sequence[float], now: float) -> NewRun:
-    latest, others = late[-1], len(late) - 1
-    by = format_hours((now - latest) / 3600)
-    also = f", nor at {format_counted(others, 'earlier due time')}" if others else ""
-    no_daemon = f"no daemon ran at its time{also}"
-    if schedule.misfire is Misfire.SKIP:
-        return NewRun(latest, RunState.SKIPPED, f"{no_daemon} (--misfire skip)")
-    return NewRun(latest, RunState.DUE, f"{by} late: {no_daemon}")
-
-
-def _one_at_a_time(schedule: Schedule, rows: Sequence[NewRun], recent: Sequence[Run]) -> tuple[NewRun, ...]:
-    """A run is left out while another one of its schedule is open, or where the budget ends."""
-    kept: list[NewRun] = []
-    busy = _busy_note(next((run for run in recent if run.state in OPEN_STATES), None))
-    for row in rows:
-        reason = busy or _too_dear(schedule, row, recent)
-        if row.state is RunState.DUE and reason:
-            kept.append(NewRun(row.due_at, RunState.SKIPPED, reason))
-            continue
-        if row.state is RunState.DUE:
-            busy = "the run before it was still waiting"
-        kept.append(row)
-    return tuple(kept)
-
-
-def _busy_note(run: Run | None) -> str:
-    if run is None:
-        return ""
-    when = datetime.fromtimestamp(run.due_at, UTC).isoformat(timespec="minutes")
-    state = "still going" if run.state is RunState.RUNNING else "still waiting"
-    return f"the run of {when} was {state}"
-
-
-def _too_dear(schedule: Schedule, row: NewRun, runs: Sequence[Run]) -> str:
-    left = usd_left(schedule, runs, row.due_at)
-    if left is None:
-        return ""
-    month = datetime.fromtimestamp(row.due_at, zone_of(schedule.timezone)).strftime("%Y-%m")
-    budget = f"{format_usd(schedule.budget_usd or 0.0)} of {month}"
-    if left <= 0:
-        return f"the budget of {budget} is spent"
-    most = expected_usd(schedule, runs)
-    if most <= left:
-        return ""
-    return f"it may cost {format_usd(most)}, and of the {budget} only {format_usd(left)} are left"
-
-
-def expected_usd(schedule: Schedule, runs: Sequence[Run]) -> float:
-    """The most that a run may cost: its command's limit, else the dearest run so far; 0 before the first,
-    which is ended where the budget ends."""
-    if schedule.run_usd is not None:
-        return schedule.run_usd
-    return max((run.cost_usd or 0.0 for run in runs), default=0.0)
 
 
 _MACROS = {
@@ -186,9 +162,8 @@ class CronLine:
         try:
             return CronSim(self._expression, instant.astimezone(self._zone))
         except CronSimError as error:
-            raise wrong(
-                "cron", "{field} '{line}': {reason}", line=self.text, reason=str(error).lower()
-            ) from error
+            reason = str(error).lower()
+            raise wrong("cron", "{field} '{line}': {reason}", line=self.text, reason=reason) from error
 
 
 def zone_of(name: str) -> tzinfo:

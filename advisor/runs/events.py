@@ -1,8 +1,7 @@
 """Events of a started sweep, read from its log as it grows; resumable.
 
-An event's id is the place behind its line: the file (its inode, since a log that is full is
-renamed) and the offset in it. So any process can go on for a client that another one served.
-"""
+An event's id is the place behind its line: the file (its inode, since a log that is full is renamed) and the
+offset in it. So any process can go on for a client that another one served."""
 
 from __future__ import annotations
 
@@ -10,6 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from advisor.sweeps.watching.logfile import OLDER_FILES
 
 _PLACE = re.compile(r"([0-9a-f]{1,16})-([0-9a-f]{1,16})")
 _MOST_BYTES = 2**20  # of one look
-# Of the log's events, those that a client is told; the others are for whoever mends something.
+# Of the log's events, those that a client is told (`stored` by its status); the others are for whoever mends
+# something.
 _TOLD = {
     "sweep_began": "began",
     "began": "trial_started",
@@ -29,7 +30,6 @@ _TOLD = {
     "measured_meanwhile": "trial_left",
     "kept_in_file": "trial_kept_in_file",
 }
-_OK = "ok"
 _INNER = ("level", "pid", "event", "database", "executor", "file")
 
 
@@ -52,21 +52,20 @@ class EventLog:
 
     def look(self) -> list[SweepEvent]:
         """Events since the last look, up to a mebibyte of the log."""
-        files = self._files()
-        inodes = [inode for inode, _ in files]
-        if self._inode not in inodes:  # never begun, or turned away so often that it is gone
-            self._offset = 0
-            first = 0
-        else:
-            first = inodes.index(self._inode)
-        events: list[SweepEvent] = []
-        for inode, file in files[first:]:
+        files: dict[int, Path] = {}  # the log and the older ones before it, the oldest first, by inode
+        for number in range(OLDER_FILES, -1, -1):
+            file = self._path.with_name(f"{self._path.name}.{number}") if number else self._path
+            with suppress(OSError):
+                files[file.stat().st_ino] = file
+        # Without its own file it has never begun, or was turned away so often that it is gone.
+        begins = list(files).index(self._inode) if self._inode in files else 0
+        self._offset = self._offset if self._inode in files else 0
+        for inode, file in list(files.items())[begins:]:
             if inode != self._inode:
                 self._inode, self._offset = inode, 0
-            events += self._read(file)
-            if events:
-                break
-        return events
+            if events := list(self._read(file)):
+                return events
+        return []
 
     def _read(self, file: Path) -> Iterator[SweepEvent]:
         try:
@@ -87,17 +86,6 @@ class EventLog:
             if event:
                 yield event
 
-    def _files(self) -> list[tuple[int, Path]]:
-        """The log and the older ones before it, the oldest first, by inode."""
-        names = [f"{self._path.name}.{number}" for number in range(OLDER_FILES, 0, -1)]
-        files = []
-        for file in (*map(self._path.with_name, names), self._path):
-            try:
-                files.append((file.stat().st_ino, file))
-            except OSError:
-                continue
-        return files
-
 
 def _event_of(line: bytes, position: str) -> SweepEvent | None:
     try:
@@ -105,7 +93,9 @@ def _event_of(line: bytes, position: str) -> SweepEvent | None:
         event = facts["event"]
     except (ValueError, TypeError, KeyError):
         return None  # torn by a power cut
-    name = _name_of(event, facts)
+    name = _TOLD.get(event)
+    if event == "stored":
+        name = "trial_done" if facts.get("status") == "ok" else "trial_failed"
     if name is None:
         return None
     return SweepEvent(position, name, {key: value for key, value in facts.items() if key not in _INNER})
@@ -114,9 +104,3 @@ def _event_of(line: bytes, position: str) -> SweepEvent | None:
 def _said(line: bytes, position: str) -> SweepEvent | None:
     text = one_line(line.decode(errors="replace"))
     return SweepEvent(position, "said", {"text": text}) if text else None
-
-
-def _name_of(event: str, facts: Mapping[str, Any]) -> str | None:
-    if event == "stored":
-        return "trial_done" if facts.get("status") == _OK else "trial_failed"
-    return _TOLD.get(event)

@@ -1,8 +1,7 @@
 """The kinds of fields that runs have beside those of `advisor.questions.fields`, and the budget of a sweep:
 trials, time or money.
 
-A client over HTTP may write numbers as texts, and a list as one text with commas.
-"""
+A client over HTTP may write numbers as texts, and a list as one text with commas."""
 
 from __future__ import annotations
 
@@ -149,8 +148,7 @@ class Items(Kind):
             )
         parts = [part for each in values for part in self._split(_typed(each, field))]
         items = (self._item.from_json(part, field) for part in parts if part.strip())
-        values_once = tuple(dict.fromkeys(items))
-        return values_once or self.from_text("", field)
+        return tuple(dict.fromkeys(items)) or self.from_text("", field)
 
     def text_of(self, value: Sequence[Any]) -> str:
         return ",".join(map(self._item.text_of, value))

@@ -40,7 +40,15 @@ def measurements_from(path: Path) -> list[Measurement]:
             error=error,
             hint="export one with `advisor measurements export --out FILE`",
         ) from error
-    return [_measurement(path, i, line) for i, line in enumerate(lines, 1) if line.strip()]
+    measurements = []
+    for number, line in enumerate(lines, 1):
+        try:
+            measurements += [measurement_from_dict(json.loads(line))] if line.strip() else []
+        except (ValueError, AttributeError, RecursionError, DataError) as error:
+            raise DataError(
+                "{path}, line {number}: {error}", path=path, number=number, error=error
+            ) from error
+    return measurements
 
 
 def fit_user_model(
@@ -51,8 +59,7 @@ def fit_user_model(
 
     In the order of their trials, as the bundled ones are: which one was measured first (on a cluster, after a
     crash) must not change a digit of an answer. Where GPUs are told of by too few measurements for a
-    pipeline, the one that ships is kept. Raises `DataError` where nothing can be learnt.
-    """
+    pipeline, the one that ships is kept. Raises `DataError` where nothing can be learnt."""
     shipped = load_model()
     rows = sorted(measurements, key=lambda row: row.trial.trial_id)
     gpu = _taken_steps(rows, fingerprints, shipped)
@@ -81,16 +88,15 @@ def _taken_steps(
     sheets, table = load_catalog().gpus, shipped.table
     steps: list[Observation] = []
     left_out = Counter[str]()
-    for row in rows:
-        if not row.trial.accelerator.is_gpu:
-            continue
+    on_gpus = [row for row in rows if row.trial.accelerator.is_gpu]
+    for row in on_gpus:
         observation = observed(row, "", partial(sheet_of, sheets=sheets))
         reason = _why_not(observation, table) if isinstance(observation, Observation) else observation.reason
         if isinstance(observation, Observation) and not reason:
             steps.append(observation)
         else:
             left_out[reason] += 1
-    kept = [row.environment.get("fingerprint") for row in rows if row.trial.accelerator.is_gpu]
+    kept = [row.environment.get("fingerprint") for row in on_gpus]
     layers = list(_layers([*kept, *fingerprints], sheets))
     return taken_steps(steps, layers, shipped.step_times, table, left_out)
 
@@ -119,13 +125,6 @@ def _layers(fingerprints: Iterable[Any], sheets: Mapping[str, Gpu]) -> Iterator[
             yield from layers_of(probe, sheet_of(name, sheets))
 
 
-def _measurement(path: Path, number: int, line: str) -> Measurement:
-    try:
-        return measurement_from_dict(json.loads(line))
-    except (ValueError, AttributeError, RecursionError, DataError) as error:
-        raise DataError("{path}, line {number}: {error}", path=path, number=number, error=error) from error
-
-
 # Log standard deviation of carrying rates to another CPU of the same architecture by the ratio of PassMark's
 # single-thread marks: how far its other mark strays from that ratio (benchmarks/ vcpu_truth,
 # internals/processors.md). Judgement where the CPU has no mark.
@@ -140,28 +139,19 @@ _ZEN_4 = ("AMD EPYC", "25", "AMD EPYC 9R14")
 
 
 def reference_cpu(measurement: Measurement) -> ReferenceCpu:
-    """The mark of the CPU a trial ran on: from the catalogue's servers with a CPU of that name.
-
-    A CPU that nobody scored counts as fast as the one of the bundled sweep, and its rates are
-    carried to other CPUs with the doubt that this deserves.
-    """
-    kernel = str(measurement.environment.get("architecture") or "x86_64")
+    """The mark of the CPU a trial ran on: from the catalogue's servers with a CPU of that name. A CPU that
+    nobody scored counts as fast as the one of the bundled sweep, and its rates are carried to other CPUs with
+    the doubt that this deserves."""
+    environment, scores = measurement.environment, _scores()
+    kernel = str(environment.get("architecture") or "x86_64")
     architecture = _ARCHITECTURES.get(kernel, kernel)
-    name = _telling_name(measurement)
-    score = _scores().get(name)
-    if score is not None:
-        return ReferenceCpu(score=score, sigma=KNOWN_SIGMA, architecture=architecture, model=name)
-    bundled = _scores()[_ZEN_4[2]]
-    return ReferenceCpu(score=bundled, sigma=UNKNOWN_SIGMA, architecture=architecture, model=name)
-
-
-def _telling_name(measurement: Measurement) -> str:
-    environment = measurement.environment
-    name = str(environment.get("cpu_model", ""))
-    is_zen = (name, environment.get("cpu_family")) == _ZEN_4[:2]
-    if is_zen and "avx512f" in environment.get("cpu_flags", ()):
-        return _ZEN_4[2]
-    return plain_cpu_name(name)
+    given = str(environment.get("cpu_model", ""))
+    is_zen = (given, environment.get("cpu_family")) == _ZEN_4[:2] and "avx512f" in environment.get(
+        "cpu_flags", ()
+    )
+    name = _ZEN_4[2] if is_zen else plain_cpu_name(given)
+    score, sigma = scores.get(name, scores[_ZEN_4[2]]), KNOWN_SIGMA if name in scores else UNKNOWN_SIGMA
+    return ReferenceCpu(score=score, sigma=sigma, architecture=architecture, model=name)
 
 
 @cache  # an adaptive sweep asks after each trial, and it takes a look at every type

@@ -45,13 +45,17 @@ def measure_script(
     profile: bool = True,
     seconds_to_begin: float = _SECONDS_TO_BEGIN,
 ) -> dict[str, Any]:
-    """The anchor document of a script's own loop, started `runs` times within the minutes; the
-    script is ended once it is measured.
-
-    What the script prints goes to stderr. Raises `UsageError` when it cannot be started,
-    `MeasuringError` when it ends before it has made some steps, or does not call the hook.
-    """
-    _refuse_missing(command)
+    """The anchor document of a script's own loop, started `runs` times within the minutes; the script is
+    ended once it is measured. What the script prints goes to stderr. Raises `UsageError` when it cannot be
+    started, `MeasuringError` when it ends before it has made some steps, or does not call the hook."""
+    script = next((part for part in command if part.endswith(".py")), None)
+    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
+        # Python's own message for a missing script would come from a child, late.
+        raise UsageError(
+            "there is no file {script} that can be read",
+            script=script,
+            hint="start it as you do without the advisor",
+        )
     begun = time.monotonic()
     recorded: list[RecordedSteps] = []
     warnings: list[str] = []
@@ -122,24 +126,19 @@ def _started(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
     try:
         yield process
     finally:
-        _end(process)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """Politely first: what it made elsewhere it may still tidy up."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    try:
-        process.wait(_SECONDS_TO_END)
-    except subprocess.TimeoutExpired:
-        pass
-    finally:
-        # Also children that did not listen. With a limit: a Ctrl-C that meets `poll` between its
-        # taking a lock and its `try` leaves the lock taken, and `wait()` would stand for ever.
+        # Politely first: what it made elsewhere it may still tidy up.
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(_SECONDS_TO_END)
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
+        finally:
+            # Also children that did not listen. With a limit: a Ctrl-C that meets `poll` between its
+            # taking a lock and its `try` leaves the lock taken, and `wait()` would stand for ever.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_SECONDS_TO_END)
 
 
 def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:
@@ -151,14 +150,3 @@ def _environment(path: Path, minutes: float, profile: bool) -> dict[str, str]:
         SECONDS_VARIABLE: str(minutes * 60),
         PROFILE_VARIABLE: str(int(profile)),
     }
-
-
-def _refuse_missing(command: Sequence[str]) -> None:
-    """Python's own message for a missing script would come from a child, late."""
-    script = next((part for part in command if part.endswith(".py")), None)
-    if script and not os.access(script, os.R_OK) and "-m" not in command and "-c" not in command:
-        raise UsageError(
-            "there is no file {script} that can be read",
-            script=script,
-            hint="start it as you do without the advisor",
-        )

@@ -92,12 +92,11 @@ def keep_fingerprint(document: Mapping[str, Any], parts: Sequence[str]) -> bool:
 
 def kept_fingerprint() -> dict[str, Any] | None:
     """The kept fingerprint, where it is of this machine's CPU; None without one."""
-    try:
-        kept = json.loads(own_fingerprint_path().read_text())
-        is_ours = kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model()
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
-    return kept if is_ours else None
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        kept: dict[str, Any] = json.loads(own_fingerprint_path().read_text())
+        if kept["schema"] == FINGERPRINT_SCHEMA and kept["cpu_model"] == cpu_model():
+            return kept
+    return None
 
 
 def kept_fingerprints() -> tuple[dict[str, Any], ...]:
@@ -115,19 +114,26 @@ def probe_machine(
     command: Sequence[str] = COMMAND,
     timeout_seconds: float = _TIMEOUT_SECONDS,
 ) -> dict[str, Any]:
-    """The probe's document (`advisor.probe/1`), from a process that is gone on leaving.
-
-    `on_progress` is told each part as it begins. Raises `MeasuringError` when the process
-    dies, is late or answers nonsense.
-    """
+    """The probe's document (`advisor.probe/1`), from a process that is gone on leaving. `on_progress` is told
+    each part as it begins. Raises `MeasuringError` when the process dies, is late or answers nonsense."""
     arguments = [*command, "--only", ",".join(parts), "--disk", str(disk), *(["--quick"] if quick else [])]
+    kept: deque[str] = deque(maxlen=_KEPT_LINES)
     with tempfile.TemporaryFile() as answer, _started(arguments, answer, timeout_seconds) as process:
-        lines = _listen(process, on_progress)
-        code = process.wait()
-        if code:
-            raise MeasuringError(_last_words(code, lines, timeout_seconds))
+        assert process.stderr is not None
+        for raw in process.stderr:
+            line = raw.decode(errors="replace").strip()
+            if line.startswith("["):
+                on_progress(line)
+            elif line:
+                kept.append(line)
+        if code := process.wait():
+            raise MeasuringError(_last_words(code, kept, timeout_seconds))
         answer.seek(0)
-        return _document(answer.read())
+        with suppress(ValueError):
+            document = json.loads(answer.read())
+            if isinstance(document, dict) and document.get("schema") == SCHEMA:
+                return document
+    raise MeasuringError("the probe gave no answer that can be read", hint="run it again with --debug")
 
 
 @contextmanager
@@ -156,19 +162,6 @@ def _started(
             process.stderr.close()
 
 
-def _listen(process: subprocess.Popen[bytes], on_progress: Progress) -> list[str]:
-    """Pass progress on until the process closes its stderr; returns its other last lines."""
-    kept: deque[str] = deque(maxlen=_KEPT_LINES)
-    assert process.stderr is not None
-    for raw in process.stderr:
-        line = raw.decode(errors="replace").strip()
-        if line.startswith("["):
-            on_progress(line)
-        elif line:
-            kept.append(line)
-    return list(kept)
-
-
 def _kill(process: subprocess.Popen[bytes]) -> None:
     # A process that was waited for has no group any more, and its number may be another's.
     if process.returncode is None:
@@ -182,13 +175,3 @@ def _last_words(code: int, lines: Sequence[str], timeout_seconds: float) -> str:
         ending = f"was killed (out of memory, or longer than {timeout_seconds:g} s)"
     tail = f": {' '.join(lines)[-400:]}" if lines else ""
     return f"the probe {ending}; probe fewer parts with --only{tail}"
-
-
-def _document(answer: bytes) -> dict[str, Any]:
-    try:
-        document = json.loads(answer)
-    except ValueError:
-        document = None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise MeasuringError("the probe gave no answer that can be read", hint="run it again with --debug")
-    return document

@@ -1,8 +1,7 @@
 """Commands of the advisor as child processes, which end with their parent; why one failed.
 
-A command that fails leaves its error as a JSON document in the file that `ERROR_VARIABLE` names:
-nobody reads what it printed for people.
-"""
+A command that fails leaves its error as a JSON document in the file that `ERROR_VARIABLE` names: nobody reads
+what it printed for people."""
 
 from __future__ import annotations
 
@@ -47,8 +46,7 @@ def command_process(
     leaving it is ended politely, then by force.
 
     By default it ends with this process, be that killed: whoever goes on with a run must not meet a sweep
-    that still measures. That needs a process without threads, since it runs code between fork and exec.
-    """
+    that still measures. That needs a process without threads, since it runs code between fork and exec."""
     log.parent.mkdir(parents=True, exist_ok=True)
     error_path(log).unlink(missing_ok=True)
     variables = environment() | {ERROR_VARIABLE: str(error_path(log))}
@@ -103,8 +101,8 @@ def answer_of(log: Path) -> dict[str, Any] | None:
 
 def failure(code: int, log: Path) -> str:
     """Why a command failed: its error, else its exit code."""
-    document = _document(error_path(log)) or {}
-    return str(document.get("message") or _ending(code))
+    ending = f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    return str((_document(error_path(log)) or {}).get("message") or ending)
 
 
 def outcome_of(words: Sequence[str], *, seconds: float) -> tuple[dict[str, Any] | None, str]:
@@ -134,12 +132,7 @@ def how_it_ended(code: int) -> str:
 
 
 def _document(path: Path) -> dict[str, Any] | None:
-    try:
+    with suppress(OSError, ValueError, RecursionError):
         document = json.loads(path.read_text())
-    except (OSError, ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _ending(code: int) -> str:
-    return f"exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+        return document if isinstance(document, dict) else None
+    return None

@@ -1,9 +1,8 @@
 """Questions that start a run other than a sweep: verifications, fits, price refreshes and schedules.
 
-As in `advisor.questions.network`, a field stands here once; options of the command line, fields over
-HTTP with their schemas, and the words of a command that asks the same follow from it. The fields of
-sweeps stand in `sweep_questions`.
-"""
+As in `advisor.questions.network`, a field stands here once; options of the command line, fields over HTTP
+with their schemas, and the words of a command that asks the same follow from it. The fields of sweeps stand
+in `sweep_questions`."""
 
 from __future__ import annotations
 

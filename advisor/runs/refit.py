@@ -1,17 +1,16 @@
 """After a scheduled sweep: fit anew, keep the better model, and say what has drifted.
 
-The two models are scored on the same fresh measurements, and neither has seen those trials: each
-is fitted again without a fifth of them, five times, one on what the store held before the run, one
-on what it holds now. Where the last model was not fitted on what the store held before (it is
-the one that ships, or came from a file), it is scored as it is, and that is said.
-"""
+The two models are scored on the same fresh measurements, and neither has seen those trials: each is fitted
+again without a fifth of them, five times, one on what the store held before the run, one on what it holds
+now. Where the last model was not fitted on what the store held before (it is the one that ships, or came from
+a file), it is scored as it is, and that is said."""
 
 from __future__ import annotations
 
 import math
 import shutil
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -38,11 +37,10 @@ _TELLING = ("gpu", "cpu_model", "kernel", "python", "driver", "host")
 
 
 class Shift(Struct, frozen=True):
-    """One trial measured on two days, the earlier time at `started_at`: rates in samples per
-    second with their 95 % intervals.
+    """One trial measured on two days, the earlier time at `started_at`: rates in samples per second with
+    their 95 % intervals.
 
-    `beyond` says whether each lies outside of where the other expects its next run.
-    """
+    `beyond` says whether each lies outside of where the other expects its next run."""
 
     trial_id: str
     trial: str
@@ -80,13 +78,17 @@ def drift_between(fresh: Iterable[Measurement], earlier: Sequence[Measurement]) 
     """Each fresh measurement against the latest earlier one of the same trial; both must have ended
     well and tell how well their rate is known."""
     latest = {row.trial.trial_id: row for row in earlier if row.status is Status.OK}
-    pairs = [
-        (latest[row.trial.trial_id], row)
-        for row in fresh
-        if row.status is Status.OK and row.trial.trial_id in latest
-    ]
+    good = [row for row in fresh if row.status is Status.OK and row.trial.trial_id in latest]
+    pairs = [(latest[row.trial.trial_id], row) for row in good]
     shifts = [shift for before, now in pairs if (shift := _shift(before, now))]
-    changes = {change: None for before, now in pairs for change in _changes(before, now)}
+    changes: dict[str, None] = {}
+    for before, now in pairs:
+        old, new = _facts(before), _facts(now)
+        changes |= {
+            f"{name} {value} -> {new[name]}": None
+            for name, value in old.items()
+            if new.get(name, value) != value
+        }
     return Drift(tuple(shifts), tuple(changes))
 
 
@@ -100,20 +102,7 @@ def _shift(before: Measurement, now: Measurement) -> Shift | None:
     if old is None or new is None:
         return None
     apart = not (old.lower <= new.rate <= old.upper or new.lower <= old.rate <= new.upper)
-    return Shift(
-        trial_id=now.trial.trial_id,
-        trial=trial_name(now.trial),
-        before=old,
-        now=new,
-        started_at=before.started_at,
-        beyond=apart,
-    )
-
-
-def _changes(before: Measurement, now: Measurement) -> list[str]:
-    """'torch 2.13.0 -> 2.14.0': what may be the reason."""
-    old, new = _facts(before), _facts(now)
-    return [f"{name} {old[name]} -> {new[name]}" for name in old if name in new and old[name] != new[name]]
+    return Shift(now.trial.trial_id, trial_name(now.trial), old, new, before.started_at, apart)
 
 
 def _facts(row: Measurement) -> dict[str, str]:
@@ -171,14 +160,13 @@ def split_rows(now: Sequence[Measurement], earlier: Sequence[Measurement], since
 
 
 def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
-    """The new fit against the last model, and how the fresh rows lie in the last one's interval.
-
-    Raises `DataError` where nothing can be fitted, or kept."""
+    """The new fit against the last model, and how the fresh rows lie in the last one's interval. Raises
+    `DataError` where nothing can be fitted, or kept."""
     result, last = fit_user_model(rows.now, kept_fingerprints()), _last_model()
     if result.kept_pipeline:
         return _with_gpu_steps(result, last, result.kept_pipeline), None
     table = result.model.table
-    usable = sort_out(_in_order(sound_rows(rows.now)), table.names).usable
+    usable = _usable(rows.now, table.names)
     names = {row.trial.trial_id for row in rows.fresh}
     scored = [row for row in usable if row.trial.trial_id in names]
     if not scored:
@@ -190,31 +178,19 @@ def _refitted(rows: Rows) -> tuple[dict[str, Any], dict[str, Any] | None]:
         "expected": round(2 * (1 - CONFIDENCE) * len(scored), 1),
         "confidence": CONFIDENCE,
     }
-    return _compared(rows, result, last, (usable, scored), by_last), outside
-
-
-def _compared(
-    rows: Rows,
-    result: FitResult,
-    last: PerformanceModel,
-    scoring: tuple[Sequence[Measurement], Sequence[Measurement]],
-    by_last: Floats,
-) -> dict[str, Any]:
-    """Score both, and keep the better: the new one where they are equally good."""
-    (usable, scored), table = scoring, result.model.table
-    new_errors = unseen_residuals(usable, scored, table, reference_cpu)
+    # Score both, and keep the better: the new one where they are equally good.
     before = _usable_of(rows.before, last)
     if before:
         by_last = unseen_residuals(before, scored, table, reference_cpu)
-    new, old = _errors(new_errors), _errors(by_last)
-    better = new["median"] <= old["median"]
+    new, old = _errors(unseen_residuals(usable, scored, table, reference_cpu)), _errors(by_last)
+    better, same = new["median"] <= old["median"], result.model.id == last.id
     if not better:
         _with_gpu_steps(result, last, "")
-    elif result.model.id != last.id:
+    elif not same:
         _keep(result.model)
-    return {
+    fit = {
         "kept": NEW if better else LAST,
-        "why": _why(new["median"], old["median"], len(scored), same=result.model.id == last.id),
+        "why": _why(new["median"], old["median"], len(scored), same=same),
         "new_model": result.model.id,
         "last_model": last.id,
         "held_out_rows": len(scored),
@@ -223,6 +199,7 @@ def _compared(
         "last_error_percent": old,
         "last_is_held_out": bool(before),
     }
+    return fit, outside
 
 
 def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict[str, Any]:
@@ -235,16 +212,14 @@ def _with_gpu_steps(result: FitResult, last: PerformanceModel, why: str) -> dict
 
 def _usable_of(before: Sequence[Measurement], last: PerformanceModel) -> list[Measurement]:
     """The rows that the last model was fitted on; none where it was not on these."""
-    try:
-        if fit_user_model(before, kept_fingerprints()).model.id != last.id:
-            return []
-    except DataError:
-        return []
-    return list(sort_out(_in_order(sound_rows(before)), last.table.names).usable)
+    with suppress(DataError):
+        if fit_user_model(before, kept_fingerprints()).model.id == last.id:
+            return _usable(before, last.table.names)
+    return []
 
 
-def _in_order(rows: Sequence[Measurement]) -> list[Measurement]:
-    return sorted(rows, key=lambda row: row.trial.trial_id)
+def _usable(rows: Iterable[Measurement], networks: Collection[str]) -> list[Measurement]:
+    return list(sort_out(sorted(sound_rows(rows), key=lambda row: row.trial.trial_id), networks).usable)
 
 
 def _errors(residuals: Floats) -> dict[str, float]:
@@ -294,15 +269,14 @@ def drift_document(drift: Drift, outside: dict[str, Any] | None) -> dict[str, An
 
 
 def _shift_document(shift: Shift) -> dict[str, Any]:
+    before, now = (
+        {"lower": interval.lower, "rate": interval.rate, "upper": interval.upper}
+        for interval in (shift.before, shift.now)
+    )
     return {
         "trial_id": shift.trial_id,
         "trial": shift.trial,
         "change_percent": round(100 * shift.change, 2),
-        "before": {
-            "lower": shift.before.lower,
-            "rate": shift.before.rate,
-            "upper": shift.before.upper,
-            "started_at": shift.started_at,
-        },
-        "now": {"lower": shift.now.lower, "rate": shift.now.rate, "upper": shift.now.upper},
+        "before": {**before, "started_at": shift.started_at},
+        "now": now,
     }

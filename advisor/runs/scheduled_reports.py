@@ -1,8 +1,7 @@
 """After a scheduled run: a report on the schedule's plan, what changed since the last one, sent.
 
-It is work of a process of its own (`advisor schedule report NUMBER`): whatever goes wrong in it,
-the run has ended as it has. The last report of a schedule lies beside its logs, on this machine.
-"""
+It is work of a process of its own (`advisor schedule report NUMBER`): whatever goes wrong in it, the run has
+ended as it has. The last report of a schedule lies beside its logs, on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ from advisor.render.diff import difference
 from advisor.render.diff_text import difference_markdown, headline
 from advisor.render.formats import report_format
 from advisor.runs.delivery.letter import Attachment, Letter, difference_message, report_message
-from advisor.runs.delivery.sending import Delivery, RetryQueue, deliver_to, queue_folder
+from advisor.runs.delivery.sending import RetryQueue, deliver_to, queue_folder
 from advisor.runs.processes import ADVISOR, answer_of, command_process, failure
 from advisor.store.records import Reporting, Run, Schedule
 
@@ -72,13 +71,18 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
     failed, where it did: the message begins with that. Raises nothing that a plan or a target can cause."""
     if schedule.reporting is None:
         raise UsageError("schedule '{name}' has no --report", name=schedule.name)
-    folder = _folder(schedule)
+    folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         made = _made(schedule.reporting, document_of)
     except (AdvisorError, OSError) as error:
         say(str(error))
         return report_lost(str(error))
-    before = _last(folder)
+    before = None
+    with suppress(
+        OSError, UsageError
+    ):  # before the first one, and where this version cannot read it any more
+        before = read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
     changes = None if before is None else difference(before, made.document)
     deliveries: list[dict[str, Any]] = []
     if changes is None or changes["changed"] or failed or not schedule.reporting.only_changes:
@@ -96,12 +100,6 @@ def report_after(schedule: Schedule, document_of: DocumentOf, say: Say, failed: 
     }
 
 
-def _folder(schedule: Schedule) -> Path:
-    folder = state_folder() / "schedules" / f"{schedule.name}-{schedule.number}"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
 def _made(wanted: Reporting, document_of: DocumentOf) -> MadeReport:
     """As it will be read again: what is compared and what is sent are the same."""
     content = report_format("json").content(document_of(wanted.plan), _LANGUAGE)
@@ -111,30 +109,16 @@ def _made(wanted: Reporting, document_of: DocumentOf) -> MadeReport:
     return MadeReport(document, content, Attachment(name, kind.media_type, shown))
 
 
-def _last(folder: Path) -> dict[str, Any] | None:
-    """None before the first one, and where this version cannot read it any more."""
-    with suppress(OSError, UsageError):
-        return read_saved(Input(_LAST, (folder / _LAST).read_bytes()))
-    return None
-
-
 def _message(made: MadeReport, changes: Mapping[str, Any] | None) -> Letter:
     """What changed with the report beside it; before there is anything to compare, the report."""
     if changes is None:
         return report_message(made.document, made.file)
-    day = made.document["as_of"]
-    files = [
-        made.file,
-        Attachment(
-            f"report-diff-{day}.md", "text/markdown; charset=utf-8", difference_markdown(changes).encode()
-        ),
-        Attachment(
-            f"report-diff-{day}.json",
-            "application/json",
-            json.dumps(changes, indent=1, ensure_ascii=False).encode(),
-        ),
-    ]
-    return difference_message(changes, files)
+    name = f"report-diff-{made.document['as_of']}"
+    text, document = difference_markdown(changes), json.dumps(changes, indent=1, ensure_ascii=False)
+    as_text = Attachment(f"{name}.md", "text/markdown; charset=utf-8", text.encode())
+    return difference_message(
+        changes, [made.file, as_text, Attachment(f"{name}.json", "application/json", document.encode())]
+    )
 
 
 def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
@@ -142,18 +126,10 @@ def _sent(message: Letter, wanted: Reporting, say: Say) -> list[dict[str, Any]]:
     documents = []
     for target in wanted.send:
         delivery = deliver_to(message, target, say=say)
+        state = "arrived" if delivery.arrived else "failed"
         if delivery.transient:
             RetryQueue(queue_folder()).keep(message, target)
-        documents.append(_delivery_document(delivery))
+            state = "kept"
+        sent = {"target": delivery.label, "state": state, "attempts": delivery.attempts}
+        documents.append({**sent, "error": delivery.error or None})
     return documents
-
-
-def _delivery_document(delivery: Delivery) -> dict[str, Any]:
-    """JSON-ready; `state` is arrived, kept (sent again later) or failed."""
-    state = "arrived" if delivery.arrived else "kept" if delivery.transient else "failed"
-    return {
-        "target": delivery.label,
-        "state": state,
-        "attempts": delivery.attempts,
-        "error": delivery.error or None,
-    }

@@ -1,8 +1,7 @@
 """A schedule that is to be kept: its name, its times, its command and its money, checked; and schedules with
 their runs as documents.
 
-Its sweep is checked as the command itself would check it, when the schedule is added.
-"""
+Its sweep is checked as the command itself would check it, when the schedule is added."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from advisor.domain import Trial
 from advisor.errors import UsageError
 from advisor.messages import FieldName, Message
 from advisor.questions.fields import wrong
@@ -46,10 +46,9 @@ class Status(Struct, frozen=True):
 
 def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> list[Status]:
     """How each of them stands now (seconds since 1970)."""
+    moment = datetime.fromtimestamp(now, UTC)
     rows = []
     for schedule in schedules:
-        zone = zone_of(schedule.timezone)
-        moment = datetime.fromtimestamp(now, UTC)
         month = book.runs.between(schedule.number, *month_of(schedule.timezone, now))
         latest = book.runs.of(schedule.number)
         rows.append(
@@ -58,7 +57,7 @@ def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> l
                 next_due=CronLine(schedule.cron, schedule.timezone).after(moment),
                 last=next(iter(latest), None),
                 report=next((run.report for run in latest if run.report), {}),
-                month=moment.astimezone(zone).strftime("%Y-%m"),
+                month=moment.astimezone(zone_of(schedule.timezone)).strftime("%Y-%m"),
                 spent_usd=spent_usd(schedule, month, now),
             )
         )
@@ -67,26 +66,19 @@ def statuses(book: ScheduleBook, schedules: Sequence[Schedule], now: float) -> l
 
 def list_document(database: str, rows: Sequence[Status], leader: Leader | None, now: float) -> dict[str, Any]:
     """`advisor.schedules/1`."""
-    return {
-        "schema": LIST,
-        "at": _iso(now),
-        "database": database,
-        # No lease: the daemon's lock ends with its process.
-        "leader": None
-        if leader is None
-        else {"host": leader.host, "pid": leader.pid, "lease_seconds_left": None},
-        "schedules": [
-            {**_schedule_document(row), "last_run": run_document(row.last) if row.last else None}
-            for row in rows
-        ],
-    }
+    # No lease: the daemon's lock ends with its process.
+    led = {"host": leader.host, "pid": leader.pid, "lease_seconds_left": None} if leader else None
+    documents = [
+        {**_schedule_document(row), "last_run": run_document(row.last) if row.last else None} for row in rows
+    ]
+    return {"schema": LIST, "at": iso_text(now), "database": database, "leader": led, "schedules": documents}
 
 
 def one_document(status: Status, runs: Sequence[Run], now: float) -> dict[str, Any]:
     """`advisor.schedule/1`."""
     return {
         "schema": ONE,
-        "at": _iso(now),
+        "at": iso_text(now),
         "schedule": _schedule_document(status),
         "runs": [run_document(run) for run in runs],
     }
@@ -96,14 +88,14 @@ def run_document(run: Run) -> dict[str, Any]:
     """One run; `fit` and `drift` are null where no sweep measured anything."""
     return {
         "number": run.number,
-        "due_at": _iso(run.due_at),
+        "due_at": iso_text(run.due_at),
         "state": run.state.value,
         "note": run.note,
         "attempts": run.attempts,
         "host": run.host or None,
         "pid": run.pid,
-        "begun_at": _iso(run.begun_at),
-        "ended_at": _iso(run.ended_at),
+        "begun_at": iso_text(run.begun_at),
+        "ended_at": iso_text(run.ended_at),
         "exit_code": run.exit_code,
         "cost_usd": run.cost_usd,
         "trials": run.trials,
@@ -116,7 +108,7 @@ def run_document(run: Run) -> dict[str, Any]:
 
 def _schedule_document(status: Status) -> dict[str, Any]:
     schedule = status.schedule
-    left = None if schedule.budget_usd is None else round(schedule.budget_usd - status.spent_usd, 6)
+    budget = schedule.budget_usd
     return {
         "name": schedule.name,
         "cron": schedule.cron,
@@ -124,41 +116,38 @@ def _schedule_document(status: Status) -> dict[str, Any]:
         "command": list(schedule.command),
         "folder": schedule.folder,
         "misfire": schedule.misfire.value,
-        "reporting": _reporting_document(schedule.reporting),
-        "added_at": _iso(schedule.created_at),
+        "reporting": _reporting_document(schedule.reporting) if schedule.reporting else None,
+        "added_at": iso_text(schedule.created_at),
         "next_due": status.next_due.isoformat() if status.next_due else None,
-        "budget_usd_per_month": schedule.budget_usd,
+        "budget_usd_per_month": budget,
         "month": status.month,
         "spent_usd": round(status.spent_usd, 6),
-        "left_usd": left,
+        "left_usd": None if budget is None else round(budget - status.spent_usd, 6),
     }
 
 
-def _reporting_document(reporting: Reporting | None) -> dict[str, Any] | None:
+def _reporting_document(reporting: Reporting) -> dict[str, Any]:
     """Of its targets only what is no secret."""
-    if reporting is None:
-        return None
     from advisor.runs.delivery.targets import target_label
 
+    send = [target_label(word) for word in reporting.send]
     return {
         "plan": reporting.plan,
         "format": reporting.format,
         "only_changes": reporting.only_changes,
-        "send": [target_label(word) for word in reporting.send],
+        "send": send,
     }
 
 
-def _iso(seconds: float | None) -> str | None:
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+def iso_text(seconds: float | None, timespec: str = "seconds") -> str | None:
+    """A moment in seconds since 1970 as ISO 8601 in UTC."""
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec=timespec)
 
 
 # What may be scheduled, by its first words; everything else is refused.
 ALLOWED = (("sweep", "run"), ("fit",), ("catalog", "refresh"))
-SWEEP_RUN = ALLOWED[0]
 # With one of these a sweep measures on other machines, and leaves this one's quiet.
-_ELSEWHERE = ("--ray-address", "--on")
+_ELSEWHERE = {"--ray-address", "--on"}
 
 
 def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
@@ -168,21 +157,18 @@ def kind_of(command: Sequence[str]) -> tuple[str, ...] | None:
 
 def is_sweep(command: Sequence[str]) -> bool:
     """Whether it measures."""
-    return kind_of(command) == SWEEP_RUN
+    return kind_of(command) == ("sweep", "run")
 
 
 def works_elsewhere(command: Sequence[str]) -> bool:
     """Whether other runs may go on beside it: two on one machine would measure each other."""
-    names = {word.partition("=")[0] for word in command}
-    return is_sweep(command) and bool(names & set(_ELSEWHERE))
+    return is_sweep(command) and not _ELSEWHERE.isdisjoint(word.partition("=")[0] for word in command)
 
 
 def started_as(command: Sequence[str], due_at: float) -> list[str]:
-    """The whole command line of a run, with a JSON document on its stdout.
-
-    A sweep measures anew what is older than its due time (seconds since 1970): what an attempt
-    that was cut off has measured since then is not measured again.
-    """
+    """The whole command line of a run, with a JSON document on its stdout. A sweep measures anew what is
+    older than its due time (seconds since 1970): what an attempt that was cut off has measured since then is
+    not measured again."""
     since = datetime.fromtimestamp(due_at, UTC).isoformat()
     fresh = ["--fresh-since", since] if is_sweep(command) else []
     return [*ADVISOR, *command, *fresh, "-o", "json"]
@@ -211,8 +197,16 @@ def new_schedule(
     """The schedule and its first due time; `UsageError` names what is wrong."""
     line = CronLine(times.cron, times.timezone)
     due = line.require_due(datetime.fromtimestamp(now, UTC))
+    name = times.name or "-".join(kind_of(checked.words) or ())
+    if not _NAME.fullmatch(name):
+        raise wrong(
+            "name",
+            "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
+            "beginning with one of the last three",
+            name=name,
+        )
     new = NewSchedule(
-        name=_checked_name(times.name or "-".join(kind_of(checked.words) or ())),
+        name=name,
         cron=line.text,
         timezone=times.timezone,
         command=checked.words,
@@ -224,17 +218,6 @@ def new_schedule(
         reporting=reporting,
     )
     return new, due
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise wrong(
-            "name",
-            "{field} '{name}' must be up to 64 letters, digits, '.', '_' and '-', not "
-            "beginning with one of the last three",
-            name=name,
-        )
-    return name
 
 
 def monthly_budget(text: str | None, checked: Checked) -> float | None:
@@ -262,10 +245,14 @@ def checked_sweep(words: Sequence[str], sweep: SweepRun) -> Checked:
         # Of the sweep's id: who goes on with a run elsewhere must find what was launched for it.
         pinned = () if sweep.owner else ("--owner", shares[0].owner)
         return Checked((*words, *pinned), run_usd=sum(share.budget_usd for share in shares))
-    trials = plan_anywhere(sweep)
+    usd_per_hour = checked_price(plan_anywhere(sweep), sweep)
+    return Checked(tuple(words), usd_per_hour, sweep.budget.usd if sweep.budget else None)
+
+
+def checked_price(trials: Sequence[Trial], sweep: SweepRun) -> float | None:
+    """What the host of a planned sweep costs an hour; `UsageError` where it cannot plan itself."""
     if sweep.adaptive:
         from advisor.runs.adaptive.planning import adaptive_from  # loads SciPy
 
         adaptive_from(trials, sweep)
-    run_usd = sweep.budget.usd if sweep.budget else None
-    return Checked(tuple(words), host_usd_per_hour(sweep), run_usd)
+    return host_usd_per_hour(sweep)

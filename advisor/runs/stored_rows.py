@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain import LimitedBy, Measurement, Status, Task
@@ -14,7 +14,7 @@ from advisor.questions.fields import Choice, Flag, Text
 from advisor.questions.numbers import Number
 from advisor.questions.question import Question, ask
 from advisor.sweeps.formats.files import ReadLines, csv_header, csv_rows, summary_row, to_jsonl
-from advisor.sweeps.measurement_store import Appended, Damaged, Stored
+from advisor.sweeps.measurement_store import Appended, Stored
 from advisor.sweeps.quality.issues import QualityIssue
 from advisor.sweeps.quality.rates import (
     CONFIDENCE,
@@ -48,13 +48,8 @@ class Measurements(Question):
         """The filter as the store takes it."""
         from advisor.store.measurements import Wanted  # with the store itself, which loads slowly
 
-        return Wanted(
-            network=self.model,
-            task=self.task,
-            accelerator=self.accelerator,
-            status=self.status,
-            limited_by=self.limited_by,
-        )
+        more = {"accelerator": self.accelerator, "status": self.status, "limited_by": self.limited_by}
+        return Wanted(network=self.model, task=self.task, **more)
 
 
 class MeasurementPage(Measurements):
@@ -91,11 +86,12 @@ _PERCENTILES = (5, 25, 50, 75, 95)
 def list_document(stored: Stored, *, spread: bool) -> dict[str, Any]:
     """`advisor.measurements/1`: a flat row a measurement, numbers unrounded; `spread` on demand,
     since statistics of all steps take time."""
-    return {
-        "schema": LIST,
-        "measurements": [_listed(row, spread) for row in stored.measurements],
-        "damaged": [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged],
-    }
+    rows = [summary_row(row) for row in stored.measurements]
+    if spread:
+        spreads = map(spread_document, stored.measurements)
+        rows = [{**row, "spread": each} for row, each in zip(rows, spreads, strict=True)]
+    damaged = [{"trial_id": row.trial_id, "reason": row.reason} for row in stored.damaged]
+    return {"schema": LIST, "measurements": rows, "damaged": damaged}
 
 
 def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
@@ -113,29 +109,18 @@ def import_document(read: ReadLines, done: Appended) -> dict[str, Any]:
 def exported(pages: Iterable[Stored], form: str) -> Iterator[str]:
     """The whole export in pieces. A row that cannot be read has a line that says so, which an
     import refuses by its number."""
-    return _csv(pages) if form == "csv" else _jsonl(pages)
-
-
-def _jsonl(pages: Iterable[Stored]) -> Iterator[str]:
+    if form == "csv":
+        yield csv_header()
     for stored in pages:
-        yield to_jsonl(stored.measurements) + "".join(map(_damaged_line, stored.damaged))
-
-
-def _csv(pages: Iterable[Stored]) -> Iterator[str]:
-    yield csv_header()
-    for stored in pages:
-        damaged = [
-            {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason} for row in stored.damaged
-        ]
-        yield csv_rows([*map(summary_row, stored.measurements), *damaged])
-
-
-def _damaged_line(row: Damaged) -> str:
-    return json.dumps({"damaged": row.trial_id, "reason": row.reason}) + "\n"
-
-
-def _listed(row: Measurement, spread: bool) -> Mapping[str, Any]:
-    return {**summary_row(row), "spread": spread_document(row)} if spread else summary_row(row)
+        if form == "csv":
+            damaged = [
+                {"trial_id": row.trial_id, "status": "damaged", "reason": row.reason}
+                for row in stored.damaged
+            ]
+            yield csv_rows([*map(summary_row, stored.measurements), *damaged])
+        else:
+            lines = [json.dumps({"damaged": row.trial_id, "reason": row.reason}) for row in stored.damaged]
+            yield to_jsonl(stored.measurements) + "".join(f"{line}\n" for line in lines)
 
 
 def check_document(checked: Sequence[tuple[Measurement, Sequence[QualityIssue]]]) -> dict[str, Any]:
@@ -166,18 +151,13 @@ def _checked(row: Measurement, issues: Sequence[QualityIssue]) -> dict[str, Any]
             {
                 "code": issue.code,
                 "kind": issue.code.replace("_", " "),
-                "numbers": _numbers(issue.detail),
+                "numbers": {name: _plain(value) for name, value in issue.detail.parameters.items()},
                 "detail": str(issue.detail),
                 "advice": str(issue.advice),
             }
             for issue in issues
         ],
     }
-
-
-def _numbers(detail: Message) -> dict[str, Any]:
-    """The parameters of a message; messages among them as texts."""
-    return {name: _plain(value) for name, value in detail.parameters.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -189,10 +169,15 @@ def _plain(value: Any) -> Any:
 def spread_document(row: Measurement) -> dict[str, Any] | None:
     """Samples per second of each run and, with 95 %, those of the next one by that run and by all (null: too
     few steps); median and percentiles of single steps, stalls included. None where no step was measured."""
+    import numpy as np
+
     runs = [run for run in row.run_steps if run]
     if not runs:
         return None
     steps = [seconds for run in runs for seconds in run]
+    # Of the times, since a step may be too short for its rate to be a number.
+    times = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
+    rates = [min(row.trial.samples_per_step / seconds, sys.float_info.max) for seconds in times]
     return {
         "confidence": CONFIDENCE,
         **_bounds(rate_interval(row)),
@@ -207,7 +192,7 @@ def spread_document(row: Measurement) -> dict[str, Any] | None:
         ],
         "median_samples_per_second": row.median_samples_per_second,
         "first_minute_samples_per_second": first_minute_rate(row),
-        "step_rates": _percentiles(row, steps),
+        "step_rates": {f"p{name}": rate for name, rate in zip(_PERCENTILES, rates, strict=True)},
         **_stalls(row),
     }
 
@@ -220,15 +205,3 @@ def _stalls(row: Measurement) -> dict[str, float | None]:
     period, steps = row.trial.loader_period, sum(map(len, row.run_steps))
     stalls = sum(len(stall_indices(run, period)) for run in row.run_steps)
     return {"outlier_share": stalls / steps if steps else 0.0, "stall_share": row.stall_share}
-
-
-def _percentiles(row: Measurement, steps: Sequence[float]) -> dict[str, float]:
-    import numpy as np
-
-    # Of the times, since a step may be too short for its rate to be a number.
-    seconds = np.percentile(steps, [100 - name for name in _PERCENTILES]).tolist()
-    return {f"p{n}": _rate(row, value) for n, value in zip(_PERCENTILES, seconds, strict=True)}
-
-
-def _rate(row: Measurement, step_seconds: float) -> float:
-    return min(row.trial.samples_per_step / step_seconds, sys.float_info.max)

@@ -194,10 +194,8 @@ class PlannedSweep(SweepGrid):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require_trials()
-        if getattr(self, "on", launch_fields.HERE) == launch_fields.HERE:
-            self._check_planning()
-
-    def _check_planning(self) -> None:
+        if getattr(self, "on", launch_fields.HERE) != launch_fields.HERE:
+            return
         adaptive, price = FieldName("adaptive"), FieldName("usd_per_hour")
         if not self.adaptive:
             launch_fields.refuse(self, ("budget", "target_throughput"), adaptive)

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any, TypeVar
 
 import sqlalchemy as sql
@@ -30,8 +30,7 @@ class Database:
 
     Work that a passing trouble interrupts (a lock, a restart, a lost connection) is done again from its
     beginning for up to `patience_seconds`, and logged once on the log's stderr; any other trouble is a
-    `DataError` that names the way out.
-    """
+    `DataError` that names the way out."""
 
     def __init__(self, url: str, patience_seconds: float) -> None:
         parsed = parsed_url(url)
@@ -63,11 +62,11 @@ class Database:
 
     def file_id(self) -> tuple[int, int] | None:
         """The identity of the database file (device, inode); None without one, and for a server."""
-        try:
-            result = self.file.stat() if self.file else None
-        except OSError:
-            return None
-        return (result.st_dev, result.st_ino) if result else None
+        with suppress(OSError):
+            if self.file:
+                state = self.file.stat()
+                return state.st_dev, state.st_ino
+        return None
 
     def identity(self) -> str:
         """The file, or what the server says it is; the name where it does not say that."""

@@ -113,7 +113,8 @@ def make_engine(url: sql.URL) -> sql.Engine:
     try:
         if url.get_backend_name() == SQLITE:
             return _sqlite_engine(_readable(url))
-        return sql.create_engine(url, pool_pre_ping=True, connect_args=_postgresql_options(url))
+        options = {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
+        return sql.create_engine(url, pool_pre_ping=True, connect_args=options)
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise _no_url(str(error)) from error
 
@@ -153,10 +154,6 @@ def insert_if_absent(connection: sql.Connection, table: sql.Table, row: dict[str
     insert = make(table).values(row).on_conflict_do_nothing()
     done = connection.execute(insert, execution_options={"preserve_rowcount": True})
     return done.rowcount == 1
-
-
-def _postgresql_options(url: sql.URL) -> dict[str, Any]:
-    return {name: value for name, value in _POSTGRESQL_OPTIONS.items() if name not in url.query}
 
 
 def _readable(url: sql.URL) -> sql.URL:

@@ -4,8 +4,7 @@ A key is `adv_<id>_<secret>`: the id (12 hexadecimal digits) finds its row, the 
 base64url) proves it. The store has the SHA-256 of the whole key, nothing else: who reads the database can
 make no request with what stands in it. A slow hash (bcrypt, argon2) makes guessable passwords expensive to
 guess; nobody guesses 256 random bits, and a slow hash at each request would let anybody keep the service busy
-with wrong keys. All times are seconds since 1970.
-"""
+with wrong keys. All times are seconds since 1970."""
 
 from __future__ import annotations
 
@@ -91,15 +90,18 @@ class ApiKeys(OpenTables):
     def add(
         self, name: str, scope: str, *, lifetime_seconds: float | None, now: float
     ) -> tuple[str, StoredKey]:
-        """Make a key and keep its digest. The first value is the key itself, told only here.
-
-        `UsageError` where the name is none, or of another key that is not revoked, or the scope is
-        unknown."""
+        """Make a key and keep its digest. The first value is the key itself, told only here. `UsageError`
+        where the name is none, or of another key that is not revoked, or the scope is unknown."""
+        if not _NAME.fullmatch(name) or _ID.fullmatch(name):
+            raise UsageError(
+                f"a key's name must be up to 64 letters, digits, '.', '_' and '-' (as ci or grafana), "
+                f"not beginning with one of the last three, and not look like an id: not '{name}'"
+            )
         key_id = secrets.token_hex(6)
         key = f"adv_{key_id}_{secrets.token_urlsafe(32)}"
         new = StoredKey(
             key_id=key_id,
-            name=_checked_name(name),
+            name=name,
             scope=scope_of(scope).value,
             digest=digest_of(key),
             created_at=now,
@@ -136,12 +138,8 @@ class ApiKeys(OpenTables):
         if matching:
             return matching[-1]
         if not keys:
-            raise UsageError(
-                "no key '{name}': none was added",
-                name=name,
-                field="name",
-                hint="see `advisor keys add --help`",
-            )
+            hint = "see `advisor keys add --help`"
+            raise UsageError("no key '{name}': none was added", name=name, field="name", hint=hint)
         raise unknown_name("key", name, {key.name for key in keys}, field="name")
 
     def revoke(self, name: str, *, now: float) -> StoredKey:
@@ -161,8 +159,8 @@ class ApiKeys(OpenTables):
 
         def work(connection: sql.Connection) -> None:
             for key_id, moment in moments.items():
-                here = KEYS.c.key_id == key_id
-                connection.execute(KEYS.update().where(here).values(last_used_at=moment))
+                used = KEYS.update().where(KEYS.c.key_id == key_id)
+                connection.execute(used.values(last_used_at=moment))
 
         self._database.write(work, patience_seconds=_NO_PATIENCE)
 
@@ -181,8 +179,7 @@ class ApiKeys(OpenTables):
 
     def end_session(self, digest: str) -> None:
         """Forget a login; again, it changes nothing."""
-        gone = SESSIONS.delete().where(SESSIONS.c.digest == digest)
-        self._database.execute(gone)
+        self._database.execute(SESSIONS.delete().where(SESSIONS.c.digest == digest))
 
     def holders(self, *, now: float) -> Holders:
         """All keys, and the sessions that are open, of one consistent state."""
@@ -190,10 +187,9 @@ class ApiKeys(OpenTables):
             return Holders({}, {})
 
         def work(connection: sql.Connection) -> Holders:
-            are_open = sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)
-            keys, sessions = sql.select(KEYS), connection.execute(are_open).all()
+            sessions = connection.execute(sql.select(SESSIONS).where(SESSIONS.c.expires_at > now)).all()
             return Holders(
-                {row.key_id: record_of(StoredKey, row) for row in connection.execute(keys)},
+                {row.key_id: record_of(StoredKey, row) for row in connection.execute(sql.select(KEYS))},
                 {row.digest: record_of(Session, row) for row in sessions},
             )
 
@@ -231,12 +227,3 @@ def key_id_of(key: str) -> str | None:
 def digest_of(secret: str) -> str:
     """SHA-256 in hexadecimal digits."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _checked_name(name: str) -> str:
-    if not _NAME.fullmatch(name) or _ID.fullmatch(name):
-        raise UsageError(
-            f"a key's name must be up to 64 letters, digits, '.', '_' and '-' (as ci or grafana), "
-            f"not beginning with one of the last three, and not look like an id: not '{name}'"
-        )
-    return name

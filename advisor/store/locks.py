@@ -2,8 +2,7 @@
 
 PostgreSQL: an advisory lock of a session, which the server ends with the connection. A SQLite file: `flock`
 on a file beside it, which the kernel ends with the process. A database in memory belongs to one process: a
-set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers.
-"""
+set. Lock `DAEMON` is the daemon's, the others are runs' by their numbers."""
 
 from __future__ import annotations
 
@@ -39,23 +38,20 @@ class Leases:
 
     def take(self, labels: Mapping[str, str], owner: Owner) -> set[str]:
         """See `LeaseBook`. In the order of their names: two that take the same do not wait for each other."""
-        rows = [self._row(name, owner, label) for name, label in sorted(labels.items())]
+        held = columns_of(owner) | {"expires_at": DatabaseSeconds() + self._seconds}
+        rows = [held | {"trial_id": name, "label": label} for name, label in sorted(labels.items())]
         return self._database.write(lambda connection: _take(connection, rows)) if rows else set()
 
     def begin(self, trial_id: str, owner: Owner, label: str) -> None:
-        begun = (
-            LEASES.update().where(_of(trial_id, owner.name)).values(taken_at=DatabaseSeconds(), label=label)
-        )
+        begun = LEASES.update().where(_of(trial_id, owner.name))
         with suppress(DataError):
+            begun = begun.values(taken_at=DatabaseSeconds(), label=label)
             self._database.execute(begun, patience_seconds=_NO_PATIENCE)
 
     def renew(self, owner: Owner) -> None:
         """See `LeaseBook`; does not wait for a database that is away, the next beat comes soon."""
-        renewed = (
-            LEASES.update()
-            .where(LEASES.c.owner == owner.name)
-            .values(expires_at=DatabaseSeconds() + self._seconds)
-        )
+        renewed = LEASES.update().where(LEASES.c.owner == owner.name)
+        renewed = renewed.values(expires_at=DatabaseSeconds() + self._seconds)
         self._database.execute(renewed, patience_seconds=_NO_PATIENCE)
 
     def give_back(self, owner: Owner, trial_ids: Iterable[str] | None = None) -> None:
@@ -68,43 +64,27 @@ class Leases:
         self._database.execute(ended, patience_seconds=patience)
 
     def held(self) -> dict[str, Held]:
-        return {
-            row.trial_id: Held(
-                row.trial_id,
-                row.host,
-                row.pid,
-                row.left,
-                row.held,
-                row.label or "",
-                here=bool(row.place) and row.place == place(),
-            )
-            for row in self._database.rows(_query())
-            if _is_in_force(row)
-        }
-
-    def _row(self, trial_id: str, owner: Owner, label: str) -> dict[str, Any]:
-        return {
-            **columns_of(owner),
-            "trial_id": trial_id,
-            "expires_at": DatabaseSeconds() + self._seconds,
-            "label": label,
-        }
+        held = {}
+        for row in self._database.rows(_query()):
+            if _is_in_force(row):
+                here, label = bool(row.place) and row.place == place(), row.label or ""
+                driver = row.trial_id, row.host, row.pid, row.left, row.held
+                held[row.trial_id] = Held(*driver, label, here=here)
+        return held
 
 
 def _take(connection: sql.Connection, rows: Sequence[dict[str, Any]]) -> set[str]:
-    names = [row["trial_id"] for row in rows]
-    there = connection.execute(_query().where(LEASES.c.trial_id.in_(names))).all()
-    existing = {lease.trial_id: lease for lease in there}
+    there = _query().where(LEASES.c.trial_id.in_([row["trial_id"] for row in rows]))
+    existing = {lease.trial_id: lease for lease in connection.execute(there)}
     taken = set()
     for row in rows:
-        name = row["trial_id"]
-        if name in existing:
-            if existing[name].owner != row["owner"] and _is_in_force(existing[name]):
+        if lease := existing.get(row["trial_id"]):
+            if lease.owner != row["owner"] and _is_in_force(lease):
                 continue
             # By its owner too: another driver may be taking it over at this very moment.
-            end(connection, name, existing[name].owner)
+            end(connection, lease.trial_id, lease.owner)
         if insert_if_absent(connection, LEASES, row):
-            taken.add(name)
+            taken.add(row["trial_id"])
     return taken
 
 
@@ -152,11 +132,10 @@ class HeldLock:
     def is_held(self) -> bool:
         """False once the connection to the server was lost, or the file was replaced."""
         if isinstance(self._handle, sql.Connection):
-            try:
+            with suppress(SQLAlchemyError):
                 self._handle.execute(sql.text("SELECT 1"))
-            except SQLAlchemyError:
-                return False
-            return True
+                return True
+            return False
         if self._handle is None:
             return not self._released
         return _is_file_at(self._handle, self._owner.path(self._number))

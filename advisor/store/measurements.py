@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
@@ -32,10 +33,8 @@ from advisor.sweeps.trial.ownership import Owner
 
 def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
     """Name, program and version, tables (`nothing` or `head`), rows, the database's clock in seconds since
-    1970, leases in force (`held`) and those that nobody has any more.
-
-    Raises `DataError` or `UsageError` where it cannot be reached or is not ours.
-    """
+    1970, leases in force (`held`) and those that nobody has any more. Raises `DataError` or `UsageError`
+    where it cannot be reached or is not ours."""
     with closing(Database(url, patience_seconds)) as database:
         ready = has_tables(database)
         now, rows, leases, held = None, 0, 0, dict[str, Held]()
@@ -52,20 +51,14 @@ def describe(url: str, *, patience_seconds: float) -> Mapping[str, Any]:
             "rows": rows,
             "held": sorted({entry.driver for entry in held.values()}),
             "left_leases": leases - len(held),
-            "program": _program(database),
+            "program": _program(database.engine.dialect),
             "now": now,
         }
 
 
-def _program(database: Database) -> str:
-    dialect = database.engine.dialect
-    version = getattr(dialect, "server_version_info", None)
-    if version is None:
-        import sqlite3
-
-        return f"SQLite {sqlite3.sqlite_version}"
-    number = ".".join(map(str, version))
-    return f"SQLite {number}" if dialect.name == "sqlite" else f"PostgreSQL {number}"
+def _program(dialect: sql.Dialect) -> str:
+    version = getattr(dialect, "server_version_info", None) or sqlite3.sqlite_version_info
+    return f"{'SQLite' if dialect.name == 'sqlite' else 'PostgreSQL'} {'.'.join(map(str, version))}"
 
 
 _ROWS_AT_ONCE = 200
@@ -133,27 +126,17 @@ class SqlStore(OpenTables):
         return self._database.write(work)
 
     def statuses(self) -> dict[str, str]:
-        query = sql.select(ROWS.c.trial_id, ROWS.c.status)
-        return {row.trial_id: row.status for row in self.rows(query)}
+        return {row.trial_id: row.status for row in self._rows_of(ROWS.c.trial_id, None, ROWS.c.status)}
 
     def summaries(self, trial_ids: Iterable[str] | None = None) -> dict[str, Summary]:
-        query = sql.select(ROWS.c.trial_id, ROWS.c.status, ROWS.c.started_at)
-        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
+        rows = self._rows_of(ROWS.c.trial_id, trial_ids, ROWS.c.status, ROWS.c.started_at)
         return {row.trial_id: Summary(row.status, row.started_at) for row in rows}
 
     def read(self, trial_ids: Iterable[str] | None = None) -> Stored:
-        query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
-        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids)
-        rows.sort(key=lambda row: row.number)
-        return _sorted_out(((row.trial_id, row.payload) for row in rows), self._database.name)
+        return self._stored(ROWS, trial_ids)
 
     def earlier(self, trial_ids: Iterable[str] | None = None) -> list[Measurement]:
-        query = sql.select(EARLIER.c.trial_id, EARLIER.c.payload, EARLIER.c.number)
-        column = EARLIER.c.trial_id
-        rows = self.rows(query) if trial_ids is None else self._rows_of(query, trial_ids, column)
-        rows.sort(key=lambda row: row.number)
-        kept = ((row.trial_id, row.payload) for row in rows)
-        return list(_sorted_out(kept, self._database.name).measurements)
+        return list(self._stored(EARLIER, trial_ids).measurements)
 
     def all(self) -> list[Measurement]:
         stored = self.read()
@@ -170,13 +153,22 @@ class SqlStore(OpenTables):
         """The leases in force, by trial_id; none where there are no tables."""
         return self.leases.held() if self.is_ready else {}
 
+    def _stored(self, table: sql.Table, trial_ids: Iterable[str] | None) -> Stored:
+        rows = self._rows_of(table.c.trial_id, trial_ids, table.c.payload, table.c.number)
+        rows.sort(key=lambda row: row.number)
+        return _sorted_out(rows, self.name)
+
     def _rows_of(
-        self, query: sql.Select[Any], trial_ids: Iterable[str], column: sql.Column[str] = ROWS.c.trial_id
+        self, trial_id: sql.Column[str], wanted: Iterable[str] | None, *columns: sql.Column[Any]
     ) -> list[Any]:
-        rows = []
-        for part in in_parts(sorted(set(trial_ids))):
-            rows += self.rows(query.where(column.in_(part)))
-        return rows
+        query = sql.select(trial_id, *columns)
+        if wanted is None:
+            return self.rows(query)
+        return [
+            row
+            for part in in_parts(sorted(set(wanted)))
+            for row in self.rows(query.where(trial_id.in_(part)))
+        ]
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -197,21 +189,13 @@ class Page(Struct, frozen=True):
 
 
 def page_of(store: SqlStore, wanted: Wanted, *, after: int = 0, limit: int) -> Page:
-    """The first `limit` rows whose number is above `after`.
-
-    A row keeps its number when a newer measurement takes its place: whoever reads page after page meets each
-    trial once, whatever is stored meanwhile."""
+    """The first `limit` rows whose number is above `after`. A row keeps its number when a newer measurement
+    takes its place: whoever reads page after page meets each trial once, whatever is stored meanwhile."""
     conditions = [ROWS.c[name] == value for name, value in asdict(wanted).items() if value is not None]
-    query = (
-        sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
-        .where(ROWS.c.number > after, *conditions)
-        .order_by(ROWS.c.number)
-        .limit(limit + 1)
-    )
-    result = store.rows(query)
-    rows, more = result[:limit], len(result) > limit
-    stored = _sorted_out(((row.trial_id, row.payload) for row in rows), store.name)
-    return Page(stored, rows[-1].number if more else None)
+    query = sql.select(ROWS.c.trial_id, ROWS.c.payload, ROWS.c.number)
+    query = query.where(ROWS.c.number > after, *conditions).order_by(ROWS.c.number)
+    rows = store.rows(query.limit(limit + 1))
+    return Page(_sorted_out(rows[:limit], store.name), rows[limit - 1].number if len(rows) > limit else None)
 
 
 def pages_of(store: SqlStore, wanted: Wanted) -> Iterator[Stored]:
@@ -288,26 +272,23 @@ def _parsed(payload: str) -> Measurement:
         raise DataError("damaged ({error})", error=error) from error
 
 
-def _sorted_out(rows: Iterable[tuple[str, str]], database: str) -> Stored:
-    """The measurements of (trial_id, payload), and the rows that hold none; one that a later version wrote is
-    no damage, and raises."""
+def _sorted_out(rows: Iterable[Any], database: str) -> Stored:
+    """The measurements of rows with `trial_id` and `payload`, and the rows that hold none; one that a later
+    version wrote is no damage, and raises."""
     good: list[Measurement] = []
     damaged: list[Damaged] = []
-    for trial_id, payload in rows:
+    for row in rows:
         try:
-            good.append(_parsed(payload))
+            good.append(_parsed(row.payload))
         except NewerFormatError:
             raise
         except DataError as error:
-            damaged.append(Damaged(trial_id, _reason(trial_id, database, error)))
+            reason = (
+                f"measurement {row.trial_id} in the database '{database}' is {error}; measure it again with "
+                "`advisor sweep run .. --retry-failed`, or delete that row"
+            )
+            damaged.append(Damaged(row.trial_id, reason))
     return Stored(tuple(good), tuple(damaged))
-
-
-def _reason(trial_id: str, database: str, error: DataError) -> str:
-    return (
-        f"measurement {trial_id} in the database '{database}' is {error}; measure it again with "
-        "`advisor sweep run .. --retry-failed`, or delete that row"
-    )
 
 
 def _gives_way(existing: Any, row: Mapping[str, Any], since: datetime | None) -> bool:

@@ -45,8 +45,7 @@ class NewSchedule(Struct, frozen=True, kw_only=True):
     """A schedule to add: `command` without `advisor`, relative paths from `folder`.
 
     `budget_usd` may be spent in a month; a run costs `usd_per_hour` where that is known, and `run_usd` at
-    most where its command says so.
-    """
+    most where its command says so."""
 
     name: str
     cron: str
@@ -81,8 +80,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     `alive` says whether the process of a running one still lives; `attempts` how many processes have had it
     in hand. A started sweep has a `sweep_id`, what was asked (`request`), and when its end was asked for
-    (`stop_at`); its `schedule` is None. `place` is the boot and process namespace that `pid` means.
-    """
+    (`stop_at`); its `schedule` is None. `place` is the boot and process namespace that `pid` means."""
 
     number: int
     schedule: int | None

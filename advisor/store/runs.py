@@ -1,8 +1,7 @@
 """Runs in the database: a row for each due time and each started sweep, one process for each row.
 
 A due time has one row (unique by schedule and due time), and one process turns `due` into `running`. That
-process holds the run's lock until it ends: neither can happen twice, whoever is killed in between.
-"""
+process holds the run's lock until it ends: neither can happen twice, whoever is killed in between."""
 
 from __future__ import annotations
 
@@ -25,7 +24,6 @@ from advisor.sweeps.trial.ownership import Owner, columns_of
 MOST_ATTEMPTS = 3
 _NO_PATIENCE = 0.0
 _IS_OPEN = ROWS.c.state.in_([state.value for state in OPEN_STATES])
-_LOST = "process {pid} on {host} was lost in the middle of it"
 
 
 class Runs:
@@ -113,13 +111,12 @@ class Runs:
             connection.execute(ROWS.update().where(ROWS.c.number == number).values(values))
             return True
 
+        begun = False
         try:
             begun = self._database.write(work)
-        except BaseException:
-            lock.release()
-            raise
-        if not begun:
-            lock.release()
+        finally:
+            if not begun:
+                lock.release()
         return lock if begun else None
 
     def hold_again(self, number: int) -> HeldLock | None:
@@ -167,21 +164,16 @@ class Runs:
         None when the run goes on after all."""
         over = lost.attempts >= MOST_ATTEMPTS
         state = RunState.FAILED if over else RunState.DUE
-        values = {
-            "state": state.value,
-            "owner": None,
-            "ended_at": now if over else None,
-            "note": _LOST.format(pid=lost.pid, host=lost.host),
-        }
+        note = f"process {lost.pid} on {lost.host} was lost in the middle of it"
+        values = {"state": state.value, "owner": None, "ended_at": now if over else None, "note": note}
         lock = self._locks.take(lost.number)
         if lock is None:
             return None
-        taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
         try:
-            done = self._database.execute(taken) == 1
+            taken = ROWS.update().where(_is_held(lost.number, lost.owner)).values(values)
+            return state if self._database.execute(taken) == 1 else None
         finally:
             lock.release()
-        return state if done else None
 
     def give_up(self, number: int, note: str, *, now: float) -> bool:
         """A run that nobody could begin has failed; False when it began after all."""
@@ -200,13 +192,11 @@ class Runs:
 
     def numbered(self, number: int) -> Run | None:
         """The run of that number."""
-        rows = self._runs(_query(ROWS.c.number == number))
-        return rows[0] if rows else None
+        return next(iter(self._runs(_query(ROWS.c.number == number))), None)
 
     def sweep(self, sweep_id: str) -> Run | None:
         """The started sweep of that id."""
-        rows = self._runs(_query(ROWS.c.sweep_id == sweep_id))
-        return rows[0] if rows else None
+        return next(iter(self._runs(_query(ROWS.c.sweep_id == sweep_id))), None)
 
     def sweeps(self) -> list[Run]:
         """All started sweeps, the latest first."""
@@ -223,7 +213,13 @@ class Runs:
         return self._runs(_query(here).order_by(ROWS.c.due_at))
 
     def _runs(self, query: sql.Select[Any]) -> list[Run]:
-        return [self._settled(self._run_of(row)) for row in self._database.rows(query)]
+        runs = [self._run_of(row) for row in self._database.rows(query)]
+        for index, run in enumerate(runs):
+            if run.state is RunState.RUNNING and not run.alive:
+                # Looked at again, since its lock was free: it may have ended just then.
+                rows = self._database.rows(_query(ROWS.c.number == run.number))
+                runs[index] = self._run_of(rows[0]) if rows else run
+        return runs
 
     def _run_of(self, row: Any) -> Run:
         return record_of(
@@ -235,13 +231,6 @@ class Runs:
             report=json.loads(row.report or "{}"),
             request=json.loads(row.request or "{}"),
         )
-
-    def _settled(self, run: Run) -> Run:
-        """Looked at again where its lock was free: it may have ended just then."""
-        if run.state is not RunState.RUNNING or run.alive:
-            return run
-        rows = self._database.rows(_query(ROWS.c.number == run.number))
-        return self._run_of(rows[0]) if rows else run
 
 
 def skip_due(connection: sql.Connection, schedule: int, note: str) -> None:

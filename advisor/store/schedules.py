@@ -1,7 +1,6 @@
 """Schedules in SQLite or PostgreSQL, beside the measurements, through the same code.
 
-`tests/contracts/test_schedules.py` holds both databases to what it promises.
-"""
+`tests/contracts/test_schedules.py` holds both databases to what it promises."""
 
 from __future__ import annotations
 
@@ -13,7 +12,6 @@ import sqlalchemy as sql
 from advisor.errors import UsageError, unknown_name
 from advisor.messages import Message
 from advisor.records import asdict
-from advisor.store.database import Database
 from advisor.store.locks import DAEMON, HeldLock, Locks
 from advisor.store.records import Leader, Misfire, NewSchedule, Reporting, RunState, Schedule, record_of
 from advisor.store.runs import Runs, skip_due
@@ -24,23 +22,25 @@ from advisor.sweeps.trial.ownership import Owner, columns_of
 _LEADER = "leader"
 
 
-class DaemonLock:
-    """The daemon's lock, and a row that says which process had it last."""
+class ScheduleBook(OpenTables):
+    """The schedules of a database, all `runs`, and the daemon that leads."""
 
-    def __init__(self, database: Database, locks: Locks) -> None:
-        self._database = database
-        self._locks = locks
+    def __init__(
+        self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
+    ) -> None:
+        super().__init__(url, reading=reading, patience_seconds=patience_seconds)
+        self._locks = Locks(self._database)
+        self.runs = Runs(self._database, self._locks)
 
-    def take(self, owner: Owner) -> HeldLock | None:
-        """The lock; None while another daemon has it."""
+    def lead(self, owner: Owner) -> HeldLock | None:
+        """The daemon's lock, and a row that says which process had it last; None while another one has it."""
         lock = self._locks.take(DAEMON)
         if lock is None:
             return None
-        row = {**columns_of(owner), "name": _LEADER}
 
         def work(connection: sql.Connection) -> None:
             connection.execute(SCHEDULE_LEADER.delete())
-            connection.execute(SCHEDULE_LEADER.insert().values(row))
+            connection.execute(SCHEDULE_LEADER.insert().values(columns_of(owner) | {"name": _LEADER}))
 
         try:
             self._database.write(work)
@@ -49,24 +49,12 @@ class DaemonLock:
             raise
         return lock
 
-    def current(self) -> Leader | None:
+    def leader(self) -> Leader | None:
         """The daemon that has the lock now."""
-        if not self._locks.is_held(DAEMON):
+        if not self.is_ready or not self._locks.is_held(DAEMON):
             return None
         rows = self._database.rows(sql.select(SCHEDULE_LEADER).where(SCHEDULE_LEADER.c.name == _LEADER))
         return Leader(rows[0].host, rows[0].pid) if rows else None
-
-
-class ScheduleBook(OpenTables):
-    """The schedules of a database, all `runs`, and which `daemon` serves them."""
-
-    def __init__(
-        self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
-    ) -> None:
-        super().__init__(url, reading=reading, patience_seconds=patience_seconds)
-        locks = Locks(self._database)
-        self.daemon = DaemonLock(self._database, locks)
-        self.runs = Runs(self._database, locks)
 
     def add(self, new: NewSchedule, *, now: float) -> Schedule:
         """Keep a schedule; what was due before `now` is no concern of its. The same one again is there
@@ -104,12 +92,8 @@ class ScheduleBook(OpenTables):
             return _schedule_of(row)
         names = [schedule.name for schedule in self.all()]
         if not names:
-            raise UsageError(
-                "no schedule '{name}': none was added",
-                name=name,
-                field="name",
-                hint="see `advisor schedule add --help`",
-            )
+            hint = "see `advisor schedule add --help`"
+            raise UsageError("no schedule '{name}': none was added", name=name, field="name", hint=hint)
         raise unknown_name("schedule", name, names, field="name")
 
     def numbered(self, number: int) -> Schedule | None:

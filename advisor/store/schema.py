@@ -1,8 +1,7 @@
 """All tables of the database, their version, and their creation.
 
 The version stands in a table of its own name, so that another program's Alembic in the same PostgreSQL
-database is not in the way.
-"""
+database is not in the way."""
 
 from __future__ import annotations
 
@@ -170,8 +169,7 @@ class OpenTables:
     """Tables of the database at `url` (default: `default_database_url()`).
 
     They are made where there are none. `reading` changes nothing in the database, whatever it holds, and
-    finds empty tables where there are none. A database that is away is waited for, for `patience_seconds`.
-    """
+    finds empty tables where there are none. A database that is away is waited for, for `patience_seconds`."""
 
     def __init__(
         self, url: str | None = None, *, reading: bool = False, patience_seconds: float | None = None
@@ -222,10 +220,8 @@ class OpenTables:
 
 
 def has_tables(database: Database) -> bool:
-    """Whether the database has this version's tables; nothing is written, and no file made.
-
-    `DataError` where it is another program's, or of another version of this one.
-    """
+    """Whether the database has this version's tables; nothing is written, and no file made. `DataError` where
+    it is another program's, or of another version of this one."""
     if database.file is not None and not is_there(database.file):
         return False
     return database.read(lambda connection: _version(connection, database.name)) == HEAD
@@ -262,12 +258,11 @@ def _migrate(connection: sql.Connection, name: str) -> None:
 
 def _version(connection: sql.Connection, name: str) -> str | None:
     tables = set(sql.inspect(connection).get_table_names())
-    if VERSION_TABLE in tables:
-        version = connection.scalar(sql.select(_VERSION.c.version_num))
-        if version is not None:
-            if version != HEAD:
-                raise _other_version(str(version), name)
-            return HEAD
+    version = connection.scalar(sql.select(_VERSION.c.version_num)) if VERSION_TABLE in tables else None
+    if version is not None:
+        if version != HEAD:
+            raise _other_version(str(version), name)
+        return HEAD
     others = tables - {VERSION_TABLE}
     if others and (connection.dialect.name == SQLITE or MEASUREMENTS.name in others):
         raise DataError(

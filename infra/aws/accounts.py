@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.errors import AdvisorError, LiveError
@@ -37,11 +37,14 @@ def guest_reads(aws: Aws, region: str, profile: str, address: str) -> Finding:
         answer = aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=profile)
         (role,) = answer["InstanceProfile"]["Roles"]
         rights = reading_policy(address, partition=str(role["Arn"]).split(":")[1])
-        denied = [
-            statement["Action"]
-            for statement in rights["Statement"]
-            if not _is_allowed(aws, region, role["Arn"], statement)
-        ]
+        denied = []
+        for statement in rights["Statement"]:
+            beneath = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
+            known = {"s3:prefix": beneath} if beneath else {}
+            decisions = _decisions(
+                aws, region, role["Arn"], statement["Action"], statement["Resource"], known
+            )
+            denied += [] if decisions == {"allowed"} else [statement["Action"]]
     except (AdvisorError, ValueError) as error:
         return without(_CHECK, f"nobody says whether {profile} may read {address}", error)
     if denied:
@@ -74,20 +77,23 @@ def reading_policy(address: str, *, partition: str) -> dict[str, Any]:
     }
 
 
-def _is_allowed(aws: Aws, region: str, role: str, statement: dict[str, Any]) -> bool:
-    prefix = statement.get("Condition", {}).get("StringLike", {}).get("s3:prefix")
-    listed = {"ContextKeyName": "s3:prefix", "ContextKeyType": "string"}
+def _decisions(
+    aws: Aws, region: str, principal: str, action: str, resource: str, known: Mapping[str, str]
+) -> set[str]:
+    """What IAM decides about an action on a resource, where these keys have these values."""
     answer = aws.ask(
         region,
         "simulate_principal_policy",
         service="iam",
-        PolicySourceArn=role,
-        ActionNames=[statement["Action"]],
-        ResourceArns=[statement["Resource"]],
-        ContextEntries=[{**listed, "ContextKeyValues": [prefix]}] if prefix else [],
+        PolicySourceArn=principal,
+        ActionNames=[action],
+        ResourceArns=[resource],
+        ContextEntries=[
+            {"ContextKeyName": name, "ContextKeyValues": [value], "ContextKeyType": "string"}
+            for name, value in known.items()
+        ],
     )
-    results = answer.get("EvaluationResults", ())
-    return bool(results) and all(entry["EvalDecision"] == "allowed" for entry in results)
+    return {entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())}
 
 
 # No instance has this id: EC2 looks at the permission first.
@@ -114,14 +120,12 @@ def region_enabled(aws: Aws, region: str, home: str = "us-east-1") -> Finding:
     """Whether the account may use a region: newer ones have to be opted into."""
     try:
         answer = aws.ask(home, "describe_regions", RegionNames=[region], AllRegions=True)
-    except Refused as refused:
-        if refused.code == "InvalidParameterValue":
-            return missing("region", f"there is no region {region}", "`aws ec2 describe-regions`")
-        return not_checked("region", refused)
     except AdvisorError as error:
+        if isinstance(error, Refused) and error.code == "InvalidParameterValue":
+            return missing("region", f"there is no region {region}", "`aws ec2 describe-regions`")
         return not_checked("region", error)
-    facts = [entry.get("OptInStatus", "opt-in-not-required") for entry in answer.get("Regions", ())]
-    if not facts or facts[0] == "not-opted-in":
+    listed = answer.get("Regions", ())
+    if not listed or listed[0].get("OptInStatus") == "not-opted-in":
         return missing(
             "region",
             f"the account has not opted into {region}",
@@ -136,8 +140,8 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
         return good("profile", "none: the guest gets no rights of its own")
     try:
         aws.ask(region, "get_instance_profile", service="iam", InstanceProfileName=name)
-    except Refused as refused:
-        if refused.code == "NoSuchEntity":
+    except AdvisorError as error:
+        if isinstance(error, Refused) and error.code == "NoSuchEntity":
             return missing(
                 "profile",
                 f"there is no instance profile {name}",
@@ -145,10 +149,9 @@ def profile(aws: Aws, region: str, name: str) -> Finding:
                 "--stack-name advisor-account --template-file account.json --capabilities "
                 "CAPABILITY_NAMED_IAM`; or give --instance-profile none",
             )
-        if refused.kind is AwsFailure.PERMISSION:  # it may exist all the same: the dry run shows
+        # It may exist all the same: the dry run shows.
+        if isinstance(error, Refused) and error.kind is AwsFailure.PERMISSION:
             return good("profile", f"{name}, which may not be looked at")
-        return not_checked("profile", refused)
-    except AdvisorError as error:
         return not_checked("profile", error)
     return good("profile", name)
 
@@ -164,11 +167,9 @@ def lists(aws: Aws, region: str) -> Finding:
 
 
 def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
-    """Whether what a launch and its end ask for is allowed; nothing is made.
-
-    EC2 is asked with `DryRun`. What changes only things that carry our tag (as our own policy
-    has it) is refused for things that do not exist: of that, IAM is asked.
-    """
+    """Whether what a launch and its end ask for is allowed; nothing is made. EC2 is asked with `DryRun`. What
+    changes only things that carry our tag (as our own policy has it) is refused for things that do not exist:
+    of that, IAM is asked."""
     region, sweep = order.option.region, order.sweep
     described = tags.base_tags(sweep.id, sweep.owner, order.expires_at, sweep.budget_usd)
     group = {
@@ -177,11 +178,11 @@ def permissions(aws: Aws, order: Order, caller: str) -> Iterator[Finding]:
         "VpcId": order.network,
         "TagSpecifications": tags.specifications(described, ["security-group"]),
     }
-    for operation, request in (
-        ("run_instances", _without_group(run_instances(order))),
-        ("create_security_group", group),
-    ):
-        yield _dry_run(aws, region, operation, request)
+    # The group does not exist yet; token and user data are for what is really launched.
+    launch = run_instances(order)
+    del launch["ClientToken"], launch["UserData"], launch["NetworkInterfaces"][0]["Groups"]
+    yield _dry_run(aws, region, "run_instances", launch)
+    yield _dry_run(aws, region, "create_security_group", group)
     tag = [{"Key": tags.EXPIRES_AT, "Value": tags.time_text(order.expires_at)}]
     held: dict[str, tuple[dict[str, Any], str]] = {
         "terminate_instances": ({"InstanceIds": [_NOBODY]}, f"instance/{_NOBODY}"),
@@ -223,27 +224,15 @@ def _simulated(aws: Aws, region: str, caller: str, operation: str, thing: str, d
     """IAM's verdict on actions on something with our tag; denied where IAM does not say."""
     action, principal = _action(operation), principal_of(aws, region, caller)
     partition, account = caller.split(":")[1], caller.split(":")[4]
-    tagged = {
-        "ContextKeyName": f"aws:ResourceTag/{tags.MANAGED}",
-        "ContextKeyValues": [tags.MANAGED_VALUE],
-        "ContextKeyType": "string",
-    }
+    resource = f"arn:{partition}:ec2:{region}:{account}:{thing}"
+    tagged = {f"aws:ResourceTag/{tags.MANAGED}": tags.MANAGED_VALUE}
     try:
-        answer = aws.ask(
-            region,
-            "simulate_principal_policy",
-            service="iam",
-            PolicySourceArn=principal,
-            ActionNames=[action],
-            ContextEntries=[tagged],
-            ResourceArns=[f"arn:{partition}:ec2:{region}:{account}:{thing}"],
-        )
+        decisions = _decisions(aws, region, principal, action, resource, tagged)
     except AdvisorError:
         asking = statements(action, "iam:SimulatePrincipalPolicy")
         text = f"{action} is denied, or allowed for our tag only, which may not be asked"
         return missing("permission", text, f"allow it: {asking}")
-    decisions = [entry["EvalDecision"] for entry in answer.get("EvaluationResults", ())]
-    if decisions and set(decisions) == {"allowed"}:
+    if decisions == {"allowed"}:
         return good("permission", f"{action} is allowed for what carries our tag")
     return denied
 
@@ -271,12 +260,3 @@ def _names_nothing(operation: str, refused: Refused) -> bool:
     if operation == "run_instances":
         return False
     return ".NotFound" in refused.code or refused.code.startswith("Invalid")
-
-
-def _without_group(request: dict[str, Any]) -> dict[str, Any]:
-    """The group does not exist yet, and the token is for what is really launched."""
-    (interface,) = request["NetworkInterfaces"]
-    bare = {name: value for name, value in interface.items() if name != "Groups"}
-    checked_at_launch = ("ClientToken", "UserData")
-    other = {name: value for name, value in request.items() if name not in checked_at_launch}
-    return {**other, "NetworkInterfaces": [bare]}

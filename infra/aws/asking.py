@@ -1,9 +1,8 @@
 """One question to AWS, asked again where that helps, for no longer than somebody waits.
 
-botocore itself tries once: it would silently ask again where capacity is out, and it does not
-know which of our requests may be asked twice. All of them may: what makes something carries a
-token or a name that is unique, and what ends something is done when there is nothing to end.
-"""
+botocore itself tries once: it would silently ask again where capacity is out, and it does not know which of
+our requests may be asked twice. All of them may: what makes something carries a token or a name that is
+unique, and what ends something is done when there is nothing to end."""
 
 from __future__ import annotations
 
@@ -60,11 +59,8 @@ class Aws:
         patience: float | None = None,
         **request: Any,
     ) -> dict[str, Any]:
-        """The answer to `operation` (as boto3 writes it: `run_instances`).
-
-        Raises `Refused` where AWS says no, `Unanswered` where no answer came in `patience`
-        seconds, `LiveError` without credentials.
-        """
+        """The answer to `operation` (as boto3 writes it: `run_instances`). Raises `Refused` where AWS says
+        no, `Unanswered` where no answer came in `patience` seconds, `LiveError` without credentials."""
         most = self._patience if patience is None else patience
         started, was_open = self.clock.now(), False
         for tries in range(1_000):

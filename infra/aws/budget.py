@@ -92,16 +92,8 @@ def _unlisted(machine: LaunchedMachine, sweep_id: str, things: Iterable[Managed]
     """The instance, where lists do not show it (any more, or again: EC2 asks one of several)."""
     if any(managed.id == machine.id for managed in things):
         return []
-    return [
-        Managed(
-            kind="instance",
-            id=machine.id,
-            region=machine.region,
-            sweep_id=sweep_id,
-            owner="",
-            expires_at=machine.expires_at,
-        )
-    ]
+    owner, expires_at = "", machine.expires_at
+    return [Managed("instance", machine.id, machine.region, sweep_id, owner, expires_at)]
 
 
 def not_ended(ended: Ended, machine: LaunchedMachine | None, meter: Meter | None) -> NotEndedError:
@@ -180,13 +172,10 @@ def lasts(budget_usd: float, hourly: float, hours: float, spent_usd: float = 0.0
 
 def usd_per_hour(option: LaunchOption, sweep: Sweep) -> float:
     """The most that an hour costs: instance, every volume, a public address."""
-    disks = sum(
-        _volume_usd(disk.type, disk.size_gib, disk.iops, disk.mib_per_second, option.region)
-        for disk in sweep.volumes
-    )
+    volumes = [(disk.type, disk.size_gib, disk.iops, disk.mib_per_second) for disk in sweep.volumes]
+    disks = sum(_volume_usd(*volume, option.region) for volume in volumes)
     root = _volume_usd("gp3", sweep.root_gib, None, None, option.region)
-    credits = _surplus_usd(option.instance_type)
-    return option.usd_per_hour + credits + disks + root + ADDRESS_USD_PER_HOUR
+    return option.usd_per_hour + _surplus_usd(option.instance_type) + disks + root + ADDRESS_USD_PER_HOUR
 
 
 def refuse_too_small(

@@ -1,8 +1,7 @@
 """The errors of EC2 that a launch may meet: each has one kind and one reaction.
 
-The codes are in `launch_errors.csv` (origin in SOURCES.md); credentials and a few near relatives
-of them stand below. What nobody knows stops the launch: trying on could cost money.
-"""
+The codes are in `launch_errors.csv` (origin in SOURCES.md). What nobody knows stops the launch: trying on
+could cost money."""
 
 from __future__ import annotations
 
@@ -40,12 +39,11 @@ class AwsFailure(StrEnum):
 class Reaction(StrEnum):
     """The reactions to a failure.
 
-    `next_offer`: this type, zone and market is left alone for three minutes. `next_zone`: this
-    zone is left alone for this type, in all markets. `next_market`: this type is not asked for in
-    this market of the region any more. `next_quota`: neither is anything that counts against the
-    same quota. `ask_again`: the same request, later. `find`: the token's instance exists.
-    `launch_again`: with a new token. `stop`: nothing more is tried.
-    """
+    `next_offer`: this type, zone and market is left alone for three minutes. `next_zone`: this zone is left
+    alone for this type, in all markets. `next_market`: this type is not asked for in this market of the
+    region any more. `next_quota`: neither is anything that counts against the same quota. `ask_again`: the
+    same request, later. `find`: the token's instance exists. `launch_again`: with a new token. `stop`:
+    nothing more is tried."""
 
     NEXT_OFFER = "next_offer"
     NEXT_ZONE = "next_zone"
@@ -57,47 +55,6 @@ class Reaction(StrEnum):
     LAUNCH_AGAIN = "launch_again"
     DONE = "done"
     STOP = "stop"
-
-
-# Not about launching, and met on the way to it (EC2 API, "Error codes"; STS; SSM; Service Quotas).
-_ALSO: dict[str, tuple[AwsFailure, Reaction]] = {
-    **dict.fromkeys(
-        (
-            "ExpiredToken",
-            "ExpiredTokenException",
-            "RequestExpired",
-            "AuthFailure",
-            "UnrecognizedClientException",
-            "InvalidClientTokenId",
-            "SignatureDoesNotMatch",
-        ),
-        (AwsFailure.CREDENTIALS, Reaction.STOP),
-    ),
-    **dict.fromkeys(("AccessDenied", "AccessDeniedException"), (AwsFailure.PERMISSION, Reaction.STOP)),
-    **dict.fromkeys(
-        (
-            "Throttling",
-            "ThrottlingException",
-            "ThrottledException",
-            "TooManyRequestsException",
-            "RequestThrottled",
-            "SlowDown",
-            "EC2ThrottledException",
-        ),
-        (AwsFailure.THROTTLE, Reaction.ASK_AGAIN),
-    ),
-    **dict.fromkeys(
-        ("InternalFailure", "InternalServerError", "500", "502", "503", "504"),
-        (AwsFailure.SERVER, Reaction.ASK_AGAIN),
-    ),
-    # A token whose instance has ended (since 2025; before that EC2 returned the ended instance).
-    "IdempotentInstanceTerminated": (AwsFailure.TOKEN, Reaction.LAUNCH_AGAIN),
-    # Its disks cannot be decrypted (AWS re:Post, "Client error on launch"); no offer mends that,
-    # though the bare code is a server's.
-    "Client.InternalError": (AwsFailure.KEY, Reaction.STOP),
-    "OptInRequired": (AwsFailure.ACCOUNT, Reaction.STOP),
-    "Blocked": (AwsFailure.ACCOUNT, Reaction.STOP),
-}
 
 
 class Refused(CloudError):
@@ -154,20 +111,21 @@ def reaction_to(code: str) -> Reaction:
 
 
 @cache
-def error_codes() -> dict[str, tuple[AwsFailure, Reaction]]:
-    """The codes of the table."""
+def error_codes(*, elsewhere: bool = False) -> dict[str, tuple[AwsFailure, Reaction]]:
+    """The codes of the table that a launch is told; or those that are met on the way to it."""
     text = (files("advisor.infra.aws") / "launch_errors.csv").read_text(encoding="utf-8")
     return {
         row["error_code"]: (AwsFailure(row["kind"]), Reaction(row["reaction"]))
         for row in csv.DictReader(text.splitlines())
+        if (row["from"] == "elsewhere") is elsewhere
     }
 
 
 def _meaning(code: str) -> tuple[AwsFailure, Reaction]:
     """EC2 writes state reasons with `Server.` or `Client.` before codes that it has bare, too."""
-    existing = error_codes()
+    existing = error_codes() | error_codes(elsewhere=True)
     bare = code.partition(".")[2] if code.startswith(("Server.", "Client.")) else code
     for entry in (code, bare):
-        if kinds := existing.get(entry) or _ALSO.get(entry):
+        if kinds := existing.get(entry):
             return kinds
     return AwsFailure.UNKNOWN, Reaction.STOP

@@ -92,10 +92,8 @@ def machine_from(row: Mapping[str, Any], region: str) -> LaunchedMachine:
 
 
 def spent_usd(machines: Sequence[LaunchedMachine], now: datetime) -> float:
-    """The most that a slot's instances have cost, each from its launch to its end.
-
-    Each one carries what those before it cost: the ones that EC2 no longer lists count too.
-    """
+    """The most that a slot's instances have cost, each from its launch to its end. Each one carries what
+    those before it cost: the ones that EC2 no longer lists count too."""
     before = max((entry.spent_before_usd + _cost(entry, now) for entry in machines), default=0.0)
     return max(before, sum(_cost(entry, now) for entry in machines))
 

@@ -1,14 +1,15 @@
 """Leftovers of sweeps on AWS: found by their tags, and removed in an order that works.
 
 No file and no database is asked. Spot requests go first (a persistent one would launch again), then
-instances; once those have ended, what they held: volumes, network interfaces, security groups,
-keys, launch templates.
-"""
+instances; once those have ended, what they held: volumes, network interfaces, security groups, keys, launch
+templates."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.permissions import reaping_refusal
 
 
-class Managed(Struct, frozen=True, kw_only=True):
+class Managed(Struct, frozen=True):
     """One thing with our tags. `expires_at` None: the tag is missing, or is no time of ours; such
     a thing is listed, and never removed."""
 
@@ -38,80 +39,42 @@ class Managed(Struct, frozen=True, kw_only=True):
         return self.expires_at is not None and self.expires_at <= now
 
 
-class ManagedKind(Struct, frozen=True):
-    """One kind of resource as EC2 lists it: the operation, the key of its rows, and their fields.
-
-    Rows in a state of `gone` are only remembered by EC2, and cost nothing.
-    """
+class ManagedKind(Struct, frozen=True, kw_only=True):
+    """One kind of resource (a row of `kinds.csv`): the operation that lists it, the key of its rows, their
+    fields, and the operation that removes it. Rows in a state of `gone` are only remembered by EC2, and cost
+    nothing."""
 
     name: str
     operation: str
     rows: str
     id_field: str
-    state_field: str = ""
-    detail_field: str = ""
-    gone: frozenset[str] = frozenset()
+    state_field: str
+    detail_field: str
+    removal: str
+    gone: str
+
+    @property
+    def goes_by_lists(self) -> bool:
+        """Whether EC2 takes several ids at once; what is deleted goes one by one."""
+        return not self.removal.startswith("delete_")
 
 
-KINDS = (
-    ManagedKind(
-        "spot-request",
-        "describe_spot_instance_requests",
-        "SpotInstanceRequests",
-        "SpotInstanceRequestId",
-        "State",
-        "Type",
-        frozenset({"cancelled", "closed", "failed"}),
-    ),
-    ManagedKind(
-        "instance",
-        "describe_instances",
-        "Reservations",
-        "InstanceId",
-        "State",
-        "InstanceType",
-        frozenset({"terminated"}),
-    ),
-    ManagedKind(
-        "volume",
-        "describe_volumes",
-        "Volumes",
-        "VolumeId",
-        "State",
-        "VolumeType",
-        frozenset({"deleting", "deleted"}),
-    ),
-    ManagedKind(
-        "network-interface",
-        "describe_network_interfaces",
-        "NetworkInterfaces",
-        "NetworkInterfaceId",
-        "Status",
-        "Description",
-    ),
-    ManagedKind("security-group", "describe_security_groups", "SecurityGroups", "GroupId", "", "GroupName"),
-    ManagedKind("key-pair", "describe_key_pairs", "KeyPairs", "KeyName", "", "KeyPairId"),
-    ManagedKind(
-        "launch-template",
-        "describe_launch_templates",
-        "LaunchTemplates",
-        "LaunchTemplateId",
-        "",
-        "LaunchTemplateName",
-    ),
+KINDS = tuple(
+    ManagedKind(**row)
+    for row in csv.DictReader(
+        (files("advisor.infra.aws") / "kinds.csv").read_text(encoding="utf-8").splitlines()
+    )
 )
 
 
 def managed_of(aws: Aws, kind: ManagedKind, region: str, *, owner: str | None) -> Iterator[Managed]:
-    """The things of one kind that still exist; of one owner, where one is named.
-
-    The filter is EC2's, and each row is looked at again: what is removed hangs on it.
-    """
+    """The things of one kind that still exist; of one owner, where one is named. The filter is EC2's, and
+    each row is looked at again: what is removed hangs on it."""
     filters = tags.managed_filters(owner=owner)
     for row in aws.pages(region, kind.operation, kind.rows, Filters=filters):
         for entry in row["Instances"] if kind.rows == "Reservations" else (row,):
             result = _managed(kind, entry, region)
-            if result and result.state not in kind.gone and owner in (None, result.owner):
+            if result and result.state not in kind.gone.split() and owner in (None, result.owner):
                 yield result
 
 
@@ -147,18 +110,6 @@ def _managed(kind: ManagedKind, row: Mapping[str, Any], region: str) -> Managed 
 PATIENCE = timedelta(minutes=5)  # a GPU instance takes minutes to end, and its volumes a little
 POLL_SECONDS = 5.0
 _AT_ONCE = 50
-# ManagedKind -> operation, and its parameter: a list of ids, or one id.
-_BY_LISTS = {
-    "spot-request": ("cancel_spot_instance_requests", "SpotInstanceRequestIds"),
-    "instance": ("terminate_instances", "InstanceIds"),
-}
-_SINGLY = {
-    "volume": ("delete_volume", "VolumeId"),
-    "network-interface": ("delete_network_interface", "NetworkInterfaceId"),
-    "security-group": ("delete_security_group", "GroupId"),
-    "key-pair": ("delete_key_pair", "KeyName"),
-    "launch-template": ("delete_launch_template", "LaunchTemplateId"),
-}
 # Held by something that may just be ending ("InvalidParameterValue": an interface in use).
 _HELD = frozenset(
     {
@@ -180,44 +131,43 @@ class Remaining(Struct, frozen=True):
 
 
 def remove_all(aws: Aws, expired: Sequence[Managed]) -> list[Remaining]:
-    """Remove these things of one region; returns those that are still there.
-
-    What one of them is refused for hinders no other one, and raises nothing.
-    """
+    """Remove these things of one region; returns those that are still there. What one of them is refused for
+    hinders no other one, and raises nothing."""
     left: list[Remaining] = []
-    for kind in _BY_LISTS:
-        left += _remove_lists(aws, [managed for managed in expired if managed.kind == kind])
+    for kind in KINDS:
+        if kind.goes_by_lists:
+            left += _remove_lists(aws, kind, [managed for managed in expired if managed.kind == kind.name])
     refused = {remaining.thing.id for remaining in left}
     ending = [managed for managed in expired if managed.kind == "instance" and managed.id not in refused]
     deadline = aws.clock.now() + (PATIENCE if ending else timedelta())
     left += _wait_for(aws, ending, deadline)
-    for kind in _SINGLY:
+    for kind in KINDS:
         for managed in expired:
-            if managed.kind == kind:
-                left += _remove_held(aws, managed, deadline)
+            if managed.kind == kind.name and not kind.goes_by_lists:
+                left += _remove_held(aws, kind, managed, deadline)
     return left
 
 
-def _remove_lists(aws: Aws, things: Sequence[Managed]) -> list[Remaining]:
+def _remove_lists(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> list[Remaining]:
     """EC2 takes these by lists, and refuses a whole list for one of it."""
     left: list[Remaining] = []
     for start in range(0, len(things), _AT_ONCE):
         part = things[start : start + _AT_ONCE]
-        if _refusal(aws, part) is None:
+        if _refusal(aws, kind, part) is None:
             continue
         for entry in part:
-            refused = _refusal(aws, [entry])
+            refused = _refusal(aws, kind, [entry])
             left += [Remaining(entry, reaping_refusal(refused))] if refused else []
     return left
 
 
-def _refusal(aws: Aws, things: Sequence[Managed]) -> AdvisorError | None:
+def _refusal(aws: Aws, kind: ManagedKind, things: Sequence[Managed]) -> AdvisorError | None:
     """Send the request; why these were not removed by it. One that is gone is removed."""
-    kind, region = things[0].kind, things[0].region
-    operation, parameter = (_BY_LISTS | _SINGLY)[kind]
-    wanted: Any = [thing.id for thing in things] if kind in _BY_LISTS else things[0].id
+    wanted: dict[str, Any] = {kind.id_field: things[0].id}
+    if kind.goes_by_lists:
+        wanted = {f"{kind.id_field}s": [thing.id for thing in things]}
     try:
-        aws.ask(region, operation, **{parameter: wanted})
+        aws.ask(things[0].region, kind.removal, **wanted)
     except AdvisorError as error:
         return None if len(things) == 1 and _is_gone(error) else error
     return None
@@ -262,9 +212,9 @@ def _states(aws: Aws, things: Sequence[Managed]) -> dict[str, str]:
     return states
 
 
-def _remove_held(aws: Aws, managed: Managed, deadline: datetime) -> list[Remaining]:
+def _remove_held(aws: Aws, kind: ManagedKind, managed: Managed, deadline: datetime) -> list[Remaining]:
     """Remove it; again as long as what holds it may be ending."""
-    while refused := _refusal(aws, [managed]):
+    while refused := _refusal(aws, kind, [managed]):
         is_held = isinstance(refused, Refused) and refused.code in _HELD
         if not is_held or aws.clock.now() >= deadline:
             return [Remaining(managed, reaping_refusal(refused))]

@@ -1,8 +1,7 @@
 """One order: the request that makes an instance, and the instance that its token stands for.
 
-Everything that keeps an instance safe is in its request from the start; whatever answers get lost,
-the token finds it.
-"""
+Everything that keeps an instance safe is in its request from the start; whatever answers get lost, the token
+finds it."""
 
 from __future__ import annotations
 
@@ -121,11 +120,6 @@ VISIBLE_WITHIN = 30.0
 POLL = 3.0
 
 
-# What `RunInstances` makes and can tag.
-_TAGGED = ("instance", "volume", "network-interface")
-_TAGGED_SPOT = (*_TAGGED, "spot-instances-request")
-
-
 class Order(Struct, frozen=True, kw_only=True):
     """One offer of a sweep's slot, ready to be asked for; the same order is the same request."""
 
@@ -178,13 +172,17 @@ def run_instances(order: Order) -> dict[str, Any]:
         ],
     }
     is_spot = option.market is Market.SPOT
-    request["TagSpecifications"] = tags.specifications(
-        order_tags(order), _TAGGED_SPOT if is_spot else _TAGGED
-    )
+    kinds = ("instance", "volume", "network-interface", *(("spot-instances-request",) if is_spot else ()))
+    request["TagSpecifications"] = tags.specifications(order_tags(order), kinds)
     if sweep.profile:
         request["IamInstanceProfile"] = {"Name": sweep.profile}
     if is_spot:
-        request["InstanceMarketOptions"] = _spot(option)
+        options = {
+            "SpotInstanceType": "one-time",
+            "InstanceInterruptionBehavior": "terminate",
+            "MaxPrice": f"{option.usd_per_hour:.6f}",
+        }
+        request["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": options}
     return request
 
 
@@ -201,34 +199,22 @@ def order_tags(order: Order) -> Mapping[str, str]:
 
 
 def _disks(order: Order) -> list[dict[str, Any]]:
-    root_gib = max(order.sweep.root_gib, order.image.root_gib)
-    root = Volume(type="gp3", size_gib=root_gib)
+    root = Volume(type="gp3", size_gib=max(order.sweep.root_gib, order.image.root_gib))
     named = zip(order.sweep.devices, order.sweep.volumes, strict=True)
-    return [
-        {"DeviceName": device, "Ebs": _ebs(volume)}
-        for device, volume in ((order.image.root_device, root), *named)
-    ]
-
-
-def _ebs(volume: Volume) -> dict[str, Any]:
-    given = {
-        "VolumeType": volume.type,
-        "VolumeSize": volume.size_gib,
-        "Iops": volume.iops,
-        "Throughput": volume.mib_per_second,
-        "Encrypted": True,
-        "DeleteOnTermination": True,
-    }
-    return {name: value for name, value in given.items() if value is not None}
-
-
-def _spot(option: LaunchOption) -> dict[str, Any]:
-    options = {
-        "SpotInstanceType": "one-time",
-        "InstanceInterruptionBehavior": "terminate",
-        "MaxPrice": f"{option.usd_per_hour:.6f}",
-    }
-    return {"MarketType": "spot", "SpotOptions": options}
+    disks = []
+    for device, volume in ((order.image.root_device, root), *named):
+        given = {
+            "VolumeType": volume.type,
+            "VolumeSize": volume.size_gib,
+            "Iops": volume.iops,
+            "Throughput": volume.mib_per_second,
+            "Encrypted": True,
+            "DeleteOnTermination": True,
+        }
+        disks.append(
+            {"DeviceName": device, "Ebs": {name: value for name, value in given.items() if value is not None}}
+        )
+    return disks
 
 
 class TokenOrders:
@@ -240,11 +226,9 @@ class TokenOrders:
         self._open: Order | None = None
 
     def made(self, order: Order) -> LaunchedMachine | None:
-        """The instance that the order's token stands for, also where it came to nothing as it was
-        made; None where that is one from before, which has ended.
-
-        `Refused` says that none was made, `Unanswered` that nobody knows.
-        """
+        """The instance that the order's token stands for, also where it came to nothing as it was made; None
+        where that is one from before, which has ended. `Refused` says that none was made, `Unanswered` that
+        nobody knows."""
         requested_at, region = self._aws.clock.now(), order.option.region
         self._open = order
         try:
@@ -309,9 +293,7 @@ class TokenOrders:
 
     def _seen(self, machine: LaunchedMachine) -> LaunchedMachine:
         """The instance as lists have it, once they do: an answer may be that of an instance that has ended.
-
-        Where they do not, it is taken as the answer had it: its id must not get lost.
-        """
+        Where they do not, it is taken as the answer had it: its id must not get lost."""
         waited = 0.0
         while waited < VISIBLE_WITHIN:
             try:

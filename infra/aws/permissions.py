@@ -34,10 +34,8 @@ def policy_text(name: str) -> str:
 def policy(
     name: str, *, account: str = "*", bucket: str = "", guest_role: str = GUEST_ROLE, partition: str = "aws"
 ) -> dict[str, Any]:
-    """The policy of that name for an account (twelve digits; `*` is any) and a bucket.
-
-    `UsageError` where it needs a bucket, and none is named; and for a value that is none.
-    """
+    """The policy of that name for an account (twelve digits; `*` is any) and a bucket. `UsageError` where it
+    needs a bucket, and none is named; and for a value that is none."""
     text = policy_text(name)
     if "${Bucket}" in text and not bucket:
         raise UsageError("the policy '{name}' names a bucket", hint="add --bucket NAME", name=name)
@@ -48,17 +46,12 @@ def policy(
         "GuestRole": guest_role,
     }
     for placeholder, value in places.items():
-        if f"${{{placeholder}}}" in text:
-            _refuse_wrong(placeholder, value)
+        form, noun = _FORMS[placeholder]
+        if f"${{{placeholder}}}" in text and not re.fullmatch(form, value):
+            raise UsageError("'{value}' is no {noun}", value=value, noun=noun)
         text = text.replace(f"${{{placeholder}}}", value)
     document: dict[str, Any] = json.loads(text)
     return document
-
-
-def _refuse_wrong(placeholder: str, value: str) -> None:
-    form, noun = _FORMS[placeholder]
-    if not re.fullmatch(form, value):
-        raise UsageError("'{value}' is no {noun}", value=value, noun=noun)
 
 
 def allowed_actions_of(statement: dict[str, Any]) -> set[str]:

@@ -37,10 +37,8 @@ def routed(
     aws: Aws, region: str, subnets: Sequence[Subnet], *, is_prebuilt: bool
 ) -> tuple[list[Subnet], list[Finding]]:
     """Those of the subnets (of one network) that have a way out. An image with all packages in it
-    (`is_prebuilt`) does with a gateway endpoint of S3.
-
-    Where tables may not be listed all are kept: a start that fails leaves its log.
-    """
+    (`is_prebuilt`) does with a gateway endpoint of S3. Where tables may not be listed all are kept: a start
+    that fails leaves its log."""
     if not subnets:
         return [], []
     network = subnets[0].network
@@ -101,17 +99,10 @@ class Preflight(Struct, frozen=True, kw_only=True):
     regions: tuple[Region, ...]
     options: tuple[LaunchOption, ...]
 
-    @property
-    def dearest(self) -> LaunchOption | None:
-        """The offer that costs most: what bounds the bill."""
-        return max(self.options, key=lambda entry: entry.usd_per_hour, default=None)
-
 
 def look(aws: Aws, names: Sequence[str], wish: InstanceRequirements, sweep: Sweep) -> Preflight:
-    """Look at the account and at each region, the first of which is the one that was asked for.
-
-    What is missing in a further region only leaves that region out.
-    """
+    """Look at the account and at each region, the first of which is the one that was asked for. What is
+    missing in a further region only leaves that region out."""
     caller, who = accounts.credentials(aws, names[0])
     if not who.ok:
         return Preflight(caller="", findings=(who,), regions=(), options=())
@@ -150,17 +141,11 @@ def _region(
     facts += about_spot
     result = list(regions.options(name, wish, zones, own, allowed, caps))
     if not result and all(entry.ok or not entry.stops for entry in facts):
-        facts.append(_no_offer(name, wish))
+        types = ", ".join(type_.name for type_ in wish.types)
+        text = f"no zone of {name} with a subnet offers {types} at a known price"
+        mend = f"`advisor catalog refresh --region {name}`, another --region, or --subnet"
+        facts.append(missing("offer", text, mend))
     return Region(name=name, image=image, network=own[0].network), result, facts
-
-
-def _no_offer(name: str, wish: InstanceRequirements) -> Finding:
-    types = ", ".join(type_.name for type_ in wish.types)
-    return missing(
-        "offer",
-        f"no zone of {name} with a subnet offers {types} at a known price",
-        f"`advisor catalog refresh --region {name}`, another --region, or --subnet",
-    )
 
 
 def allowed(aws: Aws, preflight: Preflight, sweep: Sweep, slot: str) -> list[Finding]:
@@ -195,12 +180,10 @@ def bucket(aws: Aws, region: str, name: str) -> tuple[str, Finding]:
         )
     try:
         home = _readable_bucket(aws, region, name)
-    except Refused as refused:
-        if refused.code in ("NoSuchBucket", "404"):
+    except AdvisorError as error:
+        if isinstance(error, Refused) and error.code in ("NoSuchBucket", "404"):
             mend = f"`aws s3 mb s3://{name} --region {region}`"
             return "", missing("bucket", f"there is no bucket {name}", mend)
-        return "", not_checked("bucket", refused)
-    except AdvisorError as error:
         return "", not_checked("bucket", error)
     return home, good("bucket", f"{name} in {home}")
 

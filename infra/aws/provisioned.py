@@ -23,8 +23,6 @@ from advisor.infra.aws.reap import Outcome, Why, Work, watch
 from advisor.messages import Message
 
 _EXISTS = "InvalidGroup.Duplicate"
-# Seconds in which a group that exists shows in lists.
-_VISIBLE_WITHIN, _POLL = 30.0, 3.0
 
 
 def own_group(aws: Aws, region: str, network: str, sweep: Sweep, expires_at: datetime) -> tuple[str, bool]:
@@ -61,13 +59,13 @@ def _existing(aws: Aws, region: str, network: str, sweep: Sweep) -> str:
         {"Name": "vpc-id", "Values": [network]},
     ]
     waited = 0.0
-    while waited <= _VISIBLE_WITHIN:
+    while waited <= VISIBLE_WITHIN:
         result = aws.ask(region, "describe_security_groups", Filters=filters)
         for entry in result.get("SecurityGroups", ()):
             _refuse_strangers(entry, sweep)
             return str(entry["GroupId"])
-        aws.clock.sleep(_POLL)
-        waited += _POLL
+        aws.clock.sleep(POLL)
+        waited += POLL
     raise Unanswered("describe_security_groups", f"{tags.name_of(sweep.id)} exists, nobody sees it")
 
 
@@ -123,17 +121,19 @@ class Provisioner:
         self.machine: LaunchedMachine | None = None  # the last one that was had
 
     def get(self, queue_until: datetime) -> tuple[LaunchedMachine, Meter]:
-        """The slot's instance: one that lives already, else a new one.
-
-        Raises `NoCapacityError` when no offer was to be had until `queue_until`, `CloudError`
-        where trying on is of no use, `Unanswered` where nobody knows whether one was made.
-        """
+        """The slot's instance: one that lives already, else a new one. Raises `NoCapacityError` when no offer
+        was to be had until `queue_until`, `CloudError` where trying on is of no use, `Unanswered` where
+        nobody knows whether one was made."""
         result = self._adopted()
         if result is None:
             result = self._from_ladder(queue_until)
         self.machine = result
         kept = self.machine = self._without_others(result)
-        self._renew_group(kept)
+        # Its group lives as long; if that fails, the reaper cannot remove it before the instance either.
+        with suppress(AdvisorError):
+            self._group(self._slot.region(kept.region))
+            if kept.expires_at is not None:
+                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
         return kept, self.meter_of(kept)
 
     def meter_of(self, machine: LaunchedMachine) -> Meter:
@@ -180,26 +180,14 @@ class Provisioner:
         return next((entry for entry in result if entry.lives), None)
 
     def _group(self, region: Region) -> bool:
-        """Makes sure of the region's group; True where it was made now.
-
-        It expires before any instance could: so one pass of the reaper takes both, wherever we
-        are interrupted.
-        """
+        """Makes sure of the region's group; True where it was made now. It expires before any instance could:
+        so one pass of the reaper takes both, wherever we are interrupted."""
         if region.name in self._groups:
             return False
         expires_at = self._aws.clock.now() + self._slot.sweep.least
         group, made = own_group(self._aws, region.name, region.network, self._slot.sweep, expires_at)
         self._groups[region.name] = group
         return made
-
-    def _renew_group(self, kept: LaunchedMachine) -> None:
-        """Let it live as long as the instance; if that fails, the reaper cannot remove it
-        before the instance either."""
-        region = self._slot.region(kept.region)
-        with suppress(AdvisorError):
-            self._group(region)
-            if kept.expires_at is not None:
-                renew(self._aws, kept.region, self._groups[kept.region], kept.expires_at)
 
     def _from_ladder(self, queue_until: datetime) -> LaunchedMachine:
         while True:
@@ -264,19 +252,15 @@ class Provisioner:
             if made is not None and made.lives:
                 return made
             self._generation += 1
-            if made is not None:
-                self._came_to_nothing(made)
+            if made is not None:  # it ended as it was made: the same offer at once would, too
+                reaction = reaction_to(made.reason) if made.reason else Reaction.LAUNCH_AGAIN
+                if reaction is Reaction.STOP:
+                    raise explained_state(made.id, made.reason)
+                self.lost(made, made.reason or "ended as it was made", reaction)
                 return None
         raise CloudError(
             "{option}: every token of this sweep was used", hint="give another --sweep-id", option=option
         )
-
-    def _came_to_nothing(self, machine: LaunchedMachine) -> None:
-        """It ended as it was made: the same offer at once would, too."""
-        reaction = reaction_to(machine.reason) if machine.reason else Reaction.LAUNCH_AGAIN
-        if reaction is Reaction.STOP:
-            raise explained_state(machine.id, machine.reason)
-        self.lost(machine, machine.reason or "ended as it was made", reaction)
 
     def _order(self, option: LaunchOption, region: Region) -> Order:
         sweep, hourly = self._slot.sweep, usd_per_hour(option, self._slot.sweep)
@@ -330,13 +314,12 @@ def provision(
     queue: timedelta,
     on_machine: OnMachine = lambda _: None,
 ) -> Provisioned:
-    """Launch, wait until the work is done or the budget is over, and end everything of the sweep.
-    `queue` is how long is waited for capacity, each time.
+    """Launch, wait until the work is done or the budget is over, and end everything of the sweep. `queue` is
+    how long is waited for capacity, each time.
 
-    A spot instance that is taken back is followed by another one, as long as the budget pays.
-    However it ends (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError`
-    tells what may still be there.
-    """
+    A spot instance that is taken back is followed by another one, as long as the budget pays. However it ends
+    (Ctrl-C, an error), everything with the sweep's tag is ended first; `CloudError` tells what may still be
+    there."""
     provisioner = Provisioner(aws, slot, fallbacks)
     try:
         outcome, instances = _worked(aws, provisioner, work, queue, on_machine)

@@ -1,16 +1,16 @@
 """The reaper: removes what sweeps left on AWS after its time, in every region.
 
-The third of three independent ends (a timer in the guest, the controller's `finally`, this). It
-knows nothing but tags and the clock. Only what says `advisor:managed` = `true` and has an
-`advisor:expires-at` in the past is touched; nothing is detached or emptied by force.
-"""
+The third of three independent ends (a timer in the guest, the controller's `finally`, this). It knows nothing
+but tags and the clock. Only what says `advisor:managed` = `true` and has an `advisor:expires-at` in the past
+is touched; nothing is detached or emptied by force."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import chain
@@ -69,10 +69,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 def watch(aws: Aws, machine: LaunchedMachine, meter: Meter, work: Work) -> Outcome:
-    """Wait until the work is done, the budget or the time is over, or the instance has ended.
-
-    The budget is looked at by the clock alone: it holds while AWS answers nothing at all.
-    """
+    """Wait until the work is done, the budget or the time is over, or the instance has ended. The budget is
+    looked at by the clock alone: it holds while AWS answers nothing at all."""
     while True:
         began = aws.clock.now()
         if why := _over(machine, meter, began) or work.reported(machine):
@@ -154,11 +152,9 @@ def reap(
     regions: Sequence[str] = (),
     at_once: int = REGIONS_AT_ONCE,
 ) -> Reaped:
-    """Remove what has expired, in all regions of the account or in these.
-
-    Takes an `Aws`, a boto3 session, or a function from (service, region) to a client. What fails
-    is listed and hinders nothing else; `AdvisorError` where not even the regions are known.
-    """
+    """Remove what has expired, in all regions of the account or in these. Takes an `Aws`, a boto3 session, or
+    a function from (service, region) to a client. What fails is listed and hinders nothing else;
+    `AdvisorError` where not even the regions are known."""
     if now.tzinfo is None:
         raise ValueError("now has to be an aware time")
     aws = as_aws(session_or_clients)
@@ -226,35 +222,24 @@ Answer = TypeVar("Answer")
 
 
 def each_at_once(work: Callable[[Thing], Answer], things: Sequence[Thing], most: int) -> list[Answer]:
-    """`work` of each thing, in their order, by so many threads at most; what one raises is raised.
-
-    The threads are daemons: Ctrl-C does not wait for what they are asking, as that of a
-    `ThreadPoolExecutor` does.
-    """
-    answer: queue.SimpleQueue[tuple[int, Future[Answer]]] = queue.SimpleQueue()
-    left = iter(range(len(things)))
-    taking = threading.Lock()
+    """`work` of each thing, in their order, by so many threads at most; what one raises is raised. The
+    threads are daemons: Ctrl-C does not wait for what they are asking, as that of a `ThreadPoolExecutor`
+    does."""
+    left: queue.SimpleQueue[tuple[Thing, Future[Answer]]] = queue.SimpleQueue()
+    futures = [Future[Answer]() for _ in things]
+    for pair in zip(things, futures, strict=True):
+        left.put(pair)
 
     def run() -> None:
-        while (number := _next(left, taking)) is not None:
-            answer.put((number, _done(work, things[number])))
+        with suppress(queue.Empty):
+            while True:
+                thing, future = left.get_nowait()
+                try:
+                    future.set_result(work(thing))
+                except BaseException as error:
+                    future.set_exception(error)
 
     for _ in range(min(most, len(things))):
         threading.Thread(target=run, daemon=True).start()
-    answers = dict(answer.get() for _ in things)
-    return [answers[number].result() for number in sorted(answers)]
-
-
-def _next(left: Iterator[int], taking: threading.Lock) -> int | None:
-    with taking:
-        return next(left, None)
-
-
-def _done(work: Callable[[Thing], Answer], thing: Thing) -> Future[Answer]:
-    """The answer, or the error."""
-    future: Future[Answer] = Future()
-    try:
-        future.set_result(work(thing))
-    except BaseException as error:
-        future.set_exception(error)
-    return future
+    wait(futures)
+    return [future.result() for future in futures]

@@ -44,7 +44,6 @@ class Subnet(Struct, frozen=True, kw_only=True):
     id: str
     zone: str
     network: str
-    free: int
 
 
 def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Subnet], Finding]:
@@ -60,16 +59,11 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
             mend = f"`aws ec2 describe-subnets --region {region}`, then give another --subnet"
             return [], missing("subnet", text, mend)
         return [], not_checked("subnet", error)
-    result = [
-        Subnet(
-            id=row["SubnetId"],
-            zone=row["AvailabilityZone"],
-            network=row["VpcId"],
-            free=row["AvailableIpAddressCount"],
-        )
+    usable = [
+        Subnet(id=row["SubnetId"], zone=row["AvailabilityZone"], network=row["VpcId"])
         for row in rows
+        if row["AvailableIpAddressCount"] > 0
     ]
-    usable = [entry for entry in result if entry.free > 0]
     if not usable:
         return [], missing(
             "subnet",
@@ -82,40 +76,34 @@ def subnets(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[list[Sub
 def image(aws: Aws, region: str, wish: InstanceRequirements) -> tuple[Image | None, Finding]:
     """The image: the one that is named, or the newest of AWS's with the GPU's driver."""
     try:
-        name = wish.image or _newest_image(aws, region)
+        name = wish.image
+        if not name:
+            newest = aws.ask(region, "get_parameter", service="ssm", Name=IMAGE_PARAMETER)
+            name = str(newest["Parameter"]["Value"])
         answer = aws.ask(region, "describe_images", ImageIds=[name])
-    except Refused as refused:
-        if refused.code.startswith(("InvalidAMIID", "ParameterNotFound")):
-            return None, _no_image(region, wish.image or IMAGE_PARAMETER)
-        return None, not_checked("image", refused)
     except AdvisorError as error:
+        if isinstance(error, Refused) and error.code.startswith(("InvalidAMIID", "ParameterNotFound")):
+            return None, _no_image(region, wish.image or IMAGE_PARAMETER)
         return None, not_checked("image", error)
     rows = answer.get("Images", ())
     if not rows:
         return None, _no_image(region, name)
-    if wrong := unfit(rows[0], wish.types, named=bool(wish.image)):
+    row = rows[0]
+    if wrong := unfit(row, wish.types, named=bool(wish.image)):
         return None, wrong
-    result = _image(rows[0])
-    return result, good("image", f"{result.id} ({rows[0].get('Name', 'no name')})")
+    result = _image(row)
+    return result, good("image", f"{result.id} ({row.get('Name', 'no name')})")
 
 
-def _newest_image(aws: Aws, region: str) -> str:
-    answer = aws.ask(region, "get_parameter", service="ssm", Name=IMAGE_PARAMETER)
-    return str(answer["Parameter"]["Value"])
+def _image(row: Mapping[str, Any]) -> Image:
+    root, mapped = row.get("RootDeviceName", "/dev/sda1"), row.get("BlockDeviceMappings", ())
+    disks = [entry["Ebs"] for entry in mapped if entry.get("DeviceName") == root and "Ebs" in entry]
+    root_gib = max((disk.get("VolumeSize", 0) for disk in disks), default=0)
+    return Image(id=row["ImageId"], root_device=root, root_gib=root_gib)
 
 
 def _no_image(region: str, name: str) -> Finding:
     return missing("image", f"{region} has no image {name}", "give another one with --image ami-..")
-
-
-def _image(row: Mapping[str, Any]) -> Image:
-    root = row.get("RootDeviceName", "/dev/sda1")
-    sizes = [
-        entry["Ebs"].get("VolumeSize", 0)
-        for entry in row.get("BlockDeviceMappings", ())
-        if entry.get("DeviceName") == root and "Ebs" in entry
-    ]
-    return Image(id=row["ImageId"], root_device=root, root_gib=max(sizes, default=0))
 
 
 def offered_zones(

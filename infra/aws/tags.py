@@ -1,7 +1,6 @@
 """Tags of everything that is launched: whose it is, until when, and what it may cost.
 
-They are the only memory of a launch: no local file is needed to find, adopt, price or end it.
-"""
+They are the only memory of a launch: no local file is needed to find, adopt, price or end it."""
 
 from __future__ import annotations
 

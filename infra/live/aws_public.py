@@ -1,12 +1,11 @@
-"""AWS's on-demand prices as it publishes them for everybody, in one file a region, and its advice
-on spot prices.
+"""AWS's on-demand prices as it publishes them for everybody, in one file a region, and its advice on spot
+prices.
 
-Form: AWS's documentation, "Reading the price list" of the bulk API: `region_index.json` names the
-file of each region; as CSV it begins with five lines about the list, then column names, then a row
-a price. A file has hundreds of MB, of which a few thousand rows count: it is read as it arrives,
-and nothing else of it is kept. The advice is one JSON of some MB: by region, system and type how
-many percent one saves, and how often instances are taken back; it has no day.
-"""
+Form: AWS's documentation, "Reading the price list" of the bulk API: `region_index.json` names the file of
+each region; as CSV it begins with five lines about the list, then column names, then a row a price. A file
+has hundreds of MB, of which a few thousand rows count: it is read as it arrives, and nothing else of it is
+kept. The advice is one JSON of some MB: by region, system and type how many percent one saves, and how often
+instances are taken back; it has no day."""
 
 from __future__ import annotations
 
@@ -65,11 +64,8 @@ class AwsPrices:
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The price of each type under Linux, or why there is none; a spot price is the on-demand
-        one less the saving that the advisor tells.
-
-        Raises `LiveError` where the list cannot be read whole.
-        """
+        """The price of each type under Linux, or why there is none; a spot price is the on-demand one less
+        the saving that the advisor tells. Raises `LiveError` where the list cannot be read whole."""
         if region not in self._told:
             self._told[region] = self._read(region)
         prices = self._told[region]

@@ -2,8 +2,7 @@
 
 Form of an answer: Microsoft Learn, "Azure Retail Prices overview" (version 2023-01-01-preview). A page holds
 `Items`, each the meter of a size (`armSkuName`) in a region (`armRegionName`), and `NextPageLink`. Rates of
-savings plans stand within an item and are left alone; reservations are items of another `type`.
-"""
+savings plans stand within an item and are left alone; reservations are items of another `type`."""
 
 from __future__ import annotations
 
@@ -11,8 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
-
-from msgspec import Struct
 
 from advisor.domain import Market
 from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
@@ -39,10 +36,8 @@ class AzurePrices:
     def quotes(
         self, names: Sequence[str], region: str, market: Market, today: date
     ) -> Iterator[Quote | NoQuote]:
-        """The price of each size under Linux, pay as you go or spot, or why there is none.
-
-        Raises `LiveError` where the list cannot be asked at all.
-        """
+        """The price of each size under Linux, pay as you go or spot, or why there is none. Raises `LiveError`
+        where the list cannot be asked at all."""
         for start in range(0, len(names), _PORTION):
             portion = tuple(names[start : start + _PORTION])
             items = self._items(region, portion)
@@ -85,25 +80,19 @@ def _question(region: str, portion: Sequence[str]) -> Parameters:
     return {"api-version": _VERSION, "currencyCode": "USD", "$filter": " and ".join(conditions)}
 
 
-class _Meter(Struct, frozen=True):
-    usd_per_hour: float | None
-    primary: bool
-    why: str
-
-
 def _quote(name: str, items: Sequence[Any], region: str, market: Market, today: date) -> Quote | NoQuote:
     """A price that stands there under the wrong unit or currency is refused with that reason."""
     own = [item for item in items if _size(item) == name.casefold()]
     try:
-        meters = [_meter(item) for item in own if _is_asked(item, region, market, today)]
+        meters = [item for item in own if _is_asked(item, region, market, today)]
+        refused = [why for item in meters if (why := _why_not(item))]
+        # The same size may be metered for a neighbouring region, too.
+        first = [item for item in meters if item.get("isPrimaryMeterRegion") is True] or meters
+        prices = {usd for item in first if (usd := price_from(item["retailPrice"])) is not None}
     except (TypeError, KeyError, AttributeError, ValueError):
         return NoQuote(instance_type=name, why="the price list answered what cannot be read")
-    refused = [meter.why for meter in meters if meter.why]
     if refused:
         return NoQuote(instance_type=name, why=refused[0])
-    # The same size may be metered for a neighbouring region, too.
-    first = [meter for meter in meters if meter.primary] or meters
-    prices = {meter.usd_per_hour for meter in first if meter.usd_per_hour is not None}
     return one_price(name, prices, (region, market), today)
 
 
@@ -129,12 +118,10 @@ def _is_asked(item: Mapping[str, Any], region: str, market: Market, today: date)
     )
 
 
-def _meter(item: Mapping[str, Any]) -> _Meter:
-    usd, why = price_from(item["retailPrice"]), ""
+def _why_not(item: Mapping[str, Any]) -> str:
+    usd = price_from(item["retailPrice"])
     if item["currencyCode"] != "USD":
-        why = "the price list tells its price in another currency"
-    elif item["unitOfMeasure"] != _HOUR or item.get("tierMinimumUnits", 0):
-        why = "the price list does not tell its price by the hour"
-    elif usd is None:
-        why = "what it costs by the price list is no price"
-    return _Meter(usd, item.get("isPrimaryMeterRegion") is True, why)
+        return "the price list tells its price in another currency"
+    if item["unitOfMeasure"] != _HOUR or item.get("tierMinimumUnits", 0):
+        return "the price list does not tell its price by the hour"
+    return "what it costs by the price list is no price" if usd is None else ""

@@ -42,38 +42,21 @@ PLAIN = {
 
 
 def on_demand(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """One quote, or the reason why there is none, for each type.
-
-    Raises `LiveError` where the service cannot be asked at all.
-    """
+    """One quote, or the reason why there is none, for each type. Raises `LiveError` where the service cannot
+    be asked at all."""
     pricing = client("pricing", _SERVED_IN)
     for name in names:
+        wanted = {**PLAIN, "instanceType": name, "regionCode": region}
+        filters = [{"Type": "TERM_MATCH", "Field": field, "Value": value} for field, value in wanted.items()]
         with as_live_errors("pricing"):
-            products = _products(pricing, name, region)
-        yield _listed_quote(name, region, products, today)
-
-
-def _products(pricing: Any, name: str, region: str) -> list[str]:
-    filters = [
-        {"Type": "TERM_MATCH", "Field": field, "Value": value}
-        for field, value in _wanted(name, region).items()
-    ]
-    pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
-    return [text for page in pages for text in required(page, "PriceList", "pricing")]
-
-
-def _wanted(name: str, region: str) -> dict[str, str]:
-    return {**PLAIN, "instanceType": name, "regionCode": region}
-
-
-def _listed_quote(name: str, region: str, products: Sequence[str], today: date) -> Quote | NoQuote:
-    """Exactly one price must remain: two of them mean that we asked for the wrong thing."""
-    wanted = _wanted(name, region)
-    try:
-        prices = {price for text in products for price in _prices(json.loads(text), wanted)}
-    except (ValueError, TypeError, AttributeError, KeyError):
-        return NoQuote(instance_type=name, why="the price list answered what cannot be read")
-    return one_price(name, prices, (region, Market.ON_DEMAND), today)
+            pages = pricing.get_paginator("get_products").paginate(ServiceCode="AmazonEC2", Filters=filters)
+            products = [text for page in pages for text in required(page, "PriceList", "pricing")]
+        try:
+            prices = {price for text in products for price in _prices(json.loads(text), wanted)}
+        except (ValueError, TypeError, AttributeError, KeyError):
+            yield NoQuote(instance_type=name, why="the price list answered what cannot be read")
+        else:  # exactly one must remain: two of them mean that we asked for the wrong thing
+            yield one_price(name, prices, (region, Market.ON_DEMAND), today)
 
 
 def _prices(product: Mapping[str, Any], wanted: Mapping[str, str]) -> Iterator[float]:
@@ -93,10 +76,8 @@ _SPOT = "spot prices"
 
 
 def spot(names: Sequence[str], region: str, today: date) -> Iterator[Quote | NoQuote]:
-    """The cheapest zone's present price of each type, or why there is none.
-
-    Raises `LiveError` where the service cannot be asked at all.
-    """
+    """The cheapest zone's present price of each type, or why there is none. Raises `LiveError` where the
+    service cannot be asked at all."""
     now = datetime.now(UTC)
     operation = "describe_spot_price_history", "SpotPriceHistory", _SPOT
     wanted = {"ProductDescriptions": ["Linux/UNIX"], "StartTime": now, "EndTime": now}
@@ -115,18 +96,12 @@ def _spot_quote(
     doubtful = sorted(zone for zone, answer in zones.items() if len(answer) > 1)
     if doubtful:
         return NoQuote(instance_type=name, why=f"{doubtful[0]} has several spot prices at once")
-    existing = {zone: usd for zone, answer in zones.items() for usd in answer if usd is not None}
+    existing = [(usd, zone) for zone, answer in zones.items() for usd in answer if usd is not None]
     if not existing:
         return NoQuote(instance_type=name, why="what it costs on the spot market is no price")
-    zone = min(existing, key=lambda entry: (existing[entry], entry))
-    return Quote(
-        instance_type=name,
-        region=region,
-        market=Market.SPOT,
-        usd_per_hour=existing[zone],
-        as_of=today,
-        zone=zone,
-    )
+    usd, zone = min(existing)
+    market = Market.SPOT
+    return Quote(instance_type=name, region=region, market=market, usd_per_hour=usd, as_of=today, zone=zone)
 
 
 def newest_by_zone(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, set[float | None]]]:
@@ -158,19 +133,17 @@ class Facts(Struct, frozen=True):
 def facts(names: Sequence[str], region: str) -> dict[str, Facts]:
     """The facts of those types that the region knows."""
     operation = "describe_instance_types", "InstanceTypes", _TYPES
-    answer = dict(map(_facts, _rows(region, names, operation, _filters)))
+    answer = {}
+    for row in _rows(region, names, operation, _filters):
+        try:
+            gpus = row.get("GpuInfo", {}).get("Gpus", ())
+            # A share of a GPU has Count 0 and LogicalGpuCount 1.
+            count = sum(max(gpu["Count"], gpu.get("LogicalGpuCount", 0)) for gpu in gpus)
+            vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
+            answer[row["InstanceType"]] = Facts(int(vcpus), int(memory), count)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise unreadable(f"AWS {_TYPES}") from error
     return {name: answer[name] for name in names if name in answer}
-
-
-def _facts(row: Mapping[str, Any]) -> tuple[str, Facts]:
-    try:
-        gpus = row.get("GpuInfo", {}).get("Gpus", ())
-        # A share of a GPU has Count 0 and LogicalGpuCount 1.
-        count = sum(max(gpu["Count"], gpu.get("LogicalGpuCount", 0)) for gpu in gpus)
-        vcpus, memory = row["VCpuInfo"]["DefaultVCpus"], row["MemoryInfo"]["SizeInMiB"]
-        return row["InstanceType"], Facts(int(vcpus), int(memory), count)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise unreadable(f"AWS {_TYPES}") from error
 
 
 _OFFERINGS = "instance type offerings"

@@ -11,10 +11,12 @@ and the SKUs of C4N, N4A and N4D are not known."""
 
 from __future__ import annotations
 
+import csv
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from importlib.resources import files
 from typing import Any
 
 from msgspec import Struct
@@ -23,47 +25,16 @@ from advisor.domain import HOURS_PER_MONTH, InstanceType, Market
 from advisor.infra.live.session import NoQuote, Quote, one_price, price_from, unreadable
 from advisor.infra.live.web import Parameters, Say, WebList
 
-_CORES_AND_MEMORY = {
-    "a2": "A2 Instance",
-    "a3-highgpu": "A3 Instance",
-    "a3-megagpu": "A3Plus Instance",
-    "a3-ultragpu": "A3Ultra Instance",
-    "c2": "Compute optimized",
-    "c2d": "C2D AMD Instance",
-    "c3": "C3 Instance",
-    "c3d": "C3D Instance",
-    "c4": "C4 Instance",
-    "c4a": "C4A Arm Instance",
-    "c4d": "C4D Instance",
-    "e2": "E2 Instance",
-    "g2": "G2 Instance",
-    "g4": "G4 Instance",
-    "h3": "H3 Instance",
-    "m3": "M3 Memory-optimized Instance",
-    "n1": "N1 Predefined Instance",
-    "n2": "N2 Instance",
-    "n2d": "N2D AMD Instance",
-    "n4": "N4 Instance",
-    "t2a": "T2A Arm Instance",
-    "t2d": "T2D AMD Instance",
-    "z3": "Z3 Instance",
-}
-# By data sheet. The H100 of a3-megagpu is sold under a name of its own, which the list has changed.
-_GPUS = {
-    "A100-SXM4-40GB": ("Nvidia Tesla A100 GPU",),
-    "A100-SXM4-80GB": ("Nvidia Tesla A100 80GB GPU",),
-    "H100-SXM5-80GB": ("Nvidia H100 80GB GPU",),
-    "H200-SXM-141GB": ("H200 141GB GPU",),
-    "L4": ("Nvidia L4 GPU",),
-    "P4": ("Nvidia Tesla P4 GPU",),
-    "P100-PCIE-16GB": ("Nvidia Tesla P100 GPU",),
-    "RTX PRO 6000 Blackwell Server": ("RTX 6000 96GB",),
-    "T4": ("Nvidia Tesla T4 GPU",),
-    "V100-SXM2-16GB": ("Nvidia Tesla V100 GPU",),
-}
+
+def _skus(part: str) -> dict[str, str]:
+    """The SKU's name by what it is of: a series of hosts, a data sheet of GPUs; empty: all others."""
+    text = (files("advisor.infra.live") / "gcp_skus.csv").read_text(encoding="utf-8")
+    return {row["of"]: row["sku"] for row in csv.DictReader(text.splitlines()) if row["part"] == part}
+
+
+_HOSTS, _GPUS, _LOCAL_SSD = _skus("host"), _skus("gpu"), _skus("local_ssd")
+# The H100 of a3-megagpu is sold under a name of its own, which the list has changed.
 _MEGA_GPU = ("Nvidia H100 80GB Mega GPU", "Nvidia H100 80GB Plus GPU")
-_LOCAL_SSD = {"c4": "C4 Instance Local SSD", "c4a": "C4A Instance Local SSD", "c4d": "C4D Instance Local SSD"}
-_GENERIC_LOCAL_SSD = "SSD backed Local Storage"
 
 
 class Part(Struct, frozen=True):
@@ -79,26 +50,26 @@ def parts(machine: InstanceType) -> tuple[Part, ...]:
     """The parts of a machine type; none where they are not known."""
     family = machine.name.split("-")[0]
     series = "-".join(machine.name.split("-")[:2])
-    host = _CORES_AND_MEMORY.get(series) or _CORES_AND_MEMORY.get(family)
-    gpu = _MEGA_GPU if series == "a3-megagpu" else _GPUS.get(machine.gpu_name or "")
-    if host is None or machine.burstable or (machine.gpu_name and gpu is None):
+    host = _HOSTS.get(series) or _HOSTS.get(family)
+    gpu = _GPUS.get(machine.gpu_name or "", "")
+    gpus = _MEGA_GPU if series == "a3-megagpu" else (gpu,)
+    if host is None or machine.burstable or (machine.gpu_name and not any(gpus)):
         return ()
     machine_types = [
         Part((f"{host} Core",), "h", machine.vcpus),
         Part((f"{host} Ram",), "GiBy.h", machine.memory_mib / 1024),
     ]
-    if gpu:
-        machine_types.append(Part(gpu, "h", machine.gpu_count * machine.gpu_fraction))
+    if any(gpus):
+        machine_types.append(Part(gpus, "h", machine.gpu_count * machine.gpu_fraction))
     if machine.instance_store_gib:
-        disk = _LOCAL_SSD.get(family, _GENERIC_LOCAL_SSD)
+        disk = _LOCAL_SSD.get(family, _LOCAL_SSD[""])
         machine_types.append(Part((disk,), "GiBy.h", machine.instance_store_gib))
     return tuple(machine_types)
 
 
 SKU_NAMES = frozenset(
-    {f"{host} {part}" for host in _CORES_AND_MEMORY.values() for part in ("Core", "Ram")}
-    | {name for names in (*_GPUS.values(), _MEGA_GPU) for name in names}
-    | {*_LOCAL_SSD.values(), _GENERIC_LOCAL_SSD}
+    {f"{host} {part}" for host in _HOSTS.values() for part in ("Core", "Ram")}
+    | {*_GPUS.values(), *_MEGA_GPU, *_LOCAL_SSD.values()}
 )
 
 
@@ -187,10 +158,8 @@ def _rate(part: Part, region: str, market: Market, known: Rates) -> float | str:
 
 
 def rates(skus: Iterable[Any], now: datetime) -> Rates:
-    """The prices of what `gcp_machines` knows, by name, unit, region and market, in force now.
-
-    A SKU that is something else is passed over, whatever it looks like.
-    """
+    """The prices of what `gcp_machines` knows, by name, unit, region and market, in force now. A SKU that is
+    something else is passed over, whatever it looks like."""
     prices: dict[tuple[str, str, str, Market], set[float | None]] = defaultdict(set)
     for sku in skus:
         known = _known(sku)
@@ -218,11 +187,9 @@ def _known(sku: Any) -> tuple[str, Market, list[str]] | None:
 
 
 def _price(sku: Mapping[str, Any], now: datetime) -> tuple[str, float | None]:
-    """Unit and dollars an hour; no unit where even that cannot be read, None for no price.
-
-    Prices come in the order in which they took effect. A first tier may be free of charge; more
-    than one price above 0 depends on how much is used.
-    """
+    """Unit and dollars an hour; no unit where even that cannot be read, None for no price. Prices come in the
+    order in which they took effect. A first tier may be free of charge; more than one price above 0 depends
+    on how much is used."""
     try:
         info = [entry for entry in sku["pricingInfo"] if _since(entry) <= now][-1]
         expression = info["pricingExpression"]

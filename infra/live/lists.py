@@ -53,23 +53,19 @@ class PriceList(Struct, frozen=True, kw_only=True):
 def price_list(
     cloud: str, known: Catalog, access: Access | None = None, say: Say = lambda _line: None
 ) -> PriceList:
-    """The list of a cloud; `UsageError` where none can be asked, or the address is none.
-
-    `LiveError` where a key is needed and there is none. Nobody is asked yet.
-    """
+    """The list of a cloud; `UsageError` where none can be asked, or the address is none. `LiveError` where a
+    key is needed and there is none. Nobody is asked yet."""
     access = access or Access()
     if cloud == AWS:
         return _aws(access, say)
     if cloud == "azure":
-        list_of_azure = azure.AzurePrices(
-            WebList(service=azure.SERVICE, url=_url(cloud, access, azure.URL)), say
-        )
-        source = "Azure Retail Prices API (Linux; {})"
+        source = WebList(service=azure.SERVICE, url=_url(cloud, access, azure.URL))
+        name = "Azure Retail Prices API (Linux; {})"
         return PriceList(
             cloud=cloud,
-            quotes=list_of_azure.quotes,
+            quotes=azure.AzurePrices(source, say).quotes,
             has_account=False,
-            sources={Market.ON_DEMAND: source.format("pay as you go"), Market.SPOT: source.format("spot")},
+            sources={Market.ON_DEMAND: name.format("pay as you go"), Market.SPOT: name.format("spot")},
         )
     if cloud == "gcp":
         return _gcp(known, access, say)

@@ -100,10 +100,8 @@ class Deadline:
         self._each = each or seconds
 
     def within(self, what: str, ask: Callable[[], Answer], *, each: float | None = None) -> Answer:
-        """The answer, or the error, of `ask`; `LiveError` where the time is over before it.
-
-        `each` is what this one question may take, where it is not as the others.
-        """
+        """The answer, or the error, of `ask`; `LiveError` where the time is over before it. `each` is what
+        this one question may take, where it is not as the others."""
         seconds = max(0.0, min(each or self._each, self._end - time.monotonic()))
         if seconds <= 0:
             raise LiveError("{what}: no time is left to ask for it", hint="ask again later", what=what)
@@ -158,10 +156,8 @@ ATTEMPTS = 4
 
 
 def client(service: str, region: str, *, attempts: int | None = None) -> Any:
-    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does.
-
-    `attempts` in all; None is what somebody who waits for prices has patience for.
-    """
+    """A boto3 client of one service; AWS_ENDPOINT_URL is honoured, as boto3 does. `attempts` in all; None is
+    what somebody who waits for prices has patience for."""
     import boto3
     import botocore.session
     from botocore.config import Config
@@ -242,10 +238,8 @@ def as_live_errors(what: str) -> Iterator[None]:
 
 
 def required(answer: Any, name: str, what: str) -> Any:
-    """A field that every good answer has.
-
-    botocore takes a body that is no JSON (a captive portal's page) for an empty answer.
-    """
+    """A field that every good answer has. botocore takes a body that is no JSON (a captive portal's page) for
+    an empty answer."""
     if name not in answer:
         raise unreadable(f"AWS {what}")
     return answer[name]

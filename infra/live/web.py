@@ -1,7 +1,6 @@
 """Price lists on the web: JSON in pages, fetched with limits, asked for again where that may help.
 
-Nothing here shows a header: a key travels in one.
-"""
+Nothing here shows a header: a key travels in one."""
 
 from __future__ import annotations
 
@@ -10,10 +9,10 @@ import json
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct, field
 
@@ -43,7 +42,7 @@ ANSWER_SECONDS = 90.0
 # For all of one file of hundreds of MB.
 FILE_SECONDS = 570.0
 # RFC 9110 and 8470: the request may be sent again as it is.
-_TRANSIENT = (408, 425, 429)
+TRANSIENT = (408, 425, 429)
 
 Parameters = Mapping[str, str]
 Say = Callable[[str], None]
@@ -67,11 +66,9 @@ class WebList(Struct, frozen=True, kw_only=True):
         following: Callable[[dict[str, Any]], Parameters | None],
         say: Say = lambda _line: None,
     ) -> Iterator[dict[str, Any]]:
-        """Each page, a JSON object; `following` reads from one what the next is asked with.
-
-        Only the query of a link to the next page counts: the key goes nowhere else. `LiveError`
-        where pages do not end, or the service cannot be asked.
-        """
+        """Each page, a JSON object; `following` reads from one what the next is asked with. Only the query of
+        a link to the next page counts: the key goes nowhere else. `LiveError` where pages do not end, or the
+        service cannot be asked."""
         parameters_seen = set[tuple[tuple[str, str], ...]]()
         left = MOST_MIB_OF_A_LIST * 2**20
         wanted: Parameters | None = first
@@ -118,7 +115,11 @@ def streamed(source: WebList, take: Callable[[Iterator[bytes]], Answer], most_mi
 
 def checked_url(url: str, option: str) -> str:
     """An address that prices may come from: https, or http on this machine; `UsageError` else."""
-    parts = _parts(url)
+    parts = None
+    if url.isascii() and url.isprintable() and " " not in url:
+        with suppress(ValueError):
+            read = urlsplit(url)
+            parts = read if read.port is None or read.port else None
     if parts is None or not parts.hostname or parts.scheme not in ("http", "https"):
         raise UsageError(
             "{option} takes an address like https://prices.example.org/list", option=option, field="url"
@@ -133,16 +134,6 @@ def checked_url(url: str, option: str) -> str:
             hint="use https; http is for loopback only",
         )
     return parts._replace(fragment="").geturl()
-
-
-def _parts(url: str) -> SplitResult | None:
-    if not url.isascii() or not url.isprintable() or " " in url:
-        return None
-    try:
-        parts = urlsplit(url)
-        return parts if parts.port is None or parts.port else None
-    except ValueError:
-        return None
 
 
 def is_loopback(host: str) -> bool:
@@ -178,10 +169,8 @@ def _client(source: WebList) -> Client:
 def _tried(ask: Callable[[], Answer]) -> Answer:
     from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
-    tries = Retrying(
-        stop=stop_after_attempt(ATTEMPTS), retry=retry_if_exception_type(_AskAgain), wait=_pause, reraise=True
-    )
-    return tries(ask)
+    again, most = retry_if_exception_type(_AskAgain), stop_after_attempt(ATTEMPTS)
+    return Retrying(stop=most, retry=again, wait=_pause, reraise=True)(ask)
 
 
 def _page(source: WebList, client: Client, wanted: Parameters) -> tuple[dict[str, Any], int]:
@@ -260,12 +249,10 @@ def _refused(source: WebList, answer: Response) -> LiveError:
             hint=source.credentials_hint or "ask without it",
         )
     if status == 429:
-        error = _again(
-            LiveError(
-                "{service} throttles", service=source.service, code=THROTTLED, hint="ask again in a minute"
-            )
+        error = _AskAgain(
+            "{service} throttles", service=source.service, code=THROTTLED, hint="ask again in a minute"
         )
-        error.pause_seconds = _seconds(answer.headers.get("Retry-After"))
+        error.pause_seconds = retry_after_seconds(answer.headers.get("Retry-After"), MOST_PAUSE_SECONDS)
         return error
     refusal = LiveError(
         "{service} refuses the request ({status})",
@@ -273,7 +260,7 @@ def _refused(source: WebList, answer: Response) -> LiveError:
         status=status,
         hint="ask again later",
     )
-    return _again(refusal) if status in _TRANSIENT or status >= 500 else refusal
+    return _again(refusal) if status in TRANSIENT or status >= 500 else refusal
 
 
 def _again(error: LiveError) -> _AskAgain:
@@ -289,7 +276,7 @@ def _pause(state: RetryCallState) -> float:
     return min(MOST_PAUSE_SECONDS, seconds) * random.uniform(1, 1.25)
 
 
-def _seconds(retry_after: str | None) -> float | None:
-    """Seconds of a Retry-After header; dates, rare there, are left to our own pauses."""
-    text = (retry_after or "").strip()
-    return min(float(text), MOST_PAUSE_SECONDS) if text.isascii() and text.isdigit() else None
+def retry_after_seconds(text: str | None, most: float) -> float | None:
+    """Seconds of a Retry-After header, up to `most`; dates, rare there, are left to our own pauses."""
+    text = (text or "").strip()
+    return min(float(text), most) if text.isascii() and text.isdigit() else None

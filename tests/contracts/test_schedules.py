@@ -121,23 +121,23 @@ class ScheduleContract:
             book.named("weakly")
 
     def test_one_of_many_daemons_has_the_lock_and_the_next_one_gets_it_from_its_end_on(self, book):
-        taken = all_at_once(lambda: book.daemon.take(this_process()))
+        taken = all_at_once(lambda: book.lead(this_process()))
         (lock,) = [lock for lock in taken if lock is not None]
         assert lock.is_held()
-        assert book.daemon.current().pid == os.getpid()
+        assert book.leader().pid == os.getpid()
         lock.release()
-        assert book.daemon.current() is None
-        with closing_lock(book.daemon.take(this_process())) as again:
+        assert book.leader() is None
+        with closing_lock(book.lead(this_process())) as again:
             assert again.is_held()
 
     def test_the_lock_of_a_daemon_that_is_killed_is_free_at_once(self, book, url):
-        with held_elsewhere(url, "daemon.take(owner)") as daemon:
-            assert book.daemon.take(this_process()) is None
-            assert book.daemon.current().pid == daemon.pid
+        with held_elsewhere(url, "lead(owner)") as daemon:
+            assert book.lead(this_process()) is None
+            assert book.leader().pid == daemon.pid
             daemon.kill()
             daemon.wait()
-            with closing_lock(soon(lambda: book.daemon.take(this_process()))):
-                assert book.daemon.current().pid == os.getpid()
+            with closing_lock(soon(lambda: book.lead(this_process()))):
+                assert book.leader().pid == os.getpid()
 
     def test_a_run_of_a_process_that_is_killed_is_known_to_be_lost(self, book, url, run):
         begin = f"runs.begin({run.number}, owner, log='/log', now=0.0)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 from msgspec import Struct
@@ -77,20 +77,18 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
             unknown=", ".join(sorted(missing)),
             hint="leave --adaptive out for it",
         )
-    nan = np.full(len(rows), np.nan)
+    requests = [row.request for row in rows]
+    rates = [
+        modelled_on_cpu(row.request, networks) if row.request.on_cpu else row.accelerator_rate for row in rows
+    ]
     earliest = min(measured, key=lambda row: row.started_at, default=None)
     trials = Trials(
-        columns=pipeline_columns([row.request for row in rows], networks),
-        cells=tuple((r.request.workload.network, r.request.workload.task) for r in rows),
-        accelerator=np.array(
-            [
-                modelled_on_cpu(row.request, networks) if row.request.on_cpu else row.accelerator_rate
-                for row in rows
-            ]
-        ),
-        log_rate=nan,
-        modelled=np.array([row.request.on_cpu for row in rows]),
-        cpus=(reference_cpu(earliest or _unmeasured(rows[0].request)),),
+        columns=pipeline_columns(requests, networks),
+        cells=tuple((request.workload.network, request.workload.task) for request in requests),
+        accelerator=np.array(rates),
+        log_rate=np.full(len(rows), np.nan),
+        modelled=np.array([request.on_cpu for request in requests]),
+        cpus=(reference_cpu(earliest or _unmeasured(requests[0])),),
     )
     return Surface.of(trials)
 
@@ -98,30 +96,25 @@ def surface_of(rows: Sequence[Row], measured: Iterable[Measurement]) -> Surface:
 def with_gpu_steps(
     surface: Surface, rows: Sequence[Row], measured: Iterable[Measurement], gpu: str
 ) -> Surface:
-    """The surface once the steps of the real GPU that were measured condition its rates.
-
-    What was measured is known, other batches and networks move by what it tells. An emulated
-    GPU's rates are what they are.
-    """
+    """The surface once the steps of the real GPU that were measured condition its rates. What was measured is
+    known, other batches and networks move by what it tells. An emulated GPU's rates are what they are."""
     sheets, model = load_catalog().gpus, load_model()
     observations = (observed(row, "", partial(sheet_of, sheets=sheets)) for row in measured)
     steps = [each for each in observations if isinstance(each, Observation)]
     if not steps:
         return surface
     conditioned, card = model.step_times.condition(steps, model.table), paced_gpu(gpu)
-    faster: dict[Workload, float] = {}
+
+    @cache
+    def speed_up(workload: Workload) -> float:
+        facts, asked = model.table.of(workload), [(workload, card)]
+        before, after = (times.estimates(asked, facts).mean[0] for times in (model.step_times, conditioned))
+        return float(np.exp(before - after))
+
     rates = surface.trials.accelerator.copy()
     for index, row in enumerate(rows):
-        workload = row.request.workload
-        if not np.isfinite(rates[index]):
-            continue
-        if workload not in faster:
-            facts = model.table.of(workload)
-            before, after = (
-                each.estimates([(workload, card)], facts).mean[0] for each in (model.step_times, conditioned)
-            )
-            faster[workload] = float(np.exp(before - after))
-        rates[index] *= faster[workload]
+        if np.isfinite(rates[index]):
+            rates[index] *= speed_up(row.request.workload)
     return replace(surface, trials=replace(surface.trials, accelerator=rates))
 
 
@@ -155,18 +148,17 @@ class Specs(Struct, frozen=True):
 
 
 def specs_for(trials: Sequence[Trial], gpu: str | None, target: float) -> Specs:
-    """Instances with the trials' GPU and each disk worth a look, from the catalogue.
-
-    `UsageError` where none is sold.
-    """
+    """Instances with the trials' GPU and each disk worth a look, from the catalogue. `UsageError` where none
+    is sold."""
     rates = {trial.workload: _accelerator_rate(trial, gpu) for trial in trials}
     rows: list[Row] = []
     prices: list[float] = []
     groups: list[str] = []
     for workload, rate in rates.items():
         on_cpu = gpu is None and workload.task is not Task.PREPROCESSING
+        cache = CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
         for resources, price in _sold(workload, gpu, target, on_cpu=on_cpu):
-            rows.append(Row(PipelineRequest(workload, resources, on_cpu, _cache(workload)), rate))
+            rows.append(Row(PipelineRequest(workload, resources, on_cpu, cache), rate))
             prices.append(price)
             groups.append(f"{workload.network}/{workload.task}")
     if not rows:
@@ -203,10 +195,6 @@ def _sold(
                 spec = Spec(offer=option.offer, disk=disk)
                 resources = resources_of(catalog, spec.offer, disk, request.max_gpus)
                 yield resources, spec.total_usd_per_hour
-
-
-def _cache(workload: Workload) -> CacheState:
-    return CacheState.WARM if workload.task is Task.TRAINING else CacheState.COLD
 
 
 def gpu_of(trials: Sequence[Trial]) -> str | None:

@@ -1,15 +1,15 @@
 """The trials of a sweep that plans itself, as a pure function of what is stored.
 
 Batch after batch is derived from the measurements of the batches before it. A sweep that was killed therefore
-goes on with the trials that it would have run, and what is measured already is taken as it is.
-"""
+goes on with the trials that it would have run, and what is measured already is taken as it is."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import Struct, field
@@ -33,7 +33,6 @@ from advisor.runs.fields import Budget, expected_seconds, seconds_of
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
 from advisor.sweeps.driver.runner import Progress, current_rows, run_sweep
-from advisor.sweeps.executors.process import Executor
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval
@@ -51,13 +50,12 @@ def run_adaptive(
     clock: Callable[[], float] = time.monotonic,
     since: datetime | None = None,
 ) -> SweepStatus:
-    """Measure until the sweep stops; returns where it stands then. What was measured before
-    `since` does not count.
+    """Measure until the sweep stops; returns where it stands then. What was measured before `since` does not
+    count.
 
-    The store is the state: run again it goes on, and nothing that is stored is measured twice. A
-    trial that takes longer than expected ends the sweep when time is up, never in its middle.
-    Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
-    """
+    The store is the state: run again it goes on, and nothing that is stored is measured twice. A trial that
+    takes longer than expected ends the sweep when time is up, never in its middle. Raises `MeasuringError`
+    when this machine cannot, or while another sweep runs on it."""
     rows = current_rows(sweep.trials, store, since=since)
     status = sweep.status(rows)
     if not status.next:
@@ -69,7 +67,18 @@ def run_adaptive(
             on_batch(status)
             if sweep.budget.seconds_left(earlier + clock() - begun) <= 0:
                 return replace(status, next=(), stopped=f"the budget of {sweep.budget.text} is used up")
-            _measure(status.next, rows, store, chosen, machine, on_progress, since)
+            # One more good run of each trial, under leases; runs that were spoiled do not count.
+            runs = {item.trial.trial_id: 1 for item in status.next}
+            runs |= {trial_id: 2 + len(rows[trial_id].repeats) for trial_id in runs if trial_id in rows}
+            run_sweep(
+                [item.trial for item in status.next],
+                chosen,
+                store,
+                on_progress=on_progress,
+                machine=machine,
+                runs_of=partial(_wanted_runs, runs),
+                since=since,
+            )
             rows = current_rows(sweep.trials, store, since=since)
             before, status = status, sweep.status(rows)
             if status.next == before.next:
@@ -77,30 +86,8 @@ def run_adaptive(
     return status
 
 
-def _measure(
-    items: Sequence[Item],
-    rows: Mapping[str, Measurement],
-    store: MeasurementStore,
-    executor: Executor,
-    machine: Mapping[str, Any],
-    on_progress: Callable[[Progress], None],
-    since: datetime | None,
-) -> None:
-    """One more good run of each trial, under leases; runs that were spoiled do not count."""
-    runs = {item.trial.trial_id: 1 + _good_runs(rows.get(item.trial.trial_id)) for item in items}
-    run_sweep(
-        [item.trial for item in items],
-        executor,
-        store,
-        on_progress=on_progress,
-        machine=machine,
-        runs_of=lambda trial: runs[trial.trial_id],
-        since=since,
-    )
-
-
-def _good_runs(row: Measurement | None) -> int:
-    return 1 + len(row.repeats) if row else 0
+def _wanted_runs(runs: Mapping[str, int], trial: Trial) -> int:
+    return runs[trial.trial_id]
 
 
 BATCH = 4
@@ -143,26 +130,29 @@ class AdaptiveSweep(Struct):
         """What is to be measured after what is `measured`, rows by trial id."""
         surface = self._surface(measured)
         done: list[int] = []
-        choice = Choice(self._anchors(), float("nan"))
+        # The same whatever was measured since, and on which node's CPU.
+        anchors = anchor_trials(self._surface({}).starting_slopes(), range(len(self.trials)))
+        choice = Choice(tuple(anchors), float("nan"))
         while True:
             seconds = self._seconds(done, measured)
-            rows = self._affordable(choice.rows, len(done), seconds)
+            usual = expected_seconds(seconds, usual_seconds(*self.trials))
+            rows = choice.rows[: self.budget.trials_left(len(done), sum(seconds), usual)]
             waiting = self._waiting(done, rows, measured)
             if waiting or not rows:
-                return self._status(done, waiting, choice, seconds)
+                runs = [done[: index + 1].count(row) for index, row in enumerate(done)]
+                return SweepStatus(
+                    done=tuple(Item(self.trials[row], run) for row, run in zip(done, runs, strict=True)),
+                    next=waiting,
+                    doubt=None if np.isnan(choice.doubt) else choice.doubt,
+                    spent_seconds=sum(seconds),
+                    stopped="" if waiting else choice.stopped or self.budget.ending,
+                )
             done.extend(rows)
             choice = self._choose(surface, done, measured)
 
-    def _anchors(self) -> tuple[int, ...]:
-        """The same whatever was measured since, and on which node's CPU."""
-        slopes = self._surface({}).starting_slopes()
-        return tuple(anchor_trials(slopes, range(len(self.trials))))
-
     def _surface(self, measured: Mapping[str, Measurement]) -> Surface:
         stored = (measured[t.trial_id] for t in self.trials if t.trial_id in measured)
-        good = (row for row in stored if row.status is Status.OK)
-        specs = self.specs.rows if self.specs else ()
-        return surface_of([*self.rows, *specs], good)
+        return surface_of(self._all_rows, (row for row in stored if row.status is Status.OK))
 
     def _question(self) -> Question:
         if self.specs is None or self.target is None:
@@ -176,7 +166,10 @@ class AdaptiveSweep(Struct):
         key = tuple((row, done.count(row), rate) for row, rate, _ in rates)
         if key not in self._choices:
             good_rows = [row for row, _, _ in good]
-            surface = self._with_gpu_steps(surface, good_rows, measured)
+            if self.gpu is not None:
+                # Of the batches before alone, so that a sweep that was killed goes on as it would have.
+                steps = (measured[self.trials[row].trial_id] for row in good_rows)
+                surface = with_gpu_steps(surface, self._all_rows, steps, self.gpu)
             logs = np.log([rate for _, rate, _ in good])
             belief = Belief.after(surface, good_rows, logs, np.array([noise for *_, noise in good]))
             candidates = [*self._left(done, measured)]
@@ -184,14 +177,9 @@ class AdaptiveSweep(Struct):
             self._choices[key] = next_trials(belief, self._question(), candidates, repeats=again, count=BATCH)
         return self._choices[key]
 
-    def _with_gpu_steps(
-        self, surface: Surface, done: Sequence[int], measured: Mapping[str, Measurement]
-    ) -> Surface:
-        """Of the batches before alone, so that a sweep that was killed goes on as it would have."""
-        if self.gpu is None:
-            return surface
-        rows = [*self.rows, *(self.specs.rows if self.specs else ())]
-        return with_gpu_steps(surface, rows, (measured[self.trials[row].trial_id] for row in done), self.gpu)
+    @property
+    def _all_rows(self) -> list[Row]:
+        return [*self.rows, *(self.specs.rows if self.specs else ())]
 
     def _rate_after(
         self, done: Sequence[int], row: int, measured: Mapping[str, Measurement]
@@ -206,28 +194,17 @@ class AdaptiveSweep(Struct):
 
     def _left(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> Iterator[int]:
         """Cells never measured that no smaller demand was killed for."""
-        killed = [
-            self.trials[row]
-            for row in dict.fromkeys(done)
-            if measured[self.trials[row].trial_id].status is Status.OUT_OF_MEMORY
-        ]
+        tried = [self.trials[row] for row in dict.fromkeys(done)]
+        killed = [trial for trial in tried if measured[trial.trial_id].status is Status.OUT_OF_MEMORY]
         for row, trial in enumerate(self.trials):
             if row not in done and not any(
-                (
-                    trial.workload == other.workload
-                    and trial.accelerator == other.accelerator
-                    and (trial.resources.memory_mib <= other.resources.memory_mib)
-                    and (trial.resources.vcpus >= other.resources.vcpus)
-                )
+                trial.workload == other.workload
+                and trial.accelerator == other.accelerator
+                and trial.resources.memory_mib <= other.resources.memory_mib
+                and trial.resources.vcpus >= other.resources.vcpus
                 for other in killed
             ):
                 yield row
-
-    def _affordable(self, rows: Sequence[int], done: int, seconds: list[float]) -> tuple[int, ...]:
-        left = self.budget.trials_left(
-            done, sum(seconds), expected_seconds(seconds, usual_seconds(*self.trials))
-        )
-        return tuple(rows[:left])
 
     def _seconds(self, done: Sequence[int], measured: Mapping[str, Measurement]) -> list[float]:
         times = []
@@ -239,25 +216,12 @@ class AdaptiveSweep(Struct):
     def _waiting(
         self, done: Sequence[int], rows: Sequence[int], measured: Mapping[str, Measurement]
     ) -> tuple[Item, ...]:
-        items = []
-        for row in rows:
-            trial, run = self.trials[row], done.count(row) + 1
-            stored = measured.get(trial.trial_id)
-            if stored is None or (stored.status is Status.OK and _tries(stored) < run):
-                items.append(Item(trial, run))
-        return tuple(items)
-
-    def _status(
-        self, done: list[int], waiting: tuple[Item, ...], choice: Choice, seconds: list[float]
-    ) -> SweepStatus:
-        runs = [done[: index + 1].count(row) for index, row in enumerate(done)]
-        items = (Item(self.trials[row], run) for row, run in zip(done, runs, strict=True))
-        return SweepStatus(
-            done=tuple(items),
-            next=waiting,
-            doubt=None if np.isnan(choice.doubt) else choice.doubt,
-            spent_seconds=sum(seconds),
-            stopped="" if waiting else choice.stopped or self.budget.ending,
+        items = [Item(self.trials[row], done.count(row) + 1) for row in rows]
+        stored = [measured.get(item.trial.trial_id) for item in items]
+        return tuple(
+            item
+            for item, row in zip(items, stored, strict=True)
+            if row is None or (row.status is Status.OK and _tries(row) < item.run)
         )
 
 
@@ -269,11 +233,9 @@ def adaptive_from(trials: Sequence[Trial], sweep: PlannedSweep) -> AdaptiveSweep
 
 
 def adaptive_sweep(trials: Sequence[Trial], budget: Budget, target: float | None = None) -> AdaptiveSweep:
-    """A sweep over candidate trials. Trials that lack memory are refused beforehand.
-
-    Raises `UsageError` for networks whose operations the model does not know, for repeats (the
-    sweep decides about them), and for a target that no instance of the catalogue is sold for.
-    """
+    """A sweep over candidate trials. Trials that lack memory are refused beforehand. Raises `UsageError` for
+    networks whose operations the model does not know, for repeats (the sweep decides about them), and for a
+    target that no instance of the catalogue is sold for."""
     if any(trial.plan.get("repeats", 1) > 1 for trial in trials):
         raise UsageError("--adaptive decides about repeats", field="adaptive", hint="leave --repeats out")
     if len({trial.accelerator for trial in trials} - {ON_CPU}) > 1:

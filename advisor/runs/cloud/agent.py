@@ -1,8 +1,7 @@
 """The work of a rented instance: disks, the command as a process of its own, its measurements.
 
-The shell script that calls this has set the timers already, and ends the instance whatever comes
-of this: nothing here has to.
-"""
+The shell script that calls this has set the timers already, and ends the instance whatever comes of this:
+nothing here has to."""
 
 from __future__ import annotations
 
@@ -10,7 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -79,11 +78,14 @@ def this_instance(folder: Path) -> Guest:
 
 def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
     """Do the job of `s3://bucket/key`, a bucket of `region`: until it is done, the instance is taken back, or
-    its time is nearly over.
-
-    Raises `AdvisorError` where it cannot even begin; that is told in the bucket too, as far as that answers.
-    """
-    job, result_bucket = _fetched(guest, url, region)
+    its time is nearly over. Raises `AdvisorError` where it cannot even begin; that is told in the bucket too,
+    as far as that answers."""
+    bucket, key = place_of(url)
+    content = ResultBucket(guest.aws, region, bucket, "").get(key)
+    if content is None:
+        raise DataError("there is no job at {url}", url=url, hint="was it removed?")
+    job = job_from_json(content.decode(errors="replace"))
+    result_bucket = ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
     state_log = StateLog(result_bucket, guest.metadata.instance_id(), guest.aws.clock)
     state_log.note(Phase.STARTED)
     try:
@@ -95,15 +97,6 @@ def run_job(url: str, region: str, expires_at: datetime, guest: Guest) -> End:
         raise
 
 
-def _fetched(guest: Guest, url: str, region: str) -> tuple[Job, ResultBucket]:
-    bucket, key = place_of(url)
-    content = ResultBucket(guest.aws, region, bucket, "").get(key)
-    if content is None:
-        raise DataError("there is no job at {url}", url=url, hint="was it removed?")
-    job = job_from_json(content.decode(errors="replace"))
-    return job, ResultBucket(guest.aws, job.region, job.bucket, job.prefix)
-
-
 def _swept(
     job: Job,
     mounts: Mapping[str, Path],
@@ -112,7 +105,10 @@ def _swept(
     result_bucket: ResultBucket,
     state_log: StateLog,
 ) -> End:
-    database, log = _database_url(job, guest), guest.folder / "sweep.log"
+    database, log = f"sqlite:///{guest.folder / 'measurements.sqlite'}", guest.folder / "sweep.log"
+    if name := job.database_parameter:
+        answer = guest.aws.ask(job.region, "get_parameter", service="ssm", Name=name, WithDecryption=True)
+        database = str(answer["Parameter"]["Value"])
     sender = _sending(job, guest, result_bucket, database)
     environment = {**os.environ, "ADVISOR_DATABASE_URL": database, **own_data(job, mounts)}
     command = command_of(guest.advisor, job, mounts)
@@ -126,7 +122,9 @@ def _swept(
     with closing(Child(command, environment, log)) as child:
         watch = Watch(guest.metadata, expires_at, guest.aws.clock, child.leave)
         with watching(watch, guest.poll_seconds):
-            code = _followed(child, sender, guest.poll_seconds)
+            while (code := child.wait(guest.poll_seconds)) is None:
+                if sender:
+                    sender.send()  # rows as they come
         end = End.DONE if code in _ANSWERED[job.command] else End(watch.reason or End.FAILED)
     if sender:
         sender.send_the_rest(guest.aws.clock.sleep)
@@ -147,23 +145,6 @@ def own_data(job: Job, mounts: Mapping[str, Path]) -> dict[str, str]:
     if job.command == SWEEP_RUN or not mounts:
         return {}
     return {"XDG_CACHE_HOME": str(next(iter(mounts.values())))}
-
-
-def _followed(child: Child, sender: Sending | None, poll_seconds: float) -> int:
-    """Send rows as they come, until the sweep has ended; its exit code."""
-    while (code := child.wait(poll_seconds)) is None:
-        if sender:
-            sender.send()
-    return code
-
-
-def _database_url(job: Job, guest: Guest) -> str:
-    if not job.database_parameter:
-        return f"sqlite:///{guest.folder / 'measurements.sqlite'}"
-    answer = guest.aws.ask(
-        job.region, "get_parameter", service="ssm", Name=job.database_parameter, WithDecryption=True
-    )
-    return str(answer["Parameter"]["Value"])
 
 
 class Sending:
@@ -197,9 +178,14 @@ class Sending:
         raise DataError("the bucket took not all of what was measured", hint="see the warnings above")
 
 
-def _row_sending(result_bucket: ResultBucket, database: str) -> Sending:
-    """Begins with what the bucket has already, so that an instance goes on where the one before it was taken
-    back."""
+def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
+    """None where measurements go into a shared database. Rows begin with those that the bucket has already:
+    an instance goes on where the one before it was taken back."""
+    if job.command == MEASURE:
+        anchor = guest.folder / _ANCHOR_FILE
+        return Sending(anchor, lambda: send_anchor(result_bucket, anchor.read_bytes()))
+    if job.database_parameter:
+        return None
     with closing(open_store(database)) as store:
         Collector(result_bucket).collect(store)
     sender = Sender(result_bucket)
@@ -211,22 +197,12 @@ def _row_sending(result_bucket: ResultBucket, database: str) -> Sending:
     return Sending(Path(database.removeprefix("sqlite:///")), send_rows)
 
 
-def _sending(job: Job, guest: Guest, result_bucket: ResultBucket, database: str) -> Sending | None:
-    """None where measurements go into a shared database."""
-    if job.command == MEASURE:
-        anchor = guest.folder / _ANCHOR_FILE
-        return Sending(anchor, lambda: send_anchor(result_bucket, anchor.read_bytes()))
-    return None if job.database_parameter else _row_sending(result_bucket, database)
-
-
-def _signature(main: Path) -> tuple[object, ...]:
+def _signature(main: Path) -> list[tuple[int, int]]:
     """A value that changes with every row of a SQLite file (its log grows, or is folded into it); empty
     without a file."""
     states = []
     for path in (main, main.with_name(f"{main.name}-wal")):
-        try:
+        with suppress(OSError):
             state = path.stat()
-        except OSError:
-            continue
-        states.append((state.st_mtime_ns, state.st_size))
-    return tuple(states)
+            states.append((state.st_mtime_ns, state.st_size))
+    return states

@@ -6,6 +6,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +27,6 @@ from advisor.infra.aws.machines import console_output, instances_of
 from advisor.infra.aws.managed import enabled_regions
 from advisor.infra.aws.preflight import bucket as looked_at
 from advisor.infra.aws.tags import time_from, time_text
-from advisor.records import asdict
 from advisor.sweeps.formats.files import read_line, to_jsonl
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import GPU_SECONDS
@@ -50,11 +50,8 @@ class InstanceLog(Struct, frozen=True, kw_only=True):
 
 
 def logs_of_silent(aws: Aws, machine: LaunchedMachine, result_bucket: ResultBucket) -> list[InstanceLog]:
-    """Logs of an instance that ended without a report, the one that says most first; its console
-    goes into the bucket, since EC2 forgets it within an hour.
-
-    Raises `AdvisorError` where EC2 or the bucket refuses.
-    """
+    """Logs of an instance that ended without a report, the one that says most first; its console goes into
+    the bucket, since EC2 forgets it within an hour. Raises `AdvisorError` where EC2 or the bucket refuses."""
     boot = _log(result_bucket, f"{STATES_FOLDER}{machine.id}{BOOT}{_LOG_END}")
     logs = [boot] if boot else []
     if text := console_output(aws, machine):
@@ -71,7 +68,10 @@ def logs_of_sweep(aws: Aws, bucket: str, sweep_id: str) -> list[InstanceLog]:
     home, finding = looked_at(aws, "us-east-1", bucket)
     if not finding.ok:
         raise DataError("{reason}", reason=finding.text, hint=finding.mend)
-    logs = list(_logs(ResultBucket(aws, home, bucket, prefix)))
+    objects = ResultBucket(aws, home, bucket, prefix)
+    # Measurements, which may be tens of thousands, are not read.
+    keys = [key for key in objects.keys() if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END)]  # noqa: SIM118
+    logs = [log for key in keys if (log := _log(objects, key))]
     logs += _consoles(aws, home, sweep_id, logs)
     if not logs:
         raise DataError(
@@ -92,13 +92,6 @@ def _consoles(aws: Aws, home: str, sweep_id: str, known: list[InstanceLog]) -> I
                 yield InstanceLog(key=f"{machine.slot}/{machine.id}{CONSOLE}{_LOG_END}", text=text)
     except CloudError:
         return  # who may read the bucket and nothing else reads that
-
-
-def _logs(result_bucket: ResultBucket) -> Iterator[InstanceLog]:
-    for key in result_bucket.keys():  # noqa: SIM118 - a bucket is no mapping
-        # Measurements, which may be tens of thousands, are not read.
-        if f"/{STATES_FOLDER}" in key and key.endswith(_LOG_END) and (log := _log(result_bucket, key)):
-            yield log
 
 
 def _log(result_bucket: ResultBucket, key: str) -> InstanceLog | None:
@@ -180,24 +173,22 @@ class StateLog:
     """The reports of one instance about itself. A bucket that does not answer stops no sweep."""
 
     def __init__(self, result_bucket: ResultBucket, instance_id: str, clock: Clock) -> None:
-        self._mailbox = result_bucket
-        self._instance_id = instance_id
-        self._clock = clock
+        self._mailbox, self._instance_id, self._clock = result_bucket, instance_id, clock
 
     def note(
         self, phase: Phase, end: End = End.NOT_YET, exit_code: int | None = None, said: str = ""
     ) -> None:
         """Tell where it stands."""
-        state = GuestState(
-            instance_id=self._instance_id,
-            phase=phase,
-            at=time_text(self._clock.now()),
-            end=end,
-            exit_code=exit_code,
-            said=one_line(said)[:_SAID],
-        )
-        document = json.dumps({"schema": SCHEMA, **asdict(state)})
-        self._put(f"{STATES_FOLDER}{self._instance_id}.json", document.encode())
+        document = {
+            "schema": SCHEMA,
+            "instance_id": self._instance_id,
+            "phase": phase,
+            "at": time_text(self._clock.now()),
+            "end": end,
+            "exit_code": exit_code,
+            "said": one_line(said)[:_SAID],
+        }
+        self._put(f"{STATES_FOLDER}{self._instance_id}.json", json.dumps(document).encode())
 
     def keep_log(self, log: Path) -> str:
         """Send the end of the sweep's output; returns its last line."""
@@ -221,16 +212,9 @@ def guest_states(result_bucket: ResultBucket) -> list[GuestState]:
     states = []
     for key in result_bucket.keys(STATES_FOLDER):
         content = result_bucket.get(key) if key.endswith(".json") else None
-        if content is not None and (state := _state(content)):
-            states.append(state)
+        with suppress(msgspec.MsgspecError):
+            states += [] if content is None else [msgspec.json.decode(content, type=GuestState)]
     return states
-
-
-def _state(content: bytes) -> GuestState | None:
-    try:
-        return msgspec.json.decode(content, type=GuestState)
-    except msgspec.MsgspecError:
-        return None
 
 
 MEASUREMENTS_FOLDER = "measurements/"
@@ -265,11 +249,10 @@ def rows_sent(result_bucket: ResultBucket) -> list[Measurement]:
 
 
 class Collector:
-    """Takes what instances have sent into a store, each object once; a row that began at `since`
-    or later takes the place of one from before it.
+    """Takes what instances have sent into a store, each object once; a row that began at `since` or later
+    takes the place of one from before it.
 
-    `refused` has what is no measurement, and why, by name: it keeps no other one back.
-    """
+    `refused` has what is no measurement, and why, by name: it keeps no other one back."""
 
     def __init__(self, result_bucket: ResultBucket, since: datetime | None = None) -> None:
         self._mailbox = result_bucket

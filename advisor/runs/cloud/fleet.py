@@ -2,8 +2,7 @@
 one budget.
 
 Each is a sweep of its own, with its own id, tags and share of the budget: what ends one of them touches none
-of the others, and the reaper knows each by itself.
-"""
+of the others, and the reaper knows each by itself."""
 
 from __future__ import annotations
 
@@ -15,13 +14,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.catalog import Catalog, load_catalog
-from advisor.domain import InstanceType, Market
+from advisor.catalog import load_catalog
+from advisor.domain import Market
 from advisor.errors import AdvisorError, CloudError, UsageError
 from advisor.infra.aws.asking import Aws, LeavingClock
 from advisor.infra.aws.budget import NotEndedError
@@ -162,7 +160,7 @@ def _user() -> str:
 MOST_TYPES = 8
 
 
-class InstanceRun(Struct, frozen=True):
+class InstanceRun(NamedTuple):
     """The result with one type: a run, or the error that ended it, and whether there was an instance
     before that."""
 
@@ -190,33 +188,39 @@ def shared_out(
     hourly = [listed_usd_per_hour(catalog, instance, options.region) for instance in types]
     prices = [instance for instance in hourly if instance is not None]
     parts = prices if len(prices) == len(instances) else [1.0] * len(instances)
-    alone = len(instances) == 1
-    return tuple(
-        replace(
+    shares = []
+    for name, instance, part in zip(instances, types, parts, strict=True):
+        gpu = ("--accelerator", str(accelerator_of(instance, catalog))) if names_gpu else ()
+        own = f"-{name.replace('.', '-')}" if options.sweep_id and len(instances) > 1 else ""
+        share = replace(
             options,
             instance=name,
             budget_usd=options.budget_usd * part / sum(parts),
-            arguments=(*options.arguments, *_gpu_words(instance, catalog, names_gpu)),
-            sweep_id=options.sweep_id
-            if alone
-            else (options.sweep_id and f"{options.sweep_id}-{name.replace('.', '-')}"),
+            arguments=(*options.arguments, *gpu),
+            sweep_id=f"{options.sweep_id}{own}",
         )
-        for name, instance, part in zip(instances, types, parts, strict=True)
-    )
+        shares.append(share)
+    return tuple(shares)
 
 
 def plan_fleet(options: Sequence[CloudOptions], aws: Aws) -> tuple[CloudPlan, ...]:
     """Look at everything that each launch needs; nothing is made. `UsageError` names the type
     that cannot be asked for like this."""
-    return tuple(_planned(option, aws) for option in options)
+    plans = []
+    for option in options:
+        try:
+            plans.append(plan_cloud(option, aws))
+        except UsageError as error:
+            raise UsageError(
+                "{instance}, with its share of the budget: {error}", instance=option.instance, error=error
+            ) from error
+    return tuple(plans)
 
 
 def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRun]:
-    """Run each as `run_cloud` does, all at once; what goes wrong with one ends no other.
-
-    Ctrl-C ends all of them, and is raised again when everything of all of them is ended.
-    `CloudError` names what is missing for any of them before one is launched.
-    """
+    """Run each as `run_cloud` does, all at once; what goes wrong with one ends no other. Ctrl-C ends all of
+    them, and is raised again when everything of all of them is ended. `CloudError` names what is missing for
+    any of them before one is launched."""
     for plan in plans:
         refuse_missing(plan.findings)
     stop = threading.Event()
@@ -228,25 +232,11 @@ def run_fleet(plans: Sequence[CloudPlan], aws: Aws, say: Say) -> list[InstanceRu
         except BaseException:
             stop.set()
             wait(futures)
-            _refuse_not_ended(futures)
+            for future in futures:  # nobody is to read that all was ended where something may run on
+                if not future.exception() and isinstance(error := future.result().error, NotEndedError):
+                    raise error  # noqa: B904
             raise
     return [future.result() for future in futures]
-
-
-def _refuse_not_ended(futures: Sequence[Future[InstanceRun]]) -> None:
-    """Nobody is to read that all was ended where something may run on."""
-    for future in futures:
-        if not future.exception() and isinstance(error := future.result().error, NotEndedError):
-            raise error
-
-
-def _planned(options: CloudOptions, aws: Aws) -> CloudPlan:
-    try:
-        return plan_cloud(options, aws)
-    except UsageError as error:
-        raise UsageError(
-            "{instance}, with its share of the budget: {error}", instance=options.instance, error=error
-        ) from error
 
 
 def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> InstanceRun:
@@ -258,7 +248,3 @@ def _ran(plan: CloudPlan, aws: Aws, stop: threading.Event, say: Say) -> Instance
     except AdvisorError as error:
         say(f"{name}: {error}")
         return InstanceRun(plan, error=error, had_instance=bool(had))
-
-
-def _gpu_words(instance: InstanceType, catalog: Catalog, names_gpu: bool) -> tuple[str, ...]:
-    return ("--accelerator", str(accelerator_of(instance, catalog))) if names_gpu else ()

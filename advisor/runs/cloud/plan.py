@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -92,10 +93,8 @@ class CloudPlan(Struct, frozen=True, kw_only=True):
 
 
 def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None) -> CloudPlan:
-    """Look at everything that the launch needs; nothing is made.
-
-    `UsageError` for what cannot be asked, and for a budget that pays no offer long enough.
-    """
+    """Look at everything that the launch needs; nothing is made. `UsageError` for what cannot be asked, and
+    for a budget that pays no offer long enough."""
     catalog = load_catalog()
     types = serving_types(catalog, options)
     sweep = Sweep(
@@ -128,7 +127,10 @@ def plan_cloud(options: CloudOptions, aws: Aws, price_of: PriceOf | None = None)
     if home:
         least = Starts(aws, home, options.bucket).least_life(options.instance)
         sweep = replace(sweep, least=least)
-    _refuse_small_budget(preflight, sweep)
+    if preflight.options:
+        cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
+        hourly = usd_per_hour(cheapest, sweep)
+        refuse_too_small(sweep.budget_usd, 0.0, hourly, str(cheapest), sweep.least)
     return CloudPlan(
         options=options, sweep=sweep, preflight=preflight, findings=tuple(findings), bucket_region=home
     )
@@ -164,22 +166,26 @@ def serving_types(catalog: Catalog, options: CloudOptions) -> tuple[InstanceType
     """The type that is asked for, then others of its family with its GPUs that are as large as
     the sweep needs, cheapest first: they measure the same."""
     wanted = type_named(catalog, options.instance)
-    _refuse_too_small_type(wanted, options)
+    if not _is_large_enough(wanted, options):
+        raise UsageError(
+            "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
+            "{needs_vcpus:g} and {value_2:g} GiB",
+            name=wanted.name,
+            vcpus=wanted.vcpus,
+            value=wanted.memory_mib / 1024,
+            needs_vcpus=options.needs_vcpus,
+            value_2=options.needs_mib / 1024,
+            hint="take a larger --instance, or smaller --vcpus and --memory",
+        )
     if options.only_this_type:
         return (wanted,)
     own = listed_usd_per_hour(catalog, wanted, options.region) or math.inf
-    others = [
-        (usd, other.name, other)
-        for other in catalog.instances(_ON_AWS)
-        if (
-            _make(other) == _make(wanted)
-            and other != wanted
-            and other.current
-            and _is_large_enough(other, options)
-        )
-        and (usd := listed_usd_per_hour(catalog, other, options.region)) is not None
-        and usd <= _MOST_TIMES_AS_DEAR * own
-    ]
+    others = []
+    for other in catalog.instances(_ON_AWS):
+        serves = _make(other) == _make(wanted) and other.current and _is_large_enough(other, options)
+        usd = listed_usd_per_hour(catalog, other, options.region) if serves and other != wanted else None
+        if usd is not None and usd <= _MOST_TIMES_AS_DEAR * own:
+            others.append((usd, other.name, other))
     return (wanted, *(other for *_, other in sorted(others)[: _MOST_TYPES - 1]))
 
 
@@ -199,20 +205,6 @@ def _is_large_enough(instance: InstanceType, options: CloudOptions) -> bool:
     return instance.vcpus >= options.needs_vcpus and instance.memory_mib > options.needs_mib
 
 
-def _refuse_too_small_type(wanted: InstanceType, options: CloudOptions) -> None:
-    if not _is_large_enough(wanted, options):
-        raise UsageError(
-            "{name} has {vcpus} vCPUs and {value:g} GiB, and the largest trial asks for "
-            "{needs_vcpus:g} and {value_2:g} GiB",
-            name=wanted.name,
-            vcpus=wanted.vcpus,
-            value=wanted.memory_mib / 1024,
-            needs_vcpus=options.needs_vcpus,
-            value_2=options.needs_mib / 1024,
-            hint="take a larger --instance, or smaller --vcpus and --memory",
-        )
-
-
 def _make(instance: InstanceType) -> tuple[object, ...]:
     """The facts beside the size that measurements depend on."""
     family = instance.name.partition(".")[0]
@@ -230,37 +222,27 @@ def volumes(catalog: Catalog, texts: Sequence[str]) -> tuple[Volume, ...]:
             raise UsageError(
                 "{disk_type} is asked for twice", disk_type=disk_type, hint="one volume of a type is mounted"
             )
-        by_type[disk_type] = _volume(catalog, disk_type, size or _DEFAULT_DISK_GIB)
+        size_gib, iops = size or _DEFAULT_DISK_GIB, None
+        if disk_type in ("io1", "io2"):  # sold with a number of IOPS: as many as their rate is planned with
+            rate = catalog.disks.rate(DiskChoice(type=disk_type, size_gib=size_gib))
+            iops = round(rate.read_iops or 0) or None
+        by_type[disk_type] = Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
     return tuple(by_type.values())
-
-
-def _volume(catalog: Catalog, disk_type: str, size_gib: float) -> Volume:
-    """io1 and io2 are sold with a number of IOPS: as many as their rate is planned with."""
-    iops = None
-    if disk_type in ("io1", "io2"):
-        iops = round(catalog.disks.rate(DiskChoice(type=disk_type, size_gib=size_gib)).read_iops or 0) or None
-    return Volume(type=disk_type, size_gib=round(size_gib), iops=iops)
 
 
 def bounded_price(aws: Aws) -> PriceOf:
     """The on-demand price of an hour: AWS's own of today, else the known list price; an estimate bounds
     nothing."""
     catalog = load_catalog()
-    prices: dict[tuple[str, str], float | None] = {}
     deadline = Deadline(30.0, 12.0)
     silent: list[bool] = []
 
+    @cache
     def price_of(name: str, region: str) -> float | None:
-        if (name, region) not in prices:
-            prices[name, region] = _listed(name, region)
-        return prices[name, region]
-
-    def _listed(name: str, region: str) -> float | None:
         if not silent:
+            today = aws.clock.now().date()
             try:
-                answers = deadline.within(
-                    "AWS prices", lambda: list(on_demand([name], region, aws.clock.now().date()))
-                )
+                answers = deadline.within("AWS prices", lambda: list(on_demand([name], region, today)))
             except LiveError:
                 silent.append(True)
             else:
@@ -270,13 +252,6 @@ def bounded_price(aws: Aws) -> PriceOf:
         return price.usd_per_hour if price and price.kind in (LIST, OBSERVED) else None
 
     return price_of
-
-
-def _refuse_small_budget(preflight: Preflight, sweep: Sweep) -> None:
-    if not preflight.options:
-        return
-    cheapest = min(preflight.options, key=lambda option: usd_per_hour(option, sweep))
-    refuse_too_small(sweep.budget_usd, 0.0, usd_per_hour(cheapest, sweep), str(cheapest), sweep.least)
 
 
 def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
@@ -302,13 +277,8 @@ def accelerator_of(instance: InstanceType, catalog: Catalog) -> Accelerator:
             hint="take another --instance",
         )
     chip, memory = _parts(instance.gpu_name)
-    sizes = {
-        size
-        for instance_type in catalog.instances(instance.cloud)
-        if instance_type.gpu_name
-        for other, size in [_parts(instance_type.gpu_name)]
-        if other == chip
-    }
+    cards = {_parts(other.gpu_name) for other in catalog.instances(instance.cloud) if other.gpu_name}
+    sizes = [size for other, size in cards if other == chip]
     return replace(ON_ANY_GPU, gpu=f"{chip}-{memory}" if len(sizes) > 1 else chip)
 
 

@@ -121,11 +121,9 @@ def reap_cloud(
     dry_run: bool = False,
     now: datetime | None = None,
 ) -> Reaped:
-    """One pass of the reaper with the user's AWS credentials, by this machine's clock.
-
-    AWS refuses requests of a clock that is more than minutes off, so that a wrong one reaps nothing.
-    `LiveError` or `CloudError` when AWS cannot be asked at all, `UsageError` for a region that is none.
-    """
+    """One pass of the reaper with the user's AWS credentials, by this machine's clock. AWS refuses requests
+    of a clock that is more than minutes off, so that a wrong one reaps nothing. `LiveError` or `CloudError`
+    when AWS cannot be asked at all, `UsageError` for a region that is none."""
     for region in regions:
         _refuse_unknown(region)
     moment = now or datetime.now(UTC)
@@ -138,11 +136,8 @@ def _refuse_unknown(region: str) -> None:
     import boto3
 
     session = boto3.session.Session()
-    regions = [
-        name
-        for partition in session.get_available_partitions()
-        for name in session.get_available_regions("ec2", partition)
-    ]
+    partitions = session.get_available_partitions()
+    regions = [name for each in partitions for name in session.get_available_regions("ec2", each)]
     if region not in regions:
         raise unknown_name("region", region, regions, field="region")
 

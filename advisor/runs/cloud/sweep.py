@@ -14,7 +14,6 @@ from advisor.infra.aws.asking import Aws
 from advisor.infra.aws.errors import Refused
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import ResultBucket
-from advisor.infra.aws.guest.metadata import ResultBucket as Box
 from advisor.infra.aws.guest.software import EXTRAS, SERVING_EXTRAS, packed_software
 from advisor.infra.aws.guest.user_data import user_data
 from advisor.infra.aws.launch_options import LaunchedMachine, LaunchOption, Slot, UserData
@@ -23,15 +22,7 @@ from advisor.infra.aws.permissions import explained, refuse_missing
 from advisor.infra.aws.provisioned import Provisioned, provision
 from advisor.infra.aws.reap import Outcome, Why
 from advisor.messages import Message
-from advisor.runs.cloud.exchange import (
-    Collector,
-    End,
-    GuestState,
-    Phase,
-    Starts,
-    guest_states,
-    logs_of_silent,
-)
+from advisor.runs.cloud.exchange import Collector, End, Phase, Starts, guest_states, logs_of_silent
 from advisor.runs.cloud.plan import CloudPlan
 from advisor.store.measurements import open_store
 from advisor.sweeps.quality.issues import is_stale
@@ -53,27 +44,24 @@ class SharedRows:
     def measured(self) -> int | None:
         """The number of trials measured since this began; None where nothing of theirs is visible: then
         their database may be another one."""
-        theirs = list(self._theirs())
-        return sum(map(self._is_new, theirs)) if theirs else None
-
-    def _theirs(self) -> Iterator[Measurement]:
         with closing(open_store()) as store:
-            stored = store.read()
-        for row in stored.measurements:
-            host = str(row.environment.get("host", "")).partition(".")[0]
-            if any(_measured_by(machine, host, row.started_at) for machine in self._machines.values()):
-                yield row
+            theirs = [row for row in store.read().measurements if self._is_theirs(row)]
+        before = [self._before.get(row.trial.trial_id) for row in theirs]
+        fresh = [
+            old is None or (old.status, old.started_at) != (row.status, row.started_at)
+            for old, row in zip(before, theirs, strict=True)
+        ]
+        return sum(fresh) if theirs else None
 
-    def _is_new(self, row: Measurement) -> bool:
-        before = self._before.get(row.trial.trial_id)
-        return before is None or (before.status, before.started_at) != (row.status, row.started_at)
-
-
-def _measured_by(machine: LaunchedMachine, host: str, started_at: str) -> bool:
-    """EC2 names a host after its private address, or after its id; the time tells it from others
-    that had the address before."""
-    names = (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
-    return host in names and not is_stale(started_at, machine.launched_at)
+    def _is_theirs(self, row: Measurement) -> bool:
+        """EC2 names a host after its private address, or after its id; the time tells it from others
+        that had the address before."""
+        host = str(row.environment.get("host", "")).partition(".")[0]
+        return any(
+            host in (f"ip-{machine.private_ip.replace('.', '-')}", machine.id)
+            and not is_stale(row.started_at, machine.launched_at)
+            for machine in self._machines.values()
+        )
 
 
 # Of a minute: the budget is looked at once a minute, whatever S3 does.
@@ -120,7 +108,16 @@ class BucketWork:
             self._say(f"the bucket is not read now ({error})")
             return None
         state = next((guest for guest in states if guest.instance_id == machine.id), None)
-        return self._why(machine, state) if state else None
+        if state is None:
+            return None
+        if self._phases.get(machine.id) is not state.phase:
+            self._phases[machine.id] = state.phase
+            self._say(f"{machine.id}: {state.phase} {state.end} {state.said}".rstrip())
+            if state.phase is Phase.SWEEPING:
+                with suppress(AdvisorError):  # another start will be kept
+                    self._starts.note(machine, state)
+        self.last_line = state.said
+        return _WHY.get(state.end)
 
     def on_minute(self, machine: LaunchedMachine, spent_usd: float, trouble: str) -> None:
         """See `advisor.infra.aws.watching.Work`."""
@@ -151,38 +148,30 @@ class BucketWork:
         self.collected += fresh
         return self.collected
 
-    def _why(self, machine: LaunchedMachine, state: GuestState) -> Why | None:
-        if self._phases.get(state.instance_id) is not state.phase:
-            self._phases[state.instance_id] = state.phase
-            self._say(f"{state.instance_id}: {state.phase} {state.end} {state.said}".rstrip())
-            if state.phase is Phase.SWEEPING:
-                with suppress(AdvisorError):  # another start will be kept
-                    self._starts.note(machine, state)
-        self.last_line = state.said
-        return _WHY.get(state.end)
-
 
 def run_cloud(
     plan: CloudPlan, aws: Aws, say: Say, on_machine: Callable[[LaunchedMachine], None] = lambda _: None
 ) -> CloudRun:
-    """Launch what was planned, wait for its measurements within the budget, and end everything.
-    `on_machine` hears of each instance that is had.
-
-    `CloudError` names what is missing before anything is launched, or what may be left after.
-    """
+    """Launch what was planned, wait for its measurements within the budget, and end everything. `on_machine`
+    hears of each instance that is had. `CloudError` names what is missing before anything is launched, or
+    what may be left after."""
     refuse_missing(plan.findings)
-    job = job_of(plan)
-    patient = ResultBucket(aws, job.region, job.bucket, job.prefix)
-    hasty = aws.less_patient(_PATIENCE)
+    job, hasty = job_of(plan), aws.less_patient(_PATIENCE)
+    patient, impatient = (ResultBucket(each, job.region, job.bucket, job.prefix) for each in (aws, hasty))
     starts = Starts(hasty, job.region, job.bucket)
-    impatient = ResultBucket(hasty, job.region, job.bucket, job.prefix)
     work = BucketWork(hasty, impatient, starts, say, plan.options.since)
-    if _is_done(patient):
+    with _with_hint():  # some guest may have brought the sweep to its end already
+        is_done = any(state.end is End.DONE for state in guest_states(patient))
+    if is_done:
         return CloudRun(sweep_id=plan.sweep.id, why=Why.DONE, collected=work.collect())
     shared = SharedRows() if job.database_parameter else None
 
     def launched(machine: LaunchedMachine) -> None:
-        say(_launched(machine))
+        until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
+        say(
+            f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
+            f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
+        )
         on_machine(machine)
         if shared:
             shared.note(machine)
@@ -204,7 +193,10 @@ def run_cloud(
             on_machine=launched,
         )
     finally:
-        _collect_last(work, say)
+        try:  # the results of the last minute are kept, however it ended
+            work.collect()
+        except AdvisorError as error:
+            say(f"some measurements may still be in the bucket ({error}); the same command takes them")
     return CloudRun(
         sweep_id=plan.sweep.id,
         why=provisioned.outcome.why,
@@ -243,12 +235,6 @@ def nothing_measured(plan: CloudPlan, run: CloudRun) -> CloudError:
     )
 
 
-def _is_done(result_bucket: ResultBucket) -> bool:
-    """Whether some guest has brought the sweep to its end already."""
-    with _with_hint():
-        return any(state.end is End.DONE for state in guest_states(result_bucket))
-
-
 @contextmanager
 def _with_hint() -> Iterator[None]:
     """Rights to the bucket are seen when it is used, before anything is launched."""
@@ -262,26 +248,10 @@ def _prepared(aws: Aws, job: Job, result_bucket: ResultBucket) -> UserData:
     """Put job and software into the bucket; returns what makes each instance's start script."""
     software = packed_software(extras=SERVING_EXTRAS if job.engine else EXTRAS)
     with _with_hint():
-        Box(aws, job.region, job.bucket, "").put_once(software.key, software.content)
+        ResultBucket(aws, job.region, job.bucket, "").put_once(software.key, software.content)
         result_bucket.put(job.key.removeprefix(f"{job.prefix}/"), job_to_json(job).encode())
 
     def script(expires_at: datetime, _rung: LaunchOption) -> str:
         return user_data(job, software, expires_at=expires_at, now=aws.clock.now())
 
     return script
-
-
-def _launched(machine: LaunchedMachine) -> str:
-    until = f"{machine.expires_at:%H:%M} UTC" if machine.expires_at else "an unknown time"
-    return (
-        f"{machine.id}: {machine.instance_type} {machine.market} in {machine.zone}, at most "
-        f"${machine.usd_per_hour:.3f}/h, ends itself at {until}"
-    )
-
-
-def _collect_last(work: BucketWork, say: Say) -> None:
-    """Collects the results of the last minute; they are kept, however it ended."""
-    try:
-        work.collect()
-    except AdvisorError as error:
-        say(f"some measurements may still be in the bucket ({error}); the same command takes them")

@@ -1,4 +1,3 @@
 """Reports brought to people: to a file, S3, a webhook or by mail.
 
-Only the command line and its schedules name a target; a client of the HTTP service never does.
-"""
+Only the command line and its schedules name a target; a client of the HTTP service never does."""

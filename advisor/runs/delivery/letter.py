@@ -33,9 +33,8 @@ class Attachment(Struct, frozen=True):
 class Letter(Struct, frozen=True, kw_only=True):
     """A report, or what changed between two of them.
 
-    `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is
-    the document's. A target that takes one file gets the first of `files`.
-    """
+    `text` is what a person reads first, `document` what a program reads; `day` (YYYY-MM-DD) is the
+    document's. A target that takes one file gets the first of `files`."""
 
     kind: str
     title: str
@@ -91,7 +90,12 @@ class Target(Protocol):
 def report_message(document: Mapping[str, Any], file: Attachment) -> Letter:
     """`advisor.report/1` with the file that was made of it."""
     title = f"{_short(document['title'])} ({document['as_of']})"
-    lines = [title, "", *map(_answer, document["workloads"]), *_total(document["totals"])]
+    answers = [one_line(f"{workload['name']}: {_picked(workload)}") for workload in document["workloads"]]
+    lines = [title, "", *answers]
+    totals = document["totals"]
+    if totals["usd_per_hour"] is not None and totals["workloads"] >= 2:
+        monthly, hourly = format_usd(totals["usd_per_month"]), format_usd(totals["usd_per_hour"])
+        lines += ["", f"Together {hourly} an hour, {monthly} a month of {totals['hours_per_month']:g} h"]
     return Letter(
         kind=REPORT,
         title=title,
@@ -127,11 +131,6 @@ def _short(title: str) -> str:
     return text if len(text) <= _MOST_TITLE else f"{text[: _MOST_TITLE - 2]}.."
 
 
-def _answer(workload: Mapping[str, Any]) -> str:
-    """One line: what is picked, and what it costs."""
-    return one_line(f"{workload['name']}: {_picked(workload)}")
-
-
 def _picked(workload: Mapping[str, Any]) -> str:
     answer = workload["answer"]
     spec = answer["spec"]
@@ -141,11 +140,3 @@ def _picked(workload: Mapping[str, Any]) -> str:
     cost = f"{format_usd(spec['usd_per_hour'])} an hour"
     region = place_name(spec, clouds=covers_clouds(workload["recommendation"]))
     return f"{count}{spec['instance_type']} + {spec['disk']} in {region}, {cost}"
-
-
-def _total(totals: Mapping[str, Any]) -> list[str]:
-    if totals["usd_per_hour"] is None or totals["workloads"] < 2:
-        return []
-    monthly = format_usd(totals["usd_per_month"])
-    hourly = format_usd(totals["usd_per_hour"])
-    return ["", f"Together {hourly} an hour, {monthly} a month of {totals['hours_per_month']:g} h"]

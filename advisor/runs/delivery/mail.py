@@ -1,8 +1,7 @@
 """A message by mail: `smtp://HOST:PORT?to=ADDRESS,..&from=ADDRESS`, or `smtps://` for TLS at once.
 
-Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and go over TLS alone.
-Without STARTTLS nothing is sent, but to this machine itself.
-"""
+Name and password are in ADVISOR_SMTP_USER and ADVISOR_SMTP_PASSWORD, and go over TLS alone. Without STARTTLS
+nothing is sent, but to this machine itself."""
 
 from __future__ import annotations
 
@@ -14,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from email.message import EmailMessage
 from email.utils import formatdate
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -98,37 +98,27 @@ class MailTarget(Struct, frozen=True, kw_only=True):
     @contextmanager
     def _session(self) -> Iterator[smtplib.SMTP]:
         """A connection that nobody reads along, logged in where there is a name."""
-        context = ssl.create_default_context()
-        if self.tls_at_once:
-            server: smtplib.SMTP = smtplib.SMTP_SSL(
-                self.host, self.port, timeout=self.timeout_seconds, context=context
-            )
-        else:
-            server = smtplib.SMTP(self.host, self.port, timeout=self.timeout_seconds)
-        with server:
+        context, seconds = ssl.create_default_context(), self.timeout_seconds
+        connect = partial(smtplib.SMTP_SSL, context=context) if self.tls_at_once else smtplib.SMTP
+        with connect(self.host, self.port, timeout=seconds) as server:
             server.ehlo()
-            secure = self.tls_at_once or self._has_started_tls(server, context)
-            self._log_in(server, secure)
+            secure = self.tls_at_once
+            if not secure and server.has_extn("starttls"):
+                server.starttls(context=context)
+                server.ehlo()
+                secure = True
+            if not secure and not is_loopback(self.host):
+                raise DeliveryError(
+                    "{target} offers no STARTTLS, so nothing is sent", target=self.label, hint="use smtps://"
+                )
+            user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
+            if user and password:
+                if not secure:
+                    raise DeliveryError(
+                        "{label} has no TLS, so the password is not sent to it", label=self.label
+                    )
+                server.login(user, password)
             yield server
-
-    def _has_started_tls(self, server: smtplib.SMTP, context: ssl.SSLContext) -> bool:
-        if server.has_extn("starttls"):
-            server.starttls(context=context)
-            server.ehlo()
-            return True
-        if not is_loopback(self.host):
-            raise DeliveryError(
-                "{target} offers no STARTTLS, so nothing is sent", target=self.label, hint="use smtps://"
-            )
-        return False
-
-    def _log_in(self, server: smtplib.SMTP, secure: bool) -> None:
-        user, password = os.environ.get(USER_VARIABLE), os.environ.get(PASSWORD_VARIABLE)
-        if not user or not password:
-            return
-        if not secure:
-            raise DeliveryError("{label} has no TLS, so the password is not sent to it", label=self.label)
-        server.login(user, password)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -158,8 +148,15 @@ class MailTarget(Struct, frozen=True, kw_only=True):
                 label=self.label,
                 user_variable=USER_VARIABLE,
             )
-        code, answer = _code_of(error)
-        text = f"{self.label}: {f'{code} ' if code else ''}{answer}"
+        # The server's code and words; of refused recipients those of the first one.
+        answer: tuple[Any, Any] = (0, str(error))
+        if isinstance(error, smtplib.SMTPRecipientsRefused):
+            answer = next(iter(error.recipients.values()))
+        elif isinstance(error, smtplib.SMTPResponseException):
+            answer = (error.smtp_code, error.smtp_error)
+        code, reply = int(answer[0]), answer[1]
+        words = one_line(reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply))[:200]
+        text = f"{self.label}: {f'{code} ' if code else ''}{words}"
         passes = 400 <= code < 500 or isinstance(error, smtplib.SMTPServerDisconnected)
         return TransientDeliveryError(text) if passes else DeliveryError(text)
 
@@ -199,15 +196,3 @@ def _address(text: str) -> str:
             "'{text}' is no mail address, as ann@example.com", text=one_line(text)[:80], field="send"
         )
     return text
-
-
-def _code_of(error: smtplib.SMTPException) -> tuple[int, str]:
-    """The server's code and words; of refused recipients those of the first one."""
-    answer: tuple[Any, Any] = (0, str(error))
-    if isinstance(error, smtplib.SMTPRecipientsRefused):
-        answer = next(iter(error.recipients.values()))
-    elif isinstance(error, smtplib.SMTPResponseException):
-        answer = (error.smtp_code, error.smtp_error)
-    code, reply = answer
-    text = reply.decode(errors="replace") if isinstance(reply, bytes) else str(reply)
-    return int(code), one_line(text)[:200]

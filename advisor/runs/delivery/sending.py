@@ -3,12 +3,10 @@ kept on this machine to be sent again for two days.
 
 Only what may still arrive is kept: an outage, not a folder that is missing or an address that is gone. A file
 a message, readable by its owner alone: a target may hold a secret. Whoever sends takes a lock on the folder,
-so that two daemons never send the same one at once.
-"""
+so that two daemons never send the same one at once."""
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
@@ -17,6 +15,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -147,12 +146,15 @@ class RetryQueue:
     def send_due(self, say: Say) -> list[Delivery]:
         """Send what is due. What arrives, never can, or failed for two days is removed. Nothing
         where another process sends."""
-        deliveries = []
-        with self._locked() as alone:
-            for path, entry in self._entries() if alone else ():
-                if entry["at"] <= self._clock():
-                    deliveries.append(self._sent(path, entry, say))
-        return deliveries
+        if not self._folder.is_dir():
+            return []
+        with (self._folder / "lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                return []
+            due = ((path, entry) for path, entry in self._entries() if entry["at"] <= self._clock())
+            return [self._sent(path, entry, say) for path, entry in due]
 
     def _sent(self, path: Path, entry: dict[str, Any], say: Say) -> Delivery:
         message, target = msgspec.convert(entry["message"], Letter), str(entry["target"])
@@ -182,23 +184,10 @@ class RetryQueue:
     def _entries(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """The entries of readable files: a crash leaves a half-written one nowhere else."""
         for path in sorted(self._folder.glob("advisor-*.json")):
-            with contextlib.suppress(OSError, ValueError):
+            with suppress(OSError, ValueError):
                 entry = json.loads(path.read_text())
                 if isinstance(entry, dict) and entry.keys() >= {"at", "tries", "target", "message"}:
                     yield path, entry
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[bool]:
-        if not self._folder.is_dir():
-            yield False
-            return
-        with (self._folder / "lock").open("w") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                yield False
-                return
-            yield True
 
 
 class Resender:

@@ -12,7 +12,7 @@ from msgspec import Struct
 from advisor.errors import DataError, DeliveryError, LiveError, UsageError
 from advisor.files import write_whole
 from advisor.infra.live.session import NO_CREDENTIALS, THROTTLED, as_live_errors, client
-from advisor.runs.delivery.letter import Attachment, Letter, Target, TransientDeliveryError
+from advisor.runs.delivery.letter import Letter, Target, TransientDeliveryError
 from advisor.runs.delivery.mail import mail_target
 from advisor.runs.delivery.webhook import webhook_target
 
@@ -29,10 +29,14 @@ _DEFAULT_REGION = "us-east-1"
 
 def parse_target(text: str) -> Target:
     """The target of these words; `UsageError` says how they are written."""
-    kind, colon, rest = text.strip().partition(":")
-    if kind == "env" and colon:
-        return _of_variable(rest)
-    return _plain(text.strip())
+    kind, colon, name = text.strip().partition(":")
+    if kind != "env" or not colon:
+        return _plain(text.strip())
+    _check_name(name)
+    held = os.environ.get(name, "").strip()
+    if not held:
+        raise UsageError("--send env:{name}: the variable {name} is not set", name=name, field="send")
+    return _plain(held)
 
 
 def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
@@ -42,7 +46,7 @@ def checked_words(texts: Iterable[str]) -> tuple[str, ...]:
     for word in words:
         kind, _, rest = word.partition(":")
         if kind == "env":
-            _checked_name(rest)
+            _check_name(rest)
         else:
             _plain(word)
     return words
@@ -62,7 +66,9 @@ def _plain(text: str) -> Target:
     kind, colon, _ = text.partition(":")
     maker = _MAKERS.get(kind.casefold())
     if not colon or maker is None:
-        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=_shown(text), field="send")
+        # Words that may be a mistyped secret are not repeated as a whole.
+        shown = text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
+        raise UsageError("--send takes {kinds}, not '{text}'", kinds=KINDS, text=shown, field="send")
     try:
         return maker(text)
     except ValueError as error:
@@ -75,22 +81,9 @@ def _plain(text: str) -> Target:
         ) from None
 
 
-def _of_variable(name: str) -> Target:
-    _checked_name(name)
-    text = os.environ.get(name, "").strip()
-    if not text:
-        raise UsageError("--send env:{name}: the variable {name} is not set", name=name, field="send")
-    return _plain(text)
-
-
-def _checked_name(name: str) -> None:
+def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise UsageError("--send env:NAME takes the name of an environment variable", field="send")
-
-
-def _shown(text: str) -> str:
-    """Words that may be a mistyped secret are not repeated as a whole."""
-    return text if len(text) <= 20 and "@" not in text else f"{text[:8]}.."
 
 
 class FileTarget(Struct, frozen=True):
@@ -127,12 +120,12 @@ class FileTarget(Struct, frozen=True):
     def send(self, message: Letter) -> None:
         """Each file whole or not at all."""
         path = Path(message.dated(self.path))
+        files = {path: message.files[0]}
+        if self._is_folder():
+            files = {path / file.name: file for file in message.files}
         try:
-            if not self._is_folder():
-                write_whole(path, message.files[0].content)
-                return
-            for file in message.files:
-                write_whole(path / file.name, file.content)
+            for target, file in files.items():
+                write_whole(target, file.content)
         except DataError as error:
             raise DeliveryError(error.message) from error
 
@@ -158,8 +151,7 @@ def file_target(text: str) -> FileTarget:
 class BucketTarget(Struct, frozen=True):
     """`s3://BUCKET/KEY`, or `s3://BUCKET/PREFIX/` for all files; `{date}` is the report's day.
 
-    Credentials and region are those that boto3 finds; AWS_ENDPOINT_URL is honoured.
-    """
+    Credentials and region are those that boto3 finds; AWS_ENDPOINT_URL is honoured."""
 
     bucket: str
     key: str
@@ -184,21 +176,19 @@ class BucketTarget(Struct, frozen=True):
     def send(self, message: Letter) -> None:
         """An object is whole or not there: S3 promises that of a PUT."""
         region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        key = message.dated(self.key)
+        objects = {key: message.files[0]}
+        if key.endswith("/") or not key:
+            objects = {key + file.name: file for file in message.files}
         try:
             s3 = client("s3", region or _DEFAULT_REGION, attempts=1)
             with as_live_errors("S3"):
-                for name, file in self._objects(message):
+                for name, file in objects.items():
                     s3.put_object(
                         Bucket=self.bucket, Key=name, Body=file.content, ContentType=file.media_type
                     )
         except LiveError as error:
             raise _as_trouble(error) from error
-
-    def _objects(self, message: Letter) -> list[tuple[str, Attachment]]:
-        key = message.dated(self.key)
-        if key.endswith("/") or not key:
-            return [(key + file.name, file) for file in message.files]
-        return [(key, message.files[0])]
 
 
 def bucket_target(text: str) -> BucketTarget:
@@ -214,13 +204,11 @@ def bucket_target(text: str) -> BucketTarget:
 
 def _as_trouble(error: LiveError) -> DeliveryError:
     """Throttling, outages and lost connections pass; what S3 refuses stays refused."""
-    cause = error.__cause__
-    answer = getattr(cause, "response", None)
-    if answer is None:
-        lasting = error.code == NO_CREDENTIALS
-        return DeliveryError(str(error)) if lasting else TransientDeliveryError(str(error))
-    status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    answer = getattr(error.__cause__, "response", None)
+    status = (answer or {}).get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     passes = status >= 500 or status == 429 or error.code == THROTTLED
+    if answer is None:
+        passes = error.code != NO_CREDENTIALS
     return TransientDeliveryError(str(error)) if passes else DeliveryError(str(error))
 
 

@@ -1,8 +1,7 @@
 """A message as JSON posted to an https address, signed where there is a secret.
 
-The signature is that of Standard Webhooks (standardwebhooks.com). The secret is in
-ADVISOR_WEBHOOK_SECRET, plain or as `whsec_<base64>`.
-"""
+The signature is that of Standard Webhooks (standardwebhooks.com). The secret is in ADVISOR_WEBHOOK_SECRET,
+plain or as `whsec_<base64>`."""
 
 from __future__ import annotations
 
@@ -10,15 +9,14 @@ import binascii
 import json
 import os
 import ssl
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from advisor.errors import DeliveryError, UsageError, one_line
-from advisor.infra.live.web import is_loopback
+from advisor.infra.live.web import TRANSIENT, is_loopback, retry_after_seconds
 from advisor.runs.delivery.letter import Letter, TransientDeliveryError
 
 if TYPE_CHECKING:
@@ -29,8 +27,6 @@ SECRET_VARIABLE = "ADVISOR_WEBHOOK_SECRET"
 TIMEOUT_SECONDS = 10.0
 _MOST_WAIT_SECONDS = 60.0
 _MOST_REFUSAL = 200
-# RFC 9110 and 8470: the request may be sent again as it is.
-_TRANSIENT = (408, 425, 429)
 
 
 class WebhookTarget(Struct, frozen=True):
@@ -83,15 +79,17 @@ class WebhookTarget(Struct, frozen=True):
         facts: dict[str, Any] = {"target": self.label, "status": answer.status_code, "refusal": refusal}
         if answer.is_redirect:
             return DeliveryError(text, hint="redirects are not followed, name the last address", **facts)
-        if answer.status_code in _TRANSIENT or answer.status_code >= 500:
+        if answer.status_code in TRANSIENT or answer.status_code >= 500:
             transient = TransientDeliveryError(text, **facts)
-            transient.wait_seconds = _wait(answer.headers.get("Retry-After"))
+            transient.wait_seconds = retry_after_seconds(
+                answer.headers.get("Retry-After"), _MOST_WAIT_SECONDS
+            )
             return transient
         return DeliveryError(text, **facts)
 
-    def _unreachable(self, error: Exception) -> DeliveryError:
-        reason = "no connection"
-        for cause in _causes(error):
+    def _unreachable(self, error: BaseException | None) -> DeliveryError:
+        reason, cause = "no connection", error
+        while cause is not None:
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return DeliveryError(
                     "{target}: its certificate is not trusted ({reason})",
@@ -100,6 +98,7 @@ class WebhookTarget(Struct, frozen=True):
                 )
             if isinstance(cause, OSError) and cause.strerror:
                 reason = cause.strerror
+            cause = cause.__cause__ or cause.__context__
         return TransientDeliveryError(
             "{target} cannot be reached: {reason}", target=self.label, reason=reason
         )
@@ -126,7 +125,9 @@ def webhook_target(text: str) -> WebhookTarget:
             field="send",
             hint="http is for loopback only",
         )
-    return WebhookTarget(parts._replace(fragment="").geturl(), _shown_host(parts))
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    shown = host if parts.port is None else f"{host}:{parts.port}"
+    return WebhookTarget(parts._replace(fragment="").geturl(), shown)
 
 
 def _headers(name: str, body: bytes) -> dict[str, str]:
@@ -153,20 +154,3 @@ def _signer() -> Webhook | None:
         return Webhook(text)
     except (binascii.Error, RuntimeError) as error:
         raise UsageError("{name} has no base64 behind whsec_", name=SECRET_VARIABLE) from error
-
-
-def _causes(error: BaseException | None) -> Iterator[BaseException]:
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-def _wait(retry_after: str | None) -> float | None:
-    """Seconds of a Retry-After header; dates, rare there, are left to our own pauses."""
-    text = (retry_after or "").strip()
-    return min(float(text), _MOST_WAIT_SECONDS) if text.isascii() and text.isdigit() else None
-
-
-def _shown_host(parts: SplitResult) -> str:
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else str(parts.hostname)
-    return host if parts.port is None else f"{host}:{parts.port}"

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,39 +58,32 @@ def check_leftovers(*, keep: bool) -> Finding:
         text = f"of killed sweeps, removed: {_named(left)}"
         return Finding(State.OK, text, facts=facts)
     reasons = sorted({orphan.reason for orphan in outcome.stuck})
+    commands = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_TOLD_COMMANDS])
+    commands += "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
     return Finding(
         State.PROBLEM,
         f"cannot be removed ({'; '.join(reasons)}): {_named(stuck)}",
-        f"with the rights for it: sudo advisor doctor, or {_commands(stuck)}",
+        f"with the rights for it: sudo advisor doctor, or {commands}",
         facts=facts,
     )
 
 
 def _named(left: list[Orphan]) -> str:
     """'5 cgroups (/sys/..), 1 folder (/tmp/..)': one name of each kind."""
-    kinds: dict[str, list[Orphan]] = {}
-    for orphan in left:
-        kinds.setdefault(orphan.kind, []).append(orphan)
-    return ", ".join(
-        f"{len(some)} {_counted(kind, len(some))} ({some[0].name}{', ..' * (len(some) > 1)})"
-        for kind, some in kinds.items()
-    )
+    names = []
+    for kind, count in Counter(orphan.kind for orphan in left).items():
+        first = next(orphan.name for orphan in left if orphan.kind == kind)
+        many = f"{kind}{'es' if kind.endswith('s') else 's'} ({first}, ..)"
+        names.append(f"{count} {many}" if count > 1 else f"1 {kind} ({first})")
+    return ", ".join(names)
 
 
-def _counted(kind: str, count: int) -> str:
-    return kind if count == 1 else f"{kind}{'es' if kind.endswith('s') else 's'}"
-
-
-def _commands(stuck: list[Orphan]) -> str:
-    some = "; ".join(f"sudo {orphan.command}" for orphan in stuck[:_TOLD_COMMANDS])
-    return some + "; .. (-o json has all)" * (len(stuck) > _TOLD_COMMANDS)
-
-
-def _facts(leftovers: Any, removed: Any, stuck: Any) -> dict[str, list[dict[str, str]]]:
-    def listed(some: Any) -> list[dict[str, str]]:
-        return [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some]
-
-    return {"found": listed(leftovers), "removed": listed(removed), "stuck": listed(stuck)}
+def _facts(*lists: Any) -> dict[str, list[dict[str, str]]]:
+    rows = [
+        [{"kind": orphan.kind, "name": orphan.name, "command": orphan.command} for orphan in some]
+        for some in lists
+    ]
+    return dict(zip(("found", "removed", "stuck"), rows, strict=True))
 
 
 _PATIENCE_SECONDS = 60.0
@@ -167,12 +162,8 @@ def check_ray(patience_seconds: float = _PATIENCE_SECONDS, code: str = _RAY) -> 
         return Finding(State.WARNING, "not installed", f"{install_command('sweep')}; {without}")
     answer = _child_document(code, patience_seconds)
     if "error" in answer:
-        return Finding(
-            State.WARNING,
-            str(answer["error"]),
-            f"install it anew (pip install 'ray>=2.60'); {without}",
-            facts=answer,
-        )
+        advice = f"install it anew (pip install 'ray>=2.60'); {without}"
+        return Finding(State.WARNING, str(answer["error"]), advice, facts=answer)
     return Finding(State.OK, str(answer["version"]), facts=answer)
 
 
@@ -185,16 +176,12 @@ def _child_document(code: str, patience_seconds: float) -> Mapping[str, Any]:
         )
     except subprocess.TimeoutExpired:
         return {"error": f"did not load in {patience_seconds:g} s"}
-    lines = done.stdout.strip().splitlines()
-    try:
-        answer: Any = json.loads(lines[-1]) if lines else None
-    except ValueError:
-        answer = None
-    if isinstance(answer, dict):
-        return answer
+    with suppress(ValueError):
+        answer = json.loads((done.stdout.strip().splitlines() or [""])[-1])
+        if isinstance(answer, dict):
+            return answer
     lines = done.stderr.strip().splitlines()
-    ending = lines[-1][:200] if lines else f"ended with code {done.returncode}"
-    return {"error": f"does not load: {ending}"}
+    return {"error": f"does not load: {lines[-1][:200] if lines else f'ended with code {done.returncode}'}"}
 
 
 SCHEMA = "advisor.doctor/1"
@@ -202,20 +189,21 @@ SCHEMA = "advisor.doctor/1"
 
 def examine(*, keep_leftovers: bool) -> list[Finding]:
     """Every check's finding, in the order in which they are told."""
-    checks: Mapping[str, Check] = {
-        "leftovers": partial(check_leftovers, keep=keep_leftovers),
-        "limits": check_limits,
-        "disk space": check_disk,
-        "shared memory": check_shared_memory,
-        "torch": check_torch,
-        "gpu": check_gpu,
-        "ray": check_ray,
-        "database": check_database,
-        "unsaved measurements": check_unsaved,
-        "bundle": check_bundle,
-        "clock": lambda: check_clock(dates_in_bundle()),
-    }
-    return run_checks(checks)
+    return run_checks(
+        {
+            "leftovers": partial(check_leftovers, keep=keep_leftovers),
+            "limits": check_limits,
+            "disk space": check_disk,
+            "shared memory": check_shared_memory,
+            "torch": check_torch,
+            "gpu": check_gpu,
+            "ray": check_ray,
+            "database": check_database,
+            "unsaved measurements": check_unsaved,
+            "bundle": check_bundle,
+            "clock": lambda: check_clock(dates_in_bundle()),
+        }
+    )
 
 
 def run_checks(checks: Mapping[str, Check]) -> list[Finding]:
@@ -245,5 +233,4 @@ def document(findings: list[Finding]) -> dict[str, Any]:
 
 def worst(findings: list[Finding]) -> State:
     """A problem is worse than a warning."""
-    states = {finding.state for finding in findings}
-    return next(finding for finding in (State.PROBLEM, State.WARNING, State.OK) if finding in states)
+    return max((finding.state for finding in findings), key=list(State).index)

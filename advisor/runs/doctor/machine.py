@@ -8,6 +8,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from importlib.resources import files
@@ -102,7 +103,7 @@ def check_bundle(today: date | None = None) -> Finding:
     """Whether the bundled catalogue is whole, and how old its prices are."""
     today = today or date.today()
     try:
-        bundle = BundleFiles(Path(str(files("advisor") / "data")))
+        bundle = _bundle()
         bundle.verify()
         prices = date.fromisoformat(bundle.manifest["clouds"]["aws"]["as_of"])
     except (DataError, KeyError, ValueError) as error:
@@ -128,10 +129,13 @@ def check_bundle(today: date | None = None) -> Finding:
 def dates_in_bundle() -> list[date]:
     """When the bundled prices were true; empty where it cannot be read."""
     try:
-        manifest = BundleFiles(Path(str(files("advisor") / "data"))).manifest
-        return [date.fromisoformat(cloud["as_of"]) for cloud in manifest["clouds"].values()]
+        return [date.fromisoformat(cloud["as_of"]) for cloud in _bundle().manifest["clouds"].values()]
     except (DataError, KeyError, ValueError):
         return []
+
+
+def _bundle() -> BundleFiles:
+    return BundleFiles(Path(str(files("advisor") / "data")))
 
 
 _GIB = 2**30
@@ -179,11 +183,14 @@ def _what_is_held(hold: ResourceLimits) -> tuple[State, str, str]:
         text = "no cgroup of our own can be made: only whole vCPUs and private memory are held"
         return State.WARNING, text, _WAYS_OUT
     by, group = f"held by {hold.limited_by.value}", hold.usage_source()
-    if _is_systemds(group):
+    folder = Path(group["group"]) if group["kind"] == LimitedBy.CGROUP_V2 else None
+    # Beneath the kernel's root, which systemd manages: it switches controllers off there that no unit of its
+    # own needs.
+    if folder and _SYSTEMD.is_dir() and not (folder.parent / "cgroup.type").exists():
         text = f"vCPUs, memory and disk are {by}, until systemd takes it back"
         advice = "run in a scope of its own: systemd-run --scope -p Delegate=yes advisor .."
         return State.WARNING, text, advice
-    if _has_io(group):
+    if folder is None or "io" in (folder / "cgroup.controllers").read_text().split():
         return State.OK, f"vCPUs, memory and disk are {by}", ""
     text = f"vCPUs and memory are {by}, disk rates are not (no io controller)"
     advice = (
@@ -202,14 +209,11 @@ def check_disk() -> Finding:
     text = f"{free[name] / _GIB:.1f} GiB free for {name} ({folders[name]})"
     if free[name] >= _ENOUGH_BYTES:
         return Finding(State.OK, text, facts=facts)
-    state = State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM
-    return Finding(
-        state,
-        text,
+    advice = (
         "free some space, or choose other places: ADVISOR_DATABASE_URL for rows, --data or "
-        "XDG_CACHE_HOME for data sets",
-        facts=facts,
+        "XDG_CACHE_HOME for data sets"
     )
+    return Finding(State.WARNING if free[name] >= _LEAST_BYTES else State.PROBLEM, text, advice, facts=facts)
 
 
 def check_shared_memory(folder: Path = Path("/dev/shm")) -> Finding:
@@ -247,26 +251,9 @@ def check_clock(dates: Sequence[date], now: datetime | None = None) -> Finding:
 
 def _version_2() -> list[str]:
     group = v2_group()
-    try:
-        text = (group.directory / "cgroup.controllers").read_text() if group else ""
-    except OSError:
-        return []
-    return sorted(text.split())
-
-
-def _is_systemds(group: Mapping[str, Any]) -> bool:
-    """Whether a trial's group lies beneath the kernel's root, which systemd manages: it switches
-    controllers off there that no unit of its own needs."""
-    if group["kind"] != LimitedBy.CGROUP_V2 or not _SYSTEMD.is_dir():
-        return False
-    return not (Path(group["group"]).parent / "cgroup.type").exists()
-
-
-def _has_io(group: Mapping[str, Any]) -> bool:
-    """Whether a trial's group can throttle a disk."""
-    if group["kind"] != LimitedBy.CGROUP_V2:
-        return True
-    return "io" in (Path(group["group"]) / "cgroup.controllers").read_text().split()
+    with suppress(OSError):
+        return sorted((group.directory / "cgroup.controllers").read_text().split()) if group else []
+    return []
 
 
 def _free(folder: Path) -> int:

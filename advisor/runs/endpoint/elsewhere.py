@@ -3,8 +3,6 @@ there, ended; then judged here."""
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from advisor.answers.serving import LanguageContext
@@ -25,11 +23,9 @@ from advisor.sweeps.endpoint.anchors import USED
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:
-    """The launch of the trial's instance type with its disk and the answer's engine. Its id has
-    the day: what was verified today is not paid for twice.
-
-    `UsageError` for an offer of another cloud, and an engine that is not started there.
-    """
+    """The launch of the trial's instance type with its disk and the answer's engine. Its id has the day: what
+    was verified today is not paid for twice. `UsageError` for an offer of another cloud, and an engine that
+    is not started there."""
     candidate = trial.candidate
     offer, disk = candidate.spec.offer, candidate.spec.disk
     if offer.instance.cloud != "aws":
@@ -66,8 +62,12 @@ def verify_serving_elsewhere(
 ) -> tuple[ServingVerification, CloudRun]:
     """Launch, measure, end everything, and hold target and limits to what was measured;
     `CloudError` where nothing was."""
-    run = run_cloud(plan, aws, say)
-    return judged_serving(context, trial, _anchor(plan, aws, run)), run
+    run, job = run_cloud(plan, aws, say), job_of(plan)
+    anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
+    loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
+    if not loaded:
+        raise nothing_measured(plan, run)
+    return judged_serving(context, trial, loaded[-1]), run
 
 
 def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
@@ -92,12 +92,3 @@ def _arguments(trial: ServingTrial, minutes: float) -> tuple[str, ...]:
         "--minutes": f"{minutes:g}",
     }
     return (*words_of(given), "--", *engine_words(candidate, trial.request))
-
-
-def _anchor(plan: CloudPlan, aws: Aws, run: CloudRun) -> dict[str, Any]:
-    job = job_of(plan)
-    anchors = anchors_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
-    loaded = [anchor for anchor in anchors if anchor["loads"][0]["status"] in USED]
-    if not loaded:
-        raise nothing_measured(plan, run)
-    return loaded[-1]

@@ -42,12 +42,9 @@ def measure_served(
     requests_file: Path,
     on_progress: Progress,
 ) -> tuple[Document, AdvisorError | None]:
-    """The anchor of a model behind an endpoint, or of one that an engine is started for, and what
-    ended the measurement early, None where nothing did.
-
-    `requests_file` has a line for each request as soon as it is over. Raises `UsageError` for what
-    cannot be asked; where nothing was measured, what ended it.
-    """
+    """The anchor of a model behind an endpoint, or of one that an engine is started for, and what ended the
+    measurement early, None where nothing did. `requests_file` has a line for each request as soon as it is
+    over. Raises `UsageError` for what cannot be asked; where nothing was measured, what ended it."""
     key = api_key(question.api_key_file, os.environ)
     with _served(question, model, precision, arguments, on_progress) as (addresses, engine):
         address, *replicas = addresses
@@ -65,6 +62,7 @@ def measure_served(
         if isinstance(session.ended, MeasuringError) and engine.get("last_words"):
             on_progress(f"the engine's last words: {engine['last_words']()}")
     session.require_measured(model)
+    in_clear = key is not None and not (address.is_encrypted or address.is_loopback)
     document = anchor_document(
         session=session,
         address=address,
@@ -81,7 +79,7 @@ def measure_served(
             kv_precision=question.kv_precision and str(question.kv_precision),
         ),
         engine=engine,
-        warnings=_warnings(address, key is not None),
+        warnings=["the key went over a connection that is not encrypted: take https"] if in_clear else [],
     )
     return document, session.ended
 
@@ -142,9 +140,3 @@ def _starts(
         command = engine_command(engine, settings)
         starts.append(EngineStart(command, port, own if replicas > 1 else ""))
     return starts
-
-
-def _warnings(address: Address, has_key: bool) -> list[str]:
-    if has_key and not (address.is_encrypted or address.is_loopback):
-        return ["the key went over a connection that is not encrypted: take https"]
-    return []

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -68,18 +69,20 @@ def criteria_of(
         criteria.append(_criterion(name, tokens / count, figures[name], RUN_SIGMA, is_least=True))
     if request.target_requests_per_second is not None:
         criteria.append(_keeps_up(figures))
-    for name, limit, sigma in (
-        ("ttft_seconds", _seconds(request.max_ttft_ms), TTFT_RUN_SIGMA),
-        ("tpot_seconds", _seconds(request.max_tpot_ms), RUN_SIGMA),
-        ("e2e_seconds", request.max_e2e_seconds, RUN_SIGMA),
+    for name, limit, units, sigma in (
+        ("ttft_seconds", request.max_ttft_ms, 1000, TTFT_RUN_SIGMA),
+        ("tpot_seconds", request.max_tpot_ms, 1000, RUN_SIGMA),
+        ("e2e_seconds", request.max_e2e_seconds, 1, RUN_SIGMA),
     ):
         if limit is not None:
-            criteria.append(_criterion(name, limit, figures[name], sigma, is_least=False))
-    return (*criteria, _answered(figures))
-
-
-def _seconds(milliseconds: float | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
+            criteria.append(_criterion(name, limit / units, figures[name], sigma, is_least=False))
+    requests = figures["requests"]
+    total = requests["failed"] + requests["ok"]
+    share = requests["failed"] / total if total else None
+    answered = Criterion(
+        name="failed_share", limit=_MOST_FAILED, is_least=False, measured=share, lower=share, upper=share
+    )
+    return (*criteria, answered)
 
 
 def _criterion(
@@ -87,18 +90,12 @@ def _criterion(
 ) -> Criterion:
     """By the mean: its error within the run, and what another run would differ by."""
     if figure is None or figure["standard_error"] is None:
-        measured = None if figure is None else figure["mean"]
-        return Criterion(name=name, limit=limit, is_least=is_least, measured=measured, lower=None, upper=None)
+        mean = None if figure is None else figure["mean"]
+        return Criterion(name=name, limit=limit, is_least=is_least, measured=mean, lower=None, upper=None)
     mean = figure["mean"]
     half = _SPREAD * math.hypot(figure["standard_error"], run_sigma * mean)
-    return Criterion(
-        name=name,
-        limit=limit,
-        is_least=is_least,
-        measured=mean,
-        lower=max(0.0, mean - half),
-        upper=mean + half,
-    )
+    low, high = max(0.0, mean - half), mean + half
+    return Criterion(name=name, limit=limit, is_least=is_least, measured=mean, lower=low, upper=high)
 
 
 def _keeps_up(figures: Figures) -> Criterion:
@@ -113,15 +110,6 @@ def _keeps_up(figures: Figures) -> Criterion:
     capped = figures["generator"]["is_capped"]
     measured = 0.0 if capped else rate["mean"]
     return Criterion(name=name, limit=limit, is_least=True, measured=measured, lower=measured, upper=measured)
-
-
-def _answered(figures: Figures) -> Criterion:
-    requests = figures["requests"]
-    total = requests["failed"] + requests["ok"]
-    share = requests["failed"] / total if total else None
-    return Criterion(
-        name="failed_share", limit=_MOST_FAILED, is_least=False, measured=share, lower=share, upper=share
-    )
 
 
 _SEED = 1
@@ -156,10 +144,21 @@ def serving_trial(
 ) -> ServingTrial:
     """The trial of an instance type, or of the recommended spec (`auto`); `NoOfferError` where
     nothing is recommended."""
-    recommendation = question.recommendation
+    recommendation, model = question.recommendation, language_model_of(question)
     before = serving_recommended(context, recommendation, today=today, relax=False)
-    request = settled_serving(recommendation, language_model_of(question), context.catalog)
-    candidate = _candidate(context, question, request, before, instance, today)
+    request = settled_serving(recommendation, model, context.catalog)
+    candidate = before.chosen
+    if instance != AUTO:
+        name = instance_named(instance, question, context.catalog)
+        task = ServingTask(context.catalog, model, context.predictor)
+        candidate = task.prediction_on(request, name, today=today).candidate
+    if candidate is None:
+        raise NoOfferError(
+            "nothing is recommended that could be verified",
+            hint=Message(
+                "name the type that the endpoint runs on by {instance}", instance=FieldName("instance")
+            ),
+        )
     return ServingTrial(question, request, candidate, before, today)
 
 
@@ -201,31 +200,13 @@ def judged_serving(
         caveats=(*caveats, *anchor["warnings"]),
         answer_now="",
     )
-    after = _informed(context, trial, anchor)
+    after = None  # where the trial says nothing to the predictor
+    with TemporaryDirectory(prefix="advisor-verify-") as folder, suppress(AdvisorError):
+        path = Path(folder) / "anchor.json"
+        path.write_text(json.dumps(anchor))
+        informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
+        after = serving_recommended(context, informed, today=trial.today, relax=False)
     return replace(done, answer_now=_answer_now(done, trial.before, after))
-
-
-def _candidate(
-    context: LanguageContext,
-    question: VerifyGeneration,
-    request: ServingQuestion,
-    before: GenerationRecommendation,
-    instance: str,
-    today: date,
-) -> GenerationCandidate:
-    if instance != AUTO:
-        name = instance_named(instance, question, context.catalog)
-        model = language_model_of(question)
-        task = ServingTask(context.catalog, model, context.predictor)
-        return task.prediction_on(request, name, today=today).candidate
-    if before.chosen is None:
-        raise NoOfferError(
-            "nothing is recommended that could be verified",
-            hint=Message(
-                "name the type that the endpoint runs on by {instance}", instance=FieldName("instance")
-            ),
-        )
-    return before.chosen
 
 
 def _anchor(session: EndpointSession, address: Address, trial: ServingTrial) -> dict[str, Any]:
@@ -279,20 +260,6 @@ def _stands_for(
     if candidate.spec.count > 1:
         caveats.append(f"one instance was measured, the spec has {candidate.spec.count}")
     return settles, tuple(caveats)
-
-
-def _informed(
-    context: LanguageContext, trial: ServingTrial, anchor: Mapping[str, Any]
-) -> GenerationRecommendation | None:
-    """The recommendation after the trial; None where it says nothing to the predictor."""
-    with TemporaryDirectory(prefix="advisor-verify-") as folder:
-        path = Path(folder) / "anchor.json"
-        path.write_text(json.dumps(anchor))
-        informed = trial.question.recommendation.replace(anchor=(*trial.question.anchor, path))
-        try:
-            return serving_recommended(context, informed, today=trial.today, relax=False)
-        except AdvisorError:
-            return None
 
 
 def _answer_now(

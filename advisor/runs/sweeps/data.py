@@ -36,10 +36,9 @@ from advisor.sweeps.planning.networks import StoredData, SweepData, planned_netw
 class ShownDataset(Struct, frozen=True, kw_only=True):
     """A data set as the input pipeline will see it.
 
-    `decode_seconds` is one thread's time for one sample, by decoder; empty for text.
-    `vocabulary` counts the different words of a text (None for images), `cached` says what came
-    here from an address (None for data of this machine).
-    """
+    `decode_seconds` is one thread's time for one sample, by decoder; empty for text. `vocabulary` counts the
+    different words of a text (None for images), `cached` says what came here from an address (None for data
+    of this machine)."""
 
     path: Path
     profile: DatasetProfile
@@ -117,12 +116,15 @@ def _silent(_here: int, _all: int) -> None:
 
 
 def planned_data(grid: SweepGrid, on_fetching: Progress = _silent) -> SweepData:
-    """The data as far as they are known without making them: what a plan may be shown with.
-
-    Trial ids are final once the data exist. Those at an address that tells no profile are brought
-    here to be planned with, and `on_fetching` gets (files here, all files).
-    """
-    own_data = _planned_own(grid.data, on_fetching) if grid.data else None
+    """The data as far as they are known without making them: what a plan may be shown with. Trial ids are
+    final once the data exist. Those at an address that tells no profile are brought here to be planned with,
+    and `on_fetching` gets (files here, all files)."""
+    own_data = None
+    if grid.data:
+        # What lies at an address is not brought here to be planned with where it tells its profile.
+        is_elsewhere = is_address(grid.data) and not is_cached(grid.data)
+        profile = remote_profile(grid.data) if is_elsewhere else None
+        own_data = StoredData(profile, grid.data) if profile else _stored_here(grid.data, on_fetching)
     return _data(grid.networks, own_data, bool(grid.preset), _planned_photographs, _planned_text)
 
 
@@ -184,15 +186,6 @@ def _data(
     images = own_data or (_stored(*photographs()) if reads_images else None)
     reads_text = any(network.text for network in planned)
     return SweepData(images=images, text=_stored(*text()) if reads_text else None)
-
-
-def _planned_own(source: str, on_fetching: Progress) -> StoredData:
-    """What lies at an address is not brought here to be planned with where it tells its profile."""
-    if is_address(source) and not is_cached(source):
-        profile = remote_profile(source)
-        if profile:
-            return StoredData(profile, source)
-    return _stored_here(source, on_fetching)
 
 
 def _stored_here(source: str, on_progress: Progress) -> StoredData:

@@ -8,7 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,19 +54,15 @@ class Watch:
 
         def follow(progress: Progress) -> None:
             self.tally.follow(progress)
-            if progress.started:
-                self._tell_begun(progress.started)
+            if trial := progress.started:
+                # Of ten thousand trials only those that begin are worth a line, at the plan's time.
+                facts = {"of": self._planned, **planned_facts(trial)}
+                emit("planned", trial_id=trial.trial_id, at=self._planned_at, **facts)
+                emit("began", trial_id=trial.trial_id, trial=trial_name(trial))
             self._update()
             shown(progress)
 
         return follow
-
-    def _tell_begun(self, trial: Trial) -> None:
-        # Of ten thousand trials only those that begin are worth a line, at the plan's time.
-        trial_id = trial.trial_id
-        facts = {"of": self._planned, **planned_facts(trial)}
-        emit("planned", trial_id=trial_id, at=self._planned_at, **facts)
-        emit("began", trial_id=trial_id, trial=trial_name(trial))
 
     def write_to(self, path: Path) -> None:
         """Keep the metrics in this file; `DataError` where that cannot be."""
@@ -84,14 +80,12 @@ class Watch:
         """The sweep is over; the file keeps its last figures."""
         standing = self.tally.standing()
         counts = {status.value: count for status, count in standing.counts.items()}
-        facts: dict[str, Any] = {} if error is None else {"reason": _reason_of(error)}
-        emit(
-            "sweep_ended",
-            counts=counts,
-            left=standing.left,
-            seconds=round(standing.elapsed_seconds, 3),
-            **facts,
-        )
+        facts: dict[str, Any] = {}
+        if error is not None:
+            text = str(error) if isinstance(error, AdvisorError) else repr(error)
+            facts["reason"] = "interrupted" if isinstance(error, KeyboardInterrupt) else text
+        seconds = round(standing.elapsed_seconds, 3)
+        emit("sweep_ended", counts=counts, left=standing.left, seconds=seconds, **facts)
         self._update()
 
     def _update(self) -> None:
@@ -101,19 +95,25 @@ class Watch:
 
 @contextmanager
 def watched(options: Watching, *, usd_per_hour: float | None = None, where: str = "") -> Iterator[Watch]:
-    """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was.
-
-    Without a price no cost is shown; `where` is the machine of trials that do not name theirs.
-    Raises before anything is measured where a file or port that was named cannot be had.
-    """
+    """Log and metrics meanwhile; what stops the sweep is logged, and raised as it was. Without a price no
+    cost is shown; `where` is the machine of trials that do not name theirs. Raises before anything is
+    measured where a file or port that was named cannot be had."""
     watch = Watch(Tally(usd_per_hour=usd_per_hour, where=where))
     with ExitStack() as stack:
-        _log(stack, options)
+        level = LEVELS[options.log_level]
+        try:
+            stack.enter_context(logged(options.log_file or sweep_log_path(), level))
+        except DataError as error:  # a place of the user's own choice must work
+            if options.log_file:
+                raise
+            print_warning(str(error))
         stack.enter_context(subscribe(watch.note))
         if options.metrics_port is not None:
-            watch.address = stack.enter_context(
-                _served(watch, options.metrics_port, options.metrics_host or LOCAL_HOST)
-            )
+            from advisor.sweeps.watching.tally import served, sweep_registry
+
+            host, registry = options.metrics_host or LOCAL_HOST, sweep_registry(watch.tally.standing)
+            port = stack.enter_context(served(registry, options.metrics_port, host))
+            watch.address = f"http://{host}:{port}/metrics"
         if options.metrics_file:
             watch.write_to(options.metrics_file)
         try:
@@ -122,32 +122,6 @@ def watched(options: Watching, *, usd_per_hour: float | None = None, where: str 
             watch.ended(error)
             raise
         watch.ended(None)
-
-
-@contextmanager
-def _served(watch: Watch, port: int, host: str) -> Iterator[str]:
-    from advisor.sweeps.watching.tally import served, sweep_registry
-
-    with served(sweep_registry(watch.tally.standing), port, host) as taken:
-        yield f"http://{host}:{taken}/metrics"
-
-
-def _log(stack: ExitStack, options: Watching) -> None:
-    """A place of the user's own choice must work; without the usual one a sweep goes on."""
-    level = LEVELS[options.log_level]
-    if options.log_file:
-        stack.enter_context(logged(options.log_file, level))
-        return
-    try:
-        stack.enter_context(logged(sweep_log_path(), level))
-    except DataError as error:
-        print_warning(str(error))
-
-
-def _reason_of(error: BaseException) -> str:
-    if isinstance(error, KeyboardInterrupt):
-        return "interrupted"
-    return str(error) if isinstance(error, AdvisorError) else repr(error)
 
 
 _PREFIX = "instance-sizing-advisor/into"
@@ -163,11 +137,9 @@ def driving(store_identity: str) -> Iterator[None]:
 
 def drivers_here(store_identity: str) -> set[int]:
     """The processes of this machine (and container) that measure into that store."""
-    begin = f"@{_place_of(store_identity)}/"
-    try:
+    begin, names = f"@{_place_of(store_identity)}/", list[str]()
+    with suppress(OSError):
         names = Path("/proc/net/unix").read_text().split()
-    except OSError:
-        return set()
     tags = (tag_in(name.removeprefix(begin)) for name in names if name.startswith(begin))
     return {tag.pid for tag in tags if tag and not tag.is_elsewhere and not tag.has_gone}
 
@@ -178,9 +150,8 @@ def not_ended(pids: Iterable[int]) -> dict[int, str]:
     refused = {}
     for pid in sorted(pids):
         try:
-            os.kill(pid, signal.SIGTERM)
-        except ProcessLookupError:
-            continue
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGTERM)
         except OSError as error:
             refused[pid] = error.strerror or str(error)
     return refused

@@ -6,7 +6,7 @@ import os
 import shutil
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -64,43 +64,31 @@ _EMULATED_T4 = Accelerator.parse("emulated:T4")
 def requests_of_preset(data: SweepData, disk_rate: Callable[[str], DiskRate]) -> list[SweepRequest]:
     """`small`: what a performance model can be fitted to, in less than ten minutes on 2 cores.
 
-    vCPUs and memory on an emulated T4 and on the CPU, with a slow disk where the data set does
-    not fit in the memory; a network whose training and inference the accelerator bounds; the
-    input pipeline alone; and one trial that cannot fit in its memory.
-    """
+    vCPUs and memory on an emulated T4 and on the CPU, with a slow disk where the data set does not fit in the
+    memory; a network whose training and inference the accelerator bounds; the input pipeline alone; and one
+    trial that cannot fit in its memory."""
     slow, fast = (disk_rate(text) for text in _DISKS)
-    ample = _MEMORY_MIB[1:]
-
-    def request(
-        network: str,
-        *tasks: Task,
-        accelerator: Accelerator = _EMULATED_T4,
-        vcpus: tuple[float, ...] = _VCPUS,
-        memory_mib: tuple[float, ...] = ample,
-        disks: tuple[DiskRate, ...] = (fast,),
-        batch_size: int = 32,
-    ) -> SweepRequest:
-        return SweepRequest(
-            networks=(network,),
-            tasks=tasks,
-            vcpus=vcpus,
-            memory_mib=memory_mib,
-            disks=disks,
-            accelerator=accelerator,
-            data=data,
-            batch_sizes=(batch_size,),
-            max_seconds=_MAX_SECONDS,
-        )
-
-    inference, training = Task.INFERENCE, Task.TRAINING
+    googlenet = SweepRequest(
+        networks=("googlenet",),
+        tasks=(Task.INFERENCE,),
+        vcpus=_VCPUS,
+        memory_mib=_MEMORY_MIB,
+        disks=(fast,),
+        accelerator=_EMULATED_T4,
+        data=data,
+        batch_sizes=(_BATCH_SIZE,),
+        max_seconds=_MAX_SECONDS,
+    )
+    ample, both = _MEMORY_MIB[1:], (Task.TRAINING, Task.INFERENCE)
+    alexnet = replace(googlenet, networks=("alexnet",), accelerator=ON_CPU, batch_sizes=(16,))
     return [
-        request("googlenet", inference, memory_mib=_MEMORY_MIB),
-        request("googlenet", inference, memory_mib=_MEMORY_MIB[:1], disks=(slow,)),
-        request("alexnet", inference, accelerator=ON_CPU, memory_mib=_MEMORY_MIB, batch_size=16),
-        request("resnet50", training, inference),
-        request("googlenet", Task.PREPROCESSING, memory_mib=_MEMORY_MIB, disks=(slow,)),
-        request("alexnet", training, accelerator=ON_CPU, vcpus=(2.0,), batch_size=16),
-        request("googlenet", inference, vcpus=(1.0,), memory_mib=(_TOO_LITTLE_MEMORY_MIB,)),
+        googlenet,
+        replace(googlenet, memory_mib=_MEMORY_MIB[:1], disks=(slow,)),
+        alexnet,
+        replace(googlenet, networks=("resnet50",), tasks=both, memory_mib=ample),
+        replace(googlenet, tasks=(Task.PREPROCESSING,), disks=(slow,)),
+        replace(alexnet, tasks=(Task.TRAINING,), vcpus=(2.0,), memory_mib=ample),
+        replace(googlenet, vcpus=(1.0,), memory_mib=(_TOO_LITTLE_MEMORY_MIB,)),
     ]
 
 
@@ -115,7 +103,15 @@ def plan_sweep(grid: SweepGrid, data: SweepData, *, anywhere: bool = False) -> l
     """The trials of a described sweep over data sets, in the order of execution; `anywhere`, on a
     machine that has whatever they need."""
     grid.require_trials()
-    _refuse_unused_mounts(grid)
+    types = {disk_rate(text).type for text in grid.disks}
+    for disk_type, _ in grid.disk_path:
+        if not grid.preset and disk_type not in types:
+            raise wrong(
+                "disk_path",
+                "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
+                disk_type=disk_type,
+                disks=FieldName("disks"),
+            )
     elsewhere = anywhere or bool(grid.ray_address)
     requests = requests_of_preset(data, disk_rate) if grid.preset else _requests(grid, data, elsewhere)
     machine = _ANY_MACHINE if elsewhere else local_machine()
@@ -149,10 +145,8 @@ def execute_sweep(
     on_progress: Callable[[Progress], None],
     since: datetime | None = None,
 ) -> Outcome:
-    """Measure what is not measured yet, or was before `since`.
-
-    Raises `MeasuringError` when this machine cannot, or while another sweep runs on it.
-    """
+    """Measure what is not measured yet, or was before `since`. Raises `MeasuringError` when this machine
+    cannot, or while another sweep runs on it."""
     if ray_address:
         trials = by_turns(trials)
     again: frozenset[Status] = RETRIED if retry_failed else frozenset()
@@ -178,10 +172,9 @@ def probed_machine() -> dict[str, Any]:
 
 def step_seconds(workload: Workload, gpu: str) -> float:
     """Seconds of a GPU for one batch, from published measurements."""
-    seconds: float = published_step_seconds(
+    return published_step_seconds(
         workload.network, workload.task, workload.precision, workload.batch_size, gpu
     )
-    return seconds
 
 
 def disk_rate(text: str) -> DiskRate:
@@ -213,26 +206,10 @@ def has_cuda() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
-def _refuse_unused_mounts(grid: SweepGrid) -> None:
-    types = {disk_rate(text).type for text in grid.disks}
-    for disk_type, _ in grid.disk_path:
-        if not grid.preset and disk_type not in types:
-            raise wrong(
-                "disk_path",
-                "{field} {disk_type}=.. is given, but no {disks} {disk_type}",
-                disk_type=disk_type,
-                disks=FieldName("disks"),
-            )
-
-
 def _refuse_unused_settings(grid: SweepGrid, trials: Sequence[Trial]) -> None:
     """A setting that no trial can have is refused, and not ignored."""
-    used: dict[str, set[Any]] = {
-        "memory_format": {trial.workload.memory_format for trial in trials},
-        "stack": {trial.workload.stack for trial in trials},
-    }
-    for name, values in used.items():
-        if not values.issuperset(getattr(grid, name)):
+    for name in ("memory_format", "stack"):
+        if not {getattr(trial.workload, name) for trial in trials}.issuperset(getattr(grid, name)):
             raise wrong(
                 name,
                 "{field}: no trial here computes with that",
@@ -301,9 +278,8 @@ def measuring_here(
     trials: Sequence[Trial], executor: str | Callable[[], Executor] | None, ray_address: str | None
 ) -> Iterator[Executor]:
     """The executor of that name (`executor_name`), while no other sweep runs on this machine.
-
     `MeasuringError`, before anything is measured, when it can never take some of the trials."""
-    with only_sweep_here(bool(ray_address)), _executor(executor, ray_address, trials) as chosen:
+    with only_sweep_here(bool(ray_address)), closing(_executor(executor, ray_address, trials)) as chosen:
         chosen.refuse_impossible(trials)
         yield chosen
 
@@ -314,27 +290,21 @@ def executor_name(name: str | None, ray_address: str | None, trials: Sequence[Tr
     return name or ("ray" if ray_address or trials_at_a_time(trials) > 1 else "process")
 
 
-@contextmanager
 def _executor(
     given: str | Callable[[], Executor] | None, ray_address: str | None, trials: Sequence[Trial]
-) -> Iterator[Executor]:
-    chosen: Executor
+) -> Executor:
     if callable(given):
-        chosen = given()
-    elif (name := executor_name(given, ray_address, trials)) == "ray":
+        return given()
+    name = executor_name(given, ray_address, trials)
+    if name == "ray":
         from advisor.sweeps.executors.ray.executor import RayExecutor
 
-        chosen = RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
-    elif name == "process":
-        chosen = ProcessExecutor()
-    elif name == "inline":
-        chosen = InlineExecutor()
-    else:
-        raise unknown_name("executor", name, EXECUTORS)
-    try:
-        yield chosen
-    finally:
-        chosen.close()
+        return RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
+    if name == "process":
+        return ProcessExecutor()
+    if name == "inline":
+        return InlineExecutor()
+    raise unknown_name("executor", name, EXECUTORS)
 
 
 def _lock_name() -> str:
@@ -354,18 +324,12 @@ def sweep_runs_here() -> bool:
 
 @contextmanager
 def only_sweep_here(elsewhere: bool) -> Iterator[None]:
-    """Two sweeps on one machine would measure each other.
-
-    The lock is an abstract socket: one for the whole machine, whoever asks, and gone with the
-    process that holds it.
-    """
-    if elsewhere:
-        with owning():
-            yield
-        return
+    """Two sweeps on one machine would measure each other. The lock is an abstract socket: one for the whole
+    machine, whoever asks, and gone with the process that holds it."""
     with socket.socket(socket.AF_UNIX) as lock, owning():
         try:
-            lock.bind(f"\0{_lock_name()}")
+            if not elsewhere:
+                lock.bind(f"\0{_lock_name()}")
         except OSError as error:
             raise MeasuringError(
                 "another sweep runs on this machine, and two would spoil each other",

@@ -13,17 +13,7 @@ from msgspec.structs import replace
 from advisor.answers.context import Context
 from advisor.catalog import Catalog
 from advisor.catalog.disk_orders import LOCAL
-from advisor.domain import (
-    ON_CPU,
-    Disk,
-    InstancePrediction,
-    Measurement,
-    Spec,
-    Status,
-    Task,
-    Verdict,
-    Verification,
-)
+from advisor.domain import Candidate, Disk, InstancePrediction, Spec, Status, Task, Verdict, Verification
 from advisor.engine import Preparations, recommend
 from advisor.engine.no_offer import no_offer
 from advisor.engine.single import predict_instance
@@ -34,7 +24,7 @@ from advisor.infra.aws.guest.metadata import ResultBucket
 from advisor.infra.aws.launch_options import Volume, sweep_id_of
 from advisor.questions.network import NetworkQuestion
 from advisor.runs.cloud.exchange import rows_sent
-from advisor.runs.cloud.fleet import InstanceRun, plan_fleet, run_fleet
+from advisor.runs.cloud.fleet import plan_fleet, run_fleet
 from advisor.runs.cloud.plan import CloudOptions, CloudPlan, accelerator_of, sweep_id, type_named
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.verification.machine import AUTO, VerifiedMachine
@@ -90,11 +80,9 @@ class TopChoice(Struct, frozen=True, kw_only=True):
 def best_candidates(
     request: NetworkQuestion, top: int, context: Context, today: date, *, own_image: bool = False
 ) -> tuple[TriedCandidate, ...]:
-    """The `top` cheapest types of the answer that one trial can verify, as they are recommended;
-    without an image of the user's own those that AWS's one starts on.
-
-    `NoOfferError` where nothing is recommended, `UsageError` where only several instances are.
-    """
+    """The `top` cheapest types of the answer that one trial can verify, as they are recommended; without an
+    image of the user's own those that AWS's one starts on. `NoOfferError` where nothing is recommended,
+    `UsageError` where only several instances are."""
     wide = replace(request, max_results=max(_RANKED, request.max_results))
     answer = recommend(wide, Preparations(context.catalog, context.model), today=today)
     if answer.chosen is None:
@@ -104,11 +92,8 @@ def best_candidates(
         spec, name = candidate.spec, candidate.spec.offer.instance.name
         if name in candidates or spec.count > 1 or not _is_verifiable(spec, context.catalog, own_image):
             continue
-        definite = request.as_run(candidate.workload)
-        exact = replace(definite, region=spec.offer.region, disk=spec.disk.choice)
-        candidates[name] = TriedCandidate(
-            planned=plan_elsewhere(exact, name, context, today), usd_per_hour=spec.total_usd_per_hour
-        )
+        planned = plan_elsewhere(_exactly(request, candidate), name, context, today)
+        candidates[name] = TriedCandidate(planned=planned, usd_per_hour=spec.total_usd_per_hour)
         if len(candidates) == top:
             break
     if not candidates:
@@ -162,30 +147,19 @@ def verify_top(
     """Measure all of them at once, end everything, and choose. What came back is in the store, and
     so an observation of the next `fit`; what goes wrong with one ends no other."""
     runs = run_fleet(plans, aws, say)
-    tried = [
-        _judged(candidate, each, aws, context, today)
-        for candidate, each in zip(candidates, runs, strict=True)
-    ]
-    return TopChoice(request=request, tried=tuple(tried), spent_usd=sum(map(_spent_usd, runs)))
-
-
-def _judged(
-    candidate: TriedCandidate, each: InstanceRun, aws: Aws, context: Context, today: date
-) -> TriedCandidate:
-    if each.run is None:
-        return replace(candidate, error=each.error)
-    try:
-        verification = verdict_on(candidate.planned, each.plan, each.run, aws, context, today)
-    except AdvisorError as error:
-        return replace(candidate, error=error)
-    return replace(candidate, verification=verification)
-
-
-def _spent_usd(each: InstanceRun) -> float:
-    """At most: the whole share of one whose launch failed after an instance was had."""
-    if each.run is None:
-        return each.plan.most_usd if each.had_instance else 0.0
-    return each.run.provisioned.spent_usd if each.run.provisioned else 0.0
+    tried, spent_usd = [], 0.0
+    for candidate, (plan, run, error, had_instance) in zip(candidates, runs, strict=True):
+        if run is None:  # at most the whole share of one whose launch failed after an instance was had
+            spent_usd += plan.most_usd if had_instance else 0.0
+            tried.append(replace(candidate, error=error))
+            continue
+        spent_usd += run.provisioned.spent_usd if run.provisioned else 0.0
+        try:
+            verification = verdict_on(candidate.planned, plan, run, aws, context, today)
+            tried.append(replace(candidate, verification=verification))
+        except AdvisorError as failed:
+            tried.append(replace(candidate, error=failed))
+    return TopChoice(request=request, tried=tuple(tried), spent_usd=spent_usd)
 
 
 # Made for a number of IOPS: without one EC2 refuses them.
@@ -202,10 +176,8 @@ class CloudVerification(Struct, frozen=True, kw_only=True):
 def plan_elsewhere(
     request: NetworkQuestion, instance: str, context: Context, today: date
 ) -> CloudVerification:
-    """The spec that is verified: the recommended one for `auto`, with its disk and batch size.
-
-    `NoOfferError` where nothing is recommended; `UsageError` for another cloud, and for several instances.
-    """
+    """The spec that is verified: the recommended one for `auto`, with its disk and batch size. `NoOfferError`
+    where nothing is recommended; `UsageError` for another cloud, and for several instances."""
     if request.cloud != "aws":
         raise UsageError(
             "--on aws launches on AWS, not on {cloud}",
@@ -213,14 +185,27 @@ def plan_elsewhere(
             field="on",
             hint="leave --cloud out",
         )
+    catalog, model = context.catalog, context.model
     if instance == AUTO:
-        request, instance = _recommended(request, context, today)
-    instance_type = type_named(context.catalog, instance)
-    named = predict_instance(request, context.catalog, context.model, instance_type.name)
+        answer = recommend(request, Preparations(catalog, model), today=today)
+        if answer.chosen is None:
+            raise NoOfferError(no_offer(answer))
+        spec = answer.chosen.spec
+        if spec.count > 1:
+            raise UsageError(
+                "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
+            )
+        request, instance = _exactly(request, answer.chosen), spec.offer.instance.name
+    name = type_named(catalog, instance).name
+    named = predict_instance(request, catalog, model, name)
     exact = replace(request.as_run(named.workload), disk=named.disk.choice)
-    return CloudVerification(
-        request=exact, named=predict_instance(exact, context.catalog, context.model, instance_type.name)
-    )
+    return CloudVerification(request=exact, named=predict_instance(exact, catalog, model, name))
+
+
+def _exactly(request: NetworkQuestion, candidate: Candidate) -> NetworkQuestion:
+    """Asked for where, with which disk and as which workload the candidate is recommended."""
+    spec = candidate.spec
+    return replace(request.as_run(candidate.workload), region=spec.offer.region, disk=spec.disk.choice)
 
 
 def launch_options(
@@ -229,32 +214,50 @@ def launch_options(
     """The launch for it: this type alone, this disk, and the command that measures there. Its id
     has the day: what was verified today is not paid for twice."""
     request, named = planned.request, planned.named
-    wanted = replace(
-        cloud,
-        instance=named.instance.name,
-        arguments=_arguments(request, named, minutes, samples),
-        disks=(),
-        command=VERIFY,
+    networks = request.task is not Task.PREPROCESSING
+    # Of `advisor verify` there; nothing is left to be chosen by a model that it may not have.
+    arguments = words_of(
+        {
+            "--instance": named.instance.name,
+            "--task": request.task,
+            "--model": request.network,
+            "--target-throughput": f"{request.target_throughput:.12g}",
+            "--batch-size": named.workload.batch_size,
+            "--precision": request.precision if networks else None,
+            "--memory-format": request.memory_format if networks else None,
+            "--disk": named.disk.choice,
+            "--region": request.region,
+            "--minutes": f"{minutes:g}",
+            "--max-gpus": request.max_gpus,
+            "--samples": samples,
+        }
     )
+    wanted = replace(cloud, instance=named.instance.name, arguments=arguments, disks=(), command=VERIFY)
     return with_its_disk(wanted, named.disk, today)
 
 
 def with_its_disk(wanted: CloudOptions, disk: Disk, today: date) -> CloudOptions:
     """The launch of that type alone, with that disk, under an id that has the day."""
-    local = disk.choice.type == LOCAL
-    wanted = replace(
-        wanted, volumes=() if local else (_volume_of(disk),), local_disk=local, only_this_type=True
-    )
+    choice, volumes = disk.choice, tuple[Volume, ...]()
+    local = choice.type == LOCAL
+    if not local:
+        iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
+        volume = Volume(
+            type=choice.type,
+            size_gib=math.ceil(choice.size_gib or disk.size_gib),
+            iops=round(iops) if iops else None,
+            mib_per_second=round(choice.mib_per_second) if choice.mib_per_second else None,
+        )
+        volumes = (volume,)
+    wanted = replace(wanted, volumes=volumes, local_disk=local, only_this_type=True)
     return replace(wanted, sweep_id=wanted.sweep_id or sweep_id_of(sweep_id(wanted), str(today)))
 
 
 def verify_elsewhere(
     planned: CloudVerification, plan: CloudPlan, aws: Aws, say: Say, context: Context, today: date
 ) -> tuple[Verification, CloudRun]:
-    """Launch, measure, end everything, and hold the prediction to what was measured.
-
-    What came back is in the store. `CloudError` where nothing came.
-    """
+    """Launch, measure, end everything, and hold the prediction to what was measured. What came back is in the
+    store. `CloudError` where nothing came."""
     run = run_cloud(plan, aws, say)
     return verdict_on(planned, plan, run, aws, context, today), run
 
@@ -263,84 +266,24 @@ def verdict_on(
     planned: CloudVerification, plan: CloudPlan, run: CloudRun, aws: Aws, context: Context, today: date
 ) -> Verification:
     """What a run that has ended says about the target; `CloudError` where nothing came of it."""
-    fresh = _measured(plan, aws, run)
-    machine = _measured_on(planned.named.instance.name, context.catalog, fresh)
+    job, named = job_of(plan), planned.named
+    rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
+    if not rows:
+        raise nothing_measured(plan, run)
+    # The latest good row, with all its runs; else the last one, whatever came of it.
+    fresh = max(rows, key=lambda row: (row.status is Status.OK, row.started_at, len(row.repeats)))
+    instance = context.catalog.instance(named.instance.name, "aws")
+    machine = VerifiedMachine(
+        instance=instance,
+        is_here=fresh.environment.get("instance_type") == instance.name,  # the firmware names the type
+        accelerator=fresh.trial.accelerator,
+        vcpus=float(instance.vcpus),
+        memory_mib=float(instance.memory_mib),
+    )
     answers = answers_around(planned.request, context, fresh, today)
-    return judged(planned.request, machine, fresh, planned.named, planned.named.prediction, answers)
-
-
-def _recommended(request: NetworkQuestion, context: Context, today: date) -> tuple[NetworkQuestion, str]:
-    answer = recommend(request, Preparations(context.catalog, context.model), today=today)
-    if answer.chosen is None:
-        raise NoOfferError(no_offer(answer))
-    spec, workload = answer.chosen.spec, answer.chosen.workload
-    if spec.count > 1:
-        raise UsageError(
-            "one instance is verified, and {name} are recommended", name=spec.name, hint="name one"
-        )
-    fixed = replace(request.as_run(workload), region=spec.offer.region, disk=spec.disk.choice)
-    return fixed, spec.offer.instance.name
-
-
-def _arguments(
-    request: NetworkQuestion, named: InstancePrediction, minutes: float, samples: int | None
-) -> tuple[str, ...]:
-    """Of `advisor verify` there; nothing is left to be chosen by a model that it may not have."""
-    networks = request.task is not Task.PREPROCESSING
-    given: dict[str, object] = {
-        "--instance": named.instance.name,
-        "--task": request.task,
-        "--model": request.network,
-        "--target-throughput": f"{request.target_throughput:.12g}",
-        "--batch-size": named.workload.batch_size,
-        "--precision": request.precision if networks else None,
-        "--memory-format": request.memory_format if networks else None,
-        "--disk": named.disk.choice,
-        "--region": request.region,
-        "--minutes": f"{minutes:g}",
-        "--max-gpus": request.max_gpus,
-        "--samples": samples,
-    }
-    return words_of(given)
+    return judged(planned.request, machine, fresh, named, named.prediction, answers)
 
 
 def words_of(given: Mapping[str, object]) -> tuple[str, ...]:
     """Options of a command with their values; None is left out."""
     return tuple(str(word) for pair in given.items() if pair[1] is not None for word in pair)
-
-
-def _volume_of(disk: Disk) -> Volume:
-    choice = disk.choice
-    iops = choice.iops or (disk.rate.read_iops if choice.type in _WITH_IOPS else None)
-    return Volume(
-        type=choice.type,
-        size_gib=math.ceil(choice.size_gib or disk.size_gib),
-        iops=round(iops) if iops else None,
-        mib_per_second=round(choice.mib_per_second) if choice.mib_per_second else None,
-    )
-
-
-def _measured(plan: CloudPlan, aws: Aws, run: CloudRun) -> Measurement:
-    """The latest good row of the verification, with all its runs; else its last one, whatever came of it."""
-    job = job_of(plan)
-    rows = rows_sent(ResultBucket(aws, job.region, job.bucket, job.prefix))
-    if not rows:
-        raise nothing_measured(plan, run)
-    return max(rows, key=_goodness)
-
-
-def _goodness(row: Measurement) -> tuple[bool, str, int]:
-    return row.status is Status.OK, row.started_at, len(row.repeats)
-
-
-def _measured_on(name: str, catalog: Catalog, measured: Measurement | None) -> VerifiedMachine:
-    """Where it was measured, by its own word: the firmware names the type."""
-    instance = catalog.instance(name, "aws")
-    here = measured.environment.get("instance_type") if measured else None
-    return VerifiedMachine(
-        instance=instance,
-        is_here=here == name,
-        accelerator=measured.trial.accelerator if measured else ON_CPU,
-        vcpus=float(instance.vcpus),
-        memory_mib=float(instance.memory_mib),
-    )

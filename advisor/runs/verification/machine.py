@@ -68,16 +68,25 @@ def machine_for(
     here: str | None,
     gpus_here: Sequence[str],
 ) -> VerifiedMachine:
-    """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot.
-
-    `here` is the type this machine calls itself, `gpus_here` are the names of its GPUs.
-    """
+    """Where the trial of `--instance name` (or `auto`) runs; `UsageError` where it cannot. `here` is the type
+    this machine calls itself, `gpus_here` are the names of its GPUs."""
     instance = _own(catalog, here, task) if name == AUTO else catalog.instance(name)
     is_here = instance is not None and instance.name == here
     chosen = _accelerator(task, accelerator, instance, gpus_here, catalog.gpus)
     vcpus, memory_mib = float(machine.cpus), machine.memory_mib
     if instance is not None:
-        _refuse_small_machine(instance, machine)
+        if machine.cpus < instance.vcpus or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
+            raise UsageError(
+                ("{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and {value_2:.3g} GiB"),
+                name=instance.name,
+                vcpus=instance.vcpus,
+                value=instance.memory_mib / 1024,
+                cpus=machine.cpus,
+                value_2=machine.memory_mib / 1024,
+                hint=Message(
+                    "run this on a {name} or a larger machine, or rent one: --on aws", name=instance.name
+                ),
+            )
         vcpus, memory_mib = float(instance.vcpus), min(memory_mib, float(instance.memory_mib))
     return VerifiedMachine(
         instance=instance, is_here=is_here, accelerator=chosen, vcpus=vcpus, memory_mib=memory_mib
@@ -195,19 +204,3 @@ def _emulated(gpu: str) -> Accelerator:
 def _has_card(instance: InstanceType, name: str, sheets: Mapping[str, Gpu]) -> bool:
     """Whether `name` is the card of the instance, a whole one."""
     return is_card(instance.gpu_name or "", identified(name, sheets), sheets)
-
-
-def _refuse_small_machine(instance: InstanceType, machine: Machine) -> None:
-    few = machine.cpus < instance.vcpus
-    if few or machine.memory_mib < _VISIBLE_MEMORY * instance.memory_mib:
-        raise UsageError(
-            ("{name} has {vcpus} vCPUs and {value:g} GiB, this machine {cpus:g} and {value_2:.3g} GiB"),
-            name=instance.name,
-            vcpus=instance.vcpus,
-            value=instance.memory_mib / 1024,
-            cpus=machine.cpus,
-            value_2=machine.memory_mib / 1024,
-            hint=Message(
-                "run this on a {name} or a larger machine, or rent one: --on aws", name=instance.name
-            ),
-        )

@@ -45,10 +45,8 @@ def judged(
     predicted: Prediction | None,
     answers: Answers,
 ) -> Verification:
-    """What a measurement says about a target, and what is recommended around it.
-
-    Raises `MeasuringError` for a trial that failed or ran out of time.
-    """
+    """What a measurement says about a target, and what is recommended around it. Raises `MeasuringError` for
+    a trial that failed or ran out of time."""
     if measurement.status in (Status.FAILED, Status.TIMED_OUT):
         raise MeasuringError("the trial failed: {reason}", reason=measurement.reason)
     rate = rate_interval(measurement)
@@ -74,11 +72,9 @@ def judged(
 def verdict_of(
     request: NetworkQuestion, measurement: Measurement, rate: RateInterval | None, pessimistic: bool
 ) -> tuple[Verdict, str]:
-    """The verdict and the one fact that decided it.
-
-    What could only have made it faster (a limit not held) does not spoil a miss, and what could
-    only have made it slower (neighbours, reading more from the disk) does not spoil a pass.
-    """
+    """The verdict and the one fact that decided it. What could only have made it faster (a limit not held)
+    does not spoil a miss, and what could only have made it slower (neighbours, reading more from the disk)
+    does not spoil a pass."""
     target = request.target_throughput or 0.0
     if measurement.status is Status.OUT_OF_MEMORY:
         return Verdict.MISSED, f"it does not fit: {measurement.reason}"
@@ -147,29 +143,20 @@ def _caveats(
 def _answer_now(answers: Answers, named: InstancePrediction | None, verdict: Verdict) -> str:
     """What to take, by price, once this instance passed or missed, and its GPU's step is known."""
     before, chosen = answers.before, answers.after.chosen
-    usd = _usd_per_hour(named)
-    cheaper = chosen is None or (usd or 0.0) < chosen.spec.total_usd_per_hour
-    if named is not None and usd is not None and verdict is Verdict.PASS and cheaper:
-        than = _instead(before, usd, named)
-        return f"take {named.instance.name} at {format_usd(usd)}/h{than}"
+    if named is not None and named.price is not None and verdict is Verdict.PASS:
+        usd = named.price.usd_per_hour + named.disk.usd_per_hour
+        if chosen is None or usd < chosen.spec.total_usd_per_hour:
+            return f"take {named.instance.name} at {format_usd(usd)}/h{_instead(before, usd, named)}"
     ranked = list(answers.after.ranked)
     if named is not None and verdict is Verdict.MISSED:
-        ranked = [
-            candidate for candidate in ranked if candidate.spec.offer.instance.name != named.instance.name
-        ]
+        missed = named.instance.name
+        ranked = [candidate for candidate in ranked if candidate.spec.offer.instance.name != missed]
     if not ranked:
         return "no offer meets the target; `advisor recommend` tells what to relax"
     spec = ranked[0].spec
     same = before.chosen is not None and before.chosen.spec == spec
     kept = "still recommended" if same else "recommended instead"
     return f"{spec.offer.instance.name} at {format_usd(spec.total_usd_per_hour)}/h is {kept}"
-
-
-def _usd_per_hour(named: InstancePrediction | None) -> float | None:
-    """Instance and disk; None where no price is known."""
-    if named is None or named.price is None:
-        return None
-    return named.price.usd_per_hour + named.disk.usd_per_hour
 
 
 def _instead(before: Recommendation, usd: float, named: InstancePrediction) -> str:

@@ -15,7 +15,6 @@ from advisor.answers.context import Context
 from advisor.catalog.gpus import sheet_of
 from advisor.domain import (
     CacheState,
-    DiskRate,
     Gpu,
     InstancePrediction,
     Measurement,
@@ -57,7 +56,7 @@ from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import UNLIMITED
-from advisor.sweeps.planning.networks import SweepData, planned_network
+from advisor.sweeps.planning.networks import planned_network
 from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import merged
 from advisor.sweeps.trial.trial_process import measure_trial
@@ -101,13 +100,17 @@ def plan_verification(
     require_gpus(on, gpu_count, gpus_here)
     workload = _workload(request, named, on, context)
     _refuse_slow_pace(on, workload, named, request.target_throughput)
-    data = _data(request, options, on, gpu_count * workload.batch_size, making)
+    batch, own = gpu_count * workload.batch_size, str(options.data) if options.data else None
+    samples = options.samples or samples_for(request.target_throughput, batch, on.vcpus)
+    data = data_of_networks((request.network,), own, making, samples=samples)
+    # Of a machine that is no known instance: the type that was asked for, or its own.
+    own_disk = disk_rate(str(request.disk)) if request.disk else UNLIMITED
     wanted = SweepRequest(
         networks=(planned_network(request.network).info.name,),
         tasks=(request.task,),
         vcpus=(on.vcpus,),
         memory_mib=(on.memory_mib,),
-        disks=(on.disk_rate(named.disk) if named else _disk(request),),
+        disks=(on.disk_rate(named.disk) if named else own_disk,),
         accelerator=on.accelerator,
         data=data,
         batch_sizes=(workload.batch_size,),
@@ -132,11 +135,8 @@ def verify(
     context: Context,
     today: date,
 ) -> Verification:
-    """Run the trial, three times where its longest time allows, store what was measured, and say
-    what follows.
-
-    Raises `MeasuringError` where it failed altogether, or another sweep runs here.
-    """
+    """Run the trial, three times where its longest time allows, store what was measured, and say what
+    follows. Raises `MeasuringError` where it failed altogether, or another sweep runs here."""
     longest = trying.trial.plan["max_seconds"]
     fresh = _measured_runs(trying.trial, store, _RUNS, longest)
     answers = answers_around(request, context, fresh, today)
@@ -144,13 +144,12 @@ def verify(
 
 
 def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seconds: float) -> Measurement:
-    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there
-    are others; they join the trial's row. A further run begins where one as long as the longest so
-    far ends `within_seconds` after the first began, and all before ended well.
+    """Up to `most` further runs of a trial here, each in processes of its own, whether or not there are
+    others; they join the trial's row. A further run begins where one as long as the longest so far ends
+    `within_seconds` after the first began, and all before ended well.
 
-    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and
-    do not repeat it. Raises `MeasuringError` while a sweep runs on this machine.
-    """
+    Returns these runs alone, as one measurement: somebody waits, so that neighbours spoil a run and do not
+    repeat it. Raises `MeasuringError` while a sweep runs on this machine."""
     current_rows([trial], store)  # a row that cannot be read is told before, not after
     done, begun, longest = None, time.monotonic(), 0.0
     with only_sweep_here(False), closing(ProcessExecutor(partial(measure_trial, repeats=0))) as chosen:
@@ -158,7 +157,12 @@ def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seco
             before = time.monotonic()
             (bare,) = chosen.execute([trial])
             fresh = replace(bare, environment={**bare.environment, **probed_machine()})
-            _keep_run(fresh, store)
+            try:  # one more run joins the trial's row; what the store does not take stays in a file
+                store.join(fresh, merged)
+            except DataError as error:
+                spool = Spool()
+                spool.keep(fresh)
+                raise spool.explained(error) from error
             done = merged(done, fresh)
             longest = max(longest, time.monotonic() - before)
             late = time.monotonic() - begun + longest > within_seconds
@@ -168,25 +172,13 @@ def _measured_runs(trial: Trial, store: MeasurementStore, most: int, within_seco
     return done
 
 
-def _keep_run(fresh: Measurement, store: MeasurementStore) -> None:
-    """One more run of a trial, wherever it was measured, joins the trial's row.
-
-    `DataError`, when the store does not take it, names the file that holds it."""
-    try:
-        store.join(fresh, merged)
-    except DataError as error:
-        spool = Spool()
-        spool.keep(fresh)
-        raise spool.explained(error) from error
-
-
 def answers_around(request: NetworkQuestion, context: Context, fresh: Measurement, today: date) -> Answers:
     """What is recommended without the measurement, and by the model that knows its GPU's step."""
     before = recommend(request, Preparations(context.catalog, context.model), today=today)
-    catalog, informed = context.catalog, knowing(context, fresh)
-    same = informed is context.model
-    after = before if same else recommend(request, Preparations(catalog, informed), today=today)
-    return Answers(before, after)
+    informed = knowing(context, fresh)
+    if informed is context.model:
+        return Answers(before, before)
+    return Answers(before, recommend(request, Preparations(context.catalog, informed), today=today))
 
 
 def knowing(context: Context, fresh: Measurement) -> PerformanceModel:
@@ -229,10 +221,9 @@ def _refuse_slow_pace(
     machine: VerifiedMachine, workload: Workload, named: InstancePrediction | None, target: float
 ) -> None:
     """Emulated GPUs have the rate that is predicted: that they miss the target is no news."""
-    gpu = machine.emulated_gpu
+    gpu, count = machine.emulated_gpu, named.prediction.gpus_used if named else 1
     if gpu is None:
         return
-    count = named.prediction.gpus_used if named else 1
     rate = count * workload.batch_size / _pace(named, workload, gpu)
     if rate < target:
         raise UsageError(
@@ -254,29 +245,11 @@ def _cache(request: NetworkQuestion, options: VerificationRun, machine: Verified
     return CacheState.WARM if again else CacheState.COLD
 
 
-def _data(
-    request: NetworkQuestion,
-    options: VerificationRun,
-    machine: VerifiedMachine,
-    batch_size: int,
-    making: Making,
-) -> SweepData:
-    target = request.target_throughput or 0.0
-    samples = options.samples or samples_for(target, batch_size, machine.vcpus)
-    own = str(options.data) if options.data else None
-    return data_of_networks((request.network,), own, making, samples=samples)
-
-
 def samples_for(target: float, batch_size: int, vcpus: float) -> int:
     """The number of made samples that a cold trial needs at its target, beside those prepared ahead."""
     ahead = 5 + 4 * max(1.0, vcpus)  # batches: two for each loader, before and after
     needed = ahead * batch_size + max(_COLD_STEPS * batch_size, _COLD_SECONDS * target)
     return next((count for count in _SAMPLES if count >= needed), _SAMPLES[-1])
-
-
-def _disk(request: NetworkQuestion) -> DiskRate:
-    """The disk of a machine that is no known instance: of the type that was asked for, or its own."""
-    return disk_rate(str(request.disk)) if request.disk else UNLIMITED
 
 
 def _of_machine(

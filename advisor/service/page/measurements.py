@@ -14,7 +14,7 @@ from advisor.domain import Accelerator, Status, Task
 from advisor.errors import AdvisorError
 from advisor.questions.reading import from_values
 from advisor.render.i18n.catalogue import Texts
-from advisor.runs.started import started_sweeps, status_document, sweep_document, trials_document
+from advisor.runs.jobs import started_sweeps, status_document, sweep_document, trials_document
 from advisor.runs.stored_rows import Measurements, list_document
 from advisor.runs.sweep_questions import NewSweep
 from advisor.service.gate import require_scope, visit_of

@@ -14,9 +14,9 @@ from advisor.errors import UsageError
 from advisor.files import user_folder
 from advisor.questions.reading import parameters_of
 from advisor.runs.cron import CronLine
+from advisor.runs.jobs import sweep_words
 from advisor.runs.questions import ScheduleRequest, words_of
 from advisor.runs.schedules import Checked, checked_sweep, list_document, new_schedule, one_document, statuses
-from advisor.runs.started import sweep_words
 from advisor.runs.stored_rows import ScheduleDetails
 from advisor.service.answers import json_answer
 from advisor.service.gate import needs, require_spender, visit_of
@@ -54,8 +54,7 @@ def list_schedules(request: Request) -> Response:
     """What `advisor schedule list -o json` tells; `leader` is the daemon that runs them."""
     now = time.time()
     with scheduled(request.app.state.settings, reading=True) as book:
-        leader = book.daemon.current() if book.is_ready else None
-        document = list_document(book.name, statuses(book, book.all(), now), leader, now)
+        document = list_document(book.name, statuses(book, book.all(), now), book.leader(), now)
     return json_answer(without_folders(document))
 
 

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
@@ -17,10 +18,11 @@ from starlette.responses import Response
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.cloud.fleet import dry_run, why_not
 from advisor.runs.events import EventLog
-from advisor.runs.started import (
+from advisor.runs.jobs import (
     OPEN,
     OtherSweep,
-    StartedSweep,
+    events_path,
+    is_on_aws,
     list_document,
     requested_sweep,
     start_sweep,
@@ -29,6 +31,7 @@ from advisor.runs.started import (
     stop_sweep,
     sweep_document,
     sweep_of,
+    sweep_state,
     trials_document,
 )
 from advisor.runs.sweep_questions import Allowed, NewSweep
@@ -40,6 +43,7 @@ from advisor.service.questions import described, problem, question_body, questio
 from advisor.service.settings import Settings
 from advisor.service.stores import scheduled, stored
 from advisor.store.keys import Scope
+from advisor.store.records import Run
 
 router = APIRouter(prefix="/v1/sweeps", tags=["sweeps"])
 PLAN = "advisor.sweep-plan/1"
@@ -65,7 +69,7 @@ _STARTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-def started_sweep(sweep_id: str, request: Request) -> StartedSweep:
+def started_sweep(sweep_id: str, request: Request) -> Run:
     """The sweep of that id; `Problem` 404 where there is none."""
     try:
         with scheduled(request.app.state.settings, reading=True) as book:
@@ -124,9 +128,9 @@ def list_trials(sweep_id: str, request: Request) -> Response:
 def stop(sweep_id: str, request: Request) -> Response:
     """End it as Ctrl-C would: what was measured is kept. Again, nothing happens."""
     sweep = started_sweep(sweep_id, request)
-    visit_of(request).subject = sweep.id
+    visit_of(request).subject = sweep.sweep_id
     with scheduled(request.app.state.settings, reading=False) as book:
-        document = _document(stop_sweep(book, sweep.id))
+        document = _document(stop_sweep(book, sweep.sweep_id))
     return json_answer(document, 202 if document["runs"] else 200)
 
 
@@ -157,7 +161,7 @@ async def taken_seat(request: Request) -> AsyncIterator[None]:
     responses=_REFUSALS_OF_ONE,
 )
 async def events(
-    sweep: Annotated[StartedSweep, Depends(started_sweep)],
+    sweep: Annotated[Run, Depends(started_sweep)],
     request: Request,
     last_event_id: Annotated[str | None, Header(max_length=100)] = None,
 ) -> AsyncIterator[ServerSentEvent]:
@@ -212,18 +216,18 @@ def started(question: NewSweep, fields: Mapping[str, Any], request: Request) -> 
             hint=f"follow it: {where}",
             headers={"Retry-After": "60"},
         ) from error
-    visit_of(request).subject = sweep_now.id
+    visit_of(request).subject = sweep_now.sweep_id
     return json_answer(_document(sweep_now), 202, {"Location": _path(sweep_now)})
 
 
-def _document(sweep: StartedSweep) -> dict[str, Any]:
+def _document(sweep: Run) -> dict[str, Any]:
     path = _path(sweep)
     links = {"self": path, "events": f"{path}/events", "trials": f"{path}/trials"}
     return {**without_folders(sweep_document(sweep)), "links": links}
 
 
-def _path(sweep: StartedSweep) -> str:
-    return f"{router.prefix}/{sweep.id}"
+def _path(sweep: Run) -> str:
+    return f"{router.prefix}/{sweep.sweep_id}"
 
 
 MOST_LISTENERS = 32
@@ -233,18 +237,18 @@ _WITH_PROGRESS = ("began", "trial_done", "trial_failed")
 
 
 async def followed(
-    sweep: StartedSweep, last_id: str | None, settings: Settings, allowed: Allowed
+    sweep: Run, last_id: str | None, settings: Settings, allowed: Allowed
 ) -> AsyncIterator[ServerSentEvent]:
     """Its events from behind `last_id` (from the first one without) until it has ended. What keeps a quiet
     connection awake, a comment every 15 s, is the framework's."""
     # A sweep on AWS has its events there; here it says how it goes.
-    path = sweep.talk_path if sweep.on_aws else sweep.events_path
-    log, has_progress = EventLog(path, last_id, says=sweep.on_aws), False
-    yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.id}")
+    path = Path(sweep.log) if is_on_aws(sweep) else events_path(sweep)
+    log, has_progress = EventLog(path, last_id, says=is_on_aws(sweep)), False
+    yield ServerSentEvent(retry=_RETRY_MILLISECONDS, comment=f"sweep {sweep.sweep_id}")
     while True:
         # Looked at before the log: what it wrote before its end is read after that.
         sweep = await run_in_threadpool(_now, sweep, settings)
-        over = sweep.state(time.time()) not in OPEN
+        over = sweep_state(sweep, time.time()) not in OPEN
         events = await run_in_threadpool(log.look)
         for event in events:
             yield ServerSentEvent(id=event.id, event=event.name, data=without_folders(event.facts))
@@ -259,14 +263,14 @@ async def followed(
             await asyncio.sleep(LOOK_EVERY_SECONDS)
 
 
-def _now(sweep: StartedSweep, settings: Settings) -> StartedSweep:
+def _now(sweep: Run, settings: Settings) -> Run:
     """The sweep by its row; as it was last where the database is away."""
     with suppress(Problem), scheduled(settings, reading=True) as book:
-        return sweep_of(book, sweep.id)
+        return sweep_of(book, sweep.sweep_id)
     return sweep
 
 
-def _status(sweep: StartedSweep, settings: Settings, allowed: Allowed) -> dict[str, Any] | None:
+def _status(sweep: Run, settings: Settings, allowed: Allowed) -> dict[str, Any] | None:
     try:
         with stored(settings, reading=True) as store:
             return status_document(sweep, store, allowed)

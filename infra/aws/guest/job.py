@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from msgspec import Struct, field
 from msgspec.structs import asdict
@@ -100,7 +100,8 @@ class Child:
 
     def leave(self) -> None:
         """Tell it to end in order; at once, when it has not after a while."""
-        self._signal(signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            self._process.send_signal(signal.SIGTERM)
         if self.wait(GRACE_SECONDS) is None:
             self.kill()
 
@@ -115,10 +116,6 @@ class Child:
         if self._process.poll() is None:
             self.kill()
         self._log.close()
-
-    def _signal(self, number: int) -> None:
-        with suppress(ProcessLookupError):
-            self._process.send_signal(number)
 
 
 SCHEMA = "advisor.guest-job/1"
@@ -141,8 +138,7 @@ class Job(Struct, frozen=True, kw_only=True):
     the launch (`/dev/sdf`: `gp3`). All that the instance writes goes beneath `prefix` of `bucket` (in
     `region`), which all instances of one slot share. `database_parameter` names the SSM parameter
     (SecureString) that holds the URL of a shared database; empty: measurements go to the bucket. `engine` is
-    the package that serves a language model, as pip takes it; empty: none is installed.
-    """
+    the package that serves a language model, as pip takes it; empty: none is installed."""
 
     sweep_id: str
     region: str
@@ -193,7 +189,15 @@ def job_to_json(job: Job) -> str:
 def job_from_json(text: str) -> Job:
     """The job of a document; `DataError` for anything else."""
     try:
-        return _job(json.loads(text))
+        document = json.loads(text)
+        if document["schema"] != SCHEMA:
+            raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
+        return Job(
+            **{name: str(document[name]) for name in _TEXTS},
+            arguments=tuple(map(str, document["arguments"])),
+            disks={str(key): str(value) for key, value in document["disks"].items()},
+            local_disk=bool(document["local_disk"]),
+        )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             "this is no job of an instance: {name}: {error}", name=type(error).__name__, error=error
@@ -206,15 +210,3 @@ def place_of(url: str) -> tuple[str, str]:
     if not match:
         raise DataError("'{url}' names no object", hint="write it like s3://bucket/key", url=url)
     return match[1], match[2]
-
-
-def _job(document: Mapping[str, Any]) -> Job:
-    if document["schema"] != SCHEMA:
-        raise ValueError(f"schema {document['schema']}, not {SCHEMA}")
-    texts = {name: str(document[name]) for name in _TEXTS}
-    return Job(
-        **texts,
-        arguments=tuple(map(str, document["arguments"])),
-        disks={str(key): str(value) for key, value in document["disks"].items()},
-        local_disk=bool(document["local_disk"]),
-    )

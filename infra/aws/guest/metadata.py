@@ -1,7 +1,6 @@
 """The instance metadata service, version 2: who this instance is, and whether it is taken back.
 
-Standard library only, and never through a proxy: the address is this machine's own.
-"""
+Standard library only, and never through a proxy: the address is this machine's own."""
 
 from __future__ import annotations
 
@@ -36,10 +35,8 @@ class ResultBucket:
         self._prefix = f"{prefix.rstrip('/')}/" if prefix else ""
 
     def put_once(self, key: str, content: bytes) -> bool:
-        """Write it unless an object of that name is there; whether it was written now.
-
-        An answer that got lost is asked for again, and then finds the object: False, and there.
-        """
+        """Write it unless an object of that name is there; whether it was written now. An answer that got
+        lost is asked for again, and then finds the object: False, and there."""
         for _ in range(_WRITES_TOGETHER):
             try:
                 self._put(key, content, IfNoneMatch="*")
@@ -118,10 +115,8 @@ class Metadata:
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
     def get(self, path: str) -> str | None:
-        """The text at `/latest/<path>`; None where there is none.
-
-        `LiveError` when the service does not answer as version 2 does.
-        """
+        """The text at `/latest/<path>`; None where there is none. `LiveError` when the service does not
+        answer as version 2 does."""
         reason = ""
         for _ in range(_TRIES):
             try:
@@ -151,10 +146,8 @@ class Metadata:
         return self.get("meta-data/placement/region") or ""
 
     def spot_notice(self) -> SpotNotice | None:
-        """The notice of about two minutes that comes before a spot instance is taken back.
-
-        Whatever the service answers is one, also what cannot be read.
-        """
+        """The notice of about two minutes that comes before a spot instance is taken back. Whatever the
+        service answers is one, also what cannot be read."""
         text = self.get("meta-data/spot/instance-action")
         return None if text is None else _notice(text)
 

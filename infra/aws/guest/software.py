@@ -43,10 +43,8 @@ class Software(Struct, frozen=True):
 
 
 def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) -> Software:
-    """The packages beneath `root` (by default those that run now) and their requirements.
-
-    The same files give the same bytes, whenever and wherever they are packed.
-    """
+    """The packages beneath `root` (by default those that run now) and their requirements. The same files give
+    the same bytes, whenever and wherever they are packed."""
     root = root or Path(__file__).parents[4]
     buffer = io.BytesIO()
     with (
@@ -65,25 +63,19 @@ def packed_software(root: Path | None = None, extras: Iterable[str] = EXTRAS) ->
 
 def requirements(root: Path, extras: frozenset[str], *, pinned: bool) -> str:
     """The requirements for pip: those of the packages beneath `root`; `pinned` to the versions that run here.
-
-    A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is
-    asked for, and the instance takes the build for its GPU.
-    """
-    wanted = _of_repository(root, extras) or _of_distribution(extras)
+    A version with a local part (`2.13.0+cpu`) is a build for this machine: its public part is asked for, and
+    the instance takes the build for its GPU."""
+    wanted = _wanted(root, extras)
     lines = {_pinned(item) if pinned else item.partition(";")[0].strip() for item in wanted}
     return "".join(f"{line}\n" for line in sorted(lines))
 
 
-def _of_repository(root: Path, extras: frozenset[str]) -> list[str]:
+def _wanted(root: Path, extras: frozenset[str]) -> list[str]:
     path = root / "pyproject.toml"
-    if not path.is_file():
-        return []
-    project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-    optional = project["optional-dependencies"]
-    return [*project["dependencies"], *(item for name in sorted(extras) for item in optional[name])]
-
-
-def _of_distribution(extras: frozenset[str]) -> list[str]:
+    if path.is_file():
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        optional = project["optional-dependencies"]
+        return [*project["dependencies"], *(item for name in sorted(extras) for item in optional[name])]
     try:
         return core_and(extras)
     except metadata.PackageNotFoundError:

@@ -26,11 +26,9 @@ def user_data(
     per_boot: str = PER_BOOT,
     boot_log: str = BOOT_LOG,
 ) -> str:
-    """The script for `UserData` (boto3 encodes it itself).
-
-    `now` bounds the life of an instance whose clock is wrong; the same `now` gives the same script, as the
-    client token of a launch needs. `DataError` when the time is over already, or the script too long.
-    """
+    """The script for `UserData` (boto3 encodes it itself). `now` bounds the life of an instance whose clock
+    is wrong; the same `now` gives the same script, as the client token of a launch needs. `DataError` when
+    the time is over already, or the script too long."""
     lifetime = int((expires_at - now).total_seconds())
     if lifetime < 60:
         raise DataError(

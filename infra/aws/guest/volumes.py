@@ -1,9 +1,8 @@
 """The volumes that came with the instance: found, formatted when they are blank, mounted.
 
-On Nitro instances an EBS volume is an NVMe device whose serial number is the volume's id; in
-what order devices are numbered nobody promises. On Xen ones (p3, g3) the device has the name of
-the launch, with `xvd` for `sd`. (EC2 User Guide, "Map Amazon EBS volumes to NVMe device names".)
-"""
+On Nitro instances an EBS volume is an NVMe device whose serial number is the volume's id; in what order
+devices are numbered nobody promises. On Xen ones (p3, g3) the device has the name of the launch, with `xvd`
+for `sd`. (EC2 User Guide, "Map Amazon EBS volumes to NVMe device names".)"""
 
 from __future__ import annotations
 
@@ -24,10 +23,8 @@ HUB_TOKEN = "/advisor/hf-token"
 def installed_engine(requirement: str, folder: Path) -> Path:
     """The folder of its programs; `DataError` with pip's last line where it cannot be had."""
     environment = folder / "engine"
-    for command in (
-        [sys.executable, "-m", "venv", str(environment)],
-        [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement],
-    ):
+    pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", requirement]
+    for command in ([sys.executable, "-m", "venv", str(environment)], pip):
         ended = subprocess.run(command, capture_output=True, text=True, check=False)
         if ended.returncode:
             lines = (ended.stderr or ended.stdout).strip().splitlines()
@@ -82,12 +79,9 @@ def mount_volumes(
     mounts: Path = MOUNTS,
     system: Path = Path("/"),
 ) -> dict[str, Path]:
-    """Mount a volume for each disk type; returns where, by type.
-
-    `disks` has the type and `ids` the volume by device name. `MeasuringError` names the volume
-    that does not show up, holds something already, or cannot be mounted.
-    """
-    mounted: dict[str, Path] = {}
+    """Mount a volume for each disk type; returns where, by type. `disks` has the type and `ids` the volume by
+    device name. `MeasuringError` names the volume that does not show up, holds something already, or cannot
+    be mounted."""
     for name, disk_type in disks.items():
         if name not in ids:
             raise MeasuringError(
@@ -96,11 +90,8 @@ def mount_volumes(
                 name=name,
                 disk_type=disk_type,
             )
-        device = _appearing(system, ids[name], name, sleep)
-        mount_point = mounts / disk_type
-        mount(device, mount_point, run)
-        mounted[disk_type] = mount_point
-    return mounted
+        mount(_appearing(system, ids[name], name, sleep), mounts / disk_type, run)
+    return {disk_type: mounts / disk_type for disk_type in disks.values()}
 
 
 def device_of(system: Path, volume_id: str, name: str) -> Path | None:

@@ -113,7 +113,7 @@ def test_a_run_that_was_left_out_hides_no_drift(schedule, ended):
 
 def test_the_documents_keep_their_schemas(answer, ended):
     with closing(ScheduleBook()) as book:
-        lock = book.daemon.take(this_process())
+        lock = book.lead(this_process())
         listed = answer("schedule", "list")
         lock.release()
     assert listed["leader"]["pid"] == os.getpid()

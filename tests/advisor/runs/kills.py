@@ -158,7 +158,7 @@ class Series:
     def _kill(self, both: list[subprocess.Popen[bytes]]) -> None:
         if self._random.random() < 0.2 and self._kill_run():
             return
-        leader = self.book.daemon.current()
+        leader = self.book.leader()
         location = self._random.randrange(2)
         if leader and self._random.random() < 0.5:
             location = next((n for n, process in enumerate(both) if process.pid == leader.pid), location)
@@ -172,7 +172,7 @@ class Series:
 
     def _wait_for_leader(self) -> None:
         begun = time.monotonic()
-        while self.book.daemon.current() is None:
+        while self.book.leader() is None:
             if time.monotonic() - begun > _LONGEST_END_SECONDS:
                 raise RuntimeError(f"no daemon leads any more: {self.daemons.said[-500:]}")
             time.sleep(0.05)

@@ -15,7 +15,7 @@ import pytest
 from advisor.errors import DataError, UsageError
 from advisor.runs import cron
 from advisor.runs.cron import CronLine
-from advisor.runs.executor import execute
+from advisor.runs.jobs import execute
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.store.records import NewRun, NewSchedule, RunState
 from tests.advisor.runs.kills import Series
@@ -174,13 +174,13 @@ def test_a_document_without_figures_is_no_trouble(book, due, text):
 RUNNER = """
 import sys
 from advisor.cli import main
-from advisor.runs import executor
+from advisor.runs import jobs
 
 
 def execute(book, number, *, follow, report):
     words = [sys.executable, "-c", "import time; print('begun', flush=True); time.sleep(600)"]
     return real(book, number, follow=follow, report=report, started=lambda *_: words)
-real, executor.execute = executor.execute, execute
+real, jobs.execute = jobs.execute, execute
 main.main(["schedule", "execute", sys.argv[1]])
 """
 

@@ -17,7 +17,7 @@ from advisor.runs.cloud.exchange import End, Phase, Sender, StateLog
 from advisor.runs.cloud.fleet import launches
 from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.cron import spent_usd
-from advisor.runs.executor import execute
+from advisor.runs.jobs import execute
 from advisor.runs.refit import after_sweep
 from advisor.runs.schedules import ADVISOR, started_as
 from advisor.runs.sweep_questions import SweepRun

@@ -8,8 +8,8 @@ from advisor.cli.questions import question_from
 from advisor.cli.sweep import run as sweep_run
 from advisor.errors import AdvisorError, UsageError
 from advisor.questions.reading import from_values
+from advisor.runs.jobs import requested_sweep, sweep_words
 from advisor.runs.schedules import checked_sweep
-from advisor.runs.started import requested_sweep, sweep_words
 from advisor.runs.sweep_questions import MOST_TRIALS, Allowed, NewSweep, SweepRun
 
 GRID = {

@@ -7,7 +7,7 @@ import pytest
 
 from advisor.errors import UsageError
 from advisor.runs import scheduled_reports
-from advisor.runs.executor import execute
+from advisor.runs.jobs import execute
 from advisor.runs.scheduled_reports import report_after, report_in_process
 from advisor.runs.schedules import one_document, statuses
 from advisor.store.records import NewRun, NewSchedule, Reporting, RunState

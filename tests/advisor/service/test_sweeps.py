@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from advisor.cli.sweep import sweep as command
-from advisor.runs.started import sweep_of
+from advisor.runs.jobs import events_path, sweep_of
 from advisor.service.problems import without_folders
 from advisor.store.records import Ending, RunState
 from advisor.store.schedules import ScheduleBook
@@ -43,7 +43,7 @@ def book():
 
 @pytest.fixture
 def client(service, monkeypatch):
-    monkeypatch.setattr("advisor.runs.started.start_executor", lambda number, **_: Nobody())
+    monkeypatch.setattr("advisor.runs.jobs.start_executor", lambda number, **_: Nobody())
     return service
 
 
@@ -59,7 +59,7 @@ def started(client, **changes):
 
 def begun(book, sweep_id):
     """Taken in hand by a process: its number, its owner, and its lock."""
-    number, owner = sweep_of(book, sweep_id).run.number, this_process()
+    number, owner = sweep_of(book, sweep_id).number, this_process()
     lock = book.runs.begin(number, owner, log=book.runs.numbered(number).log, now=1.0)
     return number, owner, lock
 
@@ -152,8 +152,8 @@ def test_events_tell_what_happened_resume_and_end_with_the_sweep(client, book):
         {"time": "t", "event": "stored", "trial_id": item, "status": "ok", "samples_per_second": 5}
         for item in ("a", "b")
     ]
-    job.events_path.write_text("".join(json.dumps(item) + "\n" for item in stored))
-    ended(book, job.id)
+    events_path(job).write_text("".join(json.dumps(item) + "\n" for item in stored))
+    ended(book, job.sweep_id)
     answer = client.get(f"{path}/events")
     assert answer.headers["content-type"].startswith("text/event-stream")
     names = [value for name, value in lines_of(answer) if name == "event"]

@@ -13,7 +13,7 @@ from advisor.errors import UsageError
 from advisor.infra.aws.guest.job import Job, job_to_json
 from advisor.infra.aws.guest.metadata import Metadata, ResultBucket
 from advisor.infra.aws.guest.volumes import volume_ids
-from advisor.infra.aws.managed import _BY_LISTS, _SINGLY, KINDS
+from advisor.infra.aws.managed import KINDS
 from advisor.infra.aws.permissions import NAMES, policy, policy_text
 from advisor.infra.aws.reap import reap
 from advisor.runs.cloud.agent import Guest, run_job
@@ -137,7 +137,7 @@ def test_a_guest_writes_only_where_its_policy_lets_it(account):
 
 def test_the_controller_may_do_exactly_what_its_code_asks(account):
     request = _asked_in_source() | {action_of("ec2", _camel(kind.operation)) for kind in KINDS}
-    request |= {action_of("ec2", _camel(entry)) for entry, _ in (_BY_LISTS | _SINGLY).values()}
+    request |= {action_of("ec2", _camel(kind.removal)) for kind in KINDS}
     allowed = allowed_actions(policy("controller", bucket=BUCKET))
     assert request == allowed - IMPLIED - OF_PRICES
 

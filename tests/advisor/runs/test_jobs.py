@@ -8,23 +8,26 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from advisor.errors import UsageError
 from advisor.questions.reading import from_values
-from advisor.runs import executor, started
-from advisor.runs.executor import execute
-from advisor.runs.started import (
+from advisor.runs import jobs
+from advisor.runs.jobs import (
     OtherSweep,
     SweepState,
     command_of,
+    events_path,
+    execute,
     requested_sweep,
     start_sweep,
     started_sweeps,
     stop_sweep,
     sweep_document,
     sweep_of,
+    sweep_state,
 )
 from advisor.runs.sweep_questions import Allowed, NewSweep
 from advisor.store.records import Ending, RunState
@@ -53,8 +56,8 @@ class Nobody:
 def processes(monkeypatch):
     """The runs for which a process was started; none really is."""
     numbers = []
-    monkeypatch.setattr(started, "start_executor", lambda number, **_: numbers.append(number) or Nobody())
-    monkeypatch.setattr(started, "sweep_runs_here", lambda: False)
+    monkeypatch.setattr(jobs, "start_executor", lambda number, **_: numbers.append(number) or Nobody())
+    monkeypatch.setattr(jobs, "sweep_runs_here", lambda: False)
     return numbers
 
 
@@ -63,20 +66,20 @@ def sweep(**changes):
 
 
 def state_of(book, item):
-    return sweep_of(book, item.id).state(time.time())
+    return sweep_state(sweep_of(book, item.sweep_id), time.time())
 
 
 def test_a_second_sweep_is_refused_by_the_name_of_the_first(book, processes):
     first = start_sweep(book, sweep(), {})
     with pytest.raises(OtherSweep) as refused:
         start_sweep(book, sweep(), {})
-    assert refused.value.sweep_id == first.id
-    assert first.id in str(refused.value)
-    assert processes == [first.run.number]
+    assert refused.value.sweep_id == first.sweep_id
+    assert first.sweep_id in str(refused.value)
+    assert processes == [first.number]
 
 
 def test_a_sweep_by_hand_is_not_disturbed(book, processes, monkeypatch):
-    monkeypatch.setattr(started, "sweep_runs_here", lambda: True)
+    monkeypatch.setattr(jobs, "sweep_runs_here", lambda: True)
     with pytest.raises(OtherSweep, match="by hand"):
         start_sweep(book, sweep(), {})
     assert not processes
@@ -94,12 +97,12 @@ def test_sweeps_on_aws_go_side_by_side_up_to_a_few(book):
 
 def test_a_sweep_whose_process_never_came_up_is_lost_and_blocks_nobody(book, monkeypatch):
     first = start_sweep(book, sweep(), {})
-    assert first.state(first.run.due_at + 3600) is SweepState.LOST
-    monkeypatch.setattr(started, "STARTING_SECONDS", 0.0)
+    assert sweep_state(first, first.due_at + 3600) is SweepState.LOST
+    monkeypatch.setattr(jobs, "STARTING_SECONDS", 0.0)
     assert "never came up" in sweep_document(first)["reason"]
     start_sweep(book, sweep(), {})
     with pytest.raises(UsageError, match="is lost"):
-        execute(book, first.run.number, follow=dict, report=dict)
+        execute(book, first.number, follow=dict, report=dict)
 
 
 @pytest.mark.parametrize("name", ["", "..", "../x", "20261121T120000-0000000", "lock"])
@@ -109,24 +112,24 @@ def test_what_is_no_id_is_no_sweep(book, name):
 
 
 def test_the_latest_come_first_and_the_oldest_that_ended_are_forgotten(book, monkeypatch):
-    monkeypatch.setattr(started, "KEPT", 1)
+    monkeypatch.setattr(jobs, "KEPT", 1)
     sweeps = []
     for _ in range(4):
         item = start_sweep(book, sweep(), {})
-        book.runs.give_up(item.run.number, "over", now=time.time())
+        book.runs.give_up(item.number, "over", now=time.time())
         sweeps.append(item)
-    assert {item.id for item in started_sweeps(book)} == {sweeps[-1].id, sweeps[-2].id}
-    assert [item.folder.exists() for item in sweeps] == [False, False, True, True]
+    assert {item.sweep_id for item in started_sweeps(book)} == {sweeps[-1].sweep_id, sweeps[-2].sweep_id}
+    assert [Path(item.log).parent.exists() for item in sweeps] == [False, False, True, True]
 
 
 def test_asking_twice_to_stop_is_asking_once(book):
     item = start_sweep(book, sweep(), {})
-    first = stop_sweep(book, item.id)
-    assert stop_sweep(book, item.id).run.stop_at == first.run.stop_at
+    first = stop_sweep(book, item.sweep_id)
+    assert stop_sweep(book, item.sweep_id).stop_at == first.stop_at
     owner = this_process()
-    lock = book.runs.begin(item.run.number, owner, log=item.run.log, now=time.time())
+    lock = book.runs.begin(item.number, owner, log=item.log, now=time.time())
     assert state_of(book, item) is SweepState.STOPPING
-    book.runs.end(item.run.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
+    book.runs.end(item.number, owner, Ending(state=RunState.DONE, exit_code=0), now=time.time())
     lock.release()
     assert state_of(book, item) is SweepState.DONE
 
@@ -134,31 +137,31 @@ def test_asking_twice_to_stop_is_asking_once(book):
 def test_the_command_has_the_words_and_a_log_of_its_own(book):
     item = start_sweep(book, sweep(), {"networks": "googlenet"}, max_minutes=5)
     assert sweep_document(item)["max_minutes"] == 5
-    assert command_of(item)[-3:] == [f"--log-file={item.events_path}", "-o", "json"]
+    assert command_of(item)[-3:] == [f"--log-file={events_path(item)}", "-o", "json"]
     assert "--networks=googlenet" in command_of(item)
 
 
 @pytest.fixture
 def run(book, monkeypatch):
     """Executes a sweep that is a line of Python; returns it as it is then."""
-    monkeypatch.setattr(executor, "_step_back", lambda: None)
+    monkeypatch.setattr(jobs, "_step_back", lambda: None)
 
     def executed(code, *, stop=False, max_minutes=None):
         item = start_sweep(book, sweep(), {}, max_minutes=max_minutes)
         if stop:
-            stop_sweep(book, item.id)
-        monkeypatch.setattr(executor, "command_of", lambda _one: [sys.executable, "-c", code])
-        execute(book, item.run.number, follow=dict, report=dict)
-        return sweep_of(book, item.id)
+            stop_sweep(book, item.sweep_id)
+        monkeypatch.setattr(jobs, "command_of", lambda _one: [sys.executable, "-c", code])
+        execute(book, item.number, follow=dict, report=dict)
+        return sweep_of(book, item.sweep_id)
 
     return executed
 
 
 def test_a_sweep_that_ends_well_is_done_and_its_document_is_kept(run):
     item = run("print('{}')")
-    assert item.state(time.time()) is SweepState.DONE
-    assert item.run.exit_code == 0
-    assert json.loads(item.talk_path.with_suffix(".json").read_text()) == {}
+    assert sweep_state(item, time.time()) is SweepState.DONE
+    assert item.exit_code == 0
+    assert json.loads(Path(item.log).with_suffix(".json").read_text()) == {}
 
 
 SLEEPING = "import time; time.sleep(60)"
@@ -177,22 +180,22 @@ POLITE = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(143));
 def test_how_a_sweep_ended_is_told_with_its_reason(run, code, question, state, exit_codes, reason):
     """By its own error, by the kernel, because it was asked to, or because its time was over."""
     item = run(code, **question)
-    assert item.state(time.time()) is state
-    assert item.run.exit_code in exit_codes
+    assert sweep_state(item, time.time()) is state
+    assert item.exit_code in exit_codes
     assert re.fullmatch(reason, sweep_document(item)["reason"])
 
 
 def test_nothing_is_begun_twice(book, run):
     item = run("pass")
     with pytest.raises(UsageError, match="not begun again"):
-        execute(book, item.run.number, follow=dict, report=dict)
+        execute(book, item.number, follow=dict, report=dict)
 
 
 RUNNER = """
 import sys
 from advisor.cli import main
-from advisor.runs import executor
-executor.command_of = lambda _one: [sys.executable, "-c", sys.argv[2]]
+from advisor.runs import jobs
+jobs.command_of = lambda _one: [sys.executable, "-c", sys.argv[2]]
 main.main(["schedule", "execute", sys.argv[1]])
 """
 
@@ -202,7 +205,7 @@ def test_a_killed_process_takes_its_sweep_with_it_and_is_lost(book, url, tmp_pat
     item, pid = start_sweep(book, sweep(), {}), tmp_path / "pid"
     waits = f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     process = subprocess.Popen(
-        [sys.executable, "-c", RUNNER, str(item.run.number), waits],
+        [sys.executable, "-c", RUNNER, str(item.number), waits],
         env={**os.environ, "ADVISOR_DATABASE_URL": url},
     )
     while not (pid.exists() and pid.read_text()):
