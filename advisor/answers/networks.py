@@ -18,7 +18,7 @@ from advisor.catalog import OfferQuery
 from advisor.catalog.gpus import cheapest_by_gpu, sheet_name, usd_per_gpu_hour, usual_sheet_name
 from advisor.catalog.load import WhatIfCatalog, with_host
 from advisor.domain import Gpu, InstancePrediction, InstanceType, OnGpu, Recommendation
-from advisor.engine import Preparations, recommend, stack_assumption
+from advisor.engine import Preparations, recommend, script_assumption, stack_assumption
 from advisor.engine.explaining import explain
 from advisor.engine.no_offer import no_offer
 from advisor.engine.other_settings import (
@@ -264,6 +264,7 @@ def _predicted_on_gpu(context: Context, question: Predict) -> Answer:
     result = with_settings(on_gpu(request, context.model, card), context.model)
     assumed: tuple[Message | str, ...] = (
         stack_assumption(request, result.workload),
+        *script_assumption(request, result.prediction),
         "samples on the device",
         *other_names(request),
     )

@@ -71,6 +71,7 @@ from advisor.domain.words import (
     Market,
     MemoryFormat,
     Precision,
+    Protocol,
     Provenance,
     Stack,
     Stage,

@@ -31,7 +31,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     `extrapolation` says in words what lies outside the measured range; empty inside.
     `calibrated` is False where no held-out residuals back the interval. `gpus_used` work side by
     side, each at `gpu_efficiency` of the rate that it has alone, and each node that trains
-    together with others at `node_efficiency` of its own.
+    together with others at `node_efficiency` of its own. `bare_step`: one GPU's rate without a script.
     """
 
     lower: float
@@ -46,6 +46,7 @@ class Prediction(Struct, frozen=True, kw_only=True):
     gpus_used: int = 1
     gpu_efficiency: float = 1.0
     node_efficiency: float = 1.0
+    bare_step: float | None = None
 
     def times(self, factor: float) -> Prediction:
         """The prediction for so many of the same side by side. They are wrong together, since they are

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from msgspec import Struct
 
 
@@ -49,9 +47,3 @@ class RunTime(Struct, frozen=True, kw_only=True):
         share = 1 / count
         first = self.first_epoch.times(share) if self.first_epoch else None
         return RunTime(samples=self.samples, hours=self.hours.times(share), first_epoch=first)
-
-    @property
-    def sure_rate(self) -> float:
-        """Samples per second that the whole run surely keeps, its first epoch included."""
-        seconds = self.hours.upper * 3600
-        return self.samples / seconds if math.isfinite(seconds) and seconds > 0 else 0.0

@@ -59,6 +59,13 @@ class Tf32(StrEnum):
     OFF = "off"
 
 
+class Protocol(StrEnum):
+    """The training step that is meant: a typical script's of today, or a bare one as benchmarks time it."""
+
+    SCRIPT = "script"
+    BENCH = "bench"
+
+
 class DataKind(StrEnum):
     """The kinds of data that networks take and data sets hold."""
 

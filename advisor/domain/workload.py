@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.domain.machines import Gpu, require_positive
-from advisor.domain.words import DataKind, MemoryFormat, Precision, Stack, Task, Tf32
+from advisor.domain.words import DataKind, MemoryFormat, Precision, Protocol, Stack, Task, Tf32
 
 MIB = 2**20
 # Formats of what is no image; all others hold images that must be decoded.
@@ -87,6 +87,7 @@ class Workload(Struct, frozen=True, kw_only=True):
     """Network x task x batch size x precision x dataset profile, and the stack that runs it.
 
     `input` is one sample of the batch, as `3x384x384` or `seq:384`; None is the network's own.
+    `conditions` are of published rows alone: what else is known of how a step ran, by its name.
     """
 
     network: str
@@ -98,6 +99,8 @@ class Workload(Struct, frozen=True, kw_only=True):
     memory_format: MemoryFormat = MemoryFormat.CONTIGUOUS
     tf32: Tf32 = Tf32.CONVOLUTIONS
     input: str | None = None
+    protocol: Protocol = Protocol.SCRIPT
+    conditions: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         require_positive(batch_size=self.batch_size)
@@ -110,6 +113,8 @@ _USUAL: Mapping[str, Any] = MappingProxyType(
         "memory_format": MemoryFormat.CONTIGUOUS,
         "tf32": Tf32.CONVOLUTIONS,
         "input": None,
+        "protocol": Protocol.SCRIPT,
+        "conditions": (),
         "sample": "image",
         "steps": 0,
         "guidance": False,

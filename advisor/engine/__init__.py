@@ -1,6 +1,6 @@
 """Question -> candidates -> predictions -> decision -> explanation, over one table."""
 
-from advisor.engine.assumptions import stack_assumption
+from advisor.engine.assumptions import script_assumption, stack_assumption
 from advisor.engine.candidates import BATCH_SIZES
 from advisor.engine.limits import MOST_INSTANCES, answers
 from advisor.engine.prepared import Preparations

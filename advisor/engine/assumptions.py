@@ -18,6 +18,7 @@ from advisor.domain import (
     Precision,
     Prediction,
     Price,
+    Protocol,
     Span,
     Spec,
     Stack,
@@ -249,13 +250,23 @@ def stack_assumption(request: NetworkQuestion, workload: Workload | None) -> Mes
     return Message("{parts}", parts=parts)
 
 
+def script_assumption(request: NetworkQuestion, prediction: Prediction | None) -> list[Message]:
+    """That a training script is meant, beside what a bare step reaches."""
+    if request.protocol is Protocol.BENCH:
+        return [Message("a bare step: scripts take longer around it")]
+    if not (rate := prediction.bare_step if prediction else None):
+        return []
+    return [Message("a typical training script; {rate:rate}/s on one GPU is a bare step", rate=rate)]
+
+
 def _of_what_computes(request: NetworkQuestion, chosen: Assumed | None) -> list[Message]:
     if request.task is Task.PREPROCESSING:
         return []
     if chosen is not None and computes_on_cpu(chosen.instance, chosen.workload):
         messages = [Message("one process computes and decodes on the same cores")]
     else:
-        messages = [Message("a process for each GPU, with a batch of its own")]
+        script = script_assumption(request, chosen.prediction if chosen else None)
+        messages = [*script, Message("a process for each GPU, with a batch of its own")]
         if chosen is not None and chosen.prediction.gpus_used > 1:
             messages.append(
                 Message(
@@ -283,15 +294,11 @@ def warnings(chosen: Candidate | None, today: date) -> tuple[Message | str, ...]
         *price_warnings(offer.price, disk, today),
         *burst_warnings(disk, chosen.prediction),
     ]
-    messages += [note for note in chosen.notes if _matters(note, disk)]
+    # A local disk does not care what the instance passes on to others.
+    messages += [note for note in chosen.notes if note != UNLIMITED_NOTE or disk.price is not None]
     messages += idle_gpus(offer.instance, chosen.workload, chosen.prediction)
     messages.extend(chosen.prediction.extrapolation)
     return tuple(messages)
-
-
-def _matters(note: Message, disk: Disk) -> bool:
-    """A local disk does not care what the instance passes on to others."""
-    return note != UNLIMITED_NOTE or disk.price is not None
 
 
 def price_warnings(price: Price | None, disk: Disk, today: date) -> list[Message]:

@@ -100,6 +100,7 @@ def plain_workload(request: NetworkQuestion) -> Workload:
         memory_format=request.memory_format or MemoryFormat.CONTIGUOUS,
         tf32=request.tf32,
         input=request.input,
+        protocol=request.protocol,
     )
 
 

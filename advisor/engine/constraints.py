@@ -92,17 +92,13 @@ def _gpus(request: SpecQuestion) -> str | None:
     return gpus_text(request.gpus, memory, request.compute_capability)
 
 
-def _quotas(request: SpecQuestion) -> str | None:
-    return ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None
-
-
 # Of options that several fields of a request stand behind.
 _OPTION_TEXTS: dict[str, Callable[[SpecQuestion], str | None]] = {
     "--vcpus": lambda request: range_text(request.vcpus, "{:g}".format),
     "--memory": lambda request: range_text(request.memory_mib, size_text),
     "--gpu": _gpus,
     "--disk": lambda request: str(request.disk) if request.disk else ",".join(request.disk_types) or None,
-    "--quota": _quotas,
+    "--quota": lambda request: ",".join(f"{code}={vcpus:g}" for code, vcpus in request.vcpu_quota) or None,
 }
 
 

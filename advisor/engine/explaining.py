@@ -58,7 +58,8 @@ def explain(
 
 def changes(model: PerformanceModel, workload: Workload, has: Resources) -> Iterator[Change]:
     """Each resource that can be had in steps, and the next larger batch that fits."""
-    yield Change("vcpus", _vcpu_step(has), workload, _with_vcpu(model, workload, has))
+    step = "1 vCPU, a core" if has.physical_cores >= has.vcpus else "1 vCPU, half a core"
+    yield Change("vcpus", step, workload, _with_vcpu(model, workload, has))
     more_memory = replace(has, memory_mib=has.memory_mib + MEMORY_STEP_MIB)
     yield Change("memory", "1 GiB of RAM", workload, more_memory)
     disk = has.disk
@@ -101,10 +102,6 @@ def _with_vcpu(model: PerformanceModel, workload: Workload, has: Resources) -> R
     more = replace(has, vcpus=has.vcpus + 1, physical_cores=cores)
     loader_mib = model.host_memory_mib(workload, more) - model.host_memory_mib(workload, has)
     return replace(more, memory_mib=has.memory_mib + max(0.0, loader_mib))
-
-
-def _vcpu_step(has: Resources) -> str:
-    return "1 vCPU, a core" if has.physical_cores >= has.vcpus else "1 vCPU, half a core"
 
 
 def _larger_batch(model: PerformanceModel, workload: Workload, has: Resources) -> Workload | None:

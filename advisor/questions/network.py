@@ -21,6 +21,7 @@ from advisor.domain import (
     Market,
     MemoryFormat,
     Precision,
+    Protocol,
     Stack,
     Task,
     Tf32,
@@ -70,7 +71,7 @@ _target, _hardware, _answer = (partial(ask, section=name) for name in (TARGET, H
 _OF_NETWORKS = ("stack", "memory_format", "tf32")
 _OF_WORKLOAD: tuple[str, ...] = (
     *("task", "network", "batch_size", "precision", "input", *_OF_NETWORKS, "dataset_name", "steps"),
-    *("guidance", "required_confidence", "max_gpus", *OF_PLACE),
+    *("protocol", "guidance", "required_confidence", "max_gpus", *OF_PLACE),
 )
 _OF_RUN: tuple[str, ...] = (*_OF_WORKLOAD, "anchor", "epochs", "samples", "start_minutes")
 
@@ -141,6 +142,13 @@ class NetworkQuestion(SpecQuestion):
         default=None,
         value=Tf32.CONVOLUTIONS,
         usual="convolutions",
+    )
+    protocol: Protocol = _workload(
+        "The training step that is meant: a typical script's of today, or a bare one. Training only.",
+        Choice("protocol", Protocol),
+        default=None,
+        value=Protocol.SCRIPT,
+        usual="script",
     )
     input: str | None = _workload(
         "Size of one sample: 384 or 3x384x384 (image), seq:384 (tokens).",
@@ -233,6 +241,8 @@ class NetworkQuestion(SpecQuestion):
                     raise wrong(
                         field, "{field} is of networks, and preprocessing runs none", hint="leave it out"
                     )
+        if "protocol" in values and values.get("task") is not Task.TRAINING:
+            raise wrong("protocol", "{field} goes with {task} training only", task=FieldName("task"))
         precision = values.get("precision")
         if "tf32" in values and precision not in (None, AUTO, Precision.FP32):
             raise wrong(

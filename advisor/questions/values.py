@@ -81,7 +81,7 @@ def parse_gpus(text: str) -> GpuFilter:
     Names are checked against the catalogue later. Raises `UsageError`.
     """
     parts = [part.strip() for part in text.split(",") if part.strip()]
-    capabilities = [part for part in parts if _is_capability(part)]
+    capabilities = [part for part in parts if part.lower().startswith("cc") and part[2:3] in "0123456789."]
     sizes = [part for part in parts if ".." in part and part not in capabilities]
     names = tuple(part for part in parts if part not in (*sizes, *capabilities))
     for name in names:
@@ -156,10 +156,6 @@ def _refuse_size(name: str) -> None:
         field="gpu",
         hint=Message("for GPUs with so much memory write {least}..{most}", least=least, most=most),
     )
-
-
-def _is_capability(part: str) -> bool:
-    return part.lower().startswith("cc") and part[2:3] in "0123456789."
 
 
 def _capabilities(text: str) -> Range:

@@ -103,6 +103,7 @@ def _unsure_message(
 _USUAL = {
     "--stack": "eager",
     "--tf32": "convolutions",
+    "--protocol": "script",
     "--dataset": IMAGENET.name,
     "--confidence": "0.9",
     "--cloud": "aws",
@@ -168,6 +169,7 @@ def verify_command(request: NetworkQuestion, candidate: Candidate) -> str:
         "--stack": request.stack,
         "--memory-format": candidate.workload.memory_format if computes and images else None,
         "--tf32": request.tf32,
+        "--protocol": request.protocol,
         # Images of one's own lie in a folder; what has a name alone is a known data set.
         "--data" if "/" in dataset else "--dataset": dataset if request.dataset.is_read else None,
         "--confidence": f"{request.confidence:g}",

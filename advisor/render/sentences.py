@@ -182,8 +182,8 @@ def _range(limits: Record, *, write: Callable[[float], str]) -> str:
 
 # How fields of a request are written; one that is left out, or as it is anyway, is not.
 _WRITERS: Sequence[tuple[Callable[[Any], str], str]] = (
-    (str, "precision stack memory_format tf32 input disk accelerated_only allow_extrapolation kv_precision"),
-    (str, "engine method"),
+    (str, "precision stack memory_format tf32 protocol input disk accelerated_only allow_extrapolation"),
+    (str, "kv_precision engine method"),
     (plain, "batch_size max_hours start_minutes max_first_epoch_hours max_latency_ms"),
     (plain, "max_gpus max_count max_nodes"),
     (plain, "target_requests_per_second max_ttft_ms max_tpot_ms max_e2e_seconds max_ready_seconds"),
@@ -202,6 +202,7 @@ _USUAL: Mapping[str, tuple[object, ...]] = {
     "stack": ("eager",),
     "memory_format": ("auto",),
     "tf32": ("convolutions",),
+    "protocol": ("script",),
     "max_count": (1, 8),
     "max_nodes": (1,),
     "engine": ("vllm",),

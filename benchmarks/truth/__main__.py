@@ -5,8 +5,10 @@ Scores the predictor that ships on measured rows, by the call that `advisor pred
 architecture of GPUs, source, family and GPU at once, or batch size, made by the command that makes
 the one that ships. `--keep kernels` and `--keep probes` leave what is known of such a GPU when its
 kernels, or six networks, were measured; `--anchor` is a user's own measurement on another GPU.
-`--gains` scores what a change of stack, layout or precision is said to bring. With `--language`
-the rows are of language models, and `python -m benchmarks.truth --language --help` has the options.
+Each row is asked under its own protocol (what the step did, how old its PyTorch was); `--source-told`
+says who measured, too. `--gains` scores what a change of stack, layout or precision is said to bring.
+With `--language` the rows are of language models, and `python -m benchmarks.truth --language --help`
+has the options.
 """
 
 from __future__ import annotations
@@ -30,10 +32,14 @@ SCHEMA = "advisor.truth/1"
 
 
 def truth(
-    rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9
+    rows: Sequence[Row | str],
+    without: Without | None = None,
+    confidence: float = 0.9,
+    *,
+    tells_source: bool = False,
 ) -> dict[str, Any]:
     """The scorer's document of `rows`; words in place of a row are why it was not asked."""
-    return document_of(scores(rows, without, confidence))
+    return document_of(scores(rows, without, confidence, tells_source=tells_source))
 
 
 class Scores(NamedTuple):
@@ -48,9 +54,15 @@ class Scores(NamedTuple):
     unknown: Counter[str]
 
 
-def scores(rows: Sequence[Row | str], without: Without | None = None, confidence: float = 0.9) -> Scores:
+def scores(
+    rows: Sequence[Row | str],
+    without: Without | None = None,
+    confidence: float = 0.9,
+    *,
+    tells_source: bool = False,
+) -> Scores:
     """Every row asked; what a refit leaves out does not concern peaks of memory."""
-    scored_model = ScoredModel(confidence=confidence)
+    scored_model = ScoredModel(confidence=confidence, tells_source=tells_source)
     refused = Counter(row for row in rows if isinstance(row, str))
     known_rows = [row for row in rows if isinstance(row, Row)]
     steps = [row for row in known_rows if row.seconds is not None]
@@ -119,16 +131,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         action="store_true",
         help="score what a change of stack, layout or precision is said to bring",
     )
+    parser.add_argument(
+        "--source-told",
+        action="store_true",
+        help="tell who measured: what somebody knows who has another GPU under the same script",
+    )
     options = parser.parse_args(given)
     wrong = (options.keep and options.refit_without != "gpu") or (
         options.anchor and options.refit_without != "network"
     )
     if wrong:
         parser.error("--keep goes with --refit-without gpu, --anchor with --refit-without network")
+    if options.source_told and (options.gains or not options.refit_without):
+        parser.error("--source-told goes with --refit-without, and not with --gains")
     kind = options.refit_without
     without = Without(kind, options.keep, options.anchor) if kind else None
-    score = gains.gains if options.gains else truth
-    print(json.dumps(score(read_rows(options.rows), without, options.confidence), indent=1))
+    rows = read_rows(options.rows)
+    if options.gains:
+        document = gains.gains(rows, without, options.confidence)
+    else:
+        document = truth(rows, without, options.confidence, tells_source=options.source_told)
+    print(json.dumps(document, indent=1))
 
 
 if __name__ == "__main__":

@@ -6,12 +6,13 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 from msgspec import Struct
 
-from advisor.catalog import load_catalog
-from advisor.domain import Gpu, MemoryFormat, Precision, Stack, Task, Tf32, Workload
+from advisor.catalog import OfferQuery, load_catalog
+from advisor.catalog.gpus import cheapest_by_gpu
+from advisor.domain import Gpu, Market, MemoryFormat, Precision, Stack, Task, Tf32, Workload
 from advisor.domain.gpu_names import gpus_named
 from advisor.errors import AdvisorError
 from advisor.infra.build.fitting.observations import MeasuredStep
@@ -26,6 +27,7 @@ from benchmarks.truth.rows import Row
 
 # A step of fewer seconds a kernel is as long as its launching takes: it tells of a source's host.
 _LAUNCH_SECONDS = 50e-6
+_WHO = ("source", "host")
 _TF32 = {"none": Tf32.OFF, "conv": Tf32.CONVOLUTIONS, "all": Tf32.ON}
 
 
@@ -44,10 +46,13 @@ class RefusalError(Exception):
 class ScoredModel:
     """A model, asked as `advisor predict` asks it; rows it cannot answer are told in words."""
 
-    def __init__(self, model: PerformanceModel | None = None, confidence: float = 0.9) -> None:
-        """`model` None: the one that ships."""
+    def __init__(
+        self, model: PerformanceModel | None = None, confidence: float = 0.9, *, tells_source: bool = False
+    ) -> None:
+        """`model` None: the one that ships. `tells_source`: questions say who measured, and where."""
         self.model = model or load_model()
         self.confidence = confidence
+        self.tells_source = tells_source
 
     def rates(self, rows: Sequence[Row], times: StepTimes | None = None) -> list[Answer | str]:
         """Samples per second of each row's step, or why there is no answer.
@@ -90,7 +95,7 @@ class ScoredModel:
         return workload, gpu
 
     def workload(self, row: Row) -> Workload:
-        """The row's workload; how old its PyTorch was is nothing that a question tells."""
+        """The row's workload under its protocol, without its source unless that is told."""
         try:
             precision = Precision(row.precision)
         except ValueError:
@@ -104,6 +109,7 @@ class ScoredModel:
             memory_format=MemoryFormat(row.memory_format),
             tf32=_TF32[row.tf32],
             input=row.input or None,
+            conditions=tuple(each for each in row.conditions if self.tells_source or each[0] not in _WHO),
         )
 
     def facts(self, row: Row) -> NetworkFacts | None:
@@ -201,7 +207,18 @@ def groups(scored_model: ScoredModel, row: Row) -> dict[str, str]:
     found["batch"] = f"{found['cell']} @ {row.batch_size}"
     found["source"] = _source(row.source)
     found["bound"] = "GPU" if is_gpu_bound(scored_model, row) else "host"
+    conditions = dict(row.conditions)
+    found["age"] = "old" if conditions.get("era") else "modern"
+    found["sold"] = "cloud" if found["gpu"] in _sold_chips() else "other"
+    found["protocol"] = "script" if conditions.get("script") else "bench"
     return found
+
+
+@cache
+def _sold_chips() -> frozenset[str]:
+    """Chips that some cloud lists on demand."""
+    offers = load_catalog().offers(OfferQuery(cloud="any", market=Market.ON_DEMAND))
+    return frozenset(map(chip, cheapest_by_gpu(offer for offer in offers if offer.instance.gpu_count)))
 
 
 def groups_of_fit(row: MeasuredStep) -> dict[str, str]:

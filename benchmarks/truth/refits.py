@@ -98,7 +98,7 @@ def _taught() -> _Taught:
     )
 
 
-def refitted(fold: Fold, keep_kernels: bool = False) -> StepTimes:
+def refitted(fold: Fold, *, keep_kernels: bool = False, with_sources: bool = False) -> StepTimes:
     """What ships, made by the same command but without a fold; its intervals' quantiles stay."""
     taught, shipped = _taught(), bundled_step_times()
     rows = [r for r, keys in zip(taught.rows, taught.keys, strict=True) if not fold.leaves_out(keys)]
@@ -111,7 +111,7 @@ def refitted(fold: Fold, keep_kernels: bool = False) -> StepTimes:
     names, mean = shipped.posterior.names, shipped.posterior.mean
     nothing = np.zeros(0)
     start = Fit(names, mean, shipped.posterior.covariance, nothing, nothing)
-    times = fit_step_times(rows, kernels, calibrate=False, start=start)
+    times = fit_step_times(rows, kernels, calibrate=False, start=start, with_sources=with_sources)
     return replace(times, quantiles=shipped.quantiles)
 
 
@@ -136,7 +136,10 @@ def refits(scored_model: ScoredModel, rows: Sequence[Row], without: Without) -> 
         if indices:
             some = {kind: sorted(values)[:3] for kind, values in fold.values.items()}
             sys.stderr.write(f"fit {number} of {len(folds)}: {len(indices)} rows without {some}\n")
-            yield Refit(indices, refitted(fold, keep_kernels=without.keep == "kernels"))
+            times = refitted(
+                fold, keep_kernels=without.keep == "kernels", with_sources=scored_model.tells_source
+            )
+            yield Refit(indices, times)
 
 
 def answers_of(scored_model: ScoredModel, rows: Sequence[Row], without: Without) -> list[Answer | str]:

@@ -9,23 +9,30 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.infra.build.fitting.observations import LEFT_OUT, is_of_a_single_token
+from advisor.infra.build.fitting.observations import (
+    LEFT_OUT,
+    is_of_a_single_token,
+    measured_conditions,
+    ranks_of,
+)
 from advisor.infra.build.performance_sources.naming import gpu_of, named, precision_of, stack_of
 
 # PyTorch's own ways to run a network; what another library makes of one is no PyTorch rate.
 _ASKED_AS = {"eager": "eager", "torchscript": "eager", "ngc": "eager", "compile": "compile"}
 _TF32 = {"none", "conv", "all"}
+NO_LICENCE = "none seen"
 
 
 class Row(Struct, frozen=True):
     """One measured step (`seconds`) or peak (`memory_mib`), each None where it is not told.
 
     `batch_size` is a GPU's, in samples of the network; `input` is the table's word or ''.
-    `software` is what ran it beside what a question tells: versions, kinds of attention.
+    `software` is what ran it: versions, kinds of attention; `conditions` what it did and how it was timed.
     """
 
     source: str
@@ -41,6 +48,7 @@ class Row(Struct, frozen=True):
     seconds: float | None
     memory_mib: float | None
     software: str = ""
+    conditions: tuple[tuple[str, Any], ...] = ()
 
     @property
     def samples_per_second(self) -> float:
@@ -65,10 +73,14 @@ def rows_of(records: Iterable[Mapping[str, str]]) -> list[Row | str]:
 
 def _row(record: Mapping[str, str]) -> Row | str:
     ready = "step_seconds" in record
+    if record.get("fit") == "0" and record.get("licence") != NO_LICENCE:
+        if not _number(record.get("peak_memory_mib")):
+            return "a row that no fit may take"
+        record = {**record, "step_seconds": ""}  # its peak is a GPU's all the same
     stack = record.get("stack") or stack_of(record.get("eager", ""), record.get("framework", ""))
     if stack not in _ASKED_AS:
         return f"stack {stack}"
-    if (_number(record.get("gpu_count")) or 1) > 1:
+    if (_number(record.get("gpu_count")) or 1) > 1 and ranks_of(record) == 1:
         return "several GPUs"
     batch = _number(record.get("batch_size"))
     if batch is None:
@@ -93,6 +105,7 @@ def _ready(record: Mapping[str, str], batch: float) -> Row | str:
             seconds=_number(record.get("step_seconds")),
             memory_mib=_number(record.get("peak_memory_mib")),
             software=_software(record),
+            conditions=tuple(measured_conditions(record).items()),
         )
     )
 
@@ -105,7 +118,7 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
         return "the source's own notes doubt it"
     name = named(source, record.get("network", ""), record.get("input", "").strip(), record.get("task", ""))
     step, rate = _number(record.get("step_ms")), _number(record.get("samples_per_second"))
-    seconds = step / 1e3 if step else batch / rate if rate else None
+    seconds = step / 1e3 if step else batch * ranks_of(record) / rate if rate else None
     last = f"{notes} {record.get('memory_format', '')}"
     return _checked(
         Row(
@@ -124,8 +137,14 @@ def _raw(record: Mapping[str, str], batch: float) -> Row | str:
             seconds=seconds / name.steps if seconds else None,
             memory_mib=None if "TRAINING peak" in notes else _memory(record),
             software=_software(record),
+            conditions=tuple(measured_conditions({**record, "variant": _variant(record)}).items()),
         )
     )
+
+
+def _variant(record: Mapping[str, str]) -> str:
+    match = re.search(r"attention=\w+", record.get("notes", ""))
+    return match[0] if match else "xformers" if "xformers" in record.get("eager", "") else ""
 
 
 def _software(record: Mapping[str, str]) -> str:

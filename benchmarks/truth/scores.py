@@ -42,6 +42,13 @@ def groups_of(rows: Sequence[Scored], alike: str) -> list[dict[str, Any]]:
         return []
     columns = _columns(rows)
     found = [_alike("all", "all", rows, alike)]
+    cloud = [row for row in rows if row.groups["sold"] == "cloud"]
+    headlines = {
+        "cloud, PyTorch >= 2": [row for row in cloud if row.groups["age"] == "modern"],
+        "cloud": cloud,
+        "scripts": [row for row in rows if row.groups["protocol"] == "script"],
+    }
+    found += [_alike("headline", name, some, alike) for name, some in headlines.items() if some]
     bound = [row for row in rows if row.groups["bound"] == "GPU"]
     for task in sorted({row.groups["task"] for row in bound}):
         found.append(_alike("gpu-bound", task, [r for r in bound if r.groups["task"] == task], alike))
@@ -51,17 +58,27 @@ def groups_of(rows: Sequence[Scored], alike: str) -> list[dict[str, Any]]:
         names = np.array([row.groups[kind] for row in rows])
         for name in sorted(set(names.tolist())):
             inside = names == name
-            shares = np.ones(int(inside.sum()))
             if kind == "task":
-                shares = _equal_weights([r.groups[alike] for r in rows if r.groups[kind] == name])
-            figures = _figures(columns[:, inside], shares)
-            found.append({"by": kind, "group": name, **figures})
+                found.append(_alike(kind, name, [r for r in rows if r.groups[kind] == name], alike))
+            else:
+                figures = _figures(columns[:, inside], np.ones(int(inside.sum())))
+                found.append({"by": kind, "group": name, **figures})
     return found
 
 
 def _alike(by: str, name: str, rows: Sequence[Scored], alike: str) -> dict[str, Any]:
-    weights = _equal_weights([row.groups[alike] for row in rows])
-    return {"by": by, "group": name, **_figures(_columns(rows), weights)}
+    """Their figures, and the errors that were left if one constant of each group were known."""
+    names, columns = np.array([row.groups[alike] for row in rows]), _columns(rows)
+    weights = _equal_weights(names)
+    log = np.log(columns[1] / columns[3])
+    for group in np.unique(names):
+        log[names == group] -= np.median(log[names == group])
+    errors, shares = 100 * np.abs(np.expm1(log)), weights / weights.sum()
+    floor = {
+        "floor_mape_percent": round(float(shares @ errors), 1),
+        "floor_median_percent": round(quantile(errors, shares, 0.5), 1),
+    }
+    return {"by": by, "group": name, **_figures(columns, weights), **floor}
 
 
 def memory_groups(rows: Sequence[Scored]) -> list[dict[str, Any]]:
@@ -87,7 +104,7 @@ def _columns(rows: Sequence[Scored]) -> Floats:
     ).T
 
 
-def _equal_weights(names: Sequence[str]) -> Floats:
+def _equal_weights(names: Sequence[str] | NDArray[np.str_]) -> Floats:
     _, indices, counts = np.unique(names, return_inverse=True, return_counts=True)
     weights: Floats = 1.0 / counts[indices]
     return weights

@@ -159,7 +159,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
             rows, *numbers, names, matters, strict=True
         ):
             provenance, notes = self.words.of(row, bits)
-            scaling = self.words.scalings[row]
+            scaling, rate = self.words.scalings[row], self.words.gpu_rates[row]
             predictions.append(
                 Prediction(
                     lower=lower,
@@ -174,6 +174,7 @@ class PreparedRows(Struct, frozen=True, kw_only=True):
                     gpus_used=scaling.gpus,
                     gpu_efficiency=scaling.efficiency,
                     node_efficiency=scaling.node_efficiency,
+                    bare_step=rate and rate.bare_step,
                 )
             )
         return predictions
@@ -209,6 +210,7 @@ def alone(rate: GpuRate, confidence: float) -> Prediction:
         provenance=rate.provenance,
         extrapolation=rate.notes,
         calibrated=rate.widths.calibrated,
+        bare_step=rate.bare_step,
     )
 
 

@@ -43,12 +43,16 @@ _EFFICIENCY = {
     "attention_math": 0.4,
     "attention_masked": 0.3,
 }
-_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 6, 4
+_COMPUTE_SLOTS, _MEMORY_SLOTS, _SHAPE_SLOTS, _OFFSET_SLOTS, _LAUNCH_SLOTS = 13, 11, 3, 7, 4
 _WIDE, _USUAL, _NARROW, _SMALL = 0.3, 0.2, 0.15, 0.1
 # Narrow, lest it explain what a whole class of networks does.
 _OF_A_SOURCE = 0.05
 _OF_A_HOST = 0.4
 _OF_AN_UNNAMED_SOURCE = 0.15
+# Scripts lose more to what stands around a step than benchmarks do, and differ more in it: by bits,
+# since what surrounds a step of 16 bits is no shorter.
+_OF_SCRIPTS = {"16": Prior(0.3, 0.3), "32": Prior(0.15, 0.3)}
+_OF_A_SCRIPT, _OF_AN_UNNAMED_SCRIPT = {"16": 0.25, "32": 0.15}, {"16": 0.35, "32": 0.2}
 # The best kept public benchmark of PyTorch: predictions mean what it would measure.
 REFERENCE_SOURCE = "timm"
 
@@ -59,7 +63,8 @@ class Conditions(NamedTuple):
     `precision` is fp32, amp, bf16 or fp16; `tf32` is "convolutions" (PyTorch's default), "on" or
     "off"; `stack` eager, torchscript, compile, ngc or another library's name; `era` the age of its
     software; `source` and `host` who measured where, empty in a question and in a user's rows.
-    `unfused_attention`: the stack has no fused kernel for it.
+    `unfused_attention`: the stack has no fused kernel for it. `script`: a training script ran the
+    step with all that it has around it, on `ranks` GPUs of one host, no benchmark.
     """
 
     gpu: Gpu
@@ -74,6 +79,8 @@ class Conditions(NamedTuple):
     unfused_attention: bool = False
     optimizer: bool = True
     copies_input: bool = False
+    script: bool = False
+    ranks: int = 1
 
 
 class Step(NamedTuple):
@@ -111,21 +118,21 @@ class ParameterPlaces:
     def __init__(self, how: Conditions, parameters: Parameters) -> None:
         self._how, self._parameters = how, parameters
         self._rows: dict[int, _Row] = {}
-        self._of: dict[int, tuple[Any, ...]] = {}
+        # With the kernels themselves, so that no others can take their identity.
+        self._of: dict[int, tuple[Classes, tuple[Any, ...]]] = {}
         self._marked: dict[str, tuple[list[int], list[float]]] = {}
         self.launch_at = _padded(_launch_names(how), parameters, _LAUNCH_SLOTS)
         self.offset_at = _padded(_offset_names(how), parameters, _OFFSET_SLOTS)
 
     def of(self, kernels: Classes) -> tuple[Any, ...]:
         """TFLOP/s of each row; places and factors of each of its classes."""
-        key = id(kernels)
-        if key not in self._of:
+        if (key := id(kernels)) not in self._of:
             rows = [self._row(code) for code in kernels.codes.tolist()]
             tflops, *columns = zip(*rows, strict=True)
             kinds = (np.intp, float, np.intp, float, np.intp)
             arrays = [np.array(c, dtype=k) for c, k in zip(columns, kinds, strict=True)]
-            self._of[key] = (np.array(tflops)[kernels.of_group], *arrays)
-        return self._of[key]
+            self._of[key] = kernels, (np.array(tflops)[kernels.of_group], *arrays)
+        return self._of[key][1]
 
     def _row(self, code: int) -> _Row:
         if code not in self._rows:
@@ -328,14 +335,26 @@ def _offset_names(how: Conditions) -> list[tuple[str, Prior]]:
         (f"task/{how.task}/{how.precision}", Prior(0.0, 0.1)),
         (f"gpu/{how.gpu.name}/{how.precision}", Prior(0.0, 0.06)),
     ]
-    if how.source != REFERENCE_SOURCE:
+    if how.script:
+        bits = script_bits(how.precision)
+        names.append((f"script/{bits}", _OF_SCRIPTS[bits]))
+        sigma = (_OF_A_SCRIPT if how.source else _OF_AN_UNNAMED_SCRIPT)[bits]
+        names.append((f"source/script/{bits}/{how.source or UNNAMED}", Prior(0.0, sigma)))
+    elif how.source != REFERENCE_SOURCE:
         sigma = _OF_A_SOURCE if how.source else _OF_AN_UNNAMED_SOURCE
         names.append((f"source/{how.source or UNNAMED}", Prior(0.0, sigma)))
+    if how.ranks > 1:
+        names.append(("ranks/several", Prior(0.08, 0.05)))
     if how.era:
         names.append((f"era/{how.era}", Prior(0.0, 0.07)))
     if how.stack != "eager":
         names.append((f"stack/{how.stack}", Prior(0.0, 0.2)))
     return names
+
+
+def script_bits(precision: str) -> str:
+    """The bits by which scripts differ: '32' or '16'."""
+    return "32" if precision == "fp32" else "16"
 
 
 def fourth(values: Floats) -> Floats:

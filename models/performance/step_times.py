@@ -16,7 +16,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from advisor.domain import Gpu, Observation, Precision, Provenance, Stack, Task, Workload
+from advisor.domain import Gpu, Observation, Precision, Protocol, Provenance, Stack, Task, Workload
 from advisor.messages import Message
 from advisor.models.bayes import Floats, Gaussian, HalfWidths, Parameters, multipliers
 from advisor.models.bundled import IdentityCache
@@ -25,7 +25,7 @@ from advisor.models.performance.gpu_observations import ProbedLayer
 from advisor.models.performance.kinship import Kinship, step_features
 from advisor.models.performance.networks import NetworkFacts, NetworkTable
 from advisor.models.performance.posterior import Cell, Estimates, Posterior
-from advisor.models.performance.step_parameters import Conditions, Step
+from advisor.models.performance.step_parameters import Conditions, Step, script_bits
 from advisor.models.performance.step_time import least_seconds, steps_of
 
 # What steps of one cell scatter by about the best model of them.
@@ -67,18 +67,20 @@ _DEVIATIONS: IdentityCache[tuple[float, float]] = IdentityCache(64)
 
 
 def _identity(workload: Workload, gpu: Gpu) -> tuple[object, ...]:
-    how = (workload.precision, workload.stack, workload.memory_format, workload.tf32)
-    return (workload.task, workload.batch_size, *how, gpu.name)
+    how = (workload.precision, workload.stack, workload.memory_format, workload.tf32, workload.protocol)
+    return (workload.task, workload.batch_size, *how, workload.conditions, gpu.name)
 
 
 class GpuRate(Struct, frozen=True):
-    """The rate of one cell at one batch size. `room`: log of its GPU's peak rate over it."""
+    """The rate of one cell at one batch size. `room`: log of its GPU's peak rate over it; `bare_step`:
+    the rate without what a script has around a step, None where none was asked for."""
 
     samples_per_second: float
     widths: HalfWidths
     provenance: Provenance
     notes: tuple[Message, ...]
     room: float = math.inf
+    bare_step: float | None = None
 
 
 # What all batches of a cell have in common: multipliers of its spread, origin and notes.
@@ -171,8 +173,16 @@ class StepTimes(Struct, frozen=True, kw_only=True):
             upper = min(by.upper * scale, most)
             widths = HalfWidths(by.lower * scale, upper, by.calibrated)
             rate = workload.batch_size / each / workload.dataset.passes
-            rates.append(GpuRate(rate, widths, provenance, notes, most))
+            bare = min(rate * self._script_factor(workload), rate * math.exp(most))
+            rates.append(GpuRate(rate, widths, provenance, notes, most, bare if bare > rate else None))
         return rates
+
+    def _script_factor(self, workload: Workload) -> float:
+        """How much longer a typical script's step takes than a bare one."""
+        if not _is_script(workload):
+            return 1.0
+        name, posterior = f"script/{script_bits(workload.precision)}", self.posterior
+        return math.exp(posterior.mean[posterior.names.index(name)]) if name in posterior.names else 1.0
 
     def _least_seconds(self, cells: Sequence[tuple[Workload, Gpu]], facts: NetworkFacts) -> Floats:
         """The least seconds that a step of `estimates` can take; near 0 where its kernels are unknown."""
@@ -416,6 +426,7 @@ def arithmetic_of(precision: str) -> str:
 
 def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
     """The step of a workload on a GPU, as the posterior takes it."""
+    measured: dict[str, Any] = {"script": _is_script(workload), **dict(workload.conditions)}
     how = Conditions(
         gpu=gpu,
         task=str(workload.task),
@@ -423,11 +434,16 @@ def cell_of(workload: Workload, gpu: Gpu, facts: NetworkFacts) -> Cell:
         tf32=str(workload.tf32),
         memory_format=str(workload.memory_format),
         stack=str(workload.stack),
+        **measured,
     )
     step = Step(
         facts.step_rows(workload.task), facts.parameters, facts.input_bytes, float(workload.batch_size), how
     )
     return Cell(facts.key, step)
+
+
+def _is_script(workload: Workload) -> bool:
+    return workload.protocol is Protocol.SCRIPT and workload.task is Task.TRAINING
 
 
 def _cell_key(facts: NetworkFacts, workload: Workload, gpu: Gpu) -> str:

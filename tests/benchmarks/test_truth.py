@@ -97,7 +97,7 @@ def test_refusals_are_counted_by_reason():
 
 def scored(family, measured, median):
     groups = dict.fromkeys(("gpu", "precision", "task", "source", "network"), "x")
-    groups["bound"] = "GPU"
+    groups |= {"bound": "GPU", "sold": "cloud", "age": "modern", "protocol": "bench"}
     return Scored({**groups, "family": family}, measured, Answer(0.8 * median, median, 2 * median))
 
 
@@ -107,6 +107,32 @@ def test_every_group_weighs_alike_in_all():
     assert everything["n"] == 10
     assert everything["mape_percent"] == pytest.approx(30)
     assert everything["lower_held_percent"] == pytest.approx(50)
+
+
+def test_a_floor_is_what_one_constant_of_each_group_leaves():
+    rows = [scored("a", 100, rate) for rate in (190, 200, 220)] + [scored("b", 100, 50)]
+    figures = groups_of(rows, "family")
+    (cloud,) = (group for group in figures if group["group"] == "cloud, PyTorch >= 2")
+    assert figures[0]["floor_mape_percent"] == pytest.approx(2.5)
+    assert cloud["n"] == 4
+    assert not any(group["group"] == "scripts" for group in figures)
+
+
+def test_a_row_is_asked_under_the_protocol_that_it_was_measured_under():
+    """Rows of 2020 copied the batch inside the step and fused no attention; who measured is told if
+    that is wanted; what no fit may take is no row."""
+    old = step(0.1, source="pytorch-gpu-benchmark", framework="pytorch-1.4", host="h")
+    script = step(0.1, source="gavel", task="training", gpu="V100", precision="fp32")
+    refused, row, run = rows_of([step(0.1, fit="0", licence="MIT"), old, script])
+    assert refused == "a row that no fit may take"
+    plain, told = (dict(ScoredModel(tells_source=told).workload(row).conditions) for told in (False, True))
+    assert plain["copies_input"]
+    assert plain["unfused_attention"]
+    assert not plain["optimizer"]
+    assert plain["era"] == "1.old"
+    assert told == {**plain, "source": "pytorch-gpu-benchmark", "host": "h"}
+    assert dict(run.conditions)["script"]
+    assert not plain["script"]
 
 
 def test_the_weighted_median_of_equal_weights_is_the_median():
@@ -266,14 +292,15 @@ def test_a_gain_is_scored_beside_the_median_of_all():
 
 
 def test_the_page_marks_misses_and_tells_what_was_not_scored():
-    figures = dict.fromkeys(FIGURES, 50.0)
+    figures, floor = dict.fromkeys(FIGURES, 50.0), {"floor_mape_percent": 14.0, "floor_median_percent": 10.0}
     groups = [
         {"by": "all", "group": "all", "n": 30, **figures},
-        {"by": "gpu", "group": "T4", "n": 30, **figures},
+        {"by": "headline", "group": "cloud", "n": 30, **figures, **floor},
     ]
     text = page({"gpu": {"groups": groups}})
-    assert "| a GPU, data sheet only | `--refit-without gpu` | **50** / **50** | 14 / 10 |" in text
-    assert "| `--refit-without batch` | not scored |" in text
+    assert "| a GPU, data sheet only | 50 / 50 |  |  | 50 | 50 | 30 |" in text
+    assert "| a GPU that clouds sell | **50** / **50** | 14 / 10 | 16.5 / 11 |" in text
+    assert "Not scored: nothing (the rows taught it); " in text
 
 
 def test_pages_quote_three_figures_between_their_marks():
@@ -281,7 +308,7 @@ def test_pages_quote_three_figures_between_their_marks():
         "gpu": {"groups": [{"by": "all", "group": "all", "mape_percent": 20.0, "median_percent": 10.0}]}
     }
     short = in_short(documents)
-    assert short == "Error of the rate, mean / median, where this was left out: a GPU 20 / 10 %."
+    assert short == "Error of the rate, mean / median, where this was left out: any GPU 20 / 10 %."
     text = quoted("a\n<!-- scored -->\nold\n<!-- /scored -->\nb", short)
     assert text == f"a\n<!-- scored -->\n{short}\n<!-- /scored -->\nb"
     assert all("<!-- scored -->" in path.read_text() for path in QUOTING)

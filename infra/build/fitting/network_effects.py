@@ -117,9 +117,11 @@ def effects_of(
     return result
 
 
-def posterior_of(fit: Fit, effects: dict[str, Gaussian]) -> Posterior:
-    """What predictions need of a fit: without what belongs to sources alone."""
-    known = Gaussian(fit.names, fit.mean, fit.covariance).kept(lambda name: not name.startswith(OF_SOURCES))
+def posterior_of(fit: Fit, effects: dict[str, Gaussian], *, with_sources: bool = False) -> Posterior:
+    """What predictions need of a fit: what belongs to sources alone only where questions name them."""
+    known = Gaussian(fit.names, fit.mean, fit.covariance)
+    if not with_sources:
+        known = known.kept(lambda name: not name.startswith(OF_SOURCES))
     return Posterior(known.names, known.mean, known.covariance, effects)
 
 
@@ -130,11 +132,14 @@ def fitted_logs(fit: Fit, cells: Sequence[Cell]) -> Floats:
     return steps.log_seconds(parameters.values(fit.names, fit.mean))
 
 
-def learnt(fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats) -> tuple[Posterior, Floats]:
+def learnt(
+    fit: Fit, cells: Sequence[Cell], log_measured: Floats, sigma: Floats, *, with_sources: bool = False
+) -> tuple[Posterior, Floats]:
     """The posterior of a fit with what rows (n,) tell of networks' effects, and their residuals
     (n,), effects left in."""
     residuals = log_measured - fitted_logs(fit, cells)
     noise = NetworkNoise(cells, sigma)
     for _ in range(2):
         noise.learn(residuals)
-    return posterior_of(fit, effects_of(cells, residuals, sigma, noise.weights)), residuals
+    effects = effects_of(cells, residuals, sigma, noise.weights)
+    return posterior_of(fit, effects, with_sources=with_sources), residuals

@@ -28,21 +28,25 @@ OBSERVATIONS, KERNELS = "observations.csv.gz", "kernels.csv.gz"
 PYTORCH = frozenset({"eager", "torchscript", "compile"})
 # Forward and backward without an optimiser's step, the batch copied inside the timed step.
 _BARE_SOURCES = frozenset({"pytorch-gpu-benchmark"})
+# Sources whose training rows are whole scripts: data, losses and logs of their own around the step.
+SCRIPTS = ("flagperf", "nvidia-dle", "gavel", "detectron2", "mmdetection", "mmsegmentation", "ffcv")
 _TF32 = {"none": "off", "conv": "convolutions", "all": "on"}
-# What rows scatter by about a good model: timm waits long, others say less of how they timed.
+# What rows scatter by about a good model: timm waits long, others say less of how they timed, scripts
+# differ in loaders, losses and care.
 _SIGMA = {"timm": 0.04}
-_USUAL_SIGMA = 0.07
+_USUAL_SIGMA, _SCRIPT_SIGMA = 0.07, 0.15
+_MOST_RANKS = 8
 _KERNEL_SIGMA = 0.25
 # Shorter kernels are launches.
 _SHORTEST_KERNEL = 2e-4
-# Good within one GPU, but of different campaigns; frames a second with what a CPU does to them.
-LEFT_OUT = frozenset({"paddleclas", "mmsegmentation-0.x"})
+# Frames a second with what a CPU does to them.
+LEFT_OUT = frozenset({"mmsegmentation-0.x"})
 # Rates "per token" of language models are of one token with a cache, not of a forward pass.
 _GENERATING = re.compile(r"gpt|pythia|opt-|biogpt")
 # What guides of that time ran, where their tables do not say.
 _VERSIONS = {"nvidia-fastertransformer": 1.12}
 # PyTorch 2.0 has fused attention; before 1.10 cuDNN chose other convolutions.
-_OLDEST, _OLD, _FUSED = 1.10, 2.0, 2.02
+_OLDEST, _OLD = 1.10, 2.0
 _KERNEL_KINDS = {"linear": "linear", "bmm": "attention_math", "conv_3x3": "conv_3x3"}
 _LIGHT_KINDS = {"ln": "norm", "softmax": "softmax"}
 
@@ -96,11 +100,22 @@ def _may_be_fitted(record: Mapping[str, str]) -> bool:
     return (
         record["fit"] == "1"
         and bool(record["step_seconds"])
-        and record["gpu_count"] == "1"
+        and (record["gpu_count"] == "1" or ranks_of(record) > 1)
         and record["precision"] in ("fp32", "amp", "bf16", "fp16")
         and record["source"] not in LEFT_OUT
         and not is_of_a_single_token(record["source"], record["network"], record["task"])
     )
+
+
+def is_script(record: Mapping[str, str]) -> bool:
+    """Whether a row is a whole training script's."""
+    return record.get("task") == Task.TRAINING and record["source"].startswith(SCRIPTS)
+
+
+def ranks_of(record: Mapping[str, str]) -> int:
+    """GPUs of one host that trained together in a row that tells of one GPU; 1 for all but scripts."""
+    count = float(record.get("gpu_count") or 1)
+    return int(count) if is_script(record) and count <= _MOST_RANKS else 1
 
 
 def is_of_a_single_token(source: str, network: str, task: str) -> bool:
@@ -156,7 +171,7 @@ class RowReader:
         return MeasuredStep(
             Cell(effect_key(network), step),
             float(record["step_seconds"]),
-            math.hypot(answer, _SIGMA.get(source, _USUAL_SIGMA)),
+            math.hypot(answer, _SCRIPT_SIGMA if how.script else _SIGMA.get(source, _USUAL_SIGMA)),
             source,
             network.family,
             how.stack in PYTORCH,
@@ -184,26 +199,34 @@ def effect_key(network: Network) -> str:
 
 def conditions_of(record: Mapping[str, str], gpu: Gpu) -> Conditions:
     """How a row's step ran."""
-    stack = record["stack"]
-    version = torch_version(record["framework"]) or _VERSIONS.get(record["source"])
-    is_pytorch = stack in PYTORCH or stack == "ngc"
-    bare = record["source"] in _BARE_SOURCES
-    old = version is not None and version < _OLD if is_pytorch else True
-    unfused = "attention=eager" in record["variant"] or (old and "xformers" not in record["variant"])
     return Conditions(
         gpu=gpu,
         task=record["task"],
         precision=record["precision"],
         tf32=_TF32.get(record["tf32"], "convolutions"),
         memory_format=record["memory_format"] or "contiguous",
-        stack=stack,
-        era=era_of(version) if is_pytorch else "",
-        source=record["source"],
-        host=record["host"],
-        unfused_attention=unfused,
-        optimizer=not bare,
-        copies_input=bare,
+        stack=record["stack"],
+        **measured_conditions(record),
     )
+
+
+def measured_conditions(record: Mapping[str, str]) -> dict[str, Any]:
+    """What a row's step did and how it was timed, beside its settings: its protocol."""
+    stack, source, variant = record["stack"], record["source"], record.get("variant", "")
+    version = torch_version(record.get("framework", "")) or _VERSIONS.get(source)
+    is_pytorch = stack in PYTORCH or stack == "ngc"
+    bare = source in _BARE_SOURCES
+    old = version is not None and version < _OLD if is_pytorch else True
+    return {
+        "script": is_script(record),
+        "ranks": ranks_of(record),
+        "optimizer": not bare,
+        "copies_input": bare,
+        "unfused_attention": "attention=eager" in variant or (old and "xformers" not in variant),
+        "era": era_of(version) if is_pytorch else "",
+        "source": source,
+        "host": record.get("host", ""),
+    }
 
 
 def torch_version(framework: str) -> float | None:
@@ -216,9 +239,9 @@ def torch_version(framework: str) -> float | None:
 
 def era_of(version: float | None) -> str:
     """The age of a PyTorch in words; '' is what is kept up today."""
-    if version is None or version >= _FUSED:
+    if version is None or version >= _OLD:
         return ""
-    return "1.old" if version < _OLDEST else "1.late" if version < _OLD else "2.0"
+    return "1.old" if version < _OLDEST else "1.late"
 
 
 def read_kernels(folder: Path, sheets: Mapping[str, Gpu], share: float = 0.25) -> list[MeasuredStep]:
@@ -257,15 +280,8 @@ def _kernel(record: Mapping[str, str], gpu: Gpu) -> MeasuredStep:
 
 
 def question_conditions(how: Conditions) -> Conditions:
-    """The conditions that a workload can tell."""
-    return how._replace(
-        source="",
-        host="",
-        optimizer=True,
-        copies_input=False,
-        stack="compile" if how.stack == "compile" else "eager",
-        unfused_attention=how.unfused_attention and how.era in ("1.old", "1.late"),
-    )
+    """The conditions that a workload can tell: who measured where is nothing to ask with."""
+    return how._replace(source="", host="", stack="compile" if how.stack == "compile" else "eager")
 
 
 def columns(observations: Sequence[MeasuredStep]) -> tuple[list[Cell], Any, Any]:

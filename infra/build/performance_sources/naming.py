@@ -109,8 +109,6 @@ def _by_rule(source: str, name: str) -> str:
         return _timm(name)
     if source.startswith("pycls"):
         return _replaced(name, _PYCLS)
-    if source.startswith("paddleclas"):
-        return _replaced(re.sub(r"_ssld.*$|\[\d+\]$", "", name), _PADDLE)
     if source.startswith(("mmdet", "mmseg", "detectron2")):
         return re.sub(r"[^a-z0-9+]+", "-", name.lower()).strip("-")
     return _plain(name)
@@ -167,60 +165,13 @@ _PYCLS = (
     (r"RegNet(?:Y)-(.*)", r"regnety_{gf}"),
     (r"ResNet-(\d+)", r"resnet\1"),
 )
-_PADDLE = (
-    (r"DLA(.*)", r"dla\1"),
-    (r"DPN(.*)", r"dpn\1"),
-    (r"DarkNet53", "darknet53"),
-    (r"DeiT_(\w+?)_distilled_(.*)", r"deit_\1_distilled_\2"),
-    (r"DeiT_(.*)", r"deit_\1"),
-    (r"DenseNet(\d+)", r"densenet\1"),
-    (r"EfficientNetB(\d)", r"efficientnet_b\1"),
-    (r"EfficientNetB0_small", "efficientnet-b0-small"),
-    (r"GhostNet_x(\d_\d+)", "ghostnet_{100}"),
-    (r"HRNet_W(\d+)_C", r"hrnet_w\1"),
-    (r"InceptionV(\d)", r"inception_v\1"),
-    (r"MixNet_(S|M|L)", r"mixnet_\1"),
-    (r"MobileNetV1", "mobilenetv1_100"),
-    (r"MobileNetV2", "mobilenet_v2"),
-    (r"MobileNetV(\d)_x(\d_\d+)", r"mobilenetv\1_{100}"),
-    (r"MobileNetV3_(small|large)_x(\d_\d+)", r"mobilenetv3_\1_{100}"),
-    (r"PPLCNet_x(\d_\d+)", "lcnet_{100}"),
-    (r"PVT_V2_B(\d)", r"pvt_v2_b\1"),
-    (r"ReXNet_(\d_\d)", "rexnet_{100}"),
-    (r"NextViT_(\w+)_224", r"nextvit_\1"),
-    (r"RegNetX_(.*)", "regnetx_{gf}"),
-    (r"RegNetY_(.*)", "regnety_{gf}"),
-    (r"RepVGG_(\w+)", r"repvgg_\1+folded"),
-    (r"Res2Net(\d+)_(?!vd)(\w+)", r"res2net\1_\2"),
-    (r"Res2Net50_vd_26w_4s", "res2net50d"),
-    (r"Res2Net101_vd_26w_4s", "res2net101d"),
-    (r"ResNeSt(\d+)", r"resnest\1d"),
-    (r"ResNeXt101_(32x(?:8|16|32|48)d)_wsl", r"resnext101_\1"),
-    (r"ResNeXt(\d+)_(\d+x\d+d)", r"resnext\1_\2"),
-    (r"ResNet(\d+)", r"resnet\1"),
-    (r"ResNet(\d+)_vd", r"resnet\1d"),
-    (r"ResNet(\d+)_vc", r"resnet\1c"),
-    (r"SE_ResNeXt(\d+)_(\d+x\d+d)", r"seresnext\1_\2"),
-    (r"ShuffleNetV2_x(\d_\d+)", r"shufflenet_v2_x\1"),
-    (r"ShuffleNetV2", "shufflenet_v2_x1_0"),
-    (r"SqueezeNet(\d_\d)", r"squeezenet\1"),
-    (r"SwinTransformer_(.*)", r"swin_\1"),
-    (r"VGG(\d+)", r"vgg\1"),
-    (r"ViT_(.*)", r"vit_\1"),
-    (r"Xception(\d+)", r"xception\1"),
-    (r"alt_gvt_(\w+)", r"twins_svt_\1"),
-    (r"pcpvt_(\w+)", r"twins_pcpvt_\1"),
-    (r"AlexNet", "alexnet"),
-    (r"GoogLeNet", "googlenet"),
-)
-
 
 _LATENT = re.compile(r"latent\s*(\d+)\s*x\s*(\d+)")
 _SEQUENCE = re.compile(r"^seq[ :]*(\d+)")
 _CROP = re.compile(r"crop\s*(\d+)\s*x\s*(\d+)")
 _SIDES = re.compile(r"^\(?(\d+)\s*[x,]\s*(\d+)\)?")
 _SIDE = re.compile(r"^(\d+)\s*px")
-_TABLE = re.compile(r"^\d+x\d+x\d+$")
+_TABLE = re.compile(r"^\d+x\d+x\d+(?= |$)")
 
 
 def table_input(text: str) -> str:
@@ -230,8 +181,8 @@ def table_input(text: str) -> str:
     `seq 128`, `512px latent 64x64`, `Cityscapes; crop 512x1024`, and the table's own form.
     """
     size = text.strip()
-    if _TABLE.match(size):
-        return size
+    if match := _TABLE.match(size):
+        return match[0]
     if match := _SEQUENCE.match(size):
         return f"seq:{match[1]}"
     if match := _LATENT.search(size):

@@ -1,11 +1,10 @@
 """Makes observations.csv.gz, all measured steps that the predictor is fitted on or scored with.
 
 `python -m advisor.infra.build.performance_sources.observations --data DIR [--unlicensed FILE]`, run in
-the
-repository's root.
+the repository's root.
 
-DIR holds the public tables named in SOURCES.md. Needed only when a source is added: the compact
-rows are committed.
+DIR holds public tables named in SOURCES.md; rows of sources that it has not stay as committed. Needed
+only when a source is added.
 """
 
 from __future__ import annotations
@@ -52,7 +51,12 @@ _WITHOUT_TENSOR_CORES = r"\b(?:K80|K520|M40|M60|M4000|P4|P40|P100|GTX|TITAN X|Xp
 def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     """All rows in the table's columns and order, and what was left out, by table."""
     left_out: dict[str, int] = {}
-    tables = [*(read(folder) for read in BULK), rates(folder, left_out)]
+    tables = [rates(folder, left_out)]
+    for read in BULK:
+        try:
+            tables.append(read(folder))
+        except FileNotFoundError as error:
+            left_out[str(error)] = 0
     rows = pd.concat(tables, ignore_index=True)
     rows["variant"] = rows.get("variant", pd.Series(dtype=str)).fillna("")
     usable = (rows.step_seconds > 0) | (rows.peak_memory_mib > 0)
@@ -66,7 +70,11 @@ def observations(folder: Path) -> tuple[pd.DataFrame, dict[str, int]]:
     rows["gpu_count"] = rows.gpu_count.astype(int)
     rows = rows.drop_duplicates(subset=[c for c in COLUMNS if c not in ("framework", "sigma")])
     rows = rows.reindex(columns=list(COLUMNS))
-    return rows.sort_values([*COLUMNS[:14]], kind="stable").reset_index(drop=True), left_out
+    return _sorted(rows), left_out
+
+
+def _sorted(rows: pd.DataFrame) -> pd.DataFrame:
+    return rows.sort_values([*COLUMNS[:14]], kind="stable").reset_index(drop=True)
 
 
 def write(rows: pd.DataFrame, path: Path) -> None:
@@ -90,6 +98,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--unlicensed", type=Path, help="where rows without a licence go, if at all")
     options = parser.parse_args(arguments)
     rows, left_out = observations(options.data)
+    committed = pd.read_csv(DEFAULT_PATH, low_memory=False)
+    rows = _sorted(pd.concat([rows, committed[~committed.source.isin(rows.source)]], ignore_index=True))
     free = rows.licence != NO_LICENCE
     write(rows[free], options.to)
     if options.unlicensed:

@@ -37,6 +37,8 @@ _FOLDABLE = re.compile(r"repvgg|mobileone|fastvit|repvit|repghost|ghostnetv3|fas
 def timm(folder: Path) -> pd.DataFrame:
     """PyTorch 1.12 to 2.9, automatic mixed precision, the best batch (Apache-2.0)."""
     tables = [_timm_file(path) for path in sorted(folder.rglob("benchmark-*.csv"))]
+    if not tables:
+        raise FileNotFoundError(f"no benchmark-*.csv is below {folder}; SOURCES.md says where they are from")
     rows = pd.concat([table for table in tables if table is not None], ignore_index=True)
     # One network under several tags of weights is one step, at its median.
     cell = ["network", "task", "stack", "framework", "memory_format", "gpu", "input", "batch_size"]

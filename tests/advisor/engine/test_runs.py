@@ -53,7 +53,6 @@ def test_time_times_rate_gives_the_samples_at_each_bound(vcpus, read, samples):
     assert time.first_epoch is None
     for hours, rate in zip(("lower", "median", "upper"), ("upper", "median", "lower"), strict=True):
         assert getattr(time.hours, hours) * 3600 * getattr(usual, rate) == pytest.approx(samples)
-    assert time.sure_rate == pytest.approx(usual.lower)
 
 
 @given(st.floats(5, 500), st.floats(0.1, 100))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from advisor.domain import Precision, Task, Workload
+from advisor.domain import Precision, Protocol, Task, Workload
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.gpu_observations import ProbedLayer, layers_of
 from advisor.models.performance.networks import bundled_networks
@@ -99,7 +99,7 @@ def test_networks_on_a_card_slower_than_its_sheet_move_more_than_half_way_to_the
 
 
 def test_a_probed_card_is_told_as_such_and_is_surer_than_its_sheet():
-    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64)
+    workload = Workload(network="resnet50", task=Task.TRAINING, batch_size=64, protocol=Protocol.BENCH)
     after = TIMES.condition([], TABLE, layers_of(FINGERPRINT, CARD))
     facts = TABLE.of(workload)
     notes = " ".join(map(str, after.notes(workload, CARD, facts)))

@@ -1,5 +1,7 @@
 """The roofline of a step: its slopes are its own, and its numbers behave as time does."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from advisor.models.bayes import Parameters
 from advisor.models.bundled import power_ratio
 from advisor.models.performance import paced_gpu
 from advisor.models.performance.networks import bundled_networks
-from advisor.models.performance.step_parameters import Conditions, Step, unit_of
+from advisor.models.performance.step_parameters import Conditions, ParameterPlaces, Step, unit_of
 from advisor.models.performance.step_time import multiprocessors, steps_of
 from tests.models.performance.synthetic import UNHEARD_OF
 
@@ -61,6 +63,14 @@ def test_slopes_are_what_differences_of_the_function_tell(network, how, batch, s
     small = 1e-5 * direction
     difference = columns.log_seconds(theta + small) - columns.log_seconds(theta - small)
     assert slopes @ direction == pytest.approx(difference / 2e-5, rel=1e-4, abs=1e-6)
+
+
+def test_kernels_that_are_gone_lend_their_parameters_to_no_others():
+    """A fit of more networks than are kept made others take the identity of those that went."""
+    places = ParameterPlaces(Conditions(paced_gpu("T4"), "inference", "fp32"), Parameters())
+    for size in range(1, 40):
+        alike = np.arange(size)
+        assert len(places.of(SimpleNamespace(codes=alike, of_group=alike))[0]) == size
 
 
 @given(networks, conditions, st.integers(1, 500), st.floats(1.01, 4))

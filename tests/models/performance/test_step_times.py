@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from advisor.domain import Observation, Precision, Provenance, Stack, Task, Workload
+from advisor.domain import Observation, Precision, Protocol, Provenance, Stack, Task, Workload
 from advisor.errors import DataError
 from advisor.infra.build.fitting.files import write_step_times
 from advisor.models.bayes import gaussian_multiplier
@@ -122,7 +122,7 @@ def test_a_trial_of_a_new_network_tells_others_less_than_one_of_a_known_network(
     """What is odd about a network that everybody measured is odd about the user's machine."""
 
     def carried(network):
-        question, other = work(network), work("vgg16")
+        question, other = (work(name, protocol=Protocol.BENCH) for name in (network, "vgg16"))
         after = conditioned(trial(question, "T4", 1.25 * seconds(question, "T4")))
         own = np.log(seconds(question, "T4", after) / seconds(question, "T4"))
         return float(np.log(seconds(other, "T4", after) / seconds(other, "T4")) / own)

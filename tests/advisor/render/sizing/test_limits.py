@@ -33,6 +33,7 @@ LIMITS = {
     "stack": ("compile", "compile"),
     "memory_format": ("channels_last", "channels_last"),
     "tf32": ("off", "TF32 off"),
+    "protocol": ("bench", "bench"),
     "input": ("3x385x385", "3x385x385"),
     "price_kinds": (["list", "observed"], "list, observed"),
     "start_minutes": (19.0, "19 "),
