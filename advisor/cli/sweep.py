@@ -45,9 +45,9 @@ from advisor.units import format_counted, format_usd
 
 if TYPE_CHECKING:
     from advisor.runs.adaptive.planning import AdaptiveSweep, SweepStatus
-    from advisor.sweeps.driver.runner import Progress
     from advisor.sweeps.measurement_store import MeasurementStore
     from advisor.sweeps.planning.networks import SweepData
+    from advisor.sweeps.run.runner import Progress
 
 # Said where nobody has named one.
 _EXECUTORS = {
@@ -281,7 +281,7 @@ def _doubt_text(sweep: AdaptiveSweep, status: SweepStatus) -> str:
 def _plan_adaptively(trials: Sequence[Trial], question: PlannedSweep, output: str) -> None:
     """Show the trials that come next after what is stored."""
     from advisor.store.measurements import open_store
-    from advisor.sweeps.driver.runner import current_rows
+    from advisor.sweeps.run.runner import current_rows
 
     sweep = adaptive_from(trials, question)
     with closing(open_store(reading=True)) as store:
@@ -325,7 +325,7 @@ def _print_adaptive(
     sweep: AdaptiveSweep, status: SweepStatus, before: Set[str], store: MeasurementStore, output: str
 ) -> None:
     """Prints the measurements and the certainty of the answer; raises where trials failed now."""
-    from advisor.sweeps.driver.runner import Outcome
+    from advisor.sweeps.run.runner import Outcome
 
     done = list({item.trial.trial_id: item.trial for item in status.done}.values())
     rows, _ = shown_rows(store, done)

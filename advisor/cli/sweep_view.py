@@ -25,8 +25,8 @@ from advisor.units import format_counted, format_duration, format_mib, format_ra
 
 if TYPE_CHECKING:
     from advisor.store.measurements import Wanted
-    from advisor.sweeps.driver.runner import Outcome, Progress
     from advisor.sweeps.measurement_store import Stored
+    from advisor.sweeps.run.runner import Outcome, Progress
     from advisor.sweeps.watching.tally import Running, SweepProgress, Tally
 
 

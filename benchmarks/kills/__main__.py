@@ -29,9 +29,9 @@ from typing import Any
 
 from advisor.domain import Measurement
 from advisor.store.measurements import open_store
-from advisor.sweeps.executors.process import unmarked
 from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.trial.orphan_removal import find_orphans
+from benchmarks.kills.replaying import unmarked
 from benchmarks.kills.targets import Cluster, Driver, kill_database, kill_worker
 from tests.postgresql import PostgreSQL
 

@@ -16,9 +16,10 @@ from advisor.cli.leaving import leaving_cleanly
 from advisor.domain import Status
 from advisor.runs.sweeps.sweeping import execute_sweep
 from advisor.store.measurements import open_store
-from advisor.sweeps.driver.runner import Progress
-from advisor.sweeps.executors.process import Executor, ProcessExecutor, replayed
 from advisor.sweeps.formats.files import read_file
+from advisor.sweeps.run.executors import Executor, ProcessExecutor
+from advisor.sweeps.run.runner import Progress
+from benchmarks.kills.replaying import replayed
 
 _MOST_ROUNDS = 50
 _FAILED = {Status.FAILED.value, Status.TIMED_OUT.value}
@@ -31,7 +32,7 @@ def main(url: str, file: str, seconds: str, address: str | None = None) -> None:
 
     def executor() -> Executor:
         if address:
-            from advisor.sweeps.executors.ray.executor import RayExecutor
+            from advisor.sweeps.run.ray.executor import RayExecutor
 
             made: Executor = RayExecutor(address, measure=measure)
         else:

@@ -101,7 +101,7 @@ def kill_worker(file: Path) -> str | None:
             words = (entry / "cmdline").read_bytes().decode().split("\0")
         except (OSError, UnicodeDecodeError):
             continue
-        if "advisor.sweeps.executors.process" in words and str(file) in words:
+        if "benchmarks.kills.replaying" in words and str(file) in words:
             try:
                 os.kill(int(entry.name), signal.SIGKILL)
             except ProcessLookupError:

@@ -20,8 +20,7 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.sweeps.events import emit
-from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.node import GpuDevice, Node, Placement, placement_of, read_node, wanted_cpus
+from advisor.sweeps.trial.node import GpuDevice, Node, Placement, placement_of, read_node
 from advisor.sweeps.trial.ownership import scratch_parent
 
 PATIENCE_SECONDS = 600.0
@@ -75,12 +74,6 @@ def placed(
             waiting.for_any(lambda: _take_memory(held, folder, memory, node.memory_mib))
             chosen = waiting.for_any(lambda: _take(held, folder, vcpus, node, gpus, gpu_count))
         yield chosen
-
-
-@contextmanager
-def anywhere(vcpus: float, **_: object) -> Iterator[Placement]:
-    """CPUs that others may have as well: for what stands in for a worker and measures nothing."""
-    yield Placement(tuple(allowed_cpus()[-wanted_cpus(vcpus) :]))
 
 
 def lock_folder() -> Path:

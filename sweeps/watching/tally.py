@@ -22,7 +22,7 @@ from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.trial.formatting import trial_name
 
 if TYPE_CHECKING:
-    from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.run.runner import Progress
 
 
 @contextmanager

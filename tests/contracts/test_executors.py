@@ -12,7 +12,7 @@ from advisor.domain import LimitedBy, Status, Task
 from advisor.errors import MeasuringError
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.datasets.opening import profile_folder
-from advisor.sweeps.executors.process import InlineExecutor, ProcessExecutor
+from advisor.sweeps.run.executors import InlineExecutor, ProcessExecutor
 from advisor.sweeps.trial.trial_process import measure_trial
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import REAL_WORKER
@@ -84,7 +84,7 @@ def test_a_sweep_by_processes_measures_for_real(images):
 
 @pytest.mark.ray
 def test_a_sweep_by_ray_measures_for_real(images):
-    from advisor.sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.run.ray.executor import RayExecutor
 
     executor = RayExecutor(measure=partial(measure_trial, repeats=0))
     (row,) = executor.execute([on(images)])
@@ -118,7 +118,7 @@ class TestProcess(ExecutorContract):
 class TestRay(ExecutorContract):
     @pytest.fixture
     def executor(self):
-        from advisor.sweeps.executors.ray.executor import RayExecutor
+        from advisor.sweeps.run.ray.executor import RayExecutor
 
         return RayExecutor(measure=partial(measure_trial, repeats=0))
 
@@ -128,13 +128,13 @@ class TestRayCluster(ExecutorContract):
 
     @pytest.fixture
     def executor(self, ray_cluster):
-        from advisor.sweeps.executors.ray.executor import RayExecutor
+        from advisor.sweeps.run.ray.executor import RayExecutor
 
         return RayExecutor(ray_cluster.address, measure=partial(measure_trial, repeats=0))
 
 
 def test_an_unreachable_cluster_is_told_with_the_way_out():
-    from advisor.sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.run.ray.executor import RayExecutor
 
     with pytest.raises(MeasuringError, match="--executor process"):
         RayExecutor("127.0.0.1:1")

@@ -15,9 +15,9 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from tests.host.nodes import NoNodes, address_of, emulated_nodes, parted
 from tests.postgresql import PostgreSQL
-from tests.sweeps.driver.test_claims import TRIALS
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, driver, numbered, started_node
+from tests.sweeps.run.test_queue import TRIALS
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900), *LEFT_TO_THE_COLLECTOR]
 PORT = 26379
@@ -29,9 +29,9 @@ GIVEN_UP_SECONDS = 90  # Ray asks a node five times, for 10 s each
 _DRIVER = """
 import sys
 from contextlib import closing
-from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.driver.test_claims import TRIALS, Telling
+from tests.sweeps.run.test_queue import TRIALS, Telling
 
 url, name, lease_seconds = sys.argv[1:]
 

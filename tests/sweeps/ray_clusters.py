@@ -154,8 +154,8 @@ def _end_all(is_ours: Callable[[psutil.Process], bool]) -> None:
 _DRIVER = """
 import sys
 from contextlib import closing
-from advisor.sweeps.executors.ray.executor import RayExecutor
-from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.run.ray.executor import RayExecutor
+from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
 from tests.sweeps import ray_clusters
 

@@ -25,9 +25,9 @@ from advisor.runs.sweeps.data import plan_anywhere
 from advisor.store.measurements import open_store
 from advisor.sweeps.anchors.files import read_anchor
 from advisor.sweeps.datasets.making import write_samples
-from advisor.sweeps.executors.ray.executor import RayExecutor
-from advisor.sweeps.executors.ray.placing import needs_of
 from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.run.ray.executor import RayExecutor
+from advisor.sweeps.run.ray.placing import needs_of
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.torch_engine import gpu_uuid, peaks

@@ -32,10 +32,10 @@ from advisor.runs.adaptive.cells import (
 from advisor.runs.fields import Budget, expected_seconds, seconds_of
 from advisor.runs.sweep_questions import PlannedSweep
 from advisor.runs.sweeps.sweeping import host_usd_per_hour, measuring_here, probed_machine
-from advisor.sweeps.driver.runner import Progress, current_rows, run_sweep
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.plan import usual_seconds
 from advisor.sweeps.quality.rates import rate_interval
+from advisor.sweeps.run.runner import Progress, current_rows, run_sweep
 from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED
 
 

@@ -28,7 +28,7 @@ from advisor.sweeps.watching.shared import Snapshot
 from advisor.sweeps.watching.tally import Tally
 
 if TYPE_CHECKING:
-    from advisor.sweeps.driver.runner import Progress
+    from advisor.sweeps.run.runner import Progress
     from advisor.sweeps.watching.tally import TextFile
 
 

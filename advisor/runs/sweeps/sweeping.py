@@ -37,9 +37,6 @@ from advisor.questions.fields import wrong
 from advisor.runs.probing import kept_fingerprint
 from advisor.runs.sweep_questions import EXECUTORS, PlannedSweep, SweepGrid
 from advisor.sweeps.datasets.transforming import decoder
-from advisor.sweeps.driver.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
-from advisor.sweeps.executors.process import Executor, InlineExecutor, ProcessExecutor
-from advisor.sweeps.executors.ray.placing import trials_at_a_time
 from advisor.sweeps.machine.environment import local_cpu
 from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.measurement_store import MeasurementStore
@@ -47,6 +44,9 @@ from advisor.sweeps.planning.disks import parse_named_rate
 from advisor.sweeps.planning.networks import SweepData, planned_network
 from advisor.sweeps.planning.plan import Machine, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import by_turns, rounds
+from advisor.sweeps.run.executors import Executor, InlineExecutor, ProcessExecutor
+from advisor.sweeps.run.ray.placing import trials_at_a_time
+from advisor.sweeps.run.runner import RETRIED, Outcome, Progress, run_sweep, stored_runs
 from advisor.sweeps.trial.orphan_removal import owning
 
 _VCPUS = (0.5, 1.0, 2.0)
@@ -297,7 +297,7 @@ def _executor(
         return given()
     name = executor_name(given, ray_address, trials)
     if name == "ray":
-        from advisor.sweeps.executors.ray.executor import RayExecutor
+        from advisor.sweeps.run.ray.executor import RayExecutor
 
         return RayExecutor(ray_address, slots=1 if ray_address else trials_at_a_time(trials))
     if name == "process":

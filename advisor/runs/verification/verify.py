@@ -50,15 +50,15 @@ from advisor.runs.verification.machine import (
 )
 from advisor.runs.verification.verdict import Answers, judged
 from advisor.sweeps.anchors.observing import observed
-from advisor.sweeps.driver.claims import Spool
-from advisor.sweeps.driver.runner import current_rows
-from advisor.sweeps.executors.process import ProcessExecutor
 from advisor.sweeps.machine.environment import instance_type
 from advisor.sweeps.measurement_store import MeasurementStore
 from advisor.sweeps.planning.disks import UNLIMITED
 from advisor.sweeps.planning.networks import planned_network
 from advisor.sweeps.planning.plan import GPU_SECONDS, SweepRequest, plan_trials
 from advisor.sweeps.planning.repeating import merged
+from advisor.sweeps.run.executors import ProcessExecutor
+from advisor.sweeps.run.runner import current_rows
+from advisor.sweeps.run.spool import Spool
 from advisor.sweeps.trial.trial_process import measure_trial
 
 # Known this well, more minutes would not tell more: another run differs by as much.

@@ -26,7 +26,7 @@ from advisor.runs.cloud.fleet import launches
 from advisor.runs.cloud.plan import sweep_id
 from advisor.runs.sweep_questions import SweepRun
 from advisor.runs.sweeps.status import snapshot_document
-from advisor.sweeps.driver.runner import Progress
+from advisor.sweeps.run.runner import Progress
 from advisor.sweeps.watching.shared import Snapshot, pace_of
 from tests.sweeps.builders import held, measurement, running, standing
 

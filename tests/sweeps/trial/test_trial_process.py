@@ -193,7 +193,7 @@ def test_a_trial_that_is_never_clean_says_so_and_who_took_how_much(others, reaso
 
 def test_this_process_does_not_import_torch_to_measure():
     code = (
-        "import sys, advisor.sweeps.trial.trial_process, advisor.sweeps.driver.runner, "
+        "import sys, advisor.sweeps.trial.trial_process, advisor.sweeps.run.runner, "
         "advisor.sweeps.planning.plan\n"
         "print('torch' in sys.modules)"
     )

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver.runner import run_sweep
 from advisor.sweeps.events import DEBUG, WARNING, collected, emit, forward_all, handled, subscribe
+from advisor.sweeps.run.runner import run_sweep
 from advisor.sweeps.trial.child import started_worker
 from advisor.sweeps.trial.trial_process import measure_trial
 from advisor.sweeps.watching import logfile
@@ -239,7 +239,7 @@ def test_the_level_holds_back_what_is_below_it(tmp_path):
 
 def test_warnings_of_sweeps_are_logged_and_still_told(tmp_path, capsys):
     with logged(tmp_path / "l"):
-        logging.getLogger("advisor.sweeps.driver.runner").warning("waiting for %d trials", 2)
+        logging.getLogger("advisor.sweeps.run.runner").warning("waiting for %d trials", 2)
     (line,) = written(tmp_path / "l")
     assert (line["event"], line["text"]) == ("message", "waiting for 2 trials")
     assert capsys.readouterr().err == "waiting for 2 trials\n"

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver.runner import Progress
 from advisor.sweeps.events import Event
 from advisor.sweeps.planning.plan import usual_seconds
+from advisor.sweeps.run.runner import Progress
 from advisor.sweeps.trial.ownership import this_process
 from advisor.sweeps.watching.shared import Snapshot, look_at, pace_of
 from advisor.sweeps.watching.tally import Tally

@@ -16,12 +16,13 @@ from advisor.models.performance.usable import why_not
 from advisor.sweeps.datasets.cache_room import LOCK
 from advisor.sweeps.datasets.node_cache import cached_data
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.executors.process import ProcessExecutor, answer_of, replayed, unmarked, with_data
-from advisor.sweeps.executors.ray.placing import NODE, measuring_task
 from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_to_dict
 from advisor.sweeps.machine.size import allowed_cpus, machine_size
+from advisor.sweeps.run.executors import ProcessExecutor, with_data
+from advisor.sweeps.run.ray.task import NODE, measuring_task
 from advisor.sweeps.trial.taking import placed
+from benchmarks.kills.replaying import answer_of, replayed, unmarked
 from tests.sweeps.builders import measurement, resources, trial
 
 WHOLE = resources(vcpus=float(len(allowed_cpus())))

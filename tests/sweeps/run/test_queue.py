@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import DataError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver import claims
-from advisor.sweeps.driver.claims import leasing
-from advisor.sweeps.driver.runner import RETRIED, run_sweep
 from advisor.sweeps.events import Event, collected, forward
 from advisor.sweeps.formats import files
+from advisor.sweeps.run import spool
+from advisor.sweeps.run.queue import leasing
+from advisor.sweeps.run.runner import RETRIED, run_sweep
 from advisor.sweeps.trial.ownership import this_process
 from tests.sweeps.builders import TIME_BOX, measurement, resources, trial
 
@@ -68,11 +68,11 @@ class Telling(Ahead):
 class Batches(Slow):
     """Claims several at once, as Ray does, the later ones first."""
 
-    def execute(self, offer):
-        left = list(reversed(offer.trials))
+    def execute(self, queue):
+        left = list(reversed(queue.trials))
         while left:
             batch, left = left[:4], left[4:]
-            yield from super().execute(offer.claimed(batch))
+            yield from super().execute(queue.claim(batch))
 
 
 @pytest.fixture
@@ -244,9 +244,9 @@ def test_what_others_measured_meanwhile_is_told_in_the_end(store):
 
 def test_a_spool_goes_where_there_is_room(tmp_path, monkeypatch):
     (tmp_path / "in the way").write_text("")
-    monkeypatch.setattr(claims, "user_folder", lambda: tmp_path / "in the way" / "folder")
+    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path / "in the way" / "folder")
     monkeypatch.chdir(tmp_path)
-    kept = claims.Spool()
+    kept = spool.Spool()
     paths = {kept.keep(measurement(trial=entry)) for entry in TRIALS[:2]}
     assert [path.parent for path in paths] == [tmp_path]
     assert len(files.read_file(paths.pop()).measurements) == 2
@@ -258,7 +258,7 @@ def test_what_was_measured_when_somebody_stops_waiting_for_the_store_is_kept(sto
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(claims, "user_folder", lambda: tmp_path)
+    monkeypatch.setattr(spool, "user_folder", lambda: tmp_path)
     monkeypatch.setattr(store, "join", stopped)
     with pytest.raises(KeyboardInterrupt, match="advisor measurements import") as caught:
         run_sweep(TRIALS[:2], Slow("mine"), store)
@@ -294,9 +294,9 @@ def test_no_trouble_of_any_kind_ends_the_heartbeat():
 
 DRIVER = """
 import sys
-from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.driver.test_claims import Ahead, TRIALS
+from tests.sweeps.run.test_queue import Ahead, TRIALS
 run_sweep(TRIALS, Ahead(sys.argv[2], 0.1), SqlStore(sys.argv[1]), poll_seconds=0.05)
 """
 

@@ -1,148 +1,121 @@
-"""Shares a plan's trials among the drivers of a store; keeps measurements in a file while it is away."""
+"""The trials of a sweep, shared among the drivers of a store: claimed under a lease, completed by storing."""
 
 from __future__ import annotations
 
-import os
-import tempfile
+import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
-from pathlib import Path
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
-from advisor.files import user_folder
-from advisor.messages import Message
 from advisor.sweeps.events import DEBUG, WARNING, Event, emit, this_node
-from advisor.sweeps.formats.files import to_jsonl
 from advisor.sweeps.measurement_store import LeaseBook, MeasurementStore
 from advisor.sweeps.planning.repeating import merged, runs_made, wanted_runs
+from advisor.sweeps.run.spool import Spool
 from advisor.sweeps.trial.formatting import kept_facts, trial_name
 from advisor.sweeps.trial.ownership import Owner, this_process
+from advisor.units import format_counted
 
-_BEGIN = "unsaved-"
-
-
-class Spool:
-    """A JSONL file of `advisor measurements import`, made with its first line."""
-
-    def __init__(self) -> None:
-        stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-        self._name = f"{_BEGIN}{stamp}-{os.getpid()}.jsonl"
-        self.path: Path | None = None
-
-    def keep(self, measurement: Measurement) -> Path:
-        """Write it durably; returns the file. `DataError` when no place takes it."""
-        line = to_jsonl([measurement])
-        for path in [self.path] if self.path else self._places():
-            try:
-                _append(path, line)
-            except OSError:
-                continue
-            self.path = path
-            return path
-        raise DataError("no place on this machine took what was measured", hint="free some space")
-
-    def explained(self, failure: DataError) -> DataError:
-        """The failure, with what to do with the file where there is one."""
-        if self.path is None:
-            return failure
-        return DataError(
-            "{failure}",
-            hint=Message(
-                "what was measured is kept, and no run of it lost: once the database is "
-                "back, advisor measurements import {path}",
-                path=self.path,
-            ),
-            failure=failure,
-        )
-
-    def _places(self) -> Iterator[Path]:
-        return (folder / self._name for folder in _folders())
-
-
-def unsaved_files() -> list[Path]:
-    """Spool files on this machine that nobody has imported and removed yet."""
-    return sorted({entry for folder in _folders() for entry in folder.glob(f"{_BEGIN}*.jsonl")})
-
-
-def _folders() -> tuple[Path, ...]:
-    return user_folder(), Path.cwd(), Path(tempfile.gettempdir())
-
-
-def _append(path: Path, line: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    whole = path.stat().st_size if path.exists() else 0
-    try:
-        with path.open("a") as file:
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        _cut(path, whole)
-        raise
-
-
-def _cut(path: Path, size: int) -> None:
-    """Cuts off a line that a full disk truncated."""
-    if not path.exists():
-        return
-    if size:
-        os.truncate(path, size)
-    else:
-        path.unlink()
-
-
+HEARTBEAT_SECONDS = 20.0
 # By processes a trial begins once its data are here; on Ray that event comes with its end.
 _BEGINNINGS = ("placed", "attempt_began")
+_LOG = logging.getLogger(__name__)
 
 
-class TrialClaims:
-    """An executor measures trials under a lease each, and what comes back is stored.
+class TrialQueue:
+    """`trials` in their order, which an executor claims and measures, and whose rows it completes.
 
-    `retried` has the start of the runs that are to be replaced, by trial_id; `runs_of` says how
-    many good runs a trial is to have.
+    To iterate is to claim one after the other; who has several in flight claims what he has room
+    for, all at once. `retried` has the start of the runs that are to be replaced, by trial_id;
+    `runs_of` says how many good runs a trial is to have; `passed_over` counts those that others measured.
     """
 
     def __init__(
         self,
+        trials: Sequence[Trial],
         store: MeasurementStore,
         owner: Owner,
+        *,
         retried: Mapping[str, str],
         runs_of: Callable[[Trial], int] = wanted_runs,
+        on_claim: Callable[[Trial], None] = lambda _trial: None,
     ) -> None:
-        self._store = store
-        self._owner = owner
-        self._retried = retried
-        self._runs_of = runs_of
+        self.trials = trials
+        self.passed_over = 0
+        self._store, self._owner = store, owner
+        self._retried, self._runs_of, self._on_claim = retried, runs_of, on_claim
         self._in_hand: dict[str, tuple[Trial, Measurement | None]] = {}
         self._begun: set[str] = set()
         self._left: list[Trial] = []
         self._failure: DataError | None = None
         self._spool = Spool()
-        self.passed_over = 0
 
-    def claimed(self, trials: Sequence[Trial]) -> list[Trial]:
+    def __iter__(self) -> Iterator[Trial]:
+        for trial in self.trials:
+            yield from self.claim([trial])
+
+    def claim(self, trials: Sequence[Trial]) -> list[Trial]:
         """Those of the trials that are still to be measured, once this driver has their leases.
 
         None any more once the store has failed: what is in flight comes to its end.
         """
+        mine: list[Trial] = []
         if self._failure is None:
             try:
-                return self._mine(trials)
+                mine = self._leased(trials)
             except DataError as error:
                 self._failure = error
-        return []
+        for trial in mine:
+            self._on_claim(trial)
+        return mine
 
-    def left_to_others(self) -> list[Trial]:
-        """The trials that somebody else had the lease of; asked again, none."""
-        left, self._left = self._left, []
-        return [] if self._failure else left
+    def complete(self, measurement: Measurement) -> bool:
+        """Store a run, and end its lease with that; False when somebody else was faster.
 
-    def leave(self, trials: Iterable[Trial]) -> None:
-        """Leave these to the others for now."""
-        self._left.extend(trials)
+        Once the store has failed for good, everything that still comes is kept in a file.
+        """
+        name = measurement.trial.trial_id
+        _, row = self._in_hand.pop(name, (None, None))
+        self._begun.discard(name)
+        if self._failure is None:
+            try:
+                kept = self._store.join(measurement, self._combined, owner=self._owner)
+            except DataError as error:
+                self._failure = error
+            except KeyboardInterrupt as error:  # while a database that is away is waited for
+                path = self._spool.keep(self._combined(row, measurement) or measurement)
+                error.args = (f"the last one is kept: advisor measurements import {path}",)
+                raise
+            else:
+                if kept is None:
+                    self.passed_over += 1
+                    emit("not_stored", trial_id=name, level=WARNING, reason="another one was faster")
+                else:
+                    emit("stored", trial_id=name, runs=1 + len(kept.repeats), **kept_facts(kept))
+                return kept is not None
+        path = self._spool.keep(self._combined(row, measurement) or measurement)
+        reason = str(self._failure)
+        emit("kept_in_file", trial_id=name, level=WARNING, file=str(path), reason=reason)
+        return True
+
+    def refill(self, poll_seconds: float) -> bool:
+        """Wait for trials that somebody else had the lease of, until some are free; those are the queue's
+        then. False where none was left to others, or the store has failed."""
+        reported = 0
+        while self._left and self._failure is None:
+            held = self._store.leases.held()
+            self.trials = [trial for trial in self._left if trial.trial_id not in held]
+            if self.trials:
+                self._left = [trial for trial in self._left if trial.trial_id in held]
+                return True
+            if reported != len(self._left):
+                reported = len(self._left)
+                drivers = ", ".join(sorted({entry.driver for entry in held.values()}))
+                _LOG.warning("waiting for %s, measured by %s", format_counted(reported, "trial"), drivers)
+            time.sleep(poll_seconds)
+        return False
 
     def note(self, event: Event) -> None:
         """An event of `advisor.sweeps.events`: the lease of a trial that has begun says so, and where a
@@ -156,42 +129,12 @@ class TrialClaims:
         where = f", on {event.node}" if event.node != this_node() else ""
         self._store.leases.begin(name, self._owner, f"{trial_name(trial)}{where}")
 
-    def keep(self, measurement: Measurement) -> bool:
-        """Store a run, and end its lease with that; False when somebody else was faster.
-
-        Once the store has failed for good, everything that still comes is kept in a file.
-        """
-        _, row = self._in_hand.pop(measurement.trial.trial_id, (None, None))
-        self._begun.discard(measurement.trial.trial_id)
-        if self._failure is None:
-            try:
-                kept = self._store.join(measurement, self._combined, owner=self._owner)
-            except DataError as error:
-                self._failure = error
-            except KeyboardInterrupt as error:  # while a database that is away is waited for
-                path = self._spool.keep(self._combined(row, measurement) or measurement)
-                error.args = (f"the last one is kept: advisor measurements import {path}",)
-                raise
-            else:
-                self.passed_over += kept is None
-                _emit_kept(measurement, kept)
-                return kept is not None
-        path = self._spool.keep(self._combined(row, measurement) or measurement)
-        emit(
-            "kept_in_file",
-            trial_id=measurement.trial.trial_id,
-            level=WARNING,
-            file=str(path),
-            reason=str(self._failure),
-        )
-        return True
-
     def raise_if_failed(self) -> None:
         """`DataError` when the store has failed; it names the file, where one was needed."""
         if self._failure:
             raise self._spool.explained(self._failure) from self._failure
 
-    def _mine(self, trials: Sequence[Trial]) -> list[Trial]:
+    def _leased(self, trials: Sequence[Trial]) -> list[Trial]:
         claimable: dict[str, Trial] = {}
         for trial in trials:
             if trial.trial_id in self._in_hand or trial.trial_id in claimable:
@@ -202,20 +145,21 @@ class TrialClaims:
         taken = self._store.leases.take(labels, self._owner)
         # Their rows as they are now: while a lease lasts, nobody else adds a run.
         rows = {row.trial.trial_id: row for row in self._store.read(taken).measurements}
-        done = []
+        mine, done = [], []
         for name, trial in claimable.items():
             if name not in taken:
                 emit("left_to_another", trial_id=name)
                 self._left.append(trial)
             elif self._needs_run(rows.get(name), trial):
                 self._in_hand[name] = (trial, rows.get(name))
+                mine.append(trial)
             else:
                 emit("measured_meanwhile", trial_id=name)
                 done.append(name)
         self.passed_over += len(done)
         if done:
             self._store.leases.give_back(self._owner, done)
-        return [trial for name, trial in claimable.items() if name in taken and name not in done]
+        return mine
 
     def _needs_run(self, row: Measurement | None, trial: Trial) -> bool:
         if row is None or self._is_retried(row):
@@ -239,17 +183,6 @@ class TrialClaims:
         if row.status is Status.OK and not self._needs_run(row, fresh.trial):
             return None
         return merged(row, fresh)
-
-
-def _emit_kept(fresh: Measurement, kept: Measurement | None) -> None:
-    trial_id = fresh.trial.trial_id
-    if kept is None:
-        emit("not_stored", trial_id=trial_id, level=WARNING, reason="another one was faster")
-        return
-    emit("stored", trial_id=trial_id, runs=1 + len(kept.repeats), **kept_facts(kept))
-
-
-HEARTBEAT_SECONDS = 20.0
 
 
 @contextmanager

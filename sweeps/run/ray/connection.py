@@ -14,7 +14,7 @@ from typing import Any
 
 from advisor.errors import MeasuringError
 from advisor.messages import Message
-from advisor.sweeps.executors.ray.placing import Needs, task_options
+from advisor.sweeps.run.ray.placing import Needs, task_options
 from advisor.sweeps.trial.node import VISIBLE_GPUS
 from advisor.sweeps.trial.orphan_removal import deferred_signals
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag

@@ -36,7 +36,7 @@ run_attempt(
 @pytest.mark.ray
 @pytest.mark.skipif(len(allowed_cpus()) < 2, reason="two trials at once need two CPUs")
 def test_two_slots_of_a_local_ray_measure_two_trials_on_cores_of_their_own(tmp_path):
-    from advisor.sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.run.ray.executor import RayExecutor
 
     write_samples(tmp_path, range(16), seed=0)
     emulated = {"task": Task.INFERENCE, "accelerator": "emulated:T4", "emulated_step_seconds": 0.02}
@@ -61,7 +61,7 @@ def measured_alone(entry):
 @pytest.mark.ray
 def test_trials_of_the_whole_machine_follow_each_other_in_many_slots_and_none_fails():
     """Together they take longer than any of them would wait for CPUs."""
-    from advisor.sweeps.executors.ray.executor import RayExecutor
+    from advisor.sweeps.run.ray.executor import RayExecutor
 
     everything = float(len(allowed_cpus()))
     trials = [trial(resources=resources(vcpus=everything, memory_mib=64.0 + number)) for number in range(8)]
@@ -88,7 +88,7 @@ def test_a_measuring_process_that_is_killed_leaves_its_cores_to_the_next(tmp_pat
 # In a process of its own: what Ray was told before, by whatever test, is not told to this one.
 _LISTENING = """
 import psutil
-from advisor.sweeps.executors.ray.connection import connected
+from advisor.sweeps.run.ray.connection import connected
 ray = connected(None)
 ray.get(ray.remote(num_cpus=0)(lambda: None).remote())
 me = psutil.Process()

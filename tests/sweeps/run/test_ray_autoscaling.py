@@ -12,7 +12,7 @@ import pytest
 from advisor.domain import Status
 from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.run.ray.executor import RayExecutor
 from tests.sweeps import ray_clusters
 from tests.sweeps.builders import resources, trial
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR

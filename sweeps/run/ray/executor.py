@@ -1,9 +1,9 @@
 """Trials as Ray tasks, on a Ray of its own or on a given cluster.
 
-Each is submitted with what it needs (`placing`), more of them than there is room for: Ray places
-them, and its autoscaler sees what waits. Ray limits nothing: each task starts a worker process on
-CPUs of its own (`advisor.sweeps.trial.taking`), under limits. What a node takes down with it is
-measured again on another one, and the measurement says how often, and why.
+Each is submitted with the resources that it needs (`placing`), more of them than there is room for: Ray
+places them, and its autoscaler sees what waits. Ray limits nothing: a task starts a worker process on
+CPUs of its own (`task`), under limits. What a node takes down with it is measured again on another one,
+and the measurement says how often, and why.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ from msgspec.structs import replace
 
 from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.sweeps.events import WARNING, emit, forward_all
-from advisor.sweeps.executors.process import Measure, claimable
-from advisor.sweeps.executors.ray.connection import connected, has_autoscaler, never_started
-from advisor.sweeps.executors.ray.placing import (
-    EVENTS,
-    NODE,
+from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from advisor.sweeps.run.executors import Measure
+from advisor.sweeps.run.queue import TrialQueue
+from advisor.sweeps.run.ray.connection import connected, has_autoscaler, never_started
+from advisor.sweeps.run.ray.placing import (
     TRIAL_RESOURCE,
     Needs,
     Node,
     all_slots,
     describe_needs,
-    measuring_task,
     needs_of,
     refuse,
     refuse_ambiguous,
@@ -40,7 +39,7 @@ from advisor.sweeps.executors.ray.placing import (
     slots,
     task_options,
 )
-from advisor.sweeps.formats.serialization import measurement_from_dict, run_facts, trial_to_dict
+from advisor.sweeps.run.ray.task import EVENTS, NODE, measuring_task
 from advisor.sweeps.trial.node import read_node
 from advisor.sweeps.trial.orphan_removal import clean_up
 from advisor.sweeps.trial.trial_process import REPEATS_WHEN_SPOILED, timeout_of
@@ -55,12 +54,8 @@ _WAIT_SECONDS = 1.0
 _AHEAD = 32
 
 
-Claimed = Callable[[Sequence[Trial]], list[Trial]]
-
-
 class _Flight(Struct):
-    """A trial on its way: what it needs, the runs that were lost, and, once it has begun, where
-    it runs and until when it may."""
+    """A submitted trial: the runs that were lost and, once it has begun, where it runs and until when."""
 
     trial: Trial
     needs: Needs
@@ -68,45 +63,6 @@ class _Flight(Struct):
     node: str = ""
     deadline: float | None = None
     submitted_at: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
-
-
-class _NodeList:
-    """The resources of the nodes that are alive, at most some seconds old.
-
-    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
-    is collected meanwhile, before Ray ends this process.
-    """
-
-    def __init__(self, ray: Any) -> None:
-        self._ray = ray
-        self._nodes: list[Node] | None = None
-        self._expires_at = 0.0
-        self._asked: Future[list[Node]] | None = None
-
-    def latest(self) -> list[Node]:
-        """The list; an old one where the head does not answer at once."""
-        if self._asked is None and time.monotonic() > self._expires_at:
-            self._asked = Future()
-            Thread(target=self._ask, args=(self._asked,), daemon=True).start()
-        if request := self._asked:
-            wait([request], None if self._nodes is None else _WAIT_SECONDS)
-            if request.done():
-                self._asked = None
-                self._nodes = request.result()
-                self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
-        return self._nodes or []
-
-    def expire(self) -> None:
-        """Ask anew: a node has gone."""
-        self._expires_at = 0.0
-
-    def _ask(self, answer: Future[list[Node]]) -> None:
-        try:
-            listed = self._ray.nodes()
-        except Exception as error:
-            answer.set_exception(error)
-        else:
-            answer.set_result([node["Resources"] for node in listed if node["Alive"]])
 
 
 class RayExecutor:
@@ -125,35 +81,34 @@ class RayExecutor:
         node_patience_seconds: float = NODE_PATIENCE_SECONDS,
         timeout_of: Callable[[Trial], float] = timeout_of,
     ) -> None:
-        if address:
-            self._machine, self._ray = None, connected(address)
+        machine = None if address else read_node(with_gpus=slots > 1)
+        if machine:
+            self._ray = connected(None, resources_of(machine, slots), [gpu.uuid for gpu in machine.gpus])
         else:
-            self._machine = machine = read_node(with_gpus=slots > 1)
-            gpus = [gpu.uuid for gpu in machine.gpus]
-            self._ray = connected(None, resources_of(machine, slots), gpus)
+            self._ray = connected(address)
         # Locally it is done here; on a cluster each task cleans its node.
         clean_up()
         # A streaming task reports that it has begun, and then the result. Ray repeats nothing: what
         # is lost is recorded here. And a worker is not ended after each use of a GPU (0.5 s):
         # the GPU is used by the process that it starts.
-        task = measuring_task(measure, on_cluster=self._machine is None)
+        task = measuring_task(measure, on_cluster=machine is None)
         self._task = self._ray.remote(num_returns="streaming", max_retries=0, max_calls=0)(task)
-        self._needs = partial(needs_of, machine=self._machine)
+        self._on_cluster = machine is None
+        self._needs = partial(needs_of, machine=machine)
         self._timeout_of = timeout_of
         self._patience = node_patience_seconds
+        self._nodes = _Nodes(self._ray)
         self._running: dict[Any, _Flight] = {}
-        self._lost: list[_Flight] = []
         self._coming: dict[Needs, deque[Trial]] = {}
+        self._claim: Callable[[Sequence[Trial]], list[Trial]] = list
         self._without_node: dict[Needs, float] = {}
-        self._nodes = _NodeList(self._ray)
-        self._places: tuple[list[Node], dict[Needs, int]] = ([], {})
 
     def refuse_impossible(self, trials: Sequence[Trial]) -> None:
         """`MeasuringError` that names the way out when no node takes some of the trials, and the
         autoscaler has no type of node that would."""
-        if self._machine:
+        if not self._on_cluster:
             return
-        nodes, kinds = self._nodes.latest(), Counter(map(self._needs, trials))
+        nodes, kinds = self._nodes.alive, Counter(map(self._needs, trials))
         lacking = [needs for needs in kinds if not slots(needs, nodes)]
         scales = bool(lacking) and has_autoscaler(self._ray)
         never = never_started(self._ray, lacking) if scales else lacking
@@ -161,18 +116,21 @@ class RayExecutor:
         refuse_ambiguous(trials, nodes)
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """See `advisor.sweeps.executors.process.Executor`."""
-        offer = claimable(trials)
-        self._coming = {}
-        for trial in offer.trials:
+        """See `advisor.sweeps.run.executors.Executor`."""
+        self._claim, self._coming = list, {}
+        if isinstance(trials, TrialQueue):
+            self._claim, trials = trials.claim, trials.trials
+        for trial in trials:
             self._coming.setdefault(self._needs(trial), deque()).append(trial)
         while True:
-            self._fill(offer.claimed)
+            self._nodes.refresh()
+            while wanted := self._wanted():
+                for trial in self._claim(wanted):
+                    self._submit(_Flight(trial, self._needs(trial)))
             if not self._running:
                 return
-            yield from self._unplaceable(offer.claimed)
-            if self._running:
-                yield from self._ended()
+            yield from self._unplaceable()
+            yield from self._ended()
 
     def close(self) -> None:
         """Cancel what runs and leave Ray; an own Ray ends with this."""
@@ -184,32 +142,12 @@ class RayExecutor:
             self._ray.shutdown()
             clean_up()
 
-    def _places_of(self, needs: Needs) -> int:
-        """The number of such trials that the nodes take at once."""
-        nodes = self._nodes.latest()
-        if nodes is not self._places[0]:
-            self._places = nodes, {}
-        places = self._places[1]
-        if needs not in places:
-            places[needs] = slots(needs, nodes)
-        return places[needs]
-
-    def _fill(self, claimed: Claimed) -> None:
-        """Submit what was lost; then, where nodes or what is ahead of them lack work, what is
-        wanted, as far as it can be claimed."""
-        for flight in self._lost:
-            self._submit(flight)
-        self._lost.clear()
-        while wanted := self._wanted():
-            for trial in claimed(wanted):
-                self._submit(_Flight(trial, self._needs(trial)))
-
     def _wanted(self) -> list[Trial]:
         """The next trials, one of each kind in turn: until all nodes have work and `_AHEAD` wait,
         of no kind more than its places and as many."""
         submitted = Counter(flight.needs for flight in self._running.values())
-        there = all_slots(self._nodes.latest())
-        at_work = sum(min(count, self._places_of(kind)) for kind, count in submitted.items())
+        there = all_slots(self._nodes.alive)
+        at_work = sum(min(count, self._nodes.slots_for(kind)) for kind, count in submitted.items())
         ahead = submitted.total() - at_work
         if at_work >= there and ahead > _AHEAD // 2:
             return []
@@ -217,46 +155,44 @@ class RayExecutor:
         kinds = deque(needs for needs, left in self._coming.items() if left)
         while kinds and (at_work < there or ahead < _AHEAD):
             needs = kinds.popleft()
-            places, count = self._places_of(needs), submitted[needs]
-            if count >= places + _AHEAD or not self._coming[needs]:
-                continue
-            wanted.append(self._coming[needs].popleft())
-            submitted[needs] += 1
-            at_work, ahead = at_work + (count < places), ahead + (count >= places)
-            kinds.append(needs)
+            places, count = self._nodes.slots_for(needs), submitted[needs]
+            if count < places + _AHEAD and self._coming[needs]:
+                wanted.append(self._coming[needs].popleft())
+                submitted[needs] += 1
+                at_work, ahead = at_work + (count < places), ahead + (count >= places)
+                kinds.append(needs)
         return wanted
 
     def _submit(self, flight: _Flight) -> None:
         task = self._task.options(**task_options(flight.needs))
-        side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes.latest())
+        side_by_side = any(node.get(TRIAL_RESOURCE, 0) > 1 for node in self._nodes.alive)
         self._running[task.remote(trial_to_dict(flight.trial), side_by_side)] = flight
 
-    def _unplaceable(self, claimed: Claimed) -> Iterator[Measurement]:
+    def _unplaceable(self) -> Iterator[Measurement]:
         """The trials whose nodes all went, or never came, for too long."""
-        now, nodes = time.monotonic(), self._nodes.latest()
-        pending = {ref: task for ref, task in self._running.items() if task.deadline is None}
-        kinds = {task.needs for task in pending.values()}
-        lacking = {needs for needs in kinds if not self._places_of(needs)}
-        since = self._without_node
-        self._without_node = {needs: since.get(needs, now) for needs in lacking}
-        for needs in lacking:
-            if now - self._without_node[needs] <= self._patience:
+        now = time.monotonic()
+        pending = {ref: flight for ref, flight in self._running.items() if flight.deadline is None}
+        lacking = {flight.needs for flight in pending.values() if not self._nodes.slots_for(flight.needs)}
+        self._without_node = {needs: self._without_node.get(needs, now) for needs in lacking}
+        for needs, since in self._without_node.items():
+            if now - since <= self._patience:
                 continue
-            reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, nodes)}"
-            for reference in [ref for ref, task in pending.items() if task.needs == needs]:
+            reason = f"waited {self._patience:g} s for a node: {describe_needs(needs, self._nodes.alive)}"
+            for reference in [ref for ref, flight in pending.items() if flight.needs == needs]:
                 self._ray.cancel(reference, force=True)
                 yield _failure(self._running.pop(reference), Status.FAILED, reason)
-            for trial in claimed(self._coming.pop(needs, ())):
+            for trial in self._claim(self._coming.pop(needs, ())):
                 yield _failure(_Flight(trial, needs), Status.FAILED, reason)
 
     def _ended(self) -> Iterator[Measurement]:
-        """Tasks that end within a moment; trials that take far too long are cancelled."""
-        running = list(self._running)
-        self._ray.wait(running, num_returns=1, timeout=_WAIT_SECONDS)
-        ready, _ = self._ray.wait(running, num_returns=len(running), timeout=0)
+        """Trials that end within a moment, and those that took far too long, which are cancelled."""
+        if not self._running:
+            return
+        references = list(self._running)
+        self._ray.wait(references, num_returns=1, timeout=_WAIT_SECONDS)
+        ready, _ = self._ray.wait(references, num_returns=len(references), timeout=0)
         for reference in ready:
-            measurement = self._advanced(reference)
-            if measurement:
+            if measurement := self._advanced(reference):
                 yield measurement
         for reference, flight in list(self._running.items()):
             if flight.deadline and time.monotonic() > flight.deadline:
@@ -266,7 +202,7 @@ class RayExecutor:
                 yield _failure(flight, Status.TIMED_OUT, reason)
 
     def _advanced(self, reference: Any) -> Measurement | None:
-        """Handles the news of a task: that it began, or its measurement."""
+        """The measurement of a task; None where its answer is that it has begun, or where it was lost."""
         flight = self._running[reference]
         try:
             answer = self._ray.get(next(reference))
@@ -293,21 +229,55 @@ class RayExecutor:
         if isinstance(error, own_fault) or len(flight.lost) >= LOST_RUNS:
             return failure
         self._nodes.expire()
-        lost = [*flight.lost, {**run_facts(failure), "reason": failure.reason}]
-        flight = _Flight(flight.trial, flight.needs, lost)
-        self._lost.append(flight)
+        lost = {**run_facts(failure), "reason": failure.reason}
+        self._submit(_Flight(flight.trial, flight.needs, [*flight.lost, lost]))
         return None
 
 
+class _Nodes:
+    """The resources of the nodes that are `alive`, at most some seconds old, and their slots by needs.
+
+    Asked for in a thread: the question hangs while the head is out of reach, and what has ended
+    is collected meanwhile, before Ray ends this process.
+    """
+
+    def __init__(self, ray: Any) -> None:
+        self._ray = ray
+        self._asked: Future[list[Node]] | None = None
+        self._expires_at = 0.0
+        self.alive: list[Node] = []
+        self.refresh(patience_seconds=None)
+
+    def refresh(self, patience_seconds: float | None = _WAIT_SECONDS) -> None:
+        """Ask anew where the list is old; it stays where the head does not answer in time."""
+        if self._asked is None and time.monotonic() > self._expires_at:
+            self._asked = Future()
+            Thread(target=self._ask, args=(self._asked,), daemon=True).start()
+        if self._asked and wait([self._asked], patience_seconds).done:
+            answer, self._asked = self._asked, None
+            self.alive, self._slots = answer.result(), dict[Needs, int]()
+            self._expires_at = time.monotonic() + _NODES_CACHED_SECONDS
+
+    def expire(self) -> None:
+        """A node has gone."""
+        self._expires_at = 0.0
+
+    def slots_for(self, needs: Needs) -> int:
+        """The number of trials with these needs that the nodes take at once."""
+        if needs not in self._slots:
+            self._slots[needs] = slots(needs, self.alive)
+        return self._slots[needs]
+
+    def _ask(self, answer: Future[list[Node]]) -> None:
+        try:
+            answer.set_result([node["Resources"] for node in self._ray.nodes() if node["Alive"]])
+        except Exception as error:
+            answer.set_exception(error)
+
+
 def _failure(flight: _Flight, status: Status, reason: str) -> Measurement:
-    emit(
-        "run_lost",
-        trial_id=flight.trial.trial_id,
-        level=WARNING,
-        on=flight.node or None,
-        status=status.value,
-        reason=reason,
-    )
+    trial_id, node = flight.trial.trial_id, flight.node or None
+    emit("run_lost", trial_id=trial_id, level=WARNING, on=node, status=status.value, reason=reason)
     return Measurement(
         trial=flight.trial,
         status=status,

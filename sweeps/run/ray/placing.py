@@ -9,122 +9,16 @@ that type that is mounted there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
-from functools import cache, partial
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from advisor.domain import Trial
-from advisor.errors import AdvisorError, MeasuringError
+from advisor.errors import MeasuringError
 from advisor.messages import Message
-from advisor.sweeps.datasets.making import default_place, default_text_place, ensure_dataset, ensure_text
-from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.events import collected, emit, this_node
-from advisor.sweeps.executors.process import Measure, data_at_hand, failure
-from advisor.sweeps.formats.serialization import measurement_to_dict, trial_from_dict
-from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.trial.node import Node as Machine
-from advisor.sweeps.trial.node import Placement, read_gpus, wanted_cpus
-from advisor.sweeps.trial.orphan_removal import clean_up
-from advisor.sweeps.trial.trial_process import measure_trial, run_attempt, stays_in_memory, trial_place
+from advisor.sweeps.trial.node import read_gpus, wanted_cpus
+from advisor.sweeps.trial.trial_process import stays_in_memory
 from advisor.units import format_mib
-
-Document = dict[str, Any]
-NODE, EVENTS = "node", "events"  # what comes beside a measurement
-# Those that a trial waits for have deadlines of their own: longer it waits for what hangs.
-_PATIENCE_SECONDS = 24 * 3600.0
-
-
-def measuring_task(
-    measure: Measure | None, *, on_cluster: bool
-) -> Callable[[Document, bool], Iterator[Document]]:
-    """A function of a trial (and of whether others run beside it) that yields the node, as soon as
-    it has the trial's data and room for it, and then the measurement, each with the events until
-    then. Without a `measure` it measures the trial on CPUs and a GPU of its own.
-
-    A node of a cluster is prepared first: what a killed trial left there is removed, and data that
-    sweeps make themselves are made. None of that counts for the trial's deadline, which begins
-    with the first answer.
-    """
-
-    def run(document: Document, side_by_side: bool) -> Iterator[Document]:
-        trial = trial_from_dict(document)
-        with ExitStack() as block:
-            with collected() as events:
-                emit("placed", trial_id=trial.trial_id)
-                try:
-                    if on_cluster:
-                        _clean_node()
-                        _make_data(trial)
-                    data = block.enter_context(data_at_hand(trial))
-                    one_run = measure or block.enter_context(
-                        _place_taken(data.here, side_by_side=side_by_side)
-                    )
-                    row = None
-                except AdvisorError as error:
-                    row = failure(trial, str(error))
-            yield {NODE: this_node(), EVENTS: events}
-            with collected() as events:
-                row = row or data.measured(one_run)
-        yield {**measurement_to_dict(row), EVENTS: events}
-
-    return run
-
-
-@contextmanager
-def _place_taken(trial: Trial, *, side_by_side: bool) -> Iterator[Measure]:
-    """Reserves CPUs, memory and a GPU for the trial for the length of the block. Ray may start it too
-    early: it counts no whole cores, and of a node only declared resources."""
-    _refuse_too_large(trial)
-    with trial_place(trial, side_by_side, patience_seconds=_PATIENCE_SECONDS) as placement:
-        attempt = partial(run_attempt, side_by_side=side_by_side, taking=_taken(placement))
-        yield partial(measure_trial, attempt=attempt)
-
-
-def _taken(placement: Placement) -> Callable[..., AbstractContextManager[Placement]]:
-    return lambda *_, **__: nullcontext(placement)
-
-
-@cache
-def _clean_node() -> None:
-    """Once in each process of Ray: a trial that is killed takes its process with it, and the one
-    that follows cleans. (A look through all groups takes tens of milliseconds.)"""
-    with suppress(OSError):  # others that clean the same machine now were faster
-        clean_up()
-
-
-def _make_data(trial: Trial) -> None:
-    """Makes the data set, identical on every node: the pictures and the text come from a fixed seed."""
-    path, samples = Path(trial.dataset_path), trial.workload.dataset.samples
-    if not trial.dataset_path or is_address(trial.dataset_path) or path.exists():
-        return
-    if path.name == default_place(samples).name:
-        ensure_dataset(samples, path)
-    elif path.name == default_text_place().name:
-        ensure_text(path)
-
-
-def _refuse_too_large(trial: Trial) -> None:
-    """`MeasuringError` where this node (or its container) cannot hold the trial, whatever it has
-    declared to Ray."""
-    resources, size = trial.resources, machine_size()
-    if resources.vcpus > size.vcpus:
-        raise MeasuringError(
-            "{vcpus:g} vCPUs asked for, but node {node} has {has:g}",
-            vcpus=resources.vcpus,
-            node=this_node(),
-            has=size.vcpus,
-        )
-    if resources.memory_mib > size.memory_mib:
-        raise MeasuringError(
-            "{memory:mib} of memory asked for, but node {node} has {has:mib}",
-            memory=resources.memory_mib,
-            node=this_node(),
-            has=size.memory_mib,
-            hint="ask for less, or start a larger node",
-        )
-
 
 TRIAL_RESOURCE = "advisor_trial"
 GPU_RESOURCE = "accelerator_type:"
@@ -242,14 +136,20 @@ def describe_needs(needs: Needs, nodes: Sequence[Node]) -> str:
                 return f"no node has {what} {name.removeprefix(prefix)} (there: {there}); {way_out}"
     if wanted.get("GPU") and not any(node.get("GPU", 0) >= 1 for node in usable):
         return "no node has a GPU; start one that has, or use --accelerator emulated:T4"
-    for name, text in (("GPU", _gpus), ("CPU", _cpus), ("memory", _memory)):
+    for name in ("GPU", "CPU", "memory"):
         most = max((node.get(name, 0.0) for node in usable), default=0.0)
-        if wanted.get(name, 0.0) > most:
+        if (needed := wanted.get(name, 0.0)) > most:
             return (
-                f"they need {text(wanted[name])}, and the largest node has {text(most)}; ask for "
+                f"they need {_amount(name, needed)}, and the largest node has {_amount(name, most)}; ask for "
                 "less, or start a larger node"
             )
-    return f"no one node has all of {_listed(needs)}; start such a node"
+    whole = [f"{name} {amount:g}" for name, amount in needs if 1 <= amount < _MIB]
+    present = [name for name, amount in needs if amount == _PRESENCE]
+    return f"no one node has all of {', '.join([*whole, *present])}; start such a node"
+
+
+def _amount(name: str, amount: float) -> str:
+    return f"{format_mib(amount / _MIB)} of memory" if name == "memory" else f"{amount:g} {name}s"
 
 
 def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
@@ -263,18 +163,6 @@ def refuse_ambiguous(trials: Iterable[Trial], nodes: Sequence[Node]) -> None:
         )
 
 
-def _gpus(count: float) -> str:
-    return f"{count:g} GPUs"
-
-
-def _cpus(count: float) -> str:
-    return f"{count:g} CPUs"
-
-
-def _memory(size_bytes: float) -> str:
-    return f"{format_mib(size_bytes / _MIB)} of memory"
-
-
 def _threads(machine: Machine) -> int:
     return min(len(core.cpus) for core in machine.cores)
 
@@ -283,11 +171,6 @@ def _slots_of_node(needs: Needs, node: Node) -> int:
     # Ray counts in ten thousandths.
     has = {OWN_DISK: 1.0, **node}
     return min(int(round(has.get(name, 0.0), 4) / amount + 1e-9) for name, amount in needs)
-
-
-def _listed(needs: Needs) -> str:
-    shown = [f"{name} {amount:g}" for name, amount in needs if 1 <= amount < _MIB]
-    return ", ".join([*shown, *(name for name, amount in needs if amount == _PRESENCE)])
 
 
 def _named(prefix: str, nodes: Iterable[Node]) -> list[str]:

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from advisor.domain import Status
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.driver.runner import RETRIED, current_rows, run_sweep
 from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict
 from advisor.sweeps.planning.repeating import merged, rounds
 from advisor.sweeps.quality.issues import is_stale
+from advisor.sweeps.run.runner import RETRIED, current_rows, run_sweep
 from tests.sweeps.builders import TIME_BOX, AtOnce, measurement, resources, trial
 
 TRIALS = [trial(resources=resources(memory_mib=size)) for size in (1024.0, 2048.0, 3072.0)]

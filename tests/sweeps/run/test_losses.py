@@ -20,18 +20,18 @@ from advisor.domain import Status
 from advisor.store.measurements import SqlStore
 from advisor.sweeps.datasets.making import write_samples
 from advisor.sweeps.formats import files
-from tests.sweeps.driver.test_claims import TRIALS
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, cluster_of, driver, numbered
+from tests.sweeps.run.test_queue import TRIALS
 
 pytestmark = [pytest.mark.slow, *LEFT_TO_THE_COLLECTOR]
 
 _DRIVER = """
 import sys
 from contextlib import closing
-from advisor.sweeps.driver.runner import run_sweep
+from advisor.sweeps.run.runner import run_sweep
 from advisor.store.measurements import SqlStore
-from tests.sweeps.driver.test_claims import TRIALS, Telling
+from tests.sweeps.run.test_queue import TRIALS, Telling
 
 with closing(SqlStore(sys.argv[1], patience_seconds=float(sys.argv[2]))) as store:
     run_sweep(TRIALS, Telling("one", 0.2), store, poll_seconds=0.05)

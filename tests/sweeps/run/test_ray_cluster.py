@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from advisor.domain import Status
 from advisor.errors import MeasuringError
 from advisor.store.measurements import SqlStore
-from advisor.sweeps.executors.ray.executor import LOST_RUNS, RayExecutor
+from advisor.sweeps.run.ray.executor import LOST_RUNS, RayExecutor
 from tests.sweeps import ray_clusters
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 from tests.sweeps.ray_clusters import ROOT, add_node, cluster_of, driver, numbered
@@ -177,7 +177,7 @@ def test_two_drivers_share_a_sweep_and_one_goes_on_when_the_other_is_killed(ray_
 _OWN = """
 from contextlib import closing
 from msgspec.structs import replace
-from advisor.sweeps.executors.ray.executor import RayExecutor
+from advisor.sweeps.run.ray.executor import RayExecutor
 from tests.sweeps.ray_clusters import measured_at_once, numbered
 
 with closing(RayExecutor(measure=measured_at_once)) as executor:

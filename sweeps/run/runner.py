@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -14,17 +12,15 @@ from msgspec.structs import replace
 
 from advisor.domain import Measurement, Status, Trial
 from advisor.errors import DataError
-from advisor.sweeps.driver.claims import TrialClaims, leasing
 from advisor.sweeps.events import subscribe
-from advisor.sweeps.executors.process import ClaimableTrials, Executor
 from advisor.sweeps.measurement_store import Damaged, MeasurementStore, in_parts
 from advisor.sweeps.planning.repeating import in_order, rounds, runs_made, wanted_runs
 from advisor.sweeps.quality.issues import is_stale
-from advisor.units import format_counted
+from advisor.sweeps.run.executors import Executor
+from advisor.sweeps.run.queue import TrialQueue, leasing
 
 RETRIED = frozenset({Status.CONTAMINATED, Status.FAILED, Status.TIMED_OUT})
 POLL_SECONDS = 2.0
-_LOG = logging.getLogger(__name__)
 
 
 class Progress(Struct, frozen=True, kw_only=True):
@@ -93,28 +89,31 @@ def run_sweep(
     skipped = len(trials) - len({trial.trial_id for trial in todo})
     outcome = Outcome()
 
-    def emit(**news: Any) -> None:
-        done = outcome.measured + turns.passed_over
+    def report(**news: Any) -> None:
+        done = outcome.measured + queue.passed_over
         on_progress(Progress(done=done, total=len(todo), skipped=skipped, **news))
 
-    def claimed(trials: Sequence[Trial]) -> list[Trial]:
-        mine = turns.claimed(trials)
-        for trial in mine:
-            emit(started=trial)
-        return mine
-
     with leasing(store.leases) as owner:
-        turns = TrialClaims(store, owner, before.retried, runs_of)
-        emit()
-        with subscribe(turns.note):
-            for queue in _queues(todo, turns, store, poll_seconds):
-                for bare in executor.execute(ClaimableTrials(queue, claimed)):
+        queue = TrialQueue(
+            todo,
+            store,
+            owner,
+            retried=before.retried,
+            runs_of=runs_of,
+            on_claim=lambda trial: report(started=trial),
+        )
+        report()
+        with subscribe(queue.note):
+            is_filled = True
+            while is_filled:
+                for bare in executor.execute(queue):
                     measurement = replace(bare, environment={**bare.environment, **machine})
-                    if turns.keep(measurement):
+                    if queue.complete(measurement):
                         outcome.count(measurement)
-                        emit(measurement=measurement)
-                emit()
-        turns.raise_if_failed()
+                        report(measurement=measurement)
+                report()
+                is_filled = queue.refill(poll_seconds)
+        queue.raise_if_failed()
     return outcome
 
 
@@ -180,24 +179,3 @@ def stored_runs(
 def _refuse(damaged: Sequence[Damaged]) -> None:
     for entry in damaged:
         raise DataError(entry.reason)
-
-
-def _queues(
-    todo: Sequence[Trial], turns: TrialClaims, store: MeasurementStore, poll_seconds: float
-) -> Iterator[Sequence[Trial]]:
-    """All trials; then, as long as others measure some of them, those that they let go."""
-    yield todo
-    reported = 0
-    while waiting := turns.left_to_others():
-        held = store.leases.held()
-        free = [trial for trial in waiting if trial.trial_id not in held]
-        turns.leave([trial for trial in waiting if trial.trial_id in held])
-        if free:
-            yield free
-            continue
-        if reported != len(waiting):
-            reported = len(waiting)
-            drivers = sorted({entry.driver for entry in held.values()})
-            counted = format_counted(reported, "trial")
-            _LOG.warning("waiting for %s, measured by %s", counted, ", ".join(drivers))
-        time.sleep(poll_seconds)

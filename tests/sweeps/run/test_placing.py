@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from advisor.domain import CacheState, DiskRate, Task
 from advisor.errors import MeasuringError
 from advisor.runs.sweeps.sweeping import executor_name
-from advisor.sweeps.executors.ray.placing import (
+from advisor.sweeps.run.ray.placing import (
     OWN_DISK,
     needs_of,
     refuse,

@@ -5,31 +5,23 @@ no process and no cgroup behind, also in the middle of a trial.
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from advisor.domain import REPLAYED_FROM, LimitedBy, Measurement, Status, Trial
+from advisor.domain import LimitedBy, Measurement, Status, Trial
 from advisor.errors import AdvisorError
 from advisor.sweeps.datasets.node_cache import cached_data
 from advisor.sweeps.datasets.remote import is_address
-from advisor.sweeps.formats.serialization import measurement_from_dict, measurement_to_dict, trial_from_dict
-from advisor.sweeps.machine.processes import end_with_parent
 from advisor.sweeps.machine.size import allowed_cpus
-from advisor.sweeps.trial.child import READY, ending_of, send_to_parent, wait_for_go
+from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.orphan_removal import clean_up
-from advisor.sweeps.trial.taking import anywhere
-from advisor.sweeps.trial.trial_process import measure_trial, run_attempt
+from advisor.sweeps.trial.trial_process import measure_trial
 
 Measure = Callable[[Trial], Measurement]
 
@@ -88,68 +80,6 @@ def failure(trial: Trial, reason: str) -> Measurement:
     )
 
 
-_AS_MEASURED = "as_measured"
-
-
-def replayed(file: Path, seconds: float) -> partial[Measurement]:
-    """A `data.Measure` that answers each trial from a file of `advisor measurements export`
-    after so many seconds; it can be sent to other processes."""
-    command = (sys.executable, "-P", "-m", "advisor.sweeps.executors.process", str(file), str(seconds))
-    return partial(measure_trial, attempt=partial(run_attempt, command=command, taking=anywhere))
-
-
-def unmarked(measurement: Measurement) -> Measurement:
-    """The measurement as its file has it: without the mark and the facts that a replay adds."""
-    environment: Any = measurement.environment[_AS_MEASURED]
-    return replace(measurement, environment=environment)
-
-
-def answer_of(lines: Sequence[str], trial: Trial, file: str) -> Measurement:
-    """The trial's measurement in the lines of the file, marked."""
-    for line in lines:
-        result = measurement_from_dict(json.loads(line))
-        if result.trial.trial_id == trial.trial_id:
-            marked = {REPLAYED_FROM: file, _AS_MEASURED: dict(result.environment)}
-            return replace(result, environment=marked)
-    raise LookupError(f"'{file}' has no measurement of the trial {trial.trial_id}")
-
-
-def main(file: str, seconds: float) -> None:
-    """The worker's side of the conversation."""
-    end_with_parent()
-    job = json.loads(sys.stdin.readline())
-    answer = answer_of(Path(file).read_text().splitlines(), trial_from_dict(job["trial"]), file)
-    if job.get("wait_for_go"):
-        wait_for_go(READY)
-    time.sleep(seconds)
-    send_to_parent(measurement_to_dict(answer))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], float(sys.argv[2]))
-
-
-class ClaimableTrials(Struct, frozen=True):
-    """Trials in their order. `claimed` has those of some trials that are one's own to measure now;
-    the others are somebody else's, or done.
-
-    To iterate is to claim one after the other; who has several in flight claims what he has room
-    for, all at once.
-    """
-
-    trials: Sequence[Trial]
-    claimed: Callable[[Sequence[Trial]], list[Trial]] = list
-
-    def __iter__(self) -> Iterator[Trial]:
-        for trial in self.trials:
-            yield from self.claimed([trial])
-
-
-def claimable(trials: Iterable[Trial]) -> ClaimableTrials:
-    """The offer, or one of trials that are one's own already."""
-    return trials if isinstance(trials, ClaimableTrials) else ClaimableTrials(list(trials))
-
-
 class Executor(Protocol):
     """See the rules above."""
 
@@ -157,7 +87,7 @@ class Executor(Protocol):
         """`MeasuringError` that names the way out, when it can never take some of the trials."""
 
     def execute(self, trials: Iterable[Trial]) -> Iterator[Measurement]:
-        """Measurements as they come."""
+        """Measurements as they come. Of a `TrialQueue` each is claimed before it is measured."""
 
     def close(self) -> None:
         """End what runs, give back what was taken."""
@@ -200,8 +130,6 @@ class InlineExecutor:
 
 
 def _measure_here(trial: Trial) -> Measurement:
-    from msgspec.structs import replace
-
     from advisor.sweeps.worker.measuring import measure
 
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}

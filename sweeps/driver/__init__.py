@@ -1,1 +1,0 @@
-"""Takes a plan through its executor into the store."""

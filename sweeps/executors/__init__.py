@@ -1,1 +1,0 @@
-"""Ways to execute trials: a process after another, Ray, or a replay of stored rows."""

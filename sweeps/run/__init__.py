@@ -1,0 +1,1 @@
+"""Takes a plan through an executor (processes, Ray) into the store."""
