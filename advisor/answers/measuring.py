@@ -20,12 +20,12 @@ from advisor.models.performance import published_step_seconds
 from advisor.models.zoo.networks import network_info
 from advisor.questions.fields import wrong
 from advisor.questions.ranks import Ranks
-from advisor.sweeps.anchors.measure.document import add_runs, best_batches
-from advisor.sweeps.trial.child import Worker, WorkerEnded, WorkerLate, started_worker
+from advisor.sweeps.measure.document import add_runs, best_batches
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 # Nodes may start so far apart; torchrun would wait twice as long.
 _APART_SECONDS = 300
-_TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.ranks.torchrun")
+_TORCHRUN = (sys.executable, "-P", "-m", "advisor.sweeps.measure.ranks.torchrun")
 
 
 def measure_ranks(
@@ -41,7 +41,7 @@ def measure_ranks(
         "emulated_step_seconds": _emulated_step_seconds(reference, ranks, precision),
         "gbit_per_second": ranks.network_gbit,
     }
-    command = [*_torchrun(ranks), "-m", "advisor.sweeps.ranks"]
+    command = [*_torchrun(ranks), "-m", "advisor.sweeps.measure.ranks"]
     grace = GRACE_SECONDS
     if ranks.rendezvous is not None:
         _check_resolves(ranks.rendezvous)
@@ -103,7 +103,7 @@ def _emulated_step_seconds(reference: str, ranks: Ranks, precision: Precision) -
 
 
 # -P: a user's own files are not ours.
-COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.anchors.measure")
+COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.measure")
 # Loading torch, building the network and the last step may take so much longer than asked.
 GRACE_SECONDS = 300.0
 _USUAL_RUNS = 3
@@ -184,10 +184,11 @@ def document_of_process(
 ) -> dict[str, Any]:
     """The document of one measuring process; where it ends early, its results until then, with a warning."""
     so_far: list[dict[str, Any]] = []
+    deadline = time.monotonic() + minutes * 60 + grace_seconds
     with started_worker([*command, json.dumps(job | {"minutes": minutes})]) as worker:
         try:
-            deadline = time.monotonic() + minutes * 60 + grace_seconds
-            return _listen(worker, deadline, on_progress, so_far)
+            anchor: dict[str, Any] = worker.answer("anchor", deadline, partial(_note, on_progress, so_far))
+            return anchor
         except UsageError:
             raise
         except MeasuringError as error:
@@ -205,19 +206,8 @@ def document_of_process(
     return so_far[-1] | {"warnings": [*so_far[-1]["warnings"], warning]}
 
 
-def _listen(
-    worker: Worker, deadline: float, on_progress: Progress, so_far: list[dict[str, Any]]
-) -> dict[str, Any]:
-    while True:
-        message = worker.receive(deadline)
-        if not isinstance(message, dict):
-            continue  # a library's own line that happens to be JSON
-        if "progress" in message:
-            on_progress(str(message["progress"]))
-        elif "so_far" in message:
-            so_far.append(message["so_far"])
-        elif "error" in message:
-            raise (UsageError if message.get("usage") else MeasuringError)(str(message["error"]))
-        elif "anchor" in message:
-            anchor: dict[str, Any] = message["anchor"]
-            return anchor
+def _note(on_progress: Progress, so_far: list[dict[str, Any]], message: dict[str, Any]) -> None:
+    if "progress" in message:
+        on_progress(str(message["progress"]))
+    elif "so_far" in message:
+        so_far.append(message["so_far"])

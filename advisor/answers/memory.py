@@ -172,12 +172,8 @@ def traced_profile(reference: str, steps: Sequence[str], pixels: int | None = No
     job = {"reference": reference, "pixels": pixels, "steps": steps}
     with started_worker([*COMMAND, json.dumps(job)]) as worker:
         try:
-            while True:
-                message = worker.receive(time.monotonic() + _PATIENCE_SECONDS)
-                if isinstance(message, dict) and "profile" in message:
-                    return profile_from(reference, message["profile"])
-                if isinstance(message, dict) and "error" in message:
-                    raise (UsageError if message.get("usage") else MeasuringError)(message["error"])
+            profile = worker.answer("profile", time.monotonic() + _PATIENCE_SECONDS)
+            return profile_from(reference, profile)
         except WorkerLate as error:
             raise MeasuringError(
                 f"tracing took more than {_PATIENCE_SECONDS / 60:g} minutes; ask for a smaller --input-size"

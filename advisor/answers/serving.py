@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         ServingQuestion,
     )
     from advisor.questions.listings import Sources as NamedSources
-    from advisor.sweeps.endpoint.anchors import ServingAnchor
+    from advisor.sweeps.measure.endpoint.anchors import ServingAnchor
 
 A = TypeVar("A", GenerationRecommendation, ServingPrediction)
 # Without a length `memory` tells of this one, or of the longest that the model takes.
@@ -239,7 +239,7 @@ def _anchored(
     """The context whose predictor knows what the question's anchors measured."""
     if not question.anchor:
         return context
-    from advisor.sweeps.endpoint.anchors import read_serving_anchor  # few have measured
+    from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor  # few have measured
 
     known, cards = bundled_language_models(), Cards(context.catalog)
     precision = request.precision or model.own_precision

@@ -23,9 +23,9 @@ from advisor.api.modules import network
 from advisor.domain import MEASURABLE_PRECISIONS, Precision, Task
 from advisor.errors import MeasuringError, UsageError, unknown_name
 from advisor.files import require_writable, write_whole
-from advisor.sweeps.anchors.measure.document import anchor_of_script, read_steps
 from advisor.sweeps.hook import Recorder, gpu_uuid_in_use, unfinished
 from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.measure.document import anchor_of_script, read_steps
 
 Batch = TypeVar("Batch")
 _COMPUTED = (Task.TRAINING, Task.INFERENCE)

@@ -16,15 +16,15 @@ from typing import Any
 
 from advisor.errors import MeasuringError, UsageError
 from advisor.runs.processes import how_it_ended
-from advisor.sweeps.anchors.measure.document import (
+from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
+from advisor.sweeps.machine.gpu_sampling import GpuSampler
+from advisor.sweeps.measure.document import (
     FEWEST_STEPS,
     RecordedSteps,
     anchor_of_script,
     gpu_uuid,
     read_steps,
 )
-from advisor.sweeps.hook import FILE_VARIABLE, PROFILE_VARIABLE, SECONDS_VARIABLE, unfinished
-from advisor.sweeps.machine.gpu_sampling import GpuSampler
 
 _LOOK_EVERY_SECONDS = 0.2
 _SECONDS_TO_END = 5.0

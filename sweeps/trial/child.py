@@ -23,8 +23,9 @@ from typing import IO, Any
 from msgspec import Struct
 
 from advisor.domain import MIB, Status
-from advisor.errors import AdvisorError
+from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.sweeps.events import EVENT_KEY, forward_all
+from advisor.sweeps.machine.processes import end_with_parent
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, new_name, own_tag, scratch_parent
 
 _MOST_CHARACTERS = 500
@@ -217,6 +218,21 @@ class Worker:
                 elif isinstance(answer, (str, dict)):
                     return answer
 
+    def answer(
+        self, name: str, deadline: float, on_message: Callable[[dict[str, Any]], None] = lambda _message: None
+    ) -> Any:
+        """What the child sends by that name (`answer_parent`); its other messages go to `on_message`.
+        Raises what it refused, and as `receive`."""
+        while True:
+            message = self.receive(deadline)
+            if not isinstance(message, dict):
+                continue  # a library's own line that happens to be JSON
+            if name in message:
+                return message[name]
+            if "error" in message:
+                raise (UsageError if message.get("usage") else MeasuringError)(str(message["error"]))
+            on_message(message)
+
     def last_output(self) -> str:
         """The end of the process: its signal or exit code, and the end of its stderr on one line."""
         self._errors.seek(0)
@@ -320,6 +336,18 @@ def wait_for_go(stage: str) -> None:
     send_to_parent(stage)
     if not sys.stdin.readline():
         os._exit(1)  # the parent has gone
+
+
+def answer_parent(work: Callable[[], Mapping[str, Any]]) -> int:
+    """A child's whole life, which its parent hears by `Worker.answer`: what `work` returns, or why it was
+    refused; the exit code."""
+    end_with_parent()
+    try:
+        send_to_parent(work())
+    except AdvisorError as error:
+        send_to_parent({"error": str(error), "usage": isinstance(error, UsageError)})
+        return 1
+    return 0
 
 
 def send_to_parent(message: object) -> None:

@@ -220,7 +220,7 @@ def measured_anchor(gpu, reference, **asked):
     return measure_reference(
         reference,
         on_progress=lambda _line: None,
-        command=gpu.program("advisor.sweeps.anchors.measure"),
+        command=gpu.program("advisor.sweeps.measure"),
         **{**values, **asked},
     )
 

@@ -4,7 +4,7 @@ model. Needs root, `ip` and `tc`."""
 import pytest
 
 from tests.host.nodes import NODES, NoNodes, compared, measured
-from tests.sweeps.anchors.test_measure import validate
+from tests.sweeps.measure.test_network import validate
 
 pytestmark = [pytest.mark.root, pytest.mark.timeout(900)]
 GBIT_PER_SECOND = 1.0

@@ -18,7 +18,7 @@ from advisor.infra.build.campaign.language.cells import (
 from advisor.infra.build.campaign.language.engines import _Endpoint
 from advisor.infra.build.campaign.language.rows import Rows
 from advisor.infra.build.campaign.language.shapes import SHAPES, TINY_SHAPES, write_model_folder
-from tests.sweeps.endpoint.openai_server import fake_endpoint
+from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
 GRID = full_grid(SHAPES)
 

@@ -19,7 +19,7 @@ from advisor.runs.cloud.plan import CloudOptions, CloudPlan
 from advisor.runs.cloud.sweep import CloudRun, Say, job_of, nothing_measured, run_cloud
 from advisor.runs.endpoint.verifying import ServingTrial, judged_serving
 from advisor.runs.verification.cloud import with_its_disk, words_of
-from advisor.sweeps.endpoint.anchors import USED
+from advisor.sweeps.measure.endpoint.anchors import USED
 
 
 def serving_launch(trial: ServingTrial, cloud: CloudOptions, minutes: float) -> CloudOptions:

@@ -25,10 +25,10 @@ from advisor.questions.language import ServingQuestion
 from advisor.questions.settled import instance_named, language_model_of, settled_serving
 from advisor.runs.endpoint.questions import VerifyGeneration
 from advisor.runs.questions import AUTO
-from advisor.sweeps.endpoint.address import Address, address_of, api_key
-from advisor.sweeps.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
-from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import (
+from advisor.sweeps.measure.endpoint.address import Address, address_of, api_key
+from advisor.sweeps.measure.endpoint.anchors import RUN_SIGMA, TTFT_RUN_SIGMA
+from advisor.sweeps.measure.endpoint.records import Lengths, Load
+from advisor.sweeps.measure.endpoint.session import (
     EndpointSession,
     Wanted,
     anchor_document,

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from advisor.errors import AdvisorError, MeasuringError
-from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, send_to_parent, started_worker
+from advisor.errors import MeasuringError
+from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, answer_parent, started_worker
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.device")
 _PROBED = ("gpu", "gemm")
@@ -39,12 +39,7 @@ def device_answer(
     deadline = time.monotonic() + patience_seconds
     with started_worker([*command, what]) as worker:
         try:
-            while True:
-                answer = worker.receive(deadline)
-                if isinstance(answer, dict) and "error" in answer:
-                    raise MeasuringError(str(answer["error"]))
-                if isinstance(answer, dict) and what in answer:
-                    return answer[what]
+            return worker.answer(what, deadline)
         except WorkerLate as error:
             raise MeasuringError(
                 "the GPU gave no answer within {seconds:g} s",
@@ -59,10 +54,7 @@ def main() -> None:
     """Answer what the first argument names."""
     answers = {"name": _name, "fingerprint": _fingerprint}
     what = sys.argv[1]
-    try:
-        send_to_parent({what: answers[what]()})
-    except AdvisorError as error:
-        send_to_parent({"error": str(error)})
+    answer_parent(lambda: {what: answers[what]()})
 
 
 def _name() -> str:

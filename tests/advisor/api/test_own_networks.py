@@ -11,7 +11,7 @@ from advisor.api.modules import network
 from advisor.models.zoo.torchvision_operators import import_torchvision
 
 torch = pytest.importorskip("torch")
-SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.sweeps.measure") / "anchor.schema.json").read_text())
 ASKED = {"task": "inference", "model": "my_net", "target_throughput": 50}
 
 

@@ -16,7 +16,7 @@ from tests.sweeps.anchors.test_anchors import a_document, a_run
 
 MODEL, GPUS = load_model(), load_catalog().cards
 BATCHES = (8, 16, 32, 64)
-ANCHOR_SCHEMA = json.loads((files("advisor.sweeps.anchors.measure") / "anchor.schema.json").read_text())
+ANCHOR_SCHEMA = json.loads((files("advisor.sweeps.measure") / "anchor.schema.json").read_text())
 
 
 def captured(network):

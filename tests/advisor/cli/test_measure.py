@@ -14,10 +14,10 @@ from advisor.cli import main
 from advisor.domain import Precision, Task
 from advisor.errors import DataError, MeasuringError, UsageError
 from advisor.runs.measuring_script import measure_script
-from advisor.sweeps.anchors.measure import measure_network
-from advisor.sweeps.anchors.measure.document import anchor_of_script
+from advisor.sweeps.measure import measure_network
+from advisor.sweeps.measure.document import anchor_of_script
 from tests.processes import gone
-from tests.sweeps.anchors.test_measure import recorded, validate
+from tests.sweeps.measure.test_network import recorded, validate
 
 LOOP = """
 import time
@@ -232,8 +232,7 @@ def test_a_child_that_dies_leaves_what_it_had_measured():
 
 def test_without_torch_the_extra_is_named():
     script = (
-        "import sys; sys.modules['torch'] = None\n"
-        "from advisor.sweeps.anchors.measure.__main__ import main; main()"
+        "import sys; sys.modules['torch'] = None\nfrom advisor.sweeps.measure.__main__ import main; main()"
     )
     with pytest.raises(MeasuringError, match=r"torch is not installed.*\[sweep\]"):
         child(script)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-import advisor.sweeps.anchors.measure as package
+import advisor.sweeps.measure as package
 from advisor.sweeps.machine.processes import is_running, start_ticks, stat_fields
 from tests.sweeps.cuda_standin import COMMAND as STAND_IN
 
@@ -124,7 +124,7 @@ def test_more_ranks_than_gpus_are_refused_before_they_meet():
         "PYTHONPATH": str(Path(__file__).parents[3]),
     }
     done = subprocess.run(
-        [*STAND_IN, "advisor.sweeps.ranks", json.dumps(job)],
+        [*STAND_IN, "advisor.sweeps.measure.ranks", json.dumps(job)],
         env={**os.environ, **location},
         capture_output=True,
         text=True,

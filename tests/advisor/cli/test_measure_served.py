@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from tests.processes import as_in_a_terminal
-from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
-from tests.sweeps.endpoint.test_anchors import SCHEMA
+from tests.sweeps.measure.endpoint.openai_server import WELL, fake_endpoint
+from tests.sweeps.measure.endpoint.test_anchors import SCHEMA
 
 KEY = "sk-secret-0123456789"
 SHORT = ("--minutes", "0.04", "--output-tokens", "10", "--input-tokens", "40")

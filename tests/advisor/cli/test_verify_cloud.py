@@ -27,7 +27,7 @@ from tests.advisor.cli.test_sweep_cloud import account, after_launch, sent
 from tests.infra.aws.bed import Bed, worn
 from tests.infra.aws.guest.imds import serving
 from tests.sweeps.builders import measurement, resources, trial
-from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
+from tests.sweeps.measure.endpoint.tiny_model import program, save_tiny_llama
 
 __all__ = ["account"]
 # A machine as small as this one, without a GPU: preprocessing needs none.

@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 import advisor.render as schemas
-from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
-from tests.sweeps.endpoint.test_anchors import SCHEMA
+from tests.sweeps.measure.endpoint.openai_server import WELL, fake_endpoint
+from tests.sweeps.measure.endpoint.test_anchors import SCHEMA
 
 ASKED = (
     *shlex.split("verify --task generation --model meta-llama/Llama-3.1-8B --input-tokens 60"),

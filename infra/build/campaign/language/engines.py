@@ -15,15 +15,15 @@ from advisor.errors import MeasuringError
 from advisor.infra.build.campaign.language.cells import VLLM, Cell, Grid, Server
 from advisor.infra.build.campaign.language.rows import Row
 from advisor.infra.build.campaign.language.shapes import write_model_folder
-from advisor.sweeps.endpoint.address import address_of
-from advisor.sweeps.endpoint.engine_commands import (
+from advisor.sweeps.measure.endpoint.address import address_of
+from advisor.sweeps.measure.endpoint.engine_commands import (
     EngineSettings,
     StartedEngine,
     engine_command,
     engine_version,
 )
-from advisor.sweeps.endpoint.records import Lengths, Load, standard_error
-from advisor.sweeps.endpoint.started_engine import free_port, running_engine
+from advisor.sweeps.measure.endpoint.records import Lengths, Load, standard_error
+from advisor.sweeps.measure.endpoint.started_engine import free_port, running_engine
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _WORKER = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.language.worker")
@@ -61,7 +61,7 @@ class _Endpoint:
     def row(self, cell: Cell, seconds: float) -> Row:
         """Means and standard errors, with all of the load's figures."""
         # Needs the extra `endpoint`, and plain transformers does not.
-        from advisor.sweeps.endpoint.session import Wanted, measured
+        from advisor.sweeps.measure.endpoint.session import Wanted, measured
 
         wanted = Wanted(
             model=self._model,

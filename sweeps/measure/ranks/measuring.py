@@ -29,8 +29,8 @@ from advisor.domain import Precision, Task
 from advisor.domain.steps import mean_step_seconds
 from advisor.errors import MeasuringError, UsageError
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.anchors.measure.document import SYNTHETIC
-from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, steps_on
+from advisor.sweeps.measure.document import SYNTHETIC
+from advisor.sweeps.measure.session import AnchorSession, device_facts, steps_on
 from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, Engine, HostEngine, Moment, StepRunner
 from advisor.sweeps.worker.timed_run import TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine

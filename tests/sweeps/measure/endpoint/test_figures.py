@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.sweeps.endpoint.driving import Prompts
-from advisor.sweeps.endpoint.faults import Fault, RequestFailed
-from advisor.sweeps.endpoint.records import (
+from advisor.sweeps.measure.endpoint.driving import Prompts
+from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed
+from advisor.sweeps.measure.endpoint.records import (
     OK,
     DrivenLoad,
     Load,

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from advisor.errors import one_line
-from advisor.sweeps.endpoint.address import Address, ApiKey
-from advisor.sweeps.endpoint.faults import (
+from advisor.sweeps.measure.endpoint.address import Address, ApiKey
+from advisor.sweeps.measure.endpoint.faults import (
     DONE,
     EventReader,
     Fault,
@@ -23,7 +23,7 @@ from advisor.sweeps.endpoint.faults import (
     fault_of_status,
     piece_of,
 )
-from advisor.sweeps.endpoint.records import OK, RequestRecord
+from advisor.sweeps.measure.endpoint.records import OK, RequestRecord
 
 _CONNECT_SECONDS = 10.0
 # Servers close idle connections after 5 s (uvicorn) or more: one that is older is not used again.

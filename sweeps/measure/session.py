@@ -14,10 +14,10 @@ from advisor.domain import Precision, Status, Task
 from advisor.domain.steps import mean_step_seconds, stall_share
 from advisor.errors import UsageError
 from advisor.models.zoo.opening import Runnable
-from advisor.sweeps.anchors.measure.document import LOADER, Run, document
 from advisor.sweeps.datasets.opening import open_dataset
 from advisor.sweeps.machine.gpu_sampling import GpuSampler, busy_percent
 from advisor.sweeps.machine.size import machine_size
+from advisor.sweeps.measure.document import LOADER, Run, document
 from advisor.sweeps.probe.accelerator import missing
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers

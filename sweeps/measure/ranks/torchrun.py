@@ -1,16 +1,16 @@
-"""torchrun, which ends with the process that started it: `python -m advisor.sweeps.ranks.torchrun ARGUMENTS`.
+"""torchrun that ends with the process that started it: `-m advisor.sweeps.measure.ranks.torchrun ARGUMENTS`.
 
 Where ranks are lost, its last line on stdout is `{"error": ...}`: the rank that failed first, and why.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 from typing import TYPE_CHECKING
 
 from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.child import send_to_parent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,8 +34,7 @@ def main() -> None:
 
 
 def _end(reason: str) -> None:
-    sys.stdout.write(json.dumps({"error": reason}) + "\n")
-    sys.stdout.flush()
+    send_to_parent({"error": reason})
     raise SystemExit(1)
 
 

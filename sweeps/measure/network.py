@@ -16,8 +16,8 @@ from advisor.domain import Precision, Status, Task
 from advisor.errors import AdvisorError, MeasuringError, UsageError
 from advisor.models.zoo.capture import capture_operations
 from advisor.models.zoo.opening import Runnable, open_network
-from advisor.sweeps.anchors.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
-from advisor.sweeps.anchors.measure.session import AnchorSession, device_facts, measure_with_loader, steps_on
+from advisor.sweeps.measure.document import SYNTHETIC, Run, best_run, goes_on, measured_runs
+from advisor.sweeps.measure.session import AnchorSession, device_facts, measure_with_loader, steps_on
 from advisor.sweeps.operators import operator_table
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.child import lacks_memory
@@ -91,7 +91,7 @@ def measure(
     report: Callable[[str], None],
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """See `advisor.sweeps.anchors.measure.measure_network`."""
+    """See `advisor.sweeps.measure.measure_network`."""
     network, kind = open_network(reference), _device(device)
     if data is not None and not network.info.takes_images:
         raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec import Struct, field
 
-from advisor.sweeps.endpoint.faults import RequestFailed
+from advisor.sweeps.measure.endpoint.faults import RequestFailed
 
 _MOST_WARM_UP = 0.4
 _BLOCKS = 8

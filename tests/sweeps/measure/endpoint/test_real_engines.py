@@ -13,10 +13,10 @@ import pytest
 from advisor.cli.main import run
 from advisor.domain.language import ServingPlacement
 from advisor.render.export.serving import serve_words
-from advisor.sweeps.endpoint.engine_commands import StartedEngine
+from advisor.sweeps.measure.endpoint.engine_commands import StartedEngine
 from tests.advisor.render.language_answers import generation_candidate, generation_recommendation
-from tests.sweeps.endpoint.test_anchors import SCHEMA
-from tests.sweeps.endpoint.tiny_model import program, save_tiny_llama
+from tests.sweeps.measure.endpoint.test_anchors import SCHEMA
+from tests.sweeps.measure.endpoint.tiny_model import program, save_tiny_llama
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -84,7 +84,7 @@ def llama_cpp(tmp_path_factory):
     for name in ("xllamacpp", "gguf"):
         pytest.importorskip(name, reason=f"no {name} here: pip install xllamacpp gguf")
     model = tmp_path_factory.mktemp("llama") / "tiny.gguf"
-    command = [sys.executable, "-m", "tests.sweeps.endpoint.tiny_gguf", str(model)]
+    command = [sys.executable, "-m", "tests.sweeps.measure.endpoint.tiny_gguf", str(model)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield process.stdout.readline().strip()
         process.stdin.close()

@@ -4,23 +4,22 @@ import copy
 import json
 import subprocess
 import sys
-from pathlib import Path
+from importlib.resources import files
 
 import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import advisor.sweeps.endpoint
 from advisor.errors import UsageError
-from advisor.sweeps.endpoint.address import address_of
-from advisor.sweeps.endpoint.anchors import read_serving_anchor
-from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import Wanted, anchor_document, deployment_document, measured
-from tests.sweeps.endpoint.openai_server import fake_endpoint
+from advisor.sweeps.measure.endpoint.address import address_of
+from advisor.sweeps.measure.endpoint.anchors import read_serving_anchor
+from advisor.sweeps.measure.endpoint.records import Lengths, Load
+from advisor.sweeps.measure.endpoint.session import Wanted, anchor_document, deployment_document, measured
+from tests.sweeps.measure.endpoint.openai_server import fake_endpoint
 
 # As it ships.
-SCHEMA = json.loads(Path(advisor.sweeps.endpoint.__file__).with_name("anchor.schema.json").read_text())
+SCHEMA = json.loads((files("advisor.sweeps.measure.endpoint") / "anchor.schema.json").read_text())
 
 
 class Sheet:
@@ -142,7 +141,7 @@ def test_prompts_of_a_server_that_counts_no_tokens_have_the_wanted_length(docume
 
 def test_reading_needs_no_http_client():
     """A base install without the extra `endpoint` takes anchors."""
-    code = "import sys, advisor.sweeps.endpoint.anchors; assert 'aiohttp' not in sys.modules"
+    code = "import sys, advisor.sweeps.measure.endpoint.anchors; assert 'aiohttp' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -15,14 +15,21 @@ from msgspec import Struct, field
 
 from advisor.errors import AdvisorError, MeasuringError, Stopped, Terminated
 from advisor.messages import Message
-from advisor.sweeps.endpoint.address import Address, ApiKey
-from advisor.sweeps.endpoint.anchors import SCHEMA
-from advisor.sweeps.endpoint.asking import opened
-from advisor.sweeps.endpoint.driving import Driver, Opening, Prompts, no_tokens, opening_of
-from advisor.sweeps.endpoint.faults import RequestFailed, failure
-from advisor.sweeps.endpoint.records import DrivenLoad, Figures, Lengths, Load, RequestRecord, load_figures
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
 from advisor.sweeps.machine.gpu import gpus
+from advisor.sweeps.measure.endpoint.address import Address, ApiKey
+from advisor.sweeps.measure.endpoint.anchors import SCHEMA
+from advisor.sweeps.measure.endpoint.asking import opened
+from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, no_tokens, opening_of
+from advisor.sweeps.measure.endpoint.faults import RequestFailed, failure
+from advisor.sweeps.measure.endpoint.records import (
+    DrivenLoad,
+    Figures,
+    Lengths,
+    Load,
+    RequestRecord,
+    load_figures,
+)
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 

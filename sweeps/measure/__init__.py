@@ -1,6 +1,6 @@
 """Two minutes of one network on the machine at hand, as a document: docs/how-to/measuring.md.
 
-In a notebook: `from advisor.sweeps.anchors.measure import measure_network`. Needs torch and NumPy;
+In a notebook: `from advisor.sweeps.measure import measure_network`. Needs torch and NumPy;
 torchvision for the networks that come from it, torchvision and Pillow for `data`.
 """
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain import Precision, Task
-from advisor.sweeps.anchors.measure.document import COMPUTED
+from advisor.sweeps.measure.document import COMPUTED
+from advisor.sweeps.probe.accelerator import load_torch
 
 
 def measure_network(
@@ -35,10 +36,8 @@ def measure_network(
     document as it is after each run. Raises `UsageError` for what cannot be asked,
     `MeasuringError` where torch or the device is missing, or nothing could be measured.
     """
-    from advisor.sweeps.probe.accelerator import load_torch
-
     load_torch()
-    from advisor.sweeps.anchors.measure.network import measure
+    from advisor.sweeps.measure.network import measure
 
     return measure(
         reference,

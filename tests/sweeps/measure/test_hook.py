@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.sweeps import hook
-from advisor.sweeps.anchors.measure.document import read_steps
 from advisor.sweeps.hook import FILE_VARIABLE, Recorder, batch_size, steps, unfinished
+from advisor.sweeps.measure.document import read_steps
 from tests.sweeps.cuda_standin import StandIn, installed
 
 

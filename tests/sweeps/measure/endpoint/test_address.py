@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.errors import UsageError
-from advisor.sweeps.endpoint.address import KEY_VARIABLE, address_of, api_key
-from advisor.sweeps.endpoint.faults import EventReader, Fault, Piece, RequestFailed, piece_of
+from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE, address_of, api_key
+from advisor.sweeps.measure.endpoint.faults import EventReader, Fault, Piece, RequestFailed, piece_of
 
 KEY = "sk-secret-0123456789"
 

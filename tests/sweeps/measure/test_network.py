@@ -8,9 +8,9 @@ from jsonschema import Draft202012Validator
 
 from advisor.domain import Precision, Task
 from advisor.errors import MeasuringError, UsageError
-from advisor.sweeps.anchors import measure as package
-from advisor.sweeps.anchors.measure import measure_network
-from advisor.sweeps.anchors.measure.document import RecordedSteps, anchor_of_script, best_run, goes_on
+from advisor.sweeps import measure as package
+from advisor.sweeps.measure import measure_network
+from advisor.sweeps.measure.document import RecordedSteps, anchor_of_script, best_run, goes_on
 from tests.sweeps.cuda_standin import StandIn, installed
 from tests.sweeps.machine.nvml_standin import GpuStandIn, nvml_with
 from tests.sweeps.own_networks import own_network

@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import Message
-from advisor.sweeps.endpoint.engine_commands import HOST
+from advisor.sweeps.measure.endpoint.engine_commands import HOST
 from advisor.sweeps.trial.child import worker_environment
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
-_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.endpoint.engine_guard")
+_GUARD = (sys.executable, "-P", "-m", "advisor.sweeps.measure.endpoint.engine_guard")
 _POLL_EVERY_SECONDS = 0.1
 _REPORT_EVERY_SECONDS = 10.0
 _ANSWER_SECONDS = 5.0

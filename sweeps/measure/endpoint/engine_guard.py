@@ -1,8 +1,8 @@
 """Runs an engine, and ends it with all of its processes once whoever wanted it is gone.
 
-`python -m advisor.sweeps.endpoint.engine_guard COMMAND..`: the standard input is a pipe whose other end the
-parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this process be
-killed too, the next command finds the engine by the mark in its environment.
+`python -m advisor.sweeps.measure.endpoint.engine_guard COMMAND..`: the standard input is a pipe whose other
+end the parent holds. However the parent ends, kill -9 included, the kernel closes that end. Should this
+process be killed too, the next command finds the engine by the mark in its environment.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 _LOOK_EVERY_SECONDS = 0.2
 # An engine of several processes takes its time to end in order.
 _SECONDS_TO_END = 10.0
-_ROOT = str(Path(__file__).parents[3])
+_ROOT = str(Path(__file__).parents[4])
 
 
 def main(command: Sequence[str]) -> int:

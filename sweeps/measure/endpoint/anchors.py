@@ -17,7 +17,7 @@ from advisor.errors import UsageError
 from advisor.models.language.configs import LanguageModel
 from advisor.models.language.deployments import Deployment, GpuFacts, ServingObservation, Traffic
 from advisor.models.language.serving.effects import minor_version
-from advisor.sweeps.endpoint.records import Load
+from advisor.sweeps.measure.endpoint.records import Load
 
 SCHEMA = "advisor.serving_anchor/1"
 WAY_OUT = "--anchor takes what `advisor measure --endpoint` or `advisor measure --engine` wrote"

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.messages import FieldName, Message
-from advisor.sweeps.endpoint.asking import Client, Dialect
-from advisor.sweeps.endpoint.faults import Fault, RequestFailed, failure
-from advisor.sweeps.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
+from advisor.sweeps.measure.endpoint.asking import Client, Dialect
+from advisor.sweeps.measure.endpoint.faults import Fault, RequestFailed, failure
+from advisor.sweeps.measure.endpoint.records import OK, DrivenLoad, Lengths, RequestRecord
 
 # Each is one token with the space before it in the vocabularies of Llama, Qwen, Mistral and GPT;
 # for others `take_counts` measures how many it takes.

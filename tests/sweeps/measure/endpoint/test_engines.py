@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from advisor.errors import MeasuringError, UsageError
-from advisor.sweeps.endpoint.engine_commands import EngineSettings, StartedEngine, engine_command
-from advisor.sweeps.endpoint.started_engine import (
+from advisor.sweeps.machine.processes import is_running, start_ticks
+from advisor.sweeps.measure.endpoint.engine_commands import EngineSettings, StartedEngine, engine_command
+from advisor.sweeps.measure.endpoint.started_engine import (
     EngineStart,
     free_port,
     free_ports,
     running_engine,
     running_engines,
 )
-from advisor.sweeps.machine.processes import is_running, start_ticks
 
 QUIETLY = {"patience_seconds": 60, "report": lambda _: None}
 # Says 503 for a moment, then 200; has a child of its own, in another session.
@@ -120,7 +120,7 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
     port = free_port()
     script = textwrap.dedent(f"""
         import time
-        from advisor.sweeps.endpoint.started_engine import running_engine
+        from advisor.sweeps.measure.endpoint.started_engine import running_engine
         with running_engine({server_command(tmp_path, port)!r}, {port}, patience_seconds=60,
                             report=print):
             print("serving", flush=True)
@@ -131,7 +131,7 @@ def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        cwd=Path(__file__).parents[3],
+        cwd=Path(__file__).parents[4],
     ) as parent:
         for line in parent.stdout:
             if line.strip() == "serving":

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[3]
+ROOT = Path(__file__).resolve().parents[4]
 # torchvision's compiled part does not load beside every build of torch; transformers imports it.
 _PROGRAM = f"""#!{sys.executable}
 import sys

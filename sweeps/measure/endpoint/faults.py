@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from advisor.errors import MeasuringError, one_line
 from advisor.messages import FieldName, Message
-from advisor.sweeps.endpoint.address import KEY_VARIABLE
+from advisor.sweeps.measure.endpoint.address import KEY_VARIABLE
 
 DONE = b"[DONE]"
 # An event of one token has some 300 bytes, with log probabilities some thousand.

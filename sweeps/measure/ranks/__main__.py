@@ -1,4 +1,4 @@
-"""One rank: `python -m advisor.sweeps.ranks JOB` under torchrun, JSON lines on stdout.
+"""One rank: `python -m advisor.sweeps.measure.ranks JOB` under torchrun, JSON lines on stdout.
 
 JOB is a JSON object with the fields of `measuring.Job`. The first rank of each node prints
 `{"progress": ...}`, and last `{"anchor": ...}`, the same on all nodes; any rank prints
@@ -12,8 +12,8 @@ import os
 import sys
 from typing import Any
 
-from advisor.errors import AdvisorError, UsageError
 from advisor.sweeps.machine.processes import end_with_parent
+from advisor.sweeps.trial.child import answer_parent, send_to_parent
 
 
 def main() -> None:
@@ -22,30 +22,21 @@ def main() -> None:
     # Loading torch takes seconds, in which torchrun may die.
     from torch.distributed.elastic.multiprocessing.errors import record
 
-    record(_measure)()
+    if code := record(answer_parent)(_measured):
+        raise SystemExit(code)
 
 
-def _measure() -> None:
-    from advisor.sweeps.ranks.measuring import Job, measure
+def _measured() -> dict[str, Any]:
+    from advisor.sweeps.measure.ranks.measuring import Job, measure
 
     is_first = os.environ["LOCAL_RANK"] == "0"
 
     def progress(line: str) -> None:
         if is_first:
-            _report(progress=line)
+            send_to_parent({"progress": line})
 
-    try:
-        anchor = measure(Job(**json.loads(sys.argv[1])), report=progress)
-    except AdvisorError as error:
-        _report(error=str(error), usage=isinstance(error, UsageError))
-        raise SystemExit(1) from error
-    if is_first:
-        _report(anchor=anchor)
-
-
-def _report(**message: Any) -> None:
-    sys.stdout.write(json.dumps(message) + "\n")
-    sys.stdout.flush()
+    anchor = measure(Job(**json.loads(sys.argv[1])), report=progress)
+    return {"anchor": anchor} if is_first else {}
 
 
 if __name__ == "__main__":

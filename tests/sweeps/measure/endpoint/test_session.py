@@ -5,11 +5,11 @@ import json
 import pytest
 
 from advisor.errors import MeasuringError
-from advisor.sweeps.endpoint.address import ApiKey, address_of
-from advisor.sweeps.endpoint.faults import Fault
-from advisor.sweeps.endpoint.records import Lengths, Load
-from advisor.sweeps.endpoint.session import Wanted, measured, warnings_of
-from tests.sweeps.endpoint.openai_server import WELL, fake_endpoint
+from advisor.sweeps.measure.endpoint.address import ApiKey, address_of
+from advisor.sweeps.measure.endpoint.faults import Fault
+from advisor.sweeps.measure.endpoint.records import Lengths, Load
+from advisor.sweeps.measure.endpoint.session import Wanted, measured, warnings_of
+from tests.sweeps.measure.endpoint.openai_server import WELL, fake_endpoint
 
 KEY = "sk-secret-0123456789"
 
@@ -224,7 +224,7 @@ def test_a_fault_now_and_then_ends_nothing():
 
 def test_a_server_that_only_says_that_it_lives_is_late(monkeypatch):
     """Comments all the time, and never a token: a deadline of its own ends the opening."""
-    monkeypatch.setattr("advisor.sweeps.endpoint.driving._MOST_SECONDS", 0.5)
+    monkeypatch.setattr("advisor.sweeps.measure.endpoint.driving._MOST_SECONDS", 0.5)
     with (
         fake_endpoint(behaviours=["drips"]) as endpoint,
         pytest.raises(MeasuringError, match=r"did not answer within 0\.5 s") as caught,
@@ -244,7 +244,7 @@ def test_nobody_at_the_port_is_one_line():
 
 def test_answers_longer_than_the_time_leave_first_tokens_and_say_so(monkeypatch):
     """No answer ends within the load: tokens/s and TTFT are known, TPOT is not."""
-    monkeypatch.setattr("advisor.sweeps.endpoint.driving._DRAIN_SECONDS", 0.1)
+    monkeypatch.setattr("advisor.sweeps.measure.endpoint.driving._DRAIN_SECONDS", 0.1)
     with fake_endpoint(tpot_seconds=0.1) as endpoint:
         session, _ = session_of(endpoint, Load(2), seconds=1.0, lengths=Lengths(60, 400))
     (figures,) = session.figures
