@@ -19,6 +19,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -82,6 +83,15 @@ class _Mark:
     def __init__(self, host: float, event: Any) -> None:
         self.host = host
         self.event = event
+
+    def is_reached(self) -> bool:
+        """Whether the device has passed it."""
+        return self.event is None or bool(self.event.query())
+
+    def wait(self) -> None:
+        """Until it has."""
+        if self.event is not None:
+            self.event.synchronize()
 
     def seconds_until(self, later: _Mark) -> float:
         """Seconds from completion to completion where both have events, else by the host's clock."""
@@ -217,8 +227,8 @@ class Recorder:
     def _read(self, *, wait: bool) -> None:
         """Take the rows of the steps that the device has completed."""
         if wait and self._unread:
-            _quietly(_wait_for, self._unread[-1].ended)
-        while self._unread and _quietly(_is_reached, self._unread[0].ended):
+            _quietly(self._unread[-1].ended.wait)
+        while self._unread and _quietly(self._unread[0].ended.is_reached):
             _quietly(self._take_rows, self._unread.popleft())
 
     def _take_rows(self, step: _Step) -> None:
@@ -241,7 +251,8 @@ class Recorder:
 
     def _write(self, line: dict[str, Any]) -> None:
         self._written = self._clock()
-        _quietly(_append, unfinished(self._place), json.dumps(line))
+        with suppress(OSError), unfinished(self._place).open("a") as file:
+            file.write(json.dumps(line) + "\n")
 
 
 _recorder: Recorder | None = None
@@ -300,11 +311,6 @@ def _quietly(action: Callable[..., Any], *arguments: Any) -> Any:
         return None
 
 
-def _append(path: Path, line: str) -> None:
-    with path.open("a") as file:
-        file.write(line + "\n")
-
-
 def _cuda() -> Any:
     """torch.cuda where the script uses it; torch is never imported for the hook's sake."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
@@ -331,15 +337,6 @@ def _recorded_event(device: int | None) -> Any:
     event = cuda.Event(enable_timing=True, blocking=True)
     event.record(cuda.current_stream(device))
     return event
-
-
-def _is_reached(mark: _Mark) -> bool:
-    return mark.event is None or bool(mark.event.query())
-
-
-def _wait_for(mark: _Mark) -> None:
-    if mark.event is not None:
-        mark.event.synchronize()
 
 
 def _torch_facts(device: int | None) -> dict[str, Any]:

@@ -12,7 +12,9 @@ def operator_table(averages: Iterable[Any], steps: int, on_gpu: bool) -> list[di
     """The 30 operators with the most self time, per step: on a GPU the time of their kernels, on
     a CPU their own. `averages` are of `key_averages()`; `share` is of all operators' self time."""
     # Kernels are listed beside the operators that started them, whose self time they are.
-    rows = [(entry, _self_microseconds(entry, on_gpu)) for entry in averages if _is_operator(entry)]
+    name = "self_device_time_total" if on_gpu else "self_cpu_time_total"
+    operators = (entry for entry in averages if str(entry.device_type).endswith("CPU"))
+    rows = [(entry, float(getattr(entry, name))) for entry in operators]
     total = sum(microseconds for _, microseconds in rows) or 1.0
     rows.sort(key=lambda row: row[1], reverse=True)
     return [
@@ -25,11 +27,3 @@ def operator_table(averages: Iterable[Any], steps: int, on_gpu: bool) -> list[di
         for average, microseconds in rows[:_KEPT]
         if microseconds > 0
     ]
-
-
-def _self_microseconds(average: Any, on_gpu: bool) -> float:
-    return float(average.self_device_time_total if on_gpu else average.self_cpu_time_total)
-
-
-def _is_operator(average: Any) -> bool:
-    return str(average.device_type).endswith("CPU")

@@ -26,8 +26,8 @@ from advisor.domain import (
 )
 from advisor.sweeps.machine.size import allowed_cpus
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
-from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
-from advisor.sweeps.worker.timed_run import timed_run
+from advisor.sweeps.worker.host_engine import EmulatedGpu
+from advisor.sweeps.worker.timed_run import StepRunner, timed_run
 
 STEPS = 100
 _STEP_SECONDS = 0.030

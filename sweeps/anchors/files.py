@@ -10,6 +10,7 @@ import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,8 +42,15 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
 
     `UsageError` names a file that cannot be read, or is something else.
     """
-    content = _content(path)
-    document = _whole(content)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise UsageError(
+            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror
+        ) from error
+    document: Any = None
+    with suppress(ValueError, RecursionError):  # lines of JSON are no one value
+        document = json.loads(content)
     if isinstance(document, dict) and "schema" in document:
         if document["schema"] == SCHEMA:
             return read_document(path, document, sheet_of, precision)
@@ -51,23 +59,6 @@ def read_anchor(path: Path, sheet_of: SheetOf, precision: Precision) -> AnchorFi
                 "{path} is {schema}, not a measurement", hint=WAY_OUT, path=path, schema=document["schema"]
             )
     return read_measurements(path, content, sheet_of)
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise UsageError(
-            "cannot read '{path}' ({strerror})", hint=WAY_OUT, path=path, strerror=error.strerror
-        ) from error
-
-
-def _whole(content: bytes) -> Any:
-    """The file as one JSON value; None where it is none, as lines of JSON are."""
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError):
-        return None
 
 
 # A loop that waits for its loader longer than this measures its loader.
@@ -184,7 +175,9 @@ def _row(
         return RefusedRow(origin, "its loader's rate, not the network's alone", False)
     if reason := _fault(run, is_script) or refusal_in(run.get("gpu_state", {})):
         return RefusedRow(origin, reason, True)
-    seconds = _step_seconds(run, is_script)
+    seconds = mean_step_seconds(run["step_seconds"])
+    if is_script:  # its steps run ahead of its GPU: only its rate over all of them is exact
+        seconds = float(run["batch_size"] / run["samples_per_second"])
     if seconds > LONGEST_STEP_SECONDS:
         return RefusedRow(origin, TOO_LONG, True)
     try:
@@ -207,13 +200,6 @@ def _row(
     )
 
 
-def _step_seconds(run: Mapping[str, Any], is_script: bool) -> float:
-    """A script's steps run ahead of its GPU: only its rate over all of them is exact."""
-    if is_script:
-        return float(run["batch_size"] / run["samples_per_second"])
-    return mean_step_seconds(run["step_seconds"])
-
-
 def _fault(run: Mapping[str, Any], is_script: bool) -> str:
     """Why a run cannot be believed; empty where it can."""
     steps, batch, peak = run["step_seconds"], run["batch_size"], run.get("gpu_peak_reserved_mib")
@@ -229,18 +215,14 @@ def _fault(run: Mapping[str, Any], is_script: bool) -> str:
         return ""
     if not is_positive(run["samples_per_second"]):
         return f"a rate is a finite number above 0, not {_short(run['samples_per_second'])}"
-    waited = _waited_share(run.get("waited_seconds", ()), steps)
+    total = sum(run.get("waited_seconds", ()))
+    waited = total / sum(steps) if math.isfinite(total) else 1.0
     if waited > _MOST_WAITING:
         return (
             f"its loop waited {100 * waited:.0f} % of the time for the loader, so the GPU's own "
             "rate is not known; feed it faster, or measure the network with --model"
         )
     return ""
-
-
-def _waited_share(waited: Sequence[float], steps: Sequence[float]) -> float:
-    total = sum(waited)
-    return total / sum(steps) if math.isfinite(total) else 1.0
 
 
 def _short(value: Any) -> str:

@@ -23,7 +23,7 @@ from advisor.domain import (
 )
 from advisor.domain.machines import is_positive
 from advisor.errors import UsageError
-from advisor.sweeps.formats.files import RefusedLine, read_lines
+from advisor.sweeps.formats.files import read_lines
 from advisor.sweeps.quality.issues import refusal
 from advisor.sweeps.quality.rates import rate_interval, runs_error
 
@@ -78,7 +78,8 @@ def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFi
     """The measurements in lines of JSON; `UsageError` where there is not one."""
     read = read_lines(content.split(b"\n"))
     if not read.measurements:
-        raise no_anchor(path, _first(read.refused))
+        first = next(iter(read.refused), None)
+        raise no_anchor(path, f"line {first.line}: {first.reason}" if first else "it is empty")
     result = [observed(measurement, f"{path}, ", sheet_of) for measurement in read.measurements]
     bad = [RefusedRow(f"{path}, line {entry.line}", entry.reason, True) for entry in read.refused]
     return AnchorFile(
@@ -86,10 +87,6 @@ def read_measurements(path: Path, content: bytes, sheet_of: SheetOf) -> AnchorFi
         tuple(entry for entry in result if isinstance(entry, Observation)),
         tuple([entry for entry in result if isinstance(entry, RefusedRow)] + bad),
     )
-
-
-def _first(refused: tuple[RefusedLine, ...]) -> str:
-    return f"line {refused[0].line}: {refused[0].reason}" if refused else "it is empty"
 
 
 def observed(row: Measurement, where: str, sheet_of: SheetOf) -> Observation | RefusedRow:

@@ -38,20 +38,19 @@ def make_room(entry: Path, needs: Needs) -> None:
     """Remove what was not used for longest until what is missing fits on the disk, and the whole
     data set into `ADVISOR_DATA_CACHE_GIB`; never what is read or filled now. What others fill at
     the time counts as if it were here."""
-    root, limit_bytes = entry.parent, _limit_bytes()
+    root, limit_bytes, own = entry.parent, _limit_bytes(), (entry.name, entry.name + FILLING)
     with (root / f".room{LOCK}").open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for gone in root.glob(f"*{_GONE}"):
             shutil.rmtree(gone, ignore_errors=True)
-        others = [path for path in root.iterdir() if path.is_dir() and not _is_part_of(path, entry)]
+        others = [path for path in root.iterdir() if path.is_dir() and path.name not in own]
         for other in [*sorted(others, key=_last_used), None]:
             taken = [_needs_of(path) for path in others]
             disk = shutil.disk_usage(root)
             free = disk.free - sum(each.missing_bytes for each in taken)
             fits = needs.missing_bytes <= free - _LEFT_FREE_SHARE * disk.total
             if fits and sum(each.bytes for each in taken) + needs.bytes <= limit_bytes:
-                filling = entry.with_name(entry.name + FILLING)
-                write_whole(filling / ABOUT, json.dumps(asdict(needs)))
+                write_whole(entry.with_name(entry.name + FILLING) / ABOUT, json.dumps(asdict(needs)))
                 return
             if other and _removed(other):
                 others.remove(other)
@@ -76,10 +75,6 @@ def _limit_bytes() -> float:
             "ADVISOR_DATA_CACHE_GIB is no size: '{text}'", text=text, hint="write a number of GiB, as 200"
         )
     return limit * _GIB
-
-
-def _is_part_of(path: Path, entry: Path) -> bool:
-    return path.name in (entry.name, entry.name + FILLING)
 
 
 def _last_used(entry: Path) -> float:

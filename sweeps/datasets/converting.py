@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -66,22 +66,16 @@ def convert(
     start = time.perf_counter()
     with made_whole(folder) as unfinished:
         samples = _reported(_changed(source, path, change, 0 if copied else processes), source, progress)
-        _write(target, unfinished, samples, len(source))
+        if target == "lmdb":
+            write_lmdb(unfinished, samples, len(source))
+        else:
+            {"tar": write_shards, "recordio": write_records, "files": write_files}[target](
+                unfinished, samples
+            )
         seconds = time.perf_counter() - start
         profile = replace(profile_folder(unfinished), name=folder.name)
         write_profile(unfinished, profile, converted_from=path.name)
     return Conversion(profile=profile, seconds=seconds, processes=processes)
-
-
-def _write(target: str, folder: Path, samples: Iterator[Sample], most: int) -> None:
-    if target == "lmdb":
-        write_lmdb(folder, samples, most)
-    elif target == "tar":
-        write_shards(folder, samples)
-    elif target == "recordio":
-        write_records(folder, samples)
-    else:
-        write_files(folder, samples)
 
 
 def _changed(source: SampleSource, path: Path, change: Change, processes: int) -> Iterator[Sample]:
@@ -89,14 +83,12 @@ def _changed(source: SampleSource, path: Path, change: Change, processes: int) -
     if not processes:
         yield from (changed(source, index, change) for index in range(len(source)))
         return
-    work = ((path, first, last, change) for first, last in _spans(len(source)))
-    for chunk in in_order(_changed_chunk, work, processes):
+    for chunk in in_order(partial(_changed_chunk, path, change), _spans(len(source)), processes):
         yield from chunk
 
 
-def _changed_chunk(work: tuple[Path, int, int, Change]) -> list[Sample]:
-    path, first, last, change = work
-    return [changed(_source(path), index, change) for index in range(first, last)]
+def _changed_chunk(path: Path, change: Change, span: range) -> list[Sample]:
+    return [changed(_source(path), index, change) for index in span]
 
 
 def _reported(samples: Iterator[Sample], source: SampleSource, progress: Progress) -> Iterator[Sample]:
@@ -135,19 +127,16 @@ def broken_samples(path: Path, processes: int, progress: Callable[[int, int], No
     `DataError` where the data set as a whole cannot be opened.
     """
     count = len(open_dataset(path))
-    spans = list(_spans(count))
-    work = ((path, first, last) for first, last in spans)
-    broken: list[str] = []
-    for (_, last), result in zip(spans, in_order(_broken_chunk, work, processes), strict=True):
-        broken += result
-        progress(last, count)
+    spans, broken = _spans(count), list[str]()
+    for span, faults in zip(spans, in_order(partial(_broken_chunk, path), spans, processes), strict=True):
+        broken += faults
+        progress(span.stop, count)
     return count, broken
 
 
-def _broken_chunk(work: tuple[Path, int, int]) -> list[str]:
-    path, first, last = work
-    answer = (_fault(_source(path), index) for index in range(first, last))
-    return [fault for fault in answer if fault]
+def _broken_chunk(path: Path, span: range) -> list[str]:
+    faults = (_fault(_source(path), index) for index in span)
+    return [fault for fault in faults if fault]
 
 
 def _fault(source: SampleSource, index: int) -> str | None:
@@ -160,9 +149,10 @@ def _fault(source: SampleSource, index: int) -> str | None:
     return None
 
 
-def _spans(count: int) -> Iterator[tuple[int, int]]:
-    """(first, end) of each piece of work of a side process."""
-    return ((first, min(first + _SAMPLES_TOGETHER, count)) for first in range(0, count, _SAMPLES_TOGETHER))
+def _spans(count: int) -> list[range]:
+    """The samples of each piece of work of a side process."""
+    firsts = range(0, count, _SAMPLES_TOGETHER)
+    return [range(first, min(first + _SAMPLES_TOGETHER, count)) for first in firsts]
 
 
 @lru_cache(maxsize=1)

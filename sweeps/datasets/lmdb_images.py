@@ -55,7 +55,6 @@ class LmdbImages:
         return len(self._keys)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
         lmdb = _library()
         try:
             with self._environment.get().begin() as transaction:
@@ -69,7 +68,6 @@ class LmdbImages:
             ) from error
 
     def name(self, index: int) -> str:
-        """See `SampleSource`."""
         return f"'{self.files[0]}' (record {index})"
 
 

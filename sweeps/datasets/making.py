@@ -1,11 +1,10 @@
 """Makes a data set of photographs or of a text once, in side processes, and finds it again.
 
-The text has the Penn Treebank's size, sentences and vocabulary, where the corpus is not at hand.
-Tokens and sentences of train, valid and test are the corpus's own (Mikolov's preparation:
-929,589, 73,760 and 82,430 tokens with `<eos>`; 42,068, 3,370 and 3,761 sentences; 10,000 words
-with `<eos>`). Word frequencies follow Zipf's law as Mandelbrot wrote it, 1 / (rank + 1): the most
-frequent word is 5.7 % of all words. Words are invented syllables, short for frequent ones.
-The text means nothing: it is for speed, never for perplexity.
+The text has the Penn Treebank's size, sentences and vocabulary, where the corpus is not at hand. Tokens and
+sentences of train, valid and test are the corpus's own (Mikolov's preparation: 929,589, 73,760 and 82,430
+tokens with `<eos>`; 42,068, 3,370 and 3,761 sentences; 10,000 words with `<eos>`). Word frequencies follow
+Zipf's law as Mandelbrot wrote it, 1 / (rank + 1): the most frequent word is 5.7 % of all words. Words are
+invented syllables, short for frequent ones. The text means nothing: it is for speed, never for perplexity.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, product
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -211,31 +209,13 @@ def ensure_dataset(
 
 
 def _make(folder: Path, samples: int, progress: Progress) -> DatasetProfile:
-    chunks = [
-        (folder, range(first, min(first + _CHUNK, samples)), SEED) for first in range(0, samples, _CHUNK)
-    ]
-    made = 0
-    # Not forked: the parent may run threads by now (a progress bar).
-    context = multiprocessing.get_context("spawn")
-    with ExitStack() as started:
-        with deferred_signals():  # a process just being born would print that its parent went
-            pool = started.enter_context(context.Pool(_PROCESSES, be_a_side_process))
-        for count in pool.imap_unordered(_write_chunk, chunks):
-            made += count
-            progress(made, samples)
-    profile = _profile(folder)
-    write_profile(folder, profile, seed=SEED)
-    return profile
-
-
-def _write_chunk(chunk: tuple[Path, range, int]) -> int:
-    write_samples(*chunk)
-    return len(chunk[1])
-
-
-def _profile(folder: Path) -> DatasetProfile:
+    chunks = [range(first, min(first + _CHUNK, samples)) for first in range(0, samples, _CHUNK)]
+    made, write = 0, partial(write_samples, folder, seed=SEED)
+    for chunk, _ in zip(chunks, in_order(write, chunks, _PROCESSES), strict=True):
+        made += len(chunk)
+        progress(made, samples)
     images = JpegFiles(folder)
-    return DatasetProfile(
+    profile = DatasetProfile(
         name="photographs",
         samples=len(images),
         bytes_per_sample=stored_bytes(images) / len(images),
@@ -243,6 +223,8 @@ def _profile(folder: Path) -> DatasetProfile:
         width=500,
         height=375,
     )
+    write_profile(folder, profile, seed=SEED)
+    return profile
 
 
 # Name: (tokens with <eos>, sentences).
@@ -269,10 +251,14 @@ def make_text(folder: Path, seed: int = 0) -> DatasetProfile:
     Every word of the vocabulary occurs in train. Raises `DataError` when it cannot be written.
     """
     draw = np.random.default_rng(seed)
+    spelled = [spelling(rank) for rank in range(_WORDS)]
     with made_whole(folder) as unfinished:
         for name, (tokens, sentences) in PTB_PARTS.items():
-            text = _text(draw, tokens - sentences, sentences)
-            (unfinished / f"{name}.txt").write_text(text)
+            words = tokens - sentences
+            ranks = draw.permutation(np.repeat(np.arange(_WORDS), word_counts(words)))
+            ends = np.sort(draw.choice(np.arange(1, words), sentences - 1, replace=False))
+            lines = (" ".join(spelled[rank] for rank in part) for part in np.split(ranks, ends))
+            (unfinished / f"{name}.txt").write_text("".join(f" {line} \n" for line in lines))
         profile = profile_text(unfinished / "train.txt")
         write_profile(unfinished, profile, seed=seed)
     return profile
@@ -296,11 +282,3 @@ def spelling(rank: int) -> str:
         return _SYLLABLES[rank]
     first, second = divmod(rank - len(_SYLLABLES), len(_SYLLABLES))
     return _SYLLABLES[first] + _SYLLABLES[second]
-
-
-def _text(draw: np.random.Generator, words: int, sentences: int) -> str:
-    ranks = draw.permutation(np.repeat(np.arange(_WORDS), word_counts(words)))
-    ends = np.sort(draw.choice(np.arange(1, words), sentences - 1, replace=False))
-    spelled = [spelling(rank) for rank in range(_WORDS)]
-    lines = (" ".join(spelled[rank] for rank in part) for part in np.split(ranks, ends))
-    return "".join(f" {line} \n" for line in lines)

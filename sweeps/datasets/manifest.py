@@ -154,7 +154,7 @@ def _lines(folder: Path, suffixes: frozenset[str], folders: dict[str, int]) -> I
         inner[:] = sorted(name for name in inner if name != "lost+found")
         here = os.path.relpath(directory, folder)
         folders[here] = os.stat(directory).st_mtime_ns  # noqa: PTH116 - a million may follow
-        images = sorted(name for name in names if _suffix(name) in suffixes)
+        images = sorted(name for name in names if os.path.splitext(name)[1].lower() in suffixes)  # noqa: PTH122 - a million of them
         beneath = "" if here == "." else here + os.sep
         yield b"".join(_line(directory, beneath, name, label) for name in images)
         label += bool(images)
@@ -168,10 +168,6 @@ def _refuse_unlisted(error: OSError) -> None:
         reason=error.strerror or error,
         hint="check its rights and its disk",
     ) from error
-
-
-def _suffix(name: str) -> str:
-    return os.path.splitext(name)[1].lower()  # noqa: PTH122 - a million of them
 
 
 def _line(parent: str, beneath: str, name: str, label: int) -> bytes:

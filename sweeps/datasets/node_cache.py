@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +41,7 @@ _PART = ".advisor-part"
 _DOWNLOADS = 16
 _TOGETHER = 1000
 _TRIES = 3
-_MD5_DIGITS = 32
+_MD5 = re.compile("[0-9a-f]{32}")
 _MOST_PROFILE_BYTES = 1 << 20
 
 
@@ -181,7 +182,13 @@ class _Fill:
         files, size, there = 0, 0, set[int]()
         with fresh.open("w") as out:
             for file in self._folder.files():
-                _refuse_strange(file)
+                # Names of a store may be anything, and must not lead out of the folder.
+                if any(part in ("", ".", "..") for part in file.path.split("/")) or "\0" in file.path:
+                    raise DataError(
+                        "'{path}' cannot be the name of a file here",
+                        path=file.path,
+                        hint="name a folder without it",
+                    )
                 out.write(json.dumps(astuple(file)) + "\n")
                 there.add(hash(file))
                 files, size = files + 1, size + file.size
@@ -249,7 +256,7 @@ class _Fill:
             # then the same comes twice.
             if digest in digests:
                 self._tags_are_md5 = False
-            if not self._tags_are_md5 or not _is_md5(file.tag) or file.tag == digest:
+            if not self._tags_are_md5 or not _MD5.fullmatch(file.tag) or file.tag == digest:
                 target.with_name(target.name + _PART).replace(target)
                 return file.size
             digests.add(digest)
@@ -275,16 +282,4 @@ class _Fill:
             path=file.path,
             address=self._address,
             hint="run the command again: it continues",
-        )
-
-
-def _is_md5(tag: str) -> bool:
-    return len(tag) == _MD5_DIGITS and set(tag) <= set("0123456789abcdef")
-
-
-def _refuse_strange(file: RemoteFile) -> None:
-    """Names of a store may be anything, and must not lead out of the folder."""
-    if any(part in ("", ".", "..") for part in file.path.split("/")) or "\0" in file.path:
-        raise DataError(
-            "'{path}' cannot be the name of a file here", path=file.path, hint="name a folder without it"
         )

@@ -77,7 +77,11 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     try:
         forget_unfinished(mount)
         _remove(mount)
-        _copy(data, unfinished)
+        if data.is_dir():
+            shutil.copytree(data, unfinished)
+        else:
+            unfinished.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(data, unfinished)
         unfinished.rename(mount)
         # Only clean pages can be dropped from the page cache, as cold trials need.
         os.sync()
@@ -91,14 +95,6 @@ def copy_to_mount(data: Path, mount: Path, samples: int) -> Path:
     finally:
         _remove(unfinished)
     return mount
-
-
-def _copy(data: Path, target: Path) -> None:
-    if data.is_dir():
-        shutil.copytree(data, target)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(data, target)
 
 
 def _remove(folder: Path) -> None:

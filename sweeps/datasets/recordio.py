@@ -19,7 +19,7 @@ from typing import BinaryIO
 import numpy as np
 
 from advisor.errors import DataError, UsageError
-from advisor.sweeps.datasets.source import OpenFiles, Sample, SampleKind
+from advisor.sweeps.datasets.source import FileSpans, Sample, SampleKind
 
 MAGIC = 0xCED7230A
 _MAGIC_BYTES = struct.pack("<I", MAGIC)
@@ -125,45 +125,28 @@ def _aligned_magics(content: bytes) -> list[int]:
 RECORDIO = "recordio"
 
 
-class RecordIoImages:
-    """A `SampleSource` over RecordIO files that hold JPEG images."""
+class RecordIoImages(FileSpans):
+    """RecordIO files that hold JPEG images."""
 
     storage_format = RECORDIO
+    unit = "record"
 
     def __init__(self, records: Sequence[Path]) -> None:
-        self.files: Sequence[Path] = tuple(records)
-        parts = [_index_of(path) for path in records]
-        self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-        self._spans = np.concatenate(parts)
-        if not len(self._spans):
+        super().__init__(records, _index_of)
+        if not len(self):
             raise UsageError(
                 "no records in '{records}'", hint="an image set needs at least one", records=records[0]
             )
-        self._opened = OpenFiles(self.files)
-
-    def __len__(self) -> int:
-        return len(self._spans)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
-        offset, size = map(int, self._spans[index])
+        record = self._bytes(index)
         try:
-            record = self._opened.read(int(self._numbers[index]), offset, size)
             content, label = unpack_image(unframe(record))
-        except OSError as error:
-            raise DataError(
-                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
-            ) from error
         except DataError as error:
             raise DataError(
                 "{name}: {error}", hint="convert or copy it again", name=self.name(index), error=error
             ) from error
         return Sample(SampleKind.JPEG, content, label)
-
-    def name(self, index: int) -> str:
-        """See `SampleSource`."""
-        path = self.files[int(self._numbers[index])]
-        return f"'{path}' (record at byte {int(self._spans[index][0])})"
 
 
 def write_records(folder: Path, samples: Iterable[Sample]) -> int:
@@ -186,7 +169,9 @@ def _index_of(path: Path) -> np.ndarray:
             if offsets is None:
                 rows = list(spans(file, size))
                 return np.array(rows, dtype=np.int64).reshape(-1, 2)
-            _check_last(file, int(offsets[-1]), size)
+            # A file that was cut off is refused at once, not by the trial that happens to read its end.
+            file.seek(int(offsets[-1]))
+            unframe(file.read(size - int(offsets[-1])))
     except OSError as error:
         raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
     except DataError as error:
@@ -194,12 +179,6 @@ def _index_of(path: Path) -> np.ndarray:
             "'{path}': {error}", hint="convert or copy it again", path=path, error=error
         ) from error
     return np.stack([offsets, np.diff(offsets, append=size)], axis=1)
-
-
-def _check_last(file: object, offset: int, size: int) -> None:
-    """A file that was cut off is refused at once, not by the trial that happens to read its end."""
-    file.seek(offset)  # type: ignore[attr-defined]
-    unframe(file.read(size - offset))  # type: ignore[attr-defined]
 
 
 def _indexed_offsets(index: Path, size: int) -> np.ndarray | None:

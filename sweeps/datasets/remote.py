@@ -97,7 +97,6 @@ class S3Folder(Struct, frozen=True, dict=True):
             return _endpoint(*map(os.environ.get, _ENDPOINT_VARIABLES))
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
-        """See `RemoteFolder`."""
         prefix = "/".join(filter(None, (self.prefix, only)))
         with self._faults():
             pages = self._client.get_paginator("list_objects_v2")
@@ -176,7 +175,6 @@ class FsspecFolder(Struct, frozen=True, dict=True):
     store = ""
 
     def files(self, only: str = "") -> Iterator[RemoteFile]:
-        """See `RemoteFolder`."""
         system, root = self._opened
         with _faults_of(self.address):
             facts = system.info(root)
@@ -190,7 +188,6 @@ class FsspecFolder(Struct, frozen=True, dict=True):
             yield from _beneath_folder(system, root)
 
     def read(self, file: RemoteFile) -> Iterator[bytes]:
-        """See `RemoteFolder`."""
         system, _ = self._opened
         with _faults_of(self.address), system.open(file.key, "rb") as opened:
             while part := opened.read(PART_BYTES):

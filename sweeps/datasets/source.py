@@ -10,6 +10,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
+import numpy as np
+
 from advisor.errors import DataError, UsageError
 from advisor.sweeps.datasets.manifest import Manifest, manifest_of
 
@@ -32,7 +34,6 @@ class JpegFiles:
         return len(self.files)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
         path = self.files[index]
         try:
             return Sample(SampleKind.JPEG, path.read_bytes(), self._manifest.label(index))
@@ -40,7 +41,6 @@ class JpegFiles:
             raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
 
     def name(self, index: int) -> str:
-        """See `SampleSource`."""
         return f"'{self.files[index]}'"
 
 
@@ -145,6 +145,36 @@ class OpenFiles:
                 os.close(descriptor)
 
 
+class FileSpans:
+    """A `SampleSource` of spans of a few large files: the rows of each begin with offset and bytes."""
+
+    storage_format: str
+    unit: str  # what a span is called in messages
+
+    def __init__(self, files: Sequence[Path], rows_of: Callable[[Path], np.ndarray]) -> None:
+        self.files: Sequence[Path] = tuple(files)
+        parts = [rows_of(path) for path in files]
+        self._numbers = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        self._rows = np.concatenate(parts)
+        self._opened = OpenFiles(self.files)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def name(self, index: int) -> str:
+        path = self.files[int(self._numbers[index])]
+        return f"'{path}' ({self.unit} at byte {int(self._rows[index][0])})"
+
+    def _bytes(self, index: int) -> bytes:
+        offset, size = map(int, self._rows[index][:2])
+        try:
+            return self._opened.read(int(self._numbers[index]), offset, size)
+        except OSError as error:
+            raise DataError(
+                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
+            ) from error
+
+
 class LatencyInjected:
     """A `SampleSource` whose reads from the disk take at least `seconds`.
 
@@ -162,7 +192,6 @@ class LatencyInjected:
         return len(self._source)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
         start, blocks = time.perf_counter(), _blocks_read()
         sample = self._source.read(index)
         if _blocks_read() > blocks:
@@ -170,7 +199,6 @@ class LatencyInjected:
         return sample
 
     def name(self, index: int) -> str:
-        """See `SampleSource`."""
         return self._source.name(index)
 
 

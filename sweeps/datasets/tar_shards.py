@@ -18,7 +18,7 @@ import numpy as np
 
 from advisor.errors import DataError, UsageError
 from advisor.files import manifests_folder
-from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, OpenFiles, Sample, SampleKind
+from advisor.sweeps.datasets.source import IMAGE_SUFFIXES, FileSpans, Sample, SampleKind
 
 TAR = "tar"
 SAMPLES_A_SHARD = 10_000
@@ -28,43 +28,24 @@ _MOST_LABEL_BYTES = 20
 Row = tuple[int, int, int]
 
 
-class TarShards:
-    """A `SampleSource` over tar files; each sample is the span of its JPEG member."""
+class TarShards(FileSpans):
+    """Tar files; each sample is the span of its JPEG member."""
 
     storage_format = TAR
+    unit = "member"
 
     def __init__(self, shards: Sequence[Path]) -> None:
-        self.files: Sequence[Path] = tuple(shards)
-        parts = [_index_of(shard) for shard in shards]
-        numbers = [np.full(len(part), number) for number, part in enumerate(parts)]
-        self._shards = np.concatenate(numbers)
-        self._rows = np.concatenate(parts)
-        if not len(self._rows):
+        super().__init__(shards, _index_of)
+        if not len(self):
             raise UsageError(
                 "no JPEG members in '{shards}'", hint="an image set needs at least one", shards=shards[0]
             )
-        self._opened = OpenFiles(self.files)
-
-    def __len__(self) -> int:
-        return len(self._rows)
 
     def read(self, index: int) -> Sample:
-        """See `SampleSource`."""
-        offset, size, label = map(int, self._rows[index])
-        try:
-            content = self._opened.read(int(self._shards[index]), offset, size)
-        except OSError as error:
-            raise DataError(
-                "cannot read {name}: {strerror}", name=self.name(index), strerror=error.strerror
-            ) from error
+        content, (_, size, label) = self._bytes(index), map(int, self._rows[index])
         if len(content) < size:
             raise DataError("{name} is cut off", hint="copy the shard again", name=self.name(index))
         return Sample(SampleKind.JPEG, content, label)
-
-    def name(self, index: int) -> str:
-        """See `SampleSource`."""
-        shard = self.files[int(self._shards[index])]
-        return f"'{shard}' (member at byte {int(self._rows[index][0])})"
 
 
 def write_shards(folder: Path, samples: Iterable[Sample]) -> int:
@@ -115,7 +96,9 @@ def _save_index(index: Path, shard: Path, rows: list[Row]) -> None:
 
 def _index_of(shard: Path) -> np.ndarray:
     """Rows of (offset, bytes, label): from the file beside the shard, or by its headers, once."""
-    kept = _kept_index(shard)
+    about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
+    # Of a shard that others made; kept until it changes.
+    kept = manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
     for index in (shard.with_name(shard.name + _INDEX_SUFFIX), kept):
         # None, or not ours: the headers have the same, only slower.
         with suppress(OSError, ValueError, EOFError, IndexError):
@@ -127,12 +110,6 @@ def _index_of(shard: Path) -> np.ndarray:
         kept.parent.mkdir(parents=True, exist_ok=True)
         _save_index(kept, shard, rows)
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
-
-
-def _kept_index(shard: Path) -> Path:
-    """The cached index of a shard that others made; kept until the shard changes."""
-    about = f"{shard.resolve()}/{shard.stat().st_mtime_ns}" if shard.exists() else str(shard)
-    return manifests_folder() / (sha256(os.fsencode(about)).hexdigest()[:16] + _INDEX_SUFFIX)
 
 
 def _scan(shard: Path) -> list[Row]:
@@ -154,15 +131,11 @@ def _scan(shard: Path) -> list[Row]:
                 if dot + suffix.lower() in IMAGE_SUFFIXES:
                     images[key] = (member.offset_data, member.size)
                 elif suffix == "cls" and member.size <= _MOST_LABEL_BYTES:
-                    labels[key] = _label(archive, member)
+                    content = archive.extractfile(member)
+                    text = content.read().strip() if content else b""
+                    labels[key] = int(text) if text.isdigit() else 0
     except (tarfile.TarError, OSError) as error:
         raise DataError(
             "cannot read '{shard}' as a tar file ({error})", hint="copy it again", shard=shard, error=error
         ) from error
     return [(offset, length, labels.get(key, 0)) for key, (offset, length) in images.items()]
-
-
-def _label(archive: tarfile.TarFile, member: tarfile.TarInfo) -> int:
-    content = archive.extractfile(member)
-    text = content.read().strip() if content else b""
-    return int(text) if text.isdigit() else 0

@@ -155,13 +155,12 @@ def _measurement(document: Mapping[str, Any]) -> Measurement:
         started_at=document.get("started_at", ""),
         reason=document.get("reason", ""),
         attempts=tuple(document.get("attempts", ())),
-        repeats=tuple(map(_repeat, document.get("repeats", ()))),
+        # Further runs with step times that can be computed with.
+        repeats=tuple(
+            {**run, "step_seconds": list(map(float, run["step_seconds"]))}
+            for run in document.get("repeats", ())
+        ),
     )
-
-
-def _repeat(run: Mapping[str, Any]) -> dict[str, Any]:
-    """A further run with step times that can be computed with."""
-    return {**run, "step_seconds": list(map(float, run["step_seconds"]))}
 
 
 def _plain(value: Any) -> Any:

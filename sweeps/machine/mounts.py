@@ -9,17 +9,23 @@ from pathlib import Path
 from msgspec import Struct
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
-_BLOCK_DEVICES = Path("/sys/dev/block")
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs"})
 
 
 class Mount(Struct, frozen=True):
-    """One line of /proc/self/mountinfo; `device` is MAJOR:MINOR."""
+    """One line of /proc/self/mountinfo; `device` is MAJOR:MINOR, and `root` of it lies at `point`."""
 
     device: str
+    root: str
     point: Path
     kind: str
     source: str
+    options: str
+
+
+def mounts_here(mountinfo: Path = _MOUNTINFO) -> list[Mount]:
+    """The mounts of this mount namespace; none where the system does not say."""
+    return parse_mountinfo(text_of(mountinfo))
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
@@ -27,10 +33,10 @@ def parse_mountinfo(text: str) -> list[Mount]:
     mounts = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
-        fields, kind = before.split(), after.split()
-        if len(fields) > 4 and len(kind) > 1:
+        fields, (kind, source, options) = before.split(), (*after.split(), "", "", "")[:3]
+        if len(fields) > 4 and source:
             point = Path(_unescaped(fields[4]))
-            mounts.append(Mount(fields[2], point, kind[0], _unescaped(kind[1])))
+            mounts.append(Mount(fields[2], fields[3], point, kind, _unescaped(source), options))
     return mounts
 
 
@@ -42,45 +48,40 @@ def mount_of(folder: Path, mounts: list[Mount]) -> Mount | None:
 
 def describe_disk(folder: Path) -> dict[str, object]:
     """File system, device and its queue's facts of an existing folder; what is not known is left out."""
-    mount = mount_of(folder.resolve(), parse_mountinfo(_MOUNTINFO.read_text()))
+    mount = mount_of(folder.resolve(), mounts_here())
     facts: dict[str, object] = {"path": str(folder.resolve())}
     if mount:
         facts |= {"mount_point": str(mount.point), "source": mount.source}
         facts["file_system"] = mount.kind
     number = block_device(folder)
-    facts |= _device_facts(_BLOCK_DEVICES / number) if number else {}
+    facts |= _device_facts(Path("/sys/dev/block", number)) if number else {}
     space = os.statvfs(folder)
     return facts | {"free_mib": space.f_bavail * space.f_frsize / 2**20}
 
 
 def _device_facts(device: Path) -> dict[str, object]:
-    rotational = _text(device / "queue" / "rotational")
-    sectors = _text(device / "size")
+    rotational, sectors = text_of(device / "queue" / "rotational"), text_of(device / "size")
+    scheduler = re.search(r"\[([^\]]+)\]", text_of(device / "queue" / "scheduler"))  # mq-deadline [none]
     facts = {
         "device": device.resolve().name,
-        "device_model": _text(device / "device" / "model"),
-        "rotational": None if rotational is None else rotational == "1",
-        "scheduler": _chosen(_text(device / "queue" / "scheduler")),
-        "device_gib": None if sectors is None else int(sectors) * 512 / 2**30,
+        "device_model": text_of(device / "device" / "model") or None,
+        "rotational": rotational == "1" if rotational else None,
+        "scheduler": scheduler[1] if scheduler else None,
+        "device_gib": int(sectors) * 512 / 2**30 if sectors else None,
     }
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _chosen(text: str | None) -> str | None:
-    """'mq-deadline [none]' -> 'none'."""
-    match = re.search(r"\[([^\]]+)\]", text or "")
-    return match.group(1) if match else None
 
 
 def _unescaped(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), text)
 
 
-def _text(path: Path) -> str | None:
+def text_of(path: Path) -> str:
+    """A file of the kernel's, without blanks around; "" where it cannot be read."""
     try:
-        return path.read_text().strip() or None
+        return path.read_text().strip()
     except OSError:
-        return None
+        return ""
 
 
 def block_device(path: Path, sys_dev: Path = Path("/sys/dev/block")) -> str | None:

@@ -15,6 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from advisor.sweeps.machine.cgroups import PROC, limiting_groups
+from advisor.sweeps.machine.mounts import text_of
 
 _KIB_PER_UNIT = {"K": 1, "M": 1024, "G": 1024**2}
 
@@ -171,8 +172,14 @@ def total_memory_mib() -> float:
 
 def cpu_quota(proc: Path = PROC) -> float:
     """CPUs that the cgroups of this process may use on average; inf without a limit."""
-    quotas = (_quota(group) for group in limiting_groups("cpu", proc))
-    return min((quota for quota in quotas if quota), default=math.inf)
+    quotas = []
+    for group in limiting_groups("cpu", proc):
+        quota, period = text_of(group / "cpu.cfs_quota_us"), text_of(group / "cpu.cfs_period_us")
+        if text := text_of(group / "cpu.max"):
+            quotas.append(parse_quota_v2(text))
+        elif quota and period:
+            quotas.append(parse_quota_v1(quota, period))
+    return min(quotas, default=math.inf)
 
 
 def memory_limit_bytes(proc: Path = PROC) -> float:
@@ -183,7 +190,7 @@ def memory_limit_bytes(proc: Path = PROC) -> float:
 def free_memory_bytes(proc: Path = PROC, meminfo: Path = _MEMINFO) -> float:
     """Memory that may still be allocated: available on the machine, and within the cgroups' limits."""
     rooms = [most - used for most, used in _memory_limits(proc)]
-    available = parse_available_bytes(_read(meminfo) or "")
+    available = parse_available_bytes(text_of(meminfo))
     return min([total_memory_mib() * _MIB, available, *rooms])
 
 
@@ -212,26 +219,12 @@ def parse_available_bytes(meminfo: str) -> float:
     return math.inf
 
 
-def _quota(group: Path) -> float | None:
-    if (text := _read(group / "cpu.max")) is not None:
-        return parse_quota_v2(text)
-    quota, period = _read(group / "cpu.cfs_quota_us"), _read(group / "cpu.cfs_period_us")
-    return parse_quota_v1(quota, period) if quota and period else None
-
-
 def _memory_limits(proc: Path) -> list[tuple[float, float]]:
     """(limit, usage) in bytes of each group that has one."""
     files = (("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes"))
     pairs = [
-        (_read(group / limit), _read(group / usage))
+        (text_of(group / limit), text_of(group / usage))
         for group in limiting_groups("memory", proc)
         for limit, usage in files
     ]
     return [(parse_memory_limit(most), float(used)) for most, used in pairs if most and used]
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except OSError:
-        return None

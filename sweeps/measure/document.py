@@ -106,6 +106,8 @@ def document(
     **more: Any,
 ) -> dict[str, Any]:
     """The document, with this machine's facts; `more` are the optional parts."""
+    # Why no answer will use some of the runs, each reason once.
+    reasons = dict.fromkeys(refusal_in(run.get("gpu_state", {})) for run in runs)
     return {
         "schema": SCHEMA,
         "measured_at": datetime.now(UTC).isoformat(),
@@ -115,14 +117,8 @@ def document(
         "machine": {**describe_machine(), "versions": describe_versions(*_VERSIONS)},
         "runs": [{"process": 0, **run} for run in runs],
         **more,
-        "warnings": [*warnings, *_refusals(runs)],
+        "warnings": [*warnings, *(f"no anchor: {reason}; measure again" for reason in reasons if reason)],
     }
-
-
-def _refusals(runs: Sequence[Run]) -> list[str]:
-    """Why no answer will use some of the runs, each reason once."""
-    reasons = dict.fromkeys(refusal_in(run.get("gpu_state", {})) for run in runs)
-    return [f"no anchor: {reason}; measure again" for reason in reasons if reason]
 
 
 def measured_runs(runs: Sequence[Run]) -> list[Run]:
@@ -137,16 +133,10 @@ def best_run(runs: Sequence[Run]) -> Run | None:
 
 def best_batches(runs: Sequence[Run]) -> dict[str, int]:
     """By task, the batch size of the network's best run."""
-    best = {
-        run["task"]: best_run([candidate for candidate in runs if _is_alike(candidate, run)])
-        for run in runs
-        if run["input"] == SYNTHETIC
-    }
+    synthetic = [run for run in runs if run["input"] == SYNTHETIC]
+    tasks = dict.fromkeys(run["task"] for run in synthetic)
+    best = {task: best_run([run for run in synthetic if run["task"] == task]) for task in tasks}
     return {task: run["batch_size"] for task, run in best.items() if run}
-
-
-def _is_alike(run: Run, other: Run) -> bool:
-    return (run["task"], run["input"]) == (other["task"], other["input"])
 
 
 def add_runs(document: dict[str, Any], again: Mapping[str, Any]) -> None:

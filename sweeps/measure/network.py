@@ -21,8 +21,7 @@ from advisor.sweeps.measure.session import AnchorSession, device_facts, measure_
 from advisor.sweeps.operators import operator_table
 from advisor.sweeps.probe.accelerator import need_cuda
 from advisor.sweeps.trial.child import lacks_memory
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, free_memory
 
 _MOST_STEPS = 5
@@ -92,7 +91,10 @@ def measure(
     keep: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """See `advisor.sweeps.measure.measure_network`."""
-    network, kind = open_network(reference), _device(device)
+    network = open_network(reference)
+    if device == "cuda":
+        need_cuda()
+    kind = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if data is not None and not network.info.takes_images:
         raise UsageError("{reference} takes no images", hint="leave --data out", reference=reference)
     session = AnchorSession(
@@ -111,14 +113,19 @@ def measure(
     for number, task in enumerate(tasks):
         seconds = session.seconds_left / (len(tasks) - number)
         try:
-            if batches:
-                _measure_again(session, task, batches[task], seconds)
+            if batches:  # one size, in a process that has measured nothing else
+                engine, box = _engine(session, task), _box(_LADDER_SHARE * seconds)
+                _synthetic_run(session, _runner(engine), engine, task, batches[task], box)
             else:
                 _measure_task(session, task, seconds, profile)
         except _GpuLost:
             break
-    _require_something(session)
-    return session.document(captured=_captured(session, tasks) if not batches else {})
+    if not measured_runs(session.runs):
+        reasons = {run["reason"] for run in session.runs if run["reason"]}
+        why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
+        raise MeasuringError("nothing could be measured: {why}", why=why)
+    every = {} if batches else {task.value: captured_operations(network, task) for task in tasks}
+    return session.document(captured={name: operations for name, operations in every.items() if operations})
 
 
 class _GpuLost(Exception):
@@ -141,17 +148,14 @@ def _measure_task(session: AnchorSession, task: Task, seconds: float, profile: b
     best = best_run(runs)
     if best:
         session.stage_rates[task.value] = {"accelerator": best["samples_per_second"]}
-        _with_loader(session, runner, task, best, ends_at)
+        if session.data is not None:
+            # The profile gets a quarter of what is left.
+            left = 0.75 * (ends_at - time.monotonic())
+            measure_with_loader(session, runner, task, best["batch_size"], max(1.0, left))
         if profile:
             session.operators[task.value] = _profile(session, engine, best["batch_size"], ends_at)
     del runner, engine
     free_memory(session.device)
-
-
-def _measure_again(session: AnchorSession, task: Task, size: int, seconds: float) -> None:
-    """One batch size, in a process that has measured nothing else."""
-    engine = _engine(session, task)
-    _synthetic_run(session, _runner(engine), engine, task, size, _box(_LADDER_SHARE * seconds))
 
 
 def _box(seconds: float) -> TimeBox:
@@ -225,14 +229,6 @@ def _ended(session: AnchorSession, task: Task, size: int, status: Status, reason
     }
 
 
-def _with_loader(session: AnchorSession, runner: StepRunner, task: Task, best: Run, ends_at: float) -> None:
-    if session.data is None:
-        return
-    # The profile gets a quarter of what is left.
-    seconds = 0.75 * (ends_at - time.monotonic())
-    measure_with_loader(session, runner, task, best["batch_size"], max(1.0, seconds))
-
-
 def _profile(session: AnchorSession, engine: TorchEngine, size: int, ends_at: float) -> list[dict[str, Any]]:
     session.report("operation profile")
     try:
@@ -241,22 +237,3 @@ def _profile(session: AnchorSession, engine: TorchEngine, size: int, ends_at: fl
     except Exception as error:
         session.warnings.append(f"no operation profile: {type(error).__name__}: {error}")
         return []
-
-
-def _captured(session: AnchorSession, tasks: Sequence[Task]) -> dict[str, Any]:
-    result = {task.value: captured_operations(session.network, task) for task in tasks}
-    return {name: operations for name, operations in result.items() if operations}
-
-
-def _require_something(session: AnchorSession) -> None:
-    if measured_runs(session.runs):
-        return
-    reasons = {run["reason"] for run in session.runs if run["reason"]}
-    why = "; ".join(sorted(reasons)) or "no time for a single batch: give more --minutes"
-    raise MeasuringError("nothing could be measured: {why}", why=why)
-
-
-def _device(wanted: str | None) -> str:
-    if wanted == "cuda":
-        need_cuda()
-    return wanted or ("cuda" if torch.cuda.is_available() else "cpu")

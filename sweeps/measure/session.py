@@ -20,9 +20,9 @@ from advisor.sweeps.machine.size import machine_size
 from advisor.sweeps.measure.document import LOADER, Run, document
 from advisor.sweeps.probe.accelerator import missing
 from advisor.sweeps.quality.timing import count_warmup_steps
+from advisor.sweeps.worker.host_engine import HostEngine
 from advisor.sweeps.worker.policy import PREFETCH_FACTOR, loader_workers
-from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.timed_run import StepRunner, TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_engine import forget_peaks, gpu_uuid, peaks, torch_facts
 
 

@@ -30,7 +30,7 @@ from advisor.errors import UsageError
 from advisor.messages import Message
 from advisor.sweeps.datasets.places import dataset_on_mount
 from advisor.sweeps.datasets.transforming import PILLOW
-from advisor.sweeps.planning.networks import PlannedNetwork, StoredData, SweepData, network_of_zoo
+from advisor.sweeps.planning.networks import PlannedNetwork, SweepData, network_of_zoo
 from advisor.sweeps.worker.policy import PREFETCH_FACTOR, gpu_alone_seconds, loader_workers
 
 MAX_TRIALS = 10_000
@@ -142,14 +142,15 @@ def _grid(
             request.disks,
             request.caches,
         ):
-            emulated = accelerator.is_emulated
+            emulated, mount = accelerator.is_emulated, request.disk_paths.get(disk.type, "")
+            on_mount = mount and stored.path
             yield Trial(
                 workload=workload,
                 resources=replace(_resources(vcpus, memory_mib, disk, machine), gpu_count=processes),
                 accelerator=accelerator,
                 emulated_step_seconds=step_seconds(workload, accelerator.gpu) if emulated else None,
                 cache=cache,
-                dataset_path=_place(request, stored, disk),
+                dataset_path=str(dataset_on_mount(Path(mount), stored.path)) if on_mount else stored.path,
                 plan=_plan(request, network, accelerator, vcpus / processes, disk, cache),
             )
 
@@ -158,22 +159,12 @@ def _workloads(request: SweepRequest, network: PlannedNetwork, plain: Workload) 
     """One for each memory format and stack that means something for what is computed."""
     if plain.task is Task.PREPROCESSING or request.accelerator.is_emulated:
         return [plain]
-    pairs = itertools.product(_formats(request, network), request.stacks)
-    return [replace(plain, memory_format=images, stack=stack) for images, stack in pairs]
-
-
-def _formats(request: SweepRequest, network: PlannedNetwork) -> tuple[MemoryFormat, ...]:
-    if not network.info.takes_images:
-        return (MemoryFormat.CONTIGUOUS,)
     both = request.accelerator.is_gpu and request.precision in _SIXTEEN_BITS
-    return request.memory_formats or (tuple(MemoryFormat) if both else (MemoryFormat.CONTIGUOUS,))
-
-
-def _place(request: SweepRequest, stored: StoredData, disk: DiskRate) -> str:
-    mount = request.disk_paths.get(disk.type)
-    if not (mount and stored.path):
-        return stored.path
-    return str(dataset_on_mount(Path(mount), stored.path))
+    formats = request.memory_formats or (tuple(MemoryFormat) if both else (MemoryFormat.CONTIGUOUS,))
+    if not network.info.takes_images:
+        formats = (MemoryFormat.CONTIGUOUS,)
+    pairs = itertools.product(formats, request.stacks)
+    return [replace(plain, memory_format=images, stack=stack) for images, stack in pairs]
 
 
 def _resources(vcpus: float, memory_mib: float, disk: DiskRate, machine: Machine) -> Resources:
@@ -221,14 +212,13 @@ def _plan(
 
 def usual_seconds(*trials: Trial) -> float:
     """About how long one run of such trials takes (the mean), before any was measured."""
-    return fmean(map(_usual_seconds, trials)) if trials else _OVERHEAD_SECONDS + USUAL_SECONDS
-
-
-def _usual_seconds(trial: Trial) -> float:
-    plan = trial.plan
-    window = plan.get("warmup_seconds", 0.0) + plan.get("measure_seconds", USUAL_SECONDS)
-    alone = gpu_alone_seconds(plan) if trial.accelerator.is_gpu else 0.0
-    return float(_OVERHEAD_SECONDS + window + alone)
+    windows = [
+        trial.plan.get("warmup_seconds", 0.0)
+        + trial.plan.get("measure_seconds", USUAL_SECONDS)
+        + (gpu_alone_seconds(trial.plan) if trial.accelerator.is_gpu else 0.0)
+        for trial in trials
+    ]
+    return float(_OVERHEAD_SECONDS + fmean(windows or [USUAL_SECONDS]))
 
 
 def _refuse_silly_size(request: SweepRequest) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from advisor.sweeps.machine.environment import describe_machine
+from advisor.sweeps.machine.mounts import text_of
 from advisor.sweeps.machine.size import allowed_cpus, distinct_caches, free_memory_bytes
 from advisor.sweeps.probe.session import Document, ProbeSession, skipped
 from advisor.sweeps.trial.limits.choosing import read_cores
@@ -65,7 +66,17 @@ def probe(_session: ProbeSession) -> Document:
     """Model, cores, hardware threads, caches, NUMA nodes, and what this process may use."""
     cpus = allowed_cpus()
     cores = read_cores(cpus)
-    machine = describe_machine()
+    machine, frequency = describe_machine(), text_of(_FREQUENCY / "cpuinfo_max_freq")
+    caches = [
+        {
+            "level": cache.level,
+            "kind": cache.kind,
+            "size_kib": cache.size_kib,
+            "count": count,
+            "cpus_sharing": len(cache.shared_by),
+        }
+        for cache, count in distinct_caches(cpus).items()
+    ]
     return {
         "model": machine["cpu_model"],
         "architecture": machine["architecture"],
@@ -77,31 +88,12 @@ def probe(_session: ProbeSession) -> Document:
         "usable_cores": len(set(cores.values())),
         "cpu_quota": machine["cpu_quota"],
         "flags": machine["cpu_flags"],
-        "max_frequency_mhz": _max_frequency_mhz(),
-        "caches": _caches(cpus),
+        "max_frequency_mhz": int(frequency) / 1000
+        if frequency
+        else skipped("the kernel reports no frequencies (usual in a virtual machine)"),
+        "caches": caches or skipped("sysfs describes no caches"),
         "numa_nodes": read_numa_nodes() or skipped("the kernel names no NUMA nodes"),
         "memory_mib": machine["memory_mib"],
         "memory_limit_mib": machine["memory_limit_mib"],
         "usable_memory_mib": free_memory_bytes() / 2**20,
     }
-
-
-def _caches(cpus: list[int]) -> object:
-    result = [
-        {
-            "level": cache.level,
-            "kind": cache.kind,
-            "size_kib": cache.size_kib,
-            "count": count,
-            "cpus_sharing": len(cache.shared_by),
-        }
-        for cache, count in distinct_caches(cpus).items()
-    ]
-    return result or skipped("sysfs describes no caches")
-
-
-def _max_frequency_mhz() -> object:
-    try:
-        return int((_FREQUENCY / "cpuinfo_max_freq").read_text()) / 1000
-    except (OSError, ValueError):
-        return skipped("the kernel reports no frequencies (usual in a virtual machine)")

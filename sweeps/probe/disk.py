@@ -20,6 +20,7 @@ from typing import IO
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from advisor.domain import MIB
 from advisor.errors import MeasuringError
@@ -205,7 +206,9 @@ def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
             if written >= _LEAST_BYTES and time.monotonic() > ends_at:
                 break
             for _ in range(min(_BLOCKS_A_SYNC, (most_bytes - written) // _BLOCK_BYTES)):
-                _write_all(descriptor, generator.bytes(_BLOCK_BYTES))
+                rest = memoryview(generator.bytes(_BLOCK_BYTES))
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
                 written += _BLOCK_BYTES
             # Else the time would measure memory, and reads would meet pages not yet written.
             os.fdatasync(descriptor)
@@ -213,12 +216,6 @@ def _fill(descriptor: int, most_bytes: int, seconds: float) -> int:
         if error.errno not in _NO_SPACE:
             raise
     return written
-
-
-def _write_all(descriptor: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
 
 
 KIB = 2**10
@@ -243,11 +240,21 @@ def probe(session: ProbeSession) -> Document:
         opened_past_cache(*written) as file,
     ):
         facts = describe_disk(session.disk)
-        _warn(session, facts, file)
+        kind = facts.get("file_system")
+        if kind in MEMORY_FILE_SYSTEMS:
+            session.warnings.append(
+                f"disk: '{facts['path']}' is {kind}, so memory was measured; name a folder on a disk with "
+                "--disk"
+            )
+        elif not file.direct:
+            session.warnings.append(
+                f"disk: {kind or 'the file system'} refuses O_DIRECT; reads went through the page "
+                "cache, and caches below it may have answered"
+            )
         return {
             **facts,
             "file_mib": file.size_bytes / MIB,
-            "past_page_cache": file.direct and facts.get("file_system") not in MEMORY_FILE_SYSTEMS,
+            "past_page_cache": file.direct and kind not in MEMORY_FILE_SYSTEMS,
             **{
                 f"{kind}_depth_{depth}": session.attempt(partial(_measured, session, file, kind, depth))
                 for kind in _KINDS
@@ -256,26 +263,16 @@ def probe(session: ProbeSession) -> Document:
         }
 
 
-def _warn(session: ProbeSession, facts: Document, file: Opened) -> None:
-    kind = facts.get("file_system")
-    if kind in MEMORY_FILE_SYSTEMS:
-        session.warnings.append(
-            f"disk: '{facts['path']}' is {kind}, so memory was measured; name a folder on a disk with --disk"
-        )
-    elif not file.direct:
-        session.warnings.append(
-            f"disk: {kind or 'the file system'} refuses O_DIRECT; reads went through the page "
-            "cache, and caches below it may have answered"
-        )
-
-
 def _measured(session: ProbeSession, file: Opened, kind: str, depth: int) -> Document:
-    entry = _KINDS[kind]
-    pattern = Pattern(block_bytes=entry.block_bytes, depth=depth, at_random=entry.at_random)
+    pattern = replace(_KINDS[kind], depth=depth)
     seconds = session.budget.disk_window
     timed_read(file, pattern, seconds / 4)
     windows = [timed_read(file, pattern, seconds) for _ in range(LEAST_REPEATS)]
-    return _figures(windows, pattern, _method(file, pattern))
+    order = "at random" if pattern.at_random else "in order"
+    how = "O_DIRECT" if file.direct else "buffered, the page cache emptied before each repeat"
+    threads = f"{depth} threads" if depth > 1 else "1 thread"
+    method = f"{pattern.block_bytes // KIB} KiB blocks {order} by {threads}, {how}"
+    return _figures(windows, pattern, method)
 
 
 def _figures(windows: Sequence[TimedRead], pattern: Pattern, method: str) -> Document:
@@ -297,10 +294,3 @@ def _percentile(window: TimedRead, percent: int) -> float:
     if len(microseconds) == 1:
         return microseconds[0]
     return statistics.quantiles(microseconds, n=100, method="inclusive")[percent - 1]
-
-
-def _method(file: Opened, pattern: Pattern) -> str:
-    order = "at random" if pattern.at_random else "in order"
-    how = "O_DIRECT" if file.direct else "buffered, the page cache emptied before each repeat"
-    threads = f"{pattern.depth} threads" if pattern.depth > 1 else "1 thread"
-    return f"{pattern.block_bytes // KIB} KiB blocks {order} by {threads}, {how}"

@@ -17,6 +17,7 @@ from advisor.domain import MIB
 from advisor.errors import MeasuringError
 from advisor.sweeps.machine.gpu import Facts, gpus
 from advisor.sweeps.machine.gpu_sampling import gpu_states
+from advisor.sweeps.machine.mounts import text_of
 from advisor.sweeps.probe.accelerator import CUDA, has_cuda, load_torch, need_cuda
 from advisor.sweeps.probe.session import Document, ProbeBudget, ProbeSession, figure, skipped
 
@@ -69,7 +70,7 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
     names = {device.slot: device for device in parse_lspci(_lspci())}
     result = []
     for entry in sorted(root.glob("*")):
-        code = _text(entry / "class").removeprefix("0x")
+        code = text_of(entry / "class").removeprefix("0x")
         if code[:2] not in _ACCELERATOR_CLASSES:
             continue
         existing = names.get(entry.name)
@@ -77,8 +78,8 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
             {
                 "slot": entry.name,
                 "class_code": code[:4],
-                "vendor_code": _text(entry / "vendor").removeprefix("0x"),
-                "device_code": _text(entry / "device").removeprefix("0x"),
+                "vendor_code": text_of(entry / "vendor").removeprefix("0x"),
+                "device_code": text_of(entry / "device").removeprefix("0x"),
                 "vendor": existing.vendor if existing else None,
                 "name": existing.name if existing else None,
                 **read_link(entry),
@@ -90,10 +91,10 @@ def accelerators(root: Path = _DEVICES) -> list[dict[str, object]]:
 def read_link(device: Path) -> dict[str, object]:
     """Generation and lanes of the link now and at most. Idle GPUs slow their links down."""
     return {
-        "pcie_generation": parse_generation(_text(device / "current_link_speed")),
-        "pcie_width": _lanes(_text(device / "current_link_width")),
-        "max_pcie_generation": parse_generation(_text(device / "max_link_speed")),
-        "max_pcie_width": _lanes(_text(device / "max_link_width")),
+        "pcie_generation": parse_generation(text_of(device / "current_link_speed")),
+        "pcie_width": _lanes(text_of(device / "current_link_width")),
+        "max_pcie_generation": parse_generation(text_of(device / "max_link_speed")),
+        "max_pcie_width": _lanes(text_of(device / "max_link_width")),
     }
 
 
@@ -114,13 +115,6 @@ def _lspci() -> str:
     return done.stdout
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text().strip()
-    except OSError:
-        return ""
-
-
 _BUSY_PERCENT = 5
 _MODULE = Path("/proc/driver/nvidia/version")
 # What some versions of torch have beyond the facts that all of them do.
@@ -138,7 +132,12 @@ def probe(session: ProbeSession) -> Document:
     on_bus = accelerators()
     answer = session.attempt(lambda: {"gpus": gpus()})
     if not answer.get("gpus") and not has_cuda():
-        raise MeasuringError(_absence(on_bus, answer))
+        why = answer.get("skipped", "NVML lists none")
+        if not on_bus:
+            raise MeasuringError(f"no GPU: none on a PCI bus; {why}")
+        # A card without its driver is named.
+        cards = (str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
+        raise MeasuringError(f"on the PCI bus: {', '.join(cards)}; but {why}")
     result: Document = {
         "driver": session.attempt(partial(_driver, answer.get("gpus", []))),
         "pci": on_bus or skipped("sysfs shows no accelerator on a PCI bus"),
@@ -146,7 +145,7 @@ def probe(session: ProbeSession) -> Document:
     }
     existing = answer.get("gpus", [])
     if not has_cuda():
-        return result | {"devices": existing, "rates": session.attempt(_reason_without_cuda)}
+        return result | {"devices": existing, "rates": session.attempt(_no_rates)}
     session.allow_more_time()
     result["before"] = session.attempt(lambda: {"gpus": gpu_states()})
     session.warnings += busy_gpus(result["before"].get("gpus", []))
@@ -219,17 +218,9 @@ def _driver(known: list[Facts]) -> Document:
     }
 
 
-def _reason_without_cuda() -> Document:
+def _no_rates() -> Document:
     need_cuda()
     raise MeasuringError("torch sees no CUDA device")
-
-
-def _absence(on_bus: list[dict[str, object]], document: Document) -> str:
-    """Why there is no GPU to speak of; a card without its driver is named."""
-    if not on_bus:
-        return f"no GPU: none on a PCI bus; {document.get('skipped', 'NVML lists none')}"
-    cards = ", ".join(str(card["name"] or f"{card['vendor_code']}:{card['device_code']}") for card in on_bus)
-    return f"on the PCI bus: {cards}; but {document.get('skipped', 'NVML lists none')}"
 
 
 _SIDE = 8192

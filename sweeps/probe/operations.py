@@ -85,26 +85,21 @@ def _linear(features_in: int, features: int) -> Build:
 
 
 def _normalisation(channels: int, side: int) -> Build:
-    def build(setting: Setting) -> Layer:
-        module = load_torch().nn.BatchNorm2d(channels)
-        image = setting.activation(setting.batch, channels, side, side)
-        shape = f"{setting.batch}x{channels}x{side}x{side}"
-        sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
-        return _layer(setting, module, (image,), None, shape, sizes)
-
-    return build
+    return lambda setting: _on_images(setting, load_torch().nn.BatchNorm2d(channels), channels, side)
 
 
 def _pooling(channels: int, side: int) -> Build:
     def build(setting: Setting) -> Layer:
-        module = load_torch().nn.MaxPool2d(3, stride=2, padding=1)
-        image = setting.activation(setting.batch, channels, side, side)
-        shape = f"{setting.batch}x{channels}x{side}x{side}, 3x3 stride 2"
-        sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
-        layer = _layer(setting, module, (image,), None, shape, sizes)
-        return replace(layer, needs="indices")
+        layer = _on_images(setting, load_torch().nn.MaxPool2d(3, stride=2, padding=1), channels, side)
+        return replace(layer, shape=f"{layer.shape}, 3x3 stride 2", needs="indices")
 
     return build
+
+
+def _on_images(setting: Setting, module: Any, channels: int, side: int) -> Layer:
+    image = setting.activation(setting.batch, channels, side, side)
+    sizes = {"batch": setting.batch, "channels_in": channels, "side": side}
+    return _layer(setting, module, (image,), None, f"{setting.batch}x{channels}x{side}x{side}", sizes)
 
 
 def _elementwise(channels: int, side: int) -> Build:

@@ -79,11 +79,16 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
     The thread that uses a part touches it first, so that it lies in its NUMA node.
     """
     length = array_bytes // 8 // len(cpus)
+
+    def touched_pair() -> tuple[Array, Array]:
+        return np.ones(length, dtype=np.int64), np.zeros(length, dtype=np.int64) + 1
+
     with ExitStack() as stack:
+        # 0 is the thread, not the process.
         threads = [
-            stack.enter_context(ThreadPoolExecutor(1, initializer=_pin, initargs=(cpu,))) for cpu in cpus
+            stack.enter_context(ThreadPoolExecutor(1, "", os.sched_setaffinity, (0, {cpu}))) for cpu in cpus
         ]
-        made = [thread.submit(_touched_pair, length) for thread in threads]
+        made = [thread.submit(touched_pair) for thread in threads]
         pairs = [entry.result() for entry in made]
 
         def run(work: Work) -> float:
@@ -94,11 +99,3 @@ def _pinned_threads(cpus: Sequence[int], array_bytes: int) -> Iterator[Callable[
             return length * 8 * len(cpus)
 
         yield run
-
-
-def _pin(cpu: int) -> None:
-    os.sched_setaffinity(0, {cpu})  # 0 is this thread, not the process
-
-
-def _touched_pair(length: int) -> tuple[Array, Array]:
-    return np.ones(length, dtype=np.int64), np.zeros(length, dtype=np.int64) + 1

@@ -53,7 +53,10 @@ def not_measured(document: Node) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for name, reason in _skips(document["parts"]):
         reasons.setdefault(reason, []).append(name)
-    return [f"{_few(names)}: {reason}" for reason, names in reasons.items()]
+    return [
+        f"{', '.join(names[:2])}{f' and {len(names) - 2} more' if names[2:] else ''}: {reason}"
+        for reason, names in reasons.items()
+    ]
 
 
 def _cpu(part: Node) -> Iterator[Sequence[str]]:
@@ -96,7 +99,8 @@ def _disk(part: Node) -> Iterator[Sequence[str]]:
 
 
 def _gpu(device: Node, part: Node) -> Section:
-    state = _state_of(device, part.get("under_load", {}))
+    states = part.get("under_load", {}).get("gpus", ())
+    state: Node = next((entry for entry in states if entry.get("uuid") == device.get("uuid")), {})
     rows = [
         (name.replace("_", " "), f"{value:g}" if isinstance(value, float) else str(value))
         for name, value in {**device, **{f"{k} under load": v for k, v in state.items()}}.items()
@@ -108,11 +112,6 @@ def _gpu(device: Node, part: Node) -> Section:
         if value is not None
     ]
     return Section(f"GPU {device.get('name')}", ("", ""), list(rows))
-
-
-def _state_of(device: Node, under_load: Node) -> Node:
-    same = (entry for entry in under_load.get("gpus", ()) if entry.get("uuid") == device.get("uuid"))
-    return next(same, {})
 
 
 def _figures(parts: Node) -> Section:
@@ -177,8 +176,3 @@ def _skips(node: Node, prefix: str = "") -> Iterator[tuple[str, str]]:
             yield prefix + name, child["skipped"]
         elif isinstance(child, dict):
             yield from _skips(child, f"{prefix}{name}.")
-
-
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:2])
-    return f"{shown} and {len(names) - 2} more" if len(names) > 2 else shown

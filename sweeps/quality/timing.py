@@ -132,11 +132,7 @@ def steps_together(step_seconds: Sequence[float], period: int) -> int:
     later = list(step_seconds[len(step_seconds) // 2 :])
     stalls = set(stall_indices(later, period))
     usual = [seconds for index, seconds in enumerate(later) if index not in stalls]
-    if len(step_seconds) < 8 or _are_even(usual):
+    middle = statistics.median(usual) if usual else 0.0
+    if len(step_seconds) < 8 or all(abs(seconds - middle) <= _EVEN_WITHIN * middle for seconds in usual):
         return 1
     return max(1, min(max(2, period), len(step_seconds) // 6))
-
-
-def _are_even(step_seconds: Sequence[float]) -> bool:
-    middle = statistics.median(step_seconds)
-    return all(abs(seconds - middle) <= _EVEN_WITHIN * middle for seconds in step_seconds)

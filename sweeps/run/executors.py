@@ -134,7 +134,7 @@ def _measure_here(trial: Trial) -> Measurement:
 
     job = {"usage_source": {"kind": PROCESS_TREE}, "cpus": allowed_cpus()}
     try:
-        return replace(measure(trial, job, None), limited_by=LimitedBy.NONE)
+        return replace(measure(trial, job), limited_by=LimitedBy.NONE)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
         return Measurement(

@@ -68,8 +68,7 @@ def recognised_ending(error: BaseException, dataset_path: str = "") -> Ending | 
     causes: tuple[Callable[[], str | None], ...] = (
         lambda: _lost_data(dataset_path, message),
         lambda: _small_shared_memory(message),
-        lambda: _full_disk(error, message),
-        lambda: _failing_disk(dataset_path, message),
+        lambda: _failing_disk(error, dataset_path, message),
         lambda: _lost_loader(message),
         lambda: _lost_gpu(message),
     )
@@ -125,17 +124,13 @@ def _small_shared_memory(stated: str) -> str | None:
     )
 
 
-def _full_disk(error: BaseException, stated: str) -> str | None:
-    if _FULL not in stated.lower():
-        return None
-    where = getattr(error, "filename", None) or tempfile.gettempdir()
-    return f"the disk of '{where}' is full ({stated}); free some space there"
-
-
-def _failing_disk(dataset_path: str, stated: str) -> str | None:
-    if not any(entry in stated.lower() for entry in _DISK_FAILS):
-        return None
-    return f"the disk beneath '{dataset_path}' fails: {stated}; check the mount, and dmesg"
+def _failing_disk(error: BaseException, dataset_path: str, stated: str) -> str | None:
+    if _FULL in stated.lower():
+        where = getattr(error, "filename", None) or tempfile.gettempdir()
+        return f"the disk of '{where}' is full ({stated}); free some space there"
+    if any(entry in stated.lower() for entry in _DISK_FAILS):
+        return f"the disk beneath '{dataset_path}' fails: {stated}; check the mount, and dmesg"
+    return None
 
 
 def _lost_loader(stated: str) -> str | None:

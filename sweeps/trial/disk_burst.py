@@ -80,22 +80,18 @@ def with_disk_burst(measurement: Measurement) -> Measurement:
     """A measurement on a mounted disk with `environment.disk_burst`, where the disk lends any."""
     if not measurement.trial.on_mounted_disk or not measurement.step_seconds:
         return measurement
+    trial, burst = measurement.trial, None
     try:
-        burst = _of_mounted(measurement)
+        catalog, name = load_catalog(), instance_type()
+        instance = catalog.instance(name) if name else None
+        size_gib = describe_disk(Path(trial.dataset_path)).get("device_gib")
+        if isinstance(size_gib, float):
+            reads = _reads_of(measurement)
+            burst = disk_burst(catalog.disks, trial.resources.disk, size_gib, instance, reads)
     except (AdvisorError, OSError):  # a disk that has gone, a catalogue that cannot be read
         return measurement
     facts = {"disk_burst": burst} if burst else {}
     return replace(measurement, environment={**measurement.environment, **facts})
-
-
-def _of_mounted(measurement: Measurement) -> dict[str, Any] | None:
-    trial, catalog, name = measurement.trial, load_catalog(), instance_type()
-    size_gib = describe_disk(Path(trial.dataset_path)).get("device_gib")
-    if not isinstance(size_gib, float):
-        return None
-    instance = catalog.instance(name) if name else None
-    disk, reads = trial.resources.disk, _reads_of(measurement)
-    return disk_burst(catalog.disks, disk, size_gib, instance, reads)
 
 
 def _reads_of(measurement: Measurement) -> dict[str, Reads]:

@@ -136,10 +136,10 @@ def cores_of(cpus: Iterable[int], root: Path = _CPUS) -> tuple[Core, ...]:
     threads: dict[int, list[int]] = {}
     for cpu, (_, first) in read_cores(cpus, root).items():
         threads.setdefault(first, []).append(cpu)
-    return tuple(
-        Core(first, tuple(sorted(members)), _node_of_cpu(root / f"cpu{first}"))
-        for first, members in threads.items()
-    )
+    nodes = {
+        first: int(node.name[4:]) for first in threads for node in (root / f"cpu{first}").glob("node[0-9]*")
+    }
+    return tuple(Core(first, tuple(sorted(members)), nodes.get(first)) for first, members in threads.items())
 
 
 def read_gpus() -> tuple[GpuDevice, ...]:
@@ -183,7 +183,3 @@ def _refuse_other_order(models: Collection[str]) -> None:
             "CUDA_VISIBLE_DEVICES has numbers, and the GPUs of this machine differ",
             hint="set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID",
         )
-
-
-def _node_of_cpu(cpu: Path) -> int | None:
-    return next((int(node.name[4:]) for node in cpu.glob("node[0-9]*")), None)

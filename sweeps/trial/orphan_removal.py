@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,17 +21,14 @@ from msgspec import Struct
 
 from advisor.errors import MeasuringError
 from advisor.files import datasets_folder
+from advisor.sweeps.machine.mounts import mounts_here
 from advisor.sweeps.trial.orphan import (
     Orphan,
-    OwnerFilter,
     mounted_places,
-    mounts_here,
     orphan_groups,
     orphan_loops,
     orphan_mounts,
     orphan_processes,
-    owner_has_gone,
-    owner_is_me,
 )
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, OwnerTag, new_name, own_tag, scratch_parent, tag_in
 
@@ -47,37 +45,31 @@ def unfinished_name(point: Path) -> Path:
 
 def forget_unfinished(point: Path) -> None:
     """Remove what killed processes left half-made of it, as far as that can be."""
-    for orphan in unfinished_folders(owner_has_gone, point.parent, glob.escape(point.name)):
-        with suppress(OSError, MeasuringError):
-            orphan.remove()
+    left = unfinished_folders(point.parent, glob.escape(point.name))
+    remove(orphan for orphan in left if orphan.owner.has_gone)
 
 
-def orphan_folders(of_owner: OwnerFilter, made_in: Path) -> Iterator[Orphan]:
+def orphan_folders(made_in: Path) -> Iterator[Orphan]:
     """Those of workers, and what was being made in `made_in` or on a mounted disk."""
     for folder in _listed(scratch_parent(), "advisor-*"):
-        tag = tag_in(folder.name)
-        if tag and (of_owner(tag) or (tag.is_elsewhere and _is_older_than_boot(folder))):
+        if tag := tag_in(folder.name):
             yield _orphan(folder, tag)
-    for parent in (made_in, *(disk / FOLDER_ON_MOUNTS for disk in _disks())):
-        yield from unfinished_folders(of_owner, parent)
+    # A network's disk may not answer.
+    disks = [mount.point for mount in mounts_here() if mount.source.startswith("/dev/")]
+    for parent in (made_in, *(disk / FOLDER_ON_MOUNTS for disk in disks)):
+        yield from unfinished_folders(parent)
 
 
-def unfinished_folders(of_owner: OwnerFilter, parent: Path, name: str = "*") -> Iterator[Orphan]:
+def unfinished_folders(parent: Path, name: str = "*") -> Iterator[Orphan]:
     """Unfinished folders (of `name`) below a folder."""
     for folder in _listed(parent, f"{name}{_UNFINISHED}advisor-*"):
-        tag = tag_in(folder.name.rpartition(_UNFINISHED)[2])
-        if tag and of_owner(tag):
+        if tag := tag_in(folder.name.rpartition(_UNFINISHED)[2]):
             yield _orphan(folder, tag)
 
 
 def _orphan(folder: Path, tag: OwnerTag) -> Orphan:
-    return Orphan(
-        kind="folder",
-        name=str(folder),
-        owner=tag,
-        command=f"rm -r '{folder}'",
-        remove=partial(_remove, folder),
-    )
+    command, remove = f"rm -r '{folder}'", partial(_remove, folder)
+    return Orphan(kind="folder", name=str(folder), owner=tag, command=command, remove=remove)
 
 
 def _remove(folder: Path) -> None:
@@ -91,18 +83,16 @@ def _remove(folder: Path) -> None:
             folder.unlink()
 
 
-def _is_older_than_boot(folder: Path) -> bool:
-    """True for files in this machine's temporary folder from before the boot: they have no owner."""
+def _is_older_than_boot(orphan: Orphan) -> bool:
+    """True for folders of workers from before the boot: what seems another machine's is nobody's."""
+    folder = Path(orphan.name)
+    if folder.parent != scratch_parent() or not tag_in(folder.name) or not orphan.owner.is_elsewhere:
+        return False
     try:
         match = _BOOTED.search(Path("/proc/stat").read_text())
         return match is not None and folder.lstat().st_mtime < float(match[1])
     except OSError:
         return False
-
-
-def _disks() -> list[Path]:
-    """Mount points of block devices; a network's may not answer."""
-    return [mount.point for mount in mounts_here() if mount.source.startswith("/dev/")]
 
 
 def _listed(parent: Path, pattern: str) -> list[Path]:
@@ -129,19 +119,30 @@ class Removed(Struct, frozen=True):
     stuck: tuple[Stuck, ...]
 
 
-def find_orphans(of_owner: OwnerFilter = owner_has_gone, made_in: Path | None = None) -> list[Orphan]:
-    """Everything on this machine whose owner is asked about, in the order of removal.
+def owner_is_me(tag: OwnerTag) -> bool:
+    """True for things that this process took, or that others took for it."""
+    return tag == own_tag()
+
+
+def find_orphans(
+    of_owner: Callable[[OwnerTag], bool] | None = None, made_in: Path | None = None
+) -> list[Orphan]:
+    """Everything on this machine of such owners (by default of those that have gone: only such things may be
+    taken from others), in the order of removal.
 
     Processes first, since they use the rest; mounts before the loop devices beneath them, both
     before the folders that they lie in.
     """
-    return [
-        *orphan_processes(of_owner),
-        *orphan_mounts(of_owner),
-        *orphan_loops(of_owner),
-        *orphan_groups(of_owner),
-        *orphan_folders(of_owner, made_in or datasets_folder()),
-    ]
+    every = chain(
+        orphan_processes(),
+        orphan_mounts(),
+        orphan_loops(),
+        orphan_groups(),
+        orphan_folders(made_in or datasets_folder()),
+    )
+    if of_owner:
+        return [orphan for orphan in every if of_owner(orphan.owner)]
+    return [orphan for orphan in every if orphan.owner.has_gone or _is_older_than_boot(orphan)]
 
 
 def remove(orphans: Iterable[Orphan]) -> Removed:

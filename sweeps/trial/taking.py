@@ -78,19 +78,17 @@ def placed(
 
 def lock_folder() -> Path:
     """One for all users of the machine; made if need be, and open to all of them."""
-    parent = next(filter(_is_open_to_all, _PARENTS), scratch_parent())
+    writable = (folder for folder in _PARENTS if folder.is_dir() and os.access(folder, os.W_OK))
+    parent = next(
+        (folder for folder in writable if folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL), None
+    )
+    parent = parent or scratch_parent()
     name = os.environ.get("ADVISOR_SWEEP_LOCK", "sweep").replace("/", "-")
     folder = parent / f"advisor-placement-{name}"
     with suppress(FileExistsError):
         folder.mkdir()
         folder.chmod(_OPEN_TO_ALL)
     return folder
-
-
-def _is_open_to_all(folder: Path) -> bool:
-    if not folder.is_dir() or not os.access(folder, os.W_OK):  # a file system may be read-only
-        return False
-    return folder.stat().st_mode & _OPEN_TO_ALL == _OPEN_TO_ALL
 
 
 class _Waiting(Struct):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,16 +65,14 @@ def measure_trial(
         measurement = _reported(attempt, trial, 1 + len(disturbed))
     if measurement.status is Status.CONTAMINATED:
         when = f"in each of {len(disturbed) + 1} attempts" if disturbed else "meanwhile"
-        used = _used_by_others(measurement.environment)
+        facts = measurement.environment
+        if is_gpu_shared(facts):
+            used = f"its GPU ({facts['gpu_other_processes']} of them)"
+        else:
+            used = f"{facts['other_cores']:.2f} cores"
         reason = f"other processes used {used} {when}; measure again when the machine is quiet"
         measurement = replace(measurement, reason=reason)
     return replace(measurement, attempts=tuple(disturbed))
-
-
-def _used_by_others(environment: Mapping[str, Any]) -> str:
-    if is_gpu_shared(environment):
-        return f"its GPU ({environment['gpu_other_processes']} of them)"
-    return f"{environment['other_cores']:.2f} cores"
 
 
 def timeout_of(trial: Trial) -> float:
@@ -104,12 +102,14 @@ def trial_place(
 ) -> AbstractContextManager[Placement]:
     """The CPUs, memory, GPUs and disk of the trial, its own as long as the block; others that run
     `side_by_side` share the disk with it only where each has its data set in memory."""
+    # The whole disk of the data set, whose rate its partitions share; else its file system.
+    folder = Path(trial.dataset_path)
     return taking(
         trial.resources.vcpus,
         memory_mib=trial.resources.memory_mib,
         on_gpu=trial.accelerator.is_gpu,
         gpu_count=trial.processes,
-        disk=_disk_of(trial),
+        disk=(block_device(folder) or device_number(folder)) if trial.dataset_path else "",
         shares_disk=side_by_side and stays_in_memory(trial),
         trial_id=trial.trial_id,
         **options,
@@ -135,17 +135,22 @@ def run_attempt(
     measurement, shares_disk = None, side_by_side and stays_in_memory(trial)
     try:
         with trial_place(trial, side_by_side, taking=taking) as placement:
-            request = _request(trial, placement.cpus)
+            request = request_for(trial.resources, placement.cpus, block_device(Path(trial.dataset_path)))
+            if trial.on_mounted_disk:  # the volume itself is the limit
+                request = replace(request, read_mib_per_second=None, read_iops=None)
             limiter = limiter or choose_limiter(request)
-            before = _gpu_before(placement)
+            busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
+            before = {} if busy is None else {"gpu_utilization_before_percent": busy}
             environment = _visible_gpus(trial, placement)
             with limiter.hold(request) as hold, started_worker(command, environment) as worker:
                 emit("worker_started", trial_id=trial.trial_id, worker_pid=worker.pid)
-                job = _job(trial, request, hold, shares_disk)
-                measurement = _converse(trial, job, request, hold, worker, timeout_seconds)
-                measurement = _with_memory_verdict(
-                    _with_place(measurement, placement, side_by_side, before), hold
-                )
+                measurement = _converse(trial, shares_disk, request, hold, worker, timeout_seconds)
+                measurement = _with_place(measurement, placement, side_by_side, before)
+                # A kill for memory is the cause of whatever the worker reported last.
+                if not measurement.step_seconds and hold.killed_for_memory():
+                    measurement = replace(
+                        measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(trial)
+                    )
         measurement = with_disk_burst(measurement)
     except Exception as error:  # a fault of our own, too, must not end the other trials
         measurement = _after_fault(trial, measurement, error)
@@ -162,15 +167,6 @@ def _after_fault(trial: Trial, measured: Measurement | None, error: Exception) -
     return _failure(trial, ending.status, LimitedBy.NONE, ending.reason)
 
 
-def _disk_of(trial: Trial) -> str:
-    """The whole disk of the data set, whose rate its partitions share, by MAJOR:MINOR; the file
-    system where that is on no disk."""
-    if not trial.dataset_path:
-        return ""
-    folder = Path(trial.dataset_path)
-    return block_device(folder) or device_number(folder)
-
-
 def stays_in_memory(trial: Trial) -> bool:
     """Whether nothing is read from the disk while it is timed."""
     return trial.cache is CacheState.WARM and not trial.overflows_memory
@@ -184,28 +180,9 @@ def _visible_gpus(trial: Trial, placement: Placement) -> dict[str, str]:
     return {} if trial.accelerator.is_gpu else {VISIBLE_GPUS: ""}
 
 
-def _request(trial: Trial, cpus: tuple[int, ...]) -> LimitRequest:
-    request = request_for(trial.resources, cpus, block_device(Path(trial.dataset_path)))
-    if trial.on_mounted_disk:
-        # The volume itself is the limit.
-        return replace(request, read_mib_per_second=None, read_iops=None)
-    return request
-
-
-def _job(trial: Trial, request: LimitRequest, hold: ResourceLimits, shares_disk: bool) -> dict[str, Any]:
-    """The job that a worker reads (`advisor.sweeps.worker.__main__`)."""
-    return {
-        "trial": trial_to_dict(trial),
-        "usage_source": dict(hold.usage_source()),
-        "cpus": list(request.cpus),
-        "shares_disk": shares_disk,
-        "wait_for_go": True,
-    }
-
-
 def _converse(
     trial: Trial,
-    job: dict[str, Any],
+    shares_disk: bool,
     request: LimitRequest,
     hold: ResourceLimits,
     worker: Worker,
@@ -214,6 +191,13 @@ def _converse(
     """Job out; for each stage of the worker its limits on and `go` out; measurement in. What holds
     the limits is looked at last: somebody may have taken them away meanwhile."""
     deadline = time.monotonic() + timeout_seconds
+    job = {  # as advisor.sweeps.worker.__main__ reads it
+        "trial": trial_to_dict(trial),
+        "usage_source": dict(hold.usage_source()),
+        "cpus": list(request.cpus),
+        "shares_disk": shares_disk,
+        "wait_for_go": True,
+    }
     try:
         hold.add(worker.pid)
         worker.send(job)
@@ -222,25 +206,40 @@ def _converse(
             if answer == stage:
                 switch_on()
                 if stage == READY:
-                    _emit_limits(trial, request, hold)
+                    emit(
+                        "limits_on",
+                        trial_id=trial.trial_id,
+                        limited_by=hold.limited_by.value,
+                        vcpus=request.vcpus,
+                        cpus=list(request.cpus),
+                        memory_mib=request.memory_mib,
+                        read_mib_per_second=request.read_mib_per_second,
+                        read_iops=request.read_iops,
+                    )
                 worker.send("go")
                 answer = worker.receive(deadline)
         measurement = measurement_from_dict(answer)
         if answer.get(STAGES_FOLLOW):
             measurement = _with_stages(measurement, hold, worker, deadline)
     except WorkerLate:
-        reason = _late(trial, timeout_seconds)
+        reason = (
+            f"no answer within {timeout_seconds:g} s, so it was ended; does the disk of "
+            f"'{trial.dataset_path}' answer, and the accelerator?"
+        )
         return _failure(trial, Status.TIMED_OUT, hold.limited_by, reason)
     except MemoryError as error:
         return _failure(trial, Status.OUT_OF_MEMORY, hold.limited_by, str(error))
     except (WorkerEnded, ProcessLookupError):
         return _failure(trial, Status.FAILED, hold.limited_by, worker.last_output())
+    # A volume of that type, or this machine's disk: held to rate and IOPS (the worker holds up reads to its
+    # latency), or as it is.
+    disk_source = MOUNTED if trial.on_mounted_disk else "throttled" if request.limits_disk else "host"
     facts = {
         **measurement.environment,
         **describe_container(),  # the worker sees the trial's own group as the container
         "limits_held": dict(hold.held),
         "disk": request.device,
-        "disk_source": _disk_source(trial, request),
+        "disk_source": disk_source,
     }
     return replace(measurement, trial=trial, limited_by=hold.limited_by, environment=facts)
 
@@ -262,18 +261,6 @@ def _with_stages(measured: Measurement, hold: ResourceLimits, worker: Worker, de
     return replace(measured, environment=facts)
 
 
-def _late(trial: Trial, seconds: float) -> str:
-    return (
-        f"no answer within {seconds:g} s, so it was ended; does the disk of "
-        f"'{trial.dataset_path}' answer, and the accelerator?"
-    )
-
-
-def _gpu_before(placement: Placement) -> dict[str, Any]:
-    busy = busy_percent(placement.gpu.uuid) if placement.gpu else None
-    return {} if busy is None else {"gpu_utilization_before_percent": busy}
-
-
 def _with_place(
     measurement: Measurement, placement: Placement, side_by_side: bool, before: dict[str, Any]
 ) -> Measurement:
@@ -292,35 +279,6 @@ def _with_place(
     if len(placement.gpus) > 1:
         facts["gpu_uuids"] = [gpu.uuid for gpu in placement.gpus]
     return replace(measurement, environment=facts)
-
-
-def _emit_limits(trial: Trial, request: LimitRequest, hold: ResourceLimits) -> None:
-    emit(
-        "limits_on",
-        trial_id=trial.trial_id,
-        limited_by=hold.limited_by.value,
-        vcpus=request.vcpus,
-        cpus=list(request.cpus),
-        memory_mib=request.memory_mib,
-        read_mib_per_second=request.read_mib_per_second,
-        read_iops=request.read_iops,
-    )
-
-
-def _disk_source(trial: Trial, request: LimitRequest) -> str:
-    """`mounted`: a volume of that type; `throttled`: this machine's, held to rate and IOPS (the
-    worker holds up reads to its latency); `host`: this machine's as it is."""
-    if trial.on_mounted_disk:
-        return MOUNTED
-    return "throttled" if request.limits_disk else "host"
-
-
-def _with_memory_verdict(measurement: Measurement, hold: ResourceLimits) -> Measurement:
-    """Puts a kill for memory first: it is the cause of whatever the worker reported last. Earlier
-    measurements stay."""
-    if measurement.step_seconds or not hold.killed_for_memory():
-        return measurement
-    return replace(measurement, status=Status.OUT_OF_MEMORY, reason=_at_its_limit(measurement.trial))
 
 
 def _at_its_limit(trial: Trial) -> str:

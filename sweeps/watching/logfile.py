@@ -56,7 +56,11 @@ def log_lines(path: Path) -> Iterator[Line]:
         file = path.with_name(f"{path.name}.{number}") if number else path
         try:
             with file.open(encoding="utf-8", errors="replace") as lines:
-                yield from filter(None, map(_parsed, lines))
+                for text in lines:
+                    with suppress(ValueError):
+                        line = json.loads(text)
+                        if isinstance(line, dict) and {"time", "event"} <= line.keys():
+                            yield line
         except FileNotFoundError:
             continue
 
@@ -125,14 +129,6 @@ def _fact(name: str, value: Any) -> str:
 
 def _short(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _parsed(text: str) -> Line | None:
-    try:
-        line = json.loads(text)
-    except ValueError:
-        return None
-    return line if isinstance(line, dict) and {"time", "event"} <= line.keys() else None
 
 
 def _moment(text: str) -> datetime | None:

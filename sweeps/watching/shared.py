@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Protocol
 
 from msgspec import Struct
@@ -107,18 +108,12 @@ def pace_of(started_at: Iterable[str]) -> Pace | None:
     """The pace of the latest trials by when they began, since the last break: a gap in which
     no trial could still have been running."""
     moments = sorted(filter(None, map(_moment, started_at)))[-_LATEST:]
-    since = _after_last_break(moments)
+    breaks = [n for n, (a, b) in enumerate(pairwise(moments), 1) if (b - a).total_seconds() > TIMEOUT_SECONDS]
+    since = moments[breaks[-1] if breaks else 0 :]
     if len(since) < _FEWEST:
         return None
     seconds = (since[-1] - since[0]).total_seconds()
     return Pace(trials=len(since), seconds=seconds) if seconds > 0 else None
-
-
-def _after_last_break(moments: Sequence[datetime]) -> Sequence[datetime]:
-    for index in range(len(moments) - 1, 0, -1):
-        if (moments[index] - moments[index - 1]).total_seconds() > TIMEOUT_SECONDS:
-            return moments[index:]
-    return moments
 
 
 def _moment(text: str) -> datetime | None:

@@ -51,20 +51,15 @@ def _measure(job: dict[str, Any]) -> dict[str, Any]:
 
     trial = trial_from_dict(job["trial"])
     try:
+        from advisor.sweeps.worker.measuring import measure
+
+        conversation = (wait_for_go, _send_before_stages) if job.get("wait_for_go") else ()
         with _beside(trial, job):
-            measurement = _measured(trial, job)
+            measurement = measure(trial, job, *conversation)
     except Exception as error:
         ending = ending_of(error, trial.dataset_path)
         measurement = _failure(trial, ending.status, ending.reason)
     return measurement_to_dict(measurement)
-
-
-def _measured(trial: Trial, job: dict[str, Any]) -> Measurement:
-    from advisor.sweeps.worker.measuring import measure
-
-    if job.get("wait_for_go"):
-        return measure(trial, job, wait_for_go, _send_before_stages)
-    return measure(trial, job, None)
 
 
 def _beside(trial: Trial, job: dict[str, Any]) -> AbstractContextManager[None]:

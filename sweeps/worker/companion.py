@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from advisor.sweeps.machine.processes import end_with_parent
 
 _COMMAND = (sys.executable, "-P", "-m", "advisor.sweeps.worker.companion")
 _PATIENCE_SECONDS = 5.0
+Fail = Callable[[str, str], None]
 
 
 def main() -> None:
@@ -43,47 +45,20 @@ def main() -> None:
         raise SystemExit(1) from error
 
 
-class Companions:
-    """The started ones. The first that ends badly ends the trial: `fail` gets why, in a thread of
-    its own, as this process may be waiting for that one in a kernel of NCCL."""
-
-    def __init__(self, job: Mapping[str, Any], count: int, fail: Callable[[str, str], None]):
-        self._fail, self._over = fail, False
-        self._processes = [_started(job, rank) for rank in range(1, 1 + count)]
-        self._watchers = [
-            threading.Thread(target=self._watch, args=(rank, process), daemon=True)
-            for rank, process in enumerate(self._processes, 1)
-        ]
-        for watcher in self._watchers:
-            watcher.start()
-
-    def let_failures_speak(self) -> None:
-        """Waits a moment after a failure: one of the other processes may have been the cause, and reports
-        it."""
-        for watcher in self._watchers:
-            watcher.join(_PATIENCE_SECONDS / len(self._watchers))
-
-    def end(self) -> None:
-        """Those that still run have nothing left to do."""
-        self._over = True
-        for process in self._processes:
-            process.kill()
-
-    def _watch(self, rank: int, process: subprocess.Popen[str]) -> None:
-        said, _ = process.communicate()
-        code = process.returncode
-        if code == 0 or self._over:
-            return
-        if ending := _ending(said):
-            self._fail(ending["status"], f"process {rank}: {ending['reason']}")
-        elif code > 0:
-            self._fail("failed", f"process {rank} ended with exit code {code}")
-        else:
-            self._fail(
-                "failed",
-                f"process {rank} was killed from outside (signal {-code}); the whole machine's "
-                "memory? (dmesg)",
-            )
+def _watch(process: subprocess.Popen[str], rank: int, over: threading.Event, fail: Fail) -> None:
+    said, _ = process.communicate()
+    code = process.returncode
+    if code == 0 or over.is_set():
+        return
+    if ending := _ending(said):
+        fail(ending["status"], f"process {rank}: {ending['reason']}")
+    elif code > 0:
+        fail("failed", f"process {rank} ended with exit code {code}")
+    else:
+        fail(
+            "failed",
+            f"process {rank} was killed from outside (signal {-code}); the whole machine's memory? (dmesg)",
+        )
 
 
 def _ending(said: str) -> dict[str, str]:
@@ -108,21 +83,31 @@ def _started(job: Mapping[str, Any], rank: int) -> subprocess.Popen[str]:
 
 
 @contextmanager
-def companions_of(job: dict[str, Any], count: int, fail: Callable[[str, str], None]) -> Iterator[None]:
+def companions_of(job: dict[str, Any], count: int, fail: Fail) -> Iterator[None]:
     """Starts so many processes beside this one, which find it at the job's `rendezvous`; all are gone on
-    leaving."""
-    import tempfile
-
+    leaving. The first that ends badly ends the trial: `fail` gets why, in a thread of its own, as this
+    process may be waiting for that one in a kernel of NCCL."""
+    over = threading.Event()
     with tempfile.TemporaryDirectory() as folder:
         job["rendezvous"] = str(Path(folder) / "rendezvous")
-        companions = Companions(job, count, fail)
+        processes = {rank: _started(job, rank) for rank in range(1, 1 + count)}
+        watchers = [
+            threading.Thread(target=_watch, args=(process, rank, over, fail), daemon=True)
+            for rank, process in processes.items()
+        ]
+        for watcher in watchers:
+            watcher.start()
         try:
             yield
         except Exception:
-            companions.let_failures_speak()
+            # One of the other processes may have been the cause, and reports it in a moment.
+            for watcher in watchers:
+                watcher.join(_PATIENCE_SECONDS / len(watchers))
             raise
         finally:
-            companions.end()
+            over.set()
+            for process in processes.values():
+                process.kill()
 
 
 if __name__ == "__main__":

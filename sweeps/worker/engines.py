@@ -15,10 +15,12 @@ from advisor.errors import MeasuringError
 from advisor.messages import Message
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.worker.group import exchanges_gradients
+from advisor.sweeps.worker.host_engine import EmulatedGpu, Engine, HostEngine
 from advisor.sweeps.worker.policy import CPU_CLOCK, compute_threads
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, EmulatedGpu, Engine, HostEngine, StepRunner
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.torch_engine import TorchEngine, present_gpu
 
+# They outlive the trial's scratch folder.
 _COMPILED = Path("~/.cache/instance-sizing-advisor/compiled")
 
 
@@ -44,32 +46,22 @@ def _engine(trial: Trial, opened: Runnable) -> Engine:
     if trial.emulated_step_seconds is not None:
         return EmulatedGpu(trial.emulated_step_seconds)
     if workload.stack is Stack.COMPILE:
-        _prepare_compiler(trial)
+        with suppress(RuntimeError):  # no home folder: kernels are compiled each time
+            os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_COMPILED.expanduser()))
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = str(compute_threads(trial.resources.vcpus))
+    if trial.accelerator.gpu:
+        _refuse_another_gpu(trial.accelerator.gpu)
     torch.backends.cudnn.benchmark = bool(trial.plan.get("cudnn_benchmark"))
     return TorchEngine(
         opened,
         parallel=exchanges_gradients(trial),
-        device=_device(trial),
+        device=trial.accelerator.kind.value,
         task=workload.task,
         precision=workload.precision,
         memory_format=workload.memory_format,
         stack=workload.stack,
         clock=time.process_time if trial.plan.get("clock") == CPU_CLOCK else time.perf_counter,
     )
-
-
-def _prepare_compiler(trial: Trial) -> None:
-    """Compiled kernels outlive the trial's scratch folder; no more compile jobs than vCPUs."""
-    with suppress(RuntimeError):  # no home folder: they are compiled each time
-        os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", str(_COMPILED.expanduser()))
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = str(compute_threads(trial.resources.vcpus))
-
-
-def _device(trial: Trial) -> str:
-    """torch's name of it; `MeasuringError` where another GPU is here than was requested."""
-    if trial.accelerator.gpu:
-        _refuse_another_gpu(trial.accelerator.gpu)
-    return trial.accelerator.kind.value
 
 
 def _refuse_another_gpu(requested: str) -> None:

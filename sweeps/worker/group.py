@@ -22,10 +22,11 @@ from msgspec.structs import replace
 from advisor.domain import Task, Trial
 from advisor.errors import MeasuringError
 from advisor.sweeps.worker.machine_state import machine_state
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 from advisor.sweeps.worker.timed_run import (
+    QUEUE_DEPTH,
     SETTLING_SECONDS,
     WARMING_STEPS,
+    StepRunner,
     TimeBox,
     TimedRun,
     most_steps,

@@ -63,21 +63,14 @@ def cached_share(paths: Sequence[Path]) -> float | None:
     """Share of the files' pages that are in the page cache; None where the kernel cannot say."""
     page = os.sysconf("SC_PAGE_SIZE")
     cached, pages = 0, 0
+    libc, whole, answer = ctypes.CDLL(None, use_errno=True), _Range(0, 0), _CacheStat()
     for path in paths:
         with _opened(path) as file:
-            count = _cached_pages(file)
-            if count is None:
+            if libc.syscall(_SYS_CACHESTAT, file, ctypes.byref(whole), ctypes.byref(answer), 0):
                 return None
-            cached += count
+            cached += int(answer.cached)
             pages += -(-os.fstat(file).st_size // page)
     return cached / pages if pages else None
-
-
-def _cached_pages(file: int) -> int | None:
-    whole, answer = _Range(0, 0), _CacheStat()
-    libc = ctypes.CDLL(None, use_errno=True)
-    failed = libc.syscall(_SYS_CACHESTAT, file, ctypes.byref(whole), ctypes.byref(answer), 0)
-    return None if failed else int(answer.cached)
 
 
 @contextmanager
@@ -93,15 +86,22 @@ def _opened(path: Path) -> Iterator[int]:
         raise DataError("cannot read '{path}': {strerror}", path=path, strerror=error.strerror) from error
 
 
-Batches = Iterator[tuple[Any, Any]]
+class Batches(Iterator[tuple[Any, Any]]):
+    """Endless batches (inputs, targets), as the host has them."""
+
+    def __next__(self) -> tuple[Any, Any]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End what was started for them."""
 
 
-class PhotographBatches:
-    """Endless batches (images, targets) of a loader over the stored images of a trial.
+class PhotographBatches(Batches):
+    """Batches (images, targets) of a loader over the stored images of a trial.
 
     Targets are the loader's class numbers where those are what the network learns from; else
     (boxes, masks, an own file's targets) they are made once, from the first batch, since they
-    cost the input pipeline nothing.
+    cost the input pipeline nothing. `share` is which process of how many this is.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class PhotographBatches:
     ) -> None:
         plan = trial.plan
         self._opened = opened
-        self._batches: Batches = iter(
+        self._batches: Iterator[Any] = iter(
             make_loader(
                 source,
                 pixels=opened.info.input_pixels,
@@ -131,9 +131,6 @@ class PhotographBatches:
         self._own_targets = trial.workload.task is Task.TRAINING and not labelled
         self._targets: Any = None
 
-    def __iter__(self) -> Batches:
-        return self
-
     def __next__(self) -> tuple[Any, Any]:
         images, targets = next(self._batches)
         if not self._own_targets:
@@ -147,8 +144,8 @@ class PhotographBatches:
         self._batches = iter(())
 
 
-class TextBatches:
-    """Endless batches of a text: word numbers (batch, unroll), and the words that follow them.
+class TextBatches(Batches):
+    """Batches of a text: word numbers (batch, unroll), and the words that follow them.
 
     As language models read the Penn Treebank (Zaremba et al. 2014): the text is cut into as many
     equal parts as a batch has rows, and every row goes on through its part, `unroll` words a step.
@@ -172,60 +169,40 @@ class TextBatches:
         self._rows = tokens[: rows * columns].view(rows, columns)
         self._place = 0
 
-    def __iter__(self) -> Batches:
-        return self
-
     def __next__(self) -> tuple[Any, Any]:
         if self._place + self._unroll >= self._rows.shape[1]:
             self._place = 0
         start, self._place = self._place, self._place + self._unroll
         return self._rows[:, start : self._place], self._rows[:, start + 1 : self._place + 1]
 
-    def close(self) -> None:
-        """Nothing was started."""
 
-
-class MadeBatches:
-    """Endless batches (inputs, targets) made on the host at every step.
+class MadeBatches(Batches):
+    """Batches made on the host at every step.
 
     CIFAR-10 is stored decoded: reading it costs nothing beside a step, and so does making it.
     """
 
     def __init__(self, trial: Trial, opened: Runnable) -> None:
-        self._opened = opened
-        self._batch_size = trial.workload.batch_size
-
-    def __iter__(self) -> Batches:
-        return self
+        self._opened, self._batch_size = opened, trial.workload.batch_size
 
     def __next__(self) -> tuple[Any, Any]:
         return self._opened.synthetic_batch(self._batch_size)
 
-    def close(self) -> None:
-        """Nothing was started."""
 
-
-class DeviceBatch:
+class DeviceBatch(Batches):
     """One batch that lies on the device, endlessly: the network alone, nothing is loaded."""
 
     def __init__(self, trial: Trial, engine: TorchEngine) -> None:
         self._batch = engine.batch(trial.workload.batch_size)
 
-    def __iter__(self) -> Batches:
-        return self
-
     def __next__(self) -> tuple[Any, Any]:
         return self._batch
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 def open_batches(
     trial: Trial, opened: Runnable, source: SampleSource | None, share: tuple[int, int] = (0, 1)
-) -> PhotographBatches | TextBatches | MadeBatches:
-    """The batches of a trial's main run, as the host has them; `share` is which process of how
-    many this is."""
+) -> Batches:
+    """The batches of a trial's main run, as the host has them."""
     if source is not None:
         return PhotographBatches(trial, opened, source, share=share)
     if trial.workload.dataset.storage_format == TEXT:

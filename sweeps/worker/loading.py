@@ -68,46 +68,27 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
             ) from error
 
 
-class EndlessShuffle(Sampler[int]):
-    """All samples in a new random order, epoch after epoch, without an end between them.
+class EndlessOrder(Sampler[int]):
+    """The numbers of all samples as a loader reads them, epoch after epoch, without an end between them:
+    that would restart the loader's workers and stall the steps around it.
 
-    An epoch's end would restart the loader's workers and stall the steps around it.
+    Shuffled anew each epoch, or as they are stored, as Caffe reads an LMDB; of several processes every
+    `of`-th from the `first` on, which no other one reads.
     """
 
-    def __init__(self, samples: int, seed: int = 0) -> None:
-        self._samples = samples
-        self._generator = torch.Generator().manual_seed(seed)
+    def __init__(self, samples: int, order: str = SHUFFLED, first: int = 0, of: int = 1) -> None:
+        self._samples, self._order, self._first, self._of = samples, order, first, of
 
     def __iter__(self) -> Iterator[int]:
+        return islice(self._endless(), self._first, None, self._of)
+
+    def _endless(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(0)
         while True:
-            yield from torch.randperm(self._samples, generator=self._generator).tolist()
-
-
-class Share(Sampler[int]):
-    """Every `of`-th number of an order, from the `first` on: what one of several processes reads,
-    which no other one does."""
-
-    def __init__(self, order: Sampler[int], first: int, of: int) -> None:
-        self._order, self._first, self._of = order, first, of
-
-    def __iter__(self) -> Iterator[int]:
-        return islice(iter(self._order), self._first, None, self._of)
-
-
-def sample_order(samples: int, order: str) -> Iterator[int]:
-    """The numbers of samples as a loader reads them."""
-    return iter(EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples))
-
-
-class EndlessInOrder(Sampler[int]):
-    """All samples in the order they are stored in, again and again, as Caffe reads an LMDB."""
-
-    def __init__(self, samples: int) -> None:
-        self._samples = samples
-
-    def __iter__(self) -> Iterator[int]:
-        while True:
-            yield from range(self._samples)
+            if self._order == SHUFFLED:
+                yield from torch.randperm(self._samples, generator=generator).tolist()
+            else:
+                yield from range(self._samples)
 
 
 def make_loader(
@@ -126,22 +107,16 @@ def make_loader(
 
     `order` is `shuffled` or `stored`; `share` is which process of how many this is.
     """
-    samples = len(source)
-    whole = EndlessShuffle(samples) if order == SHUFFLED else EndlessInOrder(samples)
     return DataLoader(
         Images(source, pixels, decoder_name),
         batch_size=batch_size,
-        sampler=Share(whole, *share),
+        sampler=EndlessOrder(len(source), order, *share),
         num_workers=workers,
         prefetch_factor=prefetch_factor,
         pin_memory=pin_memory,
-        worker_init_fn=_die_with_parent,
+        worker_init_fn=lambda _worker: end_with_parent(),
         drop_last=True,
         timeout=_LONGEST_BATCH_SECONDS if workers else 0,
         # Children never touch CUDA, so a fork is safe; Python 3.14 would start them afresh.
         multiprocessing_context="fork" if workers else None,
     )
-
-
-def _die_with_parent(_worker: int) -> None:
-    end_with_parent()

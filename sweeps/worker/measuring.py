@@ -37,7 +37,7 @@ from advisor.sweeps.datasets.opening import open_dataset
 from advisor.sweeps.datasets.source import LatencyInjected, SampleSource
 from advisor.sweeps.events import emit
 from advisor.sweeps.machine.environment import describe_machine, describe_versions
-from advisor.sweeps.machine.processes import Contention, judge
+from advisor.sweeps.machine.processes import judge
 from advisor.sweeps.quality.issues import is_gpu_shared
 from advisor.sweeps.quality.timing import is_steady
 from advisor.sweeps.trial.child import LOADED, READY
@@ -45,11 +45,10 @@ from advisor.sweeps.trial.limits.usage import MemoryPeak
 from advisor.sweeps.worker.engines import runner_of
 from advisor.sweeps.worker.group import CommonRun, Group, common_timed_run, joined_group
 from advisor.sweeps.worker.inputs import DeviceBatch, cached_share, evict, fill, open_batches
-from advisor.sweeps.worker.loading import sample_order
+from advisor.sweeps.worker.loading import EndlessOrder
 from advisor.sweeps.worker.policy import CPU_CLOCK, SHUFFLED, compute_threads, is_synthetic
 from advisor.sweeps.worker.stages import stage_results
-from advisor.sweeps.worker.step_runner import StepRunner
-from advisor.sweeps.worker.timed_run import TimedRun, timed_run
+from advisor.sweeps.worker.timed_run import StepRunner, TimedRun, timed_run
 from advisor.sweeps.worker.torch_engine import TorchEngine, forget_peaks, gpu_uuid, peaks, torch_facts
 
 Indices = NDArray[np.intp]  # of files
@@ -62,27 +61,24 @@ _MORE_THAN_FITS = 1.5  # sizes of files differ
 def measure(
     trial: Trial,
     job: Mapping[str, Any],
-    get_set: Callable[[str], None] | None,
+    get_set: Callable[[str], None] = lambda _stage: None,
     keep: Callable[[Measurement], None] = lambda _measurement: None,
 ) -> Measurement:
     """Measure the trial; `get_set` returns when the limits of a stage (`LOADED`, then `READY`) are
-    on (None: no limits follow). `keep` gets what was measured end to end before the stages run,
-    which may end this process."""
+    on. `keep` gets what was measured end to end before the stages run, which may end this process."""
     started_at = datetime.now(UTC).isoformat()
     group = joined_group(trial, job)
     opened, runner, source = _loaded(trial)
     group.wait()
     files: Sequence[Path] = source.files if source else ()
     emit("loaded", trial_id=trial.trial_id, files=len(files))
-    if get_set:
-        get_set(LOADED)
+    get_set(LOADED)
     peak = MemoryPeak(job["usage_source"])
     read = _read_first(trial, files)
     _prepare_cache(trial, files, read, bool(job.get("shares_disk")))
-    shares = {"cached_share_before": _cached_share(files, read)}
+    shares = {"cached_share_before": _cached_share(files, read), "cached_share_after": None}
     emit("cache_prepared", trial_id=trial.trial_id, cached_share=shares["cached_share_before"])
-    if get_set:
-        get_set(READY)
+    get_set(READY)
     group.wait()
     forget_peaks(_device(trial))
     batches = _batches(trial, opened, runner, source, group)
@@ -92,8 +88,16 @@ def measure(
     else:
         window = timed_run(trial, job, runner, batches, gpu)
     batches.close()
-    _emit_timed_run(trial, window)
-    shares["cached_share_after"] = _cached_share_after(files, read)
+    emit(
+        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
+        trial_id=trial.trial_id,
+        warmup_steps=len(window.warmup_seconds),
+        warmup_seconds=round(sum(window.warmup_seconds), 3),
+        steps=len(window.step_seconds),
+        seconds=round(window.wall_seconds, 3),
+    )
+    with suppress(DataError):  # the files may have gone meanwhile: what was measured stays
+        shares["cached_share_after"] = _cached_share(files, read)
     measured = replace(
         _measurement(trial, job, window, runner, shares), peak_memory_mib=peak.read(), started_at=started_at
     )
@@ -132,17 +136,34 @@ def _loaded(trial: Trial) -> tuple[Runnable, StepRunner, SampleSource | None]:
     """The network, what computes it, and the stored images where it takes any."""
     torch.set_num_threads(compute_threads(trial.resources.vcpus / trial.processes))
     torch.manual_seed(0)
-    opened = _opened(trial)
+    opened = open_network(trial.workload.network)
+    if opened.fingerprint != trial.plan.get("network_fingerprint", ""):
+        raise MeasuringError(
+            "{network} is no longer the file that was planned",
+            hint="plan again",
+            network=trial.workload.network,
+        )
     runner = runner_of(trial, opened)
-    made = opened.makes_batches or is_synthetic(trial.plan)
-    return opened, runner, None if made else _source(trial)
+    if opened.makes_batches or is_synthetic(trial.plan):
+        return opened, runner, None
+    source, latency = open_dataset(Path(trial.dataset_path)), trial.resources.disk.read_latency_seconds
+    # A mounted disk has its own latency, another one that of its type.
+    if latency is not None and not trial.on_mounted_disk:
+        source = LatencyInjected(source, latency)
+    return opened, runner, source
 
 
 def _measurement(
     trial: Trial, job: Mapping[str, Any], window: TimedRun, runner: StepRunner, shares: Mapping[str, Any]
 ) -> Measurement:
     """The measurement of the timed run; the stages follow later."""
-    contention = _contention(trial, window, len(job["cpus"]))
+    contention = judge(
+        busy=window.busy_seconds,
+        own=window.cpu_seconds,
+        wall_seconds=window.wall_seconds,
+        cpus=len(job["cpus"]),
+        vcpus=trial.resources.vcpus,
+    )
     interfered = contention.interfered and trial.plan.get("clock") != CPU_CLOCK
     spoiled = interfered or is_gpu_shared(window.machine)
     return Measurement(
@@ -155,7 +176,14 @@ def _measurement(
         wall_seconds=window.wall_seconds,
         read_bytes=window.read_bytes,
         environment={
-            **_surroundings(trial, window),
+            **describe_machine(),
+            "versions": describe_versions("torch", "torchvision", "numpy", "Pillow"),
+            "gpu": None,
+            **torch_facts(_device(trial)),
+            **peaks(_device(trial), window.machine.get("gpu_process_memory_mib")),
+            "anonymous_memory_mib": window.after.anonymous_memory_mib,
+            "steady": is_steady(window.step_seconds, trial.loader_period),
+            "substituted_operators": list(substituted_operators()),
             "read_operations": window.read_operations,
             "own_cores": contention.own_cores,
             "other_cores": contention.other_cores,
@@ -180,69 +208,12 @@ def _device(trial: Trial) -> str:
     return AcceleratorKind.CUDA if uses_gpu else "cpu"
 
 
-def _contention(trial: Trial, window: TimedRun, cpus: int) -> Contention:
-    return judge(
-        busy=window.busy_seconds,
-        own=window.cpu_seconds,
-        wall_seconds=window.wall_seconds,
-        cpus=cpus,
-        vcpus=trial.resources.vcpus,
-    )
-
-
-def _emit_timed_run(trial: Trial, window: TimedRun) -> None:
-    emit(
-        "steady" if is_steady(window.step_seconds, trial.loader_period) else "not_steady",
-        trial_id=trial.trial_id,
-        warmup_steps=len(window.warmup_seconds),
-        warmup_seconds=round(sum(window.warmup_seconds), 3),
-        steps=len(window.step_seconds),
-        seconds=round(window.wall_seconds, 3),
-    )
-
-
-def _surroundings(trial: Trial, window: TimedRun) -> dict[str, Any]:
-    """The machine, the versions, and what this run used of them."""
-    return {
-        **describe_machine(),
-        "versions": describe_versions("torch", "torchvision", "numpy", "Pillow"),
-        "gpu": None,
-        **torch_facts(_device(trial)),
-        **peaks(_device(trial), window.machine.get("gpu_process_memory_mib")),
-        "anonymous_memory_mib": window.after.anonymous_memory_mib,
-        "steady": is_steady(window.step_seconds, trial.loader_period),
-        "substituted_operators": list(substituted_operators()),
-    }
-
-
-def _opened(trial: Trial) -> Runnable:
-    """The network, in the version that was planned."""
-    opened = open_network(trial.workload.network)
-    planned = trial.plan.get("network_fingerprint", "")
-    if opened.fingerprint != planned:
-        raise MeasuringError(
-            "{network} is no longer the file that was planned",
-            hint="plan again",
-            network=trial.workload.network,
-        )
-    return opened
-
-
-def _source(trial: Trial) -> SampleSource:
-    """The stored images; a mounted disk has its own latency, another one that of its type."""
-    source = open_dataset(Path(trial.dataset_path))
-    latency = trial.resources.disk.read_latency_seconds
-    if latency is None or trial.on_mounted_disk:
-        return source
-    return LatencyInjected(source, latency)
-
-
 def _read_first(trial: Trial, files: Sequence[Path]) -> Indices:
     """The files that the trial may read: all, or the first ones in its loader's order where it cannot
     read all."""
     if len(files) <= _MOST_READ_FILES:
         return np.arange(len(files))
-    order = sample_order(len(files), trial.plan.get("order", SHUFFLED))
+    order = EndlessOrder(len(files), trial.plan.get("order", SHUFFLED))
     return np.fromiter(order, np.intp, _MOST_READ_FILES)
 
 
@@ -270,10 +241,3 @@ def _some(files: Sequence[Path], which: Indices) -> Iterator[Path]:
 def _cached_share(files: Sequence[Path], read: Indices) -> float | None:
     looked_at = np.random.default_rng(1).permutation(read)[:_LOOKED_AT_FILES]
     return cached_share(list(_some(files, looked_at)))
-
-
-def _cached_share_after(files: Sequence[Path], read: Indices) -> float | None:
-    """None where the files have gone meanwhile: what was measured stays."""
-    with suppress(DataError):
-        return _cached_share(files, read)
-    return None

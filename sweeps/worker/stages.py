@@ -34,10 +34,10 @@ from advisor.sweeps.machine.size import allowed_cpus, last_level_cache_mib
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.trial.limits.usage import grown, read_usage
+from advisor.sweeps.worker.host_engine import HostEngine
 from advisor.sweeps.worker.inputs import DeviceBatch, PhotographBatches, cached_share, evict
 from advisor.sweeps.worker.policy import gpu_alone_seconds
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, HostEngine, StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_engine import CudaCompletion, TorchEngine, gpu_uuid
 
 _STILL_CACHED = 0.2
@@ -150,11 +150,8 @@ def stage_results(
     """Every stage that the trial has and that can be measured by itself. With the job's
     `shares_disk` the storage is not: that would empty the page cache of other trials. Of several
     GPUs one is, while the others wait: its rate stands for each of them, without exchange."""
-    stages = _of_accelerator(trial, runner)
-    if trial.processes == 1:
-        stages |= _of_cpu(trial, job, opened, source) | _of_transfer(trial, opened, runner)
     results = StageResults()
-    for stage, measure in stages.items():
+    for stage, measure in _stages(trial, job, opened, runner, source).items():
         try:
             run = measure()
         except Exception as error:  # of any kind: the main run must not be lost with it
@@ -166,31 +163,25 @@ def stage_results(
     return results
 
 
-def _of_cpu(
-    trial: Trial, job: Mapping[str, Any], opened: Runnable, source: SampleSource | None
+def _stages(
+    trial: Trial, job: Mapping[str, Any], opened: Runnable, runner: StepRunner, source: SampleSource | None
 ) -> dict[Stage, Callable[[], _Run]]:
-    if source is None:
-        return {}
-    host = {Stage.HOST: lambda: _host(trial, opened, source)}
-    if job.get("shares_disk"):
-        return host
-    return {Stage.STORAGE: lambda: _storage(trial, job, source)} | host
-
-
-def _of_accelerator(trial: Trial, runner: StepRunner) -> dict[Stage, Callable[[], _Run]]:
+    """What measures each stage, in their order."""
+    engine, stages = runner.engine, dict[Stage, Callable[[], _Run]]()
     if (seconds := trial.emulated_step_seconds) is not None:
-        return {Stage.ACCELERATOR: lambda: _Run(trial.samples_per_step / seconds)}
-    if not isinstance(engine := runner.engine, TorchEngine):
-        return {}
-    engine.leave_group()
-    return {Stage.ACCELERATOR: lambda: _accelerator(trial, runner, engine)}
-
-
-def _of_transfer(trial: Trial, opened: Runnable, runner: StepRunner) -> dict[Stage, Callable[[], _Run]]:
-    engine = runner.engine
-    if not (isinstance(engine, TorchEngine) and engine.device.type == AcceleratorKind.CUDA):
-        return {}
-    return {Stage.TRANSFER: lambda: _transfer(trial, opened, engine.device)}
+        stages[Stage.ACCELERATOR] = lambda: _Run(trial.samples_per_step / seconds)
+    elif isinstance(engine, TorchEngine):
+        engine.leave_group()
+        stages[Stage.ACCELERATOR] = lambda: _accelerator(trial, runner, engine)
+    if trial.processes > 1:
+        return stages
+    if source is not None:
+        storage = {Stage.STORAGE: lambda: _storage(trial, job, source)}
+        stages |= {} if job.get("shares_disk") else storage
+        stages[Stage.HOST] = lambda: _host(trial, opened, source)
+    if isinstance(engine, TorchEngine) and engine.device.type == AcceleratorKind.CUDA:
+        stages[Stage.TRANSFER] = lambda: _transfer(trial, opened, engine.device)
+    return stages
 
 
 def _storage(trial: Trial, job: Mapping[str, Any], source: SampleSource) -> _Run:
@@ -257,10 +248,12 @@ def _accelerator(trial: Trial, runner: StepRunner, engine: TorchEngine) -> _Run:
 
 def _transfer(trial: Trial, opened: Runnable, device: torch.device) -> _Run:
     """Copies of a batch's inputs, as the loader pins them; nothing else uses the bus."""
-    inputs = _pinned(opened.synthetic_batch(trial.workload.batch_size)[0])
+    batch = opened.synthetic_batch(trial.workload.batch_size)[0]
+    inputs = tree_map(lambda leaf: leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf, batch)
     runner = StepRunner(_Copying(device))
     seconds = fmean(_steps(runner, repeat((inputs, None)), QUEUE_DEPTH + 1))
-    return _Run(trial.samples_per_step / seconds, {"mib_per_second": _size(inputs) / MIB / seconds})
+    mib = sum(tensor.nbytes for tensor in tensors_in(inputs)) / MIB
+    return _Run(trial.samples_per_step / seconds, {"mib_per_second": mib / seconds})
 
 
 def _steps(
@@ -290,12 +283,3 @@ class _Copying(HostEngine):
         """Begin one copy."""
         to_device(inputs, self._device)
         return CudaCompletion(self._device, inputs)
-
-
-def _pinned(batch: Any) -> Any:
-    return tree_map(lambda leaf: leaf.pin_memory() if hasattr(leaf, "pin_memory") else leaf, batch)
-
-
-def _size(batch: Any) -> int:
-    """Bytes."""
-    return sum(tensor.nbytes for tensor in tensors_in(batch))

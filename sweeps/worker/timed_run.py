@@ -1,9 +1,15 @@
-"""Timed steps, and the end-to-end run of a trial with what is used meanwhile."""
+"""Steps, at most two in flight, each timed from end to end; and a trial's run with what is used meanwhile.
+
+A training loop hands over the next batch while the device still computes: the loader, the copy
+and the launch of step i+1 take place during step i. `StepRunner` is that loop's queue, and the
+same one for a GPU, an emulated GPU and this CPU; only the `Completion` of a step differs.
+"""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -16,13 +22,76 @@ from advisor.sweeps.machine.processes import busy_seconds
 from advisor.sweeps.quality.rates import StoppingRule, sustained_rate
 from advisor.sweeps.quality.timing import count_warmup_steps
 from advisor.sweeps.trial.limits.usage import Usage, grown, read_usage
+from advisor.sweeps.worker.host_engine import Completion, Engine
 from advisor.sweeps.worker.machine_state import State, changes, machine_state
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, StepRunner
 
+# Steps that are in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
+QUEUE_DEPTH = 2
 REL_ERROR = 0.02
 # So many whole steps in a row, and a gradient scaler has found its scale.
 _SETTLED_AFTER = 8
 _MOST_SKIPPED = 50
+
+
+class StepRunner:
+    """Submits steps to an engine, and keeps raw seconds from one completion to the next.
+
+    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which
+    gives the latency of a single batch.
+    """
+
+    def __init__(self, engine: Engine, *, depth: int = QUEUE_DEPTH) -> None:
+        self.engine = engine
+        self.depth = depth
+        self._in_flight: deque[Completion] = deque()
+        self._last: Completion | None = None
+        self._seconds: list[float] = []
+
+    def submit(self, inputs: Any, targets: Any) -> None:
+        """Launch a step, then wait for the one `depth` steps before it.
+
+        What the engine raises goes on; no batch of before is held then, so that its memory is
+        free for a smaller one.
+        """
+        try:
+            if self._last is None:
+                self._last = self.engine.mark()
+            self._in_flight.append(self.engine.launch(inputs, targets))
+            self._complete(self.depth)
+        except BaseException:
+            self._in_flight.clear()
+            self._last = None
+            raise
+
+    @property
+    def in_flight(self) -> int:
+        """Steps that were launched and not yet waited for."""
+        return len(self._in_flight)
+
+    def drain(self) -> None:
+        """Wait until every step is done."""
+        self._complete(0)
+
+    def restart(self) -> None:
+        """Drain, and time the next step from now: what lies between was no part of a step."""
+        self.drain()
+        self._last = None
+
+    def take_seconds(self) -> list[float]:
+        """Seconds of each step that was completed since this was last called.
+
+        A step lasts from the end of the one before it to its own end, by the clock of what
+        computes: the sum is the time that passed, however late the host wakes up.
+        """
+        taken, self._seconds = self._seconds, []
+        return taken
+
+    def _complete(self, left: int) -> None:
+        while len(self._in_flight) > left:
+            completion = self._in_flight.popleft()
+            completion.wait()
+            self._seconds.append(completion.seconds_since(self._last))
+            self._last = completion
 
 
 class TimeBox(Struct, frozen=True, kw_only=True):
@@ -67,7 +136,14 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
     Raises `MeasuringError` where the steps were none of a training: its loss is not finite, or
     optimiser steps were skipped.
     """
-    skipped, rule = runner.engine.skipped_steps, _stopping_rule(box)
+    skipped = runner.engine.skipped_steps
+    rule = StoppingRule(
+        rel_error=box.rel_error,
+        min_steps=box.min_steps,
+        first_seconds=box.seconds,
+        last_seconds=box.max_seconds,
+        period=box.period,
+    )
     most = min(box.most_steps, box.iterations or math.inf)
     longest = math.inf if box.iterations else box.max_seconds
     runner.take_seconds()
@@ -87,18 +163,13 @@ def timed_steps(runner: StepRunner, batches: Iterator[Any], box: TimeBox) -> lis
     runner.engine.require_finite_loss()
     if runner.engine.skipped_steps > skipped:
         raise _skipping(runner.engine.skipped_steps - skipped, len(steps))
-    _refuse_broken_clock(steps)
+    if min(steps) <= 0:  # a virtual machine's counters may jump when it is moved: no rate is known then
+        raise MeasuringError(
+            "the clock that times steps went backwards (a step of {steps:g} s)",
+            hint="measure again, on a machine with a steady clock source",
+            steps=min(steps),
+        )
     return steps if most == math.inf else steps[: int(most)]
-
-
-def _stopping_rule(box: TimeBox) -> StoppingRule:
-    return StoppingRule(
-        rel_error=box.rel_error,
-        min_steps=box.min_steps,
-        first_seconds=box.seconds,
-        last_seconds=box.max_seconds,
-        period=box.period,
-    )
 
 
 def _skipping(skipped: int, steps: int) -> MeasuringError:
@@ -108,16 +179,6 @@ def _skipping(skipped: int, steps: int) -> MeasuringError:
         skipped=skipped,
         steps=steps,
     )
-
-
-def _refuse_broken_clock(steps: list[float]) -> None:
-    """A virtual machine's counters may jump when it is moved: no rate is known then."""
-    if min(steps) <= 0:
-        raise MeasuringError(
-            "the clock that times steps went backwards (a step of {steps:g} s)",
-            hint="measure again, on a machine with a steady clock source",
-            steps=min(steps),
-        )
 
 
 SETTLING_SECONDS = 3.0
@@ -165,9 +226,25 @@ def timed_run(
     state = machine_state(job["cpus"])
     # Batches made while nothing consumed them would make the first steps look fast.
     taken += warm_up(runner, batches, prepared_ahead(trial) + QUEUE_DEPTH)
-    taken += _settle(trial, runner, batches)
-    first_minute = _first_minute(trial, runner, batches)
-    box = _time_box(trial, taken)
+    if settles(trial):
+        end = time.perf_counter() + SETTLING_SECONDS
+        while time.perf_counter() < end:
+            taken += warm_up(runner, batches, 1)
+    plan, first_minute = trial.plan, list[float]()
+    if seconds := plan.get("warmup_seconds", 0.0):  # steps that bring a GPU to the clocks which it sustains
+        warming = TimeBox(seconds=seconds, min_steps=1, max_seconds=seconds)
+        first_minute = timed_steps(runner, batches, warming)
+        # It ended with an empty queue; what counts begins with a full one.
+        warm_up(runner, batches, QUEUE_DEPTH)
+    box = TimeBox(
+        seconds=plan["measure_seconds"],
+        min_steps=plan["min_steps"],
+        max_seconds=plan["max_seconds"],
+        rel_error=plan.get("rel_error", REL_ERROR),
+        iterations=plan.get("iterations"),
+        most_steps=most_steps(trial, taken + prepared_ahead(trial)),
+        period=trial.loader_period,
+    )
     return watched_run(trial, job, state, gpu_uuid, first_minute, lambda: timed_steps(runner, batches, box))
 
 
@@ -188,6 +265,7 @@ def watched_run(
     after, busy = read_usage(job["usage_source"]), busy_seconds(job["cpus"]) - busy
     machine = changes(state, machine_state(job["cpus"]), len(job["cpus"]))
     warmup = count_warmup_steps(steps, trial.loader_period)
+    pace = sustained_rate(steps, trial.samples_per_step, first_minute)
     return TimedRun(
         warmup_seconds=first_minute + steps[:warmup],
         step_seconds=steps[warmup:],
@@ -195,7 +273,7 @@ def watched_run(
         before=before,
         after=after,
         busy_seconds=busy,
-        machine=machine | sampler.environment | _pace_facts(trial, first_minute, steps),
+        machine=machine | sampler.environment | ({"pace": pace} if pace else {}),
     )
 
 
@@ -204,50 +282,10 @@ def prepared_ahead(trial: Trial) -> int:
     return int(trial.plan.get("loader_workers", 0) * trial.plan.get("prefetch_factor", 0))
 
 
-def _settle(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> int:
-    """Waits, uncounted, until the page cache finds its level where memory cannot hold the data set: some
-    seconds. Returns the batches that this took."""
-    if not settles(trial):
-        return 0
-    count, end = 0, time.perf_counter() + SETTLING_SECONDS
-    while time.perf_counter() < end:
-        count += warm_up(runner, batches, 1)
-    return count
-
-
 def settles(trial: Trial) -> bool:
-    """Whether the page cache has to find its level."""
+    """Whether the page cache has to find its level, which takes some seconds where memory cannot hold the
+    data set."""
     return trial.cache is not CacheState.COLD and trial.overflows_memory
-
-
-def _first_minute(trial: Trial, runner: StepRunner, batches: Iterator[Any]) -> list[float]:
-    """Steps that bring a GPU to the clocks which it sustains; none where the plan has no time."""
-    seconds = trial.plan.get("warmup_seconds", 0.0)
-    if not seconds:
-        return []
-    steps = timed_steps(runner, batches, TimeBox(seconds=seconds, min_steps=1, max_seconds=seconds))
-    # It ended with an empty queue; what counts begins with a full one.
-    warm_up(runner, batches, QUEUE_DEPTH)
-    return steps
-
-
-def _pace_facts(trial: Trial, first_minute: list[float], steps: list[float]) -> dict[str, Any]:
-    rates = sustained_rate(steps, trial.samples_per_step, first_minute)
-    return {"pace": rates} if rates else {}
-
-
-def _time_box(trial: Trial, taken: int) -> TimeBox:
-    """The planned time box; `taken` counts the batches that were used up before."""
-    plan = trial.plan
-    return TimeBox(
-        seconds=plan["measure_seconds"],
-        min_steps=plan["min_steps"],
-        max_seconds=plan["max_seconds"],
-        rel_error=plan.get("rel_error", REL_ERROR),
-        iterations=plan.get("iterations"),
-        most_steps=most_steps(trial, taken + prepared_ahead(trial)),
-        period=trial.loader_period,
-    )
 
 
 def most_steps(trial: Trial, outside: int) -> float:

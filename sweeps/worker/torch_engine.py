@@ -20,7 +20,7 @@ from advisor.models.zoo.capture import autocast, to_device
 from advisor.models.zoo.opening import Runnable
 from advisor.sweeps.machine.gpu import gpu_facts
 from advisor.sweeps.trial.child import recognised_ending
-from advisor.sweeps.worker.step_runner import Completion, Moment
+from advisor.sweeps.worker.host_engine import Completion, Moment
 
 # They change rates or memory, and stand in no other fact.
 _VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "NVIDIA_TF32_OVERRIDE")

@@ -120,7 +120,7 @@ from statistics import fmean
 import torch
 from advisor.domain import Precision, Task
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.timed_run import StepRunner
 from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_engine import TorchEngine
 

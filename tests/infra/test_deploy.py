@@ -15,7 +15,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from advisor.sweeps.measure.endpoint.started_engine import free_port
+from advisor.sweeps.measure.endpoint.started_engine import free_ports
 from benchmarks.served import Served
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,7 +50,7 @@ def test_the_commands_of_the_compose_file_work_together(postgresql, tmp_path):
     """A key, the service and the scheduler on one PostgreSQL, as processes of their own."""
     environment = {**os.environ, "ADVISOR_DATABASE_URL": postgresql.new_database()}
     key = key_of(environment, "admin")
-    services, port = COMPOSE["services"], str(free_port())
+    services, port = COMPOSE["services"], str(free_ports(1)[0])
     command = [word.replace("8765", port) for word in services["service"]["command"]]
     _, *healthy = services["service"]["healthcheck"]["test"]
     healthy = [sys.executable, *[word.replace("8765", port) for word in healthy[1:]]]
@@ -105,7 +105,7 @@ def test_a_prometheus_of_its_own_has_something_for_every_panel(tmp_path):
         job["static_configs"] = [{"targets": [f"127.0.0.1:{service.port}"]}]
         config["global"] = {"scrape_interval": "1s"}
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(config))
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{free_ports(1)[0]}"
         process = subprocess.Popen(
             [
                 "prometheus",

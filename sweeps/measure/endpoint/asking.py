@@ -126,7 +126,9 @@ class Client:
             with self._failures():
                 async with await self._begun(address.base + route, body) as answer:
                     await self._require_ok(answer)
-                    self._require_stream(answer, await self._start(answer))
+                    if answer.content_type != "text/event-stream":
+                        detail = f"{answer.content_type}: {await self._reason(answer)}"
+                        raise RequestFailed(Fault.NO_STREAM, detail, answer.status)
                     await self._read(answer, record)
             record.status = OK
         except RequestFailed as error:
@@ -188,17 +190,6 @@ class Client:
             return self._line(error_text(document))
         return self._line(content[:_SHOWN].decode(errors="replace"))
 
-    async def _start(self, answer: aiohttp.ClientResponse) -> str:
-        """The type and the first words of an answer that is no stream; else nothing."""
-        kind = answer.content_type
-        if kind == "text/event-stream":
-            return ""
-        return f"{kind}: {await self._reason(answer)}"
-
-    def _require_stream(self, answer: aiohttp.ClientResponse, other: str) -> None:
-        if other:
-            raise RequestFailed(Fault.NO_STREAM, other, answer.status)
-
     @property
     def _headers(self) -> dict[str, str]:
         return self._key.headers if self._key else {}
@@ -236,14 +227,10 @@ def _take(event: bytes, moment: float, record: RequestRecord) -> bool:
     piece = piece_of(event)
     if piece.has_text:
         record.piece_seconds.append(moment)
-    record.input_tokens = _newer(piece.input_tokens, record.input_tokens)
-    record.output_tokens = _newer(piece.output_tokens, record.output_tokens)
-    record.cached_tokens = _newer(piece.cached_tokens, record.cached_tokens)
+    for name in ("input_tokens", "output_tokens", "cached_tokens"):
+        if (count := getattr(piece, name)) is not None:
+            setattr(record, name, count)
     return piece.is_last
-
-
-def _newer(count: int | None, before: int | None) -> int | None:
-    return before if count is None else count
 
 
 @asynccontextmanager

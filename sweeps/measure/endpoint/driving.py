@@ -104,7 +104,10 @@ async def opening_of(client: Client, model: str, served_model: str, prompts: Pro
     the endpoint does not answer one."""
     try:
         listed = await _listed_models(client)
-        name = served_model or _name_among(listed, model)
+        # A server's only model is meant, whatever it is called there.
+        names = [entry["id"] for entry in listed]
+        only = names[0] if len(names) == 1 and model not in names else model
+        name = served_model or only
         dialect, record = await _dialect_of(client, name, prompts)
     except RequestFailed as error:
         raise failure(error.fault, client.address.base, error.detail, error.status) from error
@@ -127,12 +130,6 @@ async def _listed_models(client: Client) -> list[dict[str, Any]]:
     if not isinstance(data, list):
         return []
     return [entry for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-
-
-def _name_among(listed: Sequence[dict[str, Any]], model: str) -> str:
-    """The model by its own name; a server's only model whatever it is called there."""
-    names = [entry["id"] for entry in listed]
-    return names[0] if len(names) == 1 and model not in names else model
 
 
 async def _dialect_of(client: Client, name: str, prompts: Prompts) -> tuple[Dialect, RequestRecord]:
@@ -234,12 +231,14 @@ class Driver:
         ends_at = driven.began_seconds + seconds
         ticker = asyncio.create_task(_tick(driven))
         busy = time.process_time()
-        tasks: set[asyncio.Task[None]] = set()
+        tasks: set[asyncio.Task[Any]] = set()
+        slots = driven.load.concurrency
         try:
-            if driven.load.concurrency is None:
+            if slots is None:
                 await self._poisson(driven, ends_at, tasks)
             else:
-                await self._closed_loop(driven, ends_at, tasks, driven.load.concurrency)
+                tasks |= {asyncio.create_task(self._slot(driven, ends_at, n, slots)) for n in range(slots)}
+            await self._until_over(driven, ends_at, tasks)
         finally:
             driven.ended_seconds = min(self._client.now_seconds, ends_at)
             driven.busy_share = (time.process_time() - busy) / max(
@@ -249,13 +248,6 @@ class Driver:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-    async def _closed_loop(
-        self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]], slots: int
-    ) -> None:
-        for slot in range(slots):
-            tasks.add(asyncio.create_task(self._slot(driven, ends_at, slot, slots)))
-        await self._until_over(driven, ends_at, tasks)
 
     async def _slot(self, driven: DrivenLoad, ends_at: float, slot: int, slots: int) -> None:
         """One request after the other. The first answer's length depends on the slot: requests
@@ -270,7 +262,7 @@ class Driver:
                 wait = min(2 * wait, _LONGEST_WAIT_SECONDS)
             tokens = self._prompts.drawn_length(self._lengths.output_tokens)
 
-    async def _poisson(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]) -> None:
+    async def _poisson(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[Any]]) -> None:
         rate = driven.load.requests_per_second or 0.0
         moment, slot = driven.began_seconds, 0
         while driven.failed is None:
@@ -284,14 +276,10 @@ class Driver:
                 driven.is_capped = True
                 continue
             tokens = self._prompts.drawn_length(self._lengths.output_tokens)
-            tasks.add(asyncio.create_task(self._request_of_poisson(driven, slot, tokens)))
+            tasks.add(asyncio.create_task(self._request(driven, slot, tokens)))
             slot += 1
-        await self._until_over(driven, ends_at, tasks)
 
-    async def _request_of_poisson(self, driven: DrivenLoad, slot: int, tokens: int) -> None:
-        await self._request(driven, slot, tokens)
-
-    async def _until_over(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[None]]) -> None:
+    async def _until_over(self, driven: DrivenLoad, ends_at: float, tasks: set[asyncio.Task[Any]]) -> None:
         """Until the load's time is up and its answers are whole, or it is given up."""
         while (left := ends_at - self._client.now_seconds) > 0 and driven.failed is None:
             if all(task.done() for task in tasks):
@@ -311,24 +299,15 @@ class Driver:
             body = dialect.body(self._opening.served_model, prompt, tokens)
             await self._client.complete(body, dialect.route, record)
         except RequestFailed as error:
-            if _is_hopeless(driven):
+            ended = [request for request in driven.requests if request.ended_seconds is not None]
+            least = max(_LEAST_FAILURES, driven.load.concurrency or 0)
+            last = sorted(ended, key=lambda request: request.ended_seconds or 0.0)[-least:]
+            if len(last) >= least and all(request.status != OK for request in last):
                 driven.failed = error
             return False
         finally:
             self._keep(record)
         return True
-
-
-def _is_hopeless(driven: DrivenLoad) -> bool:
-    """Whether the last requests all failed."""
-    ended = [request for request in driven.requests if request.ended_seconds is not None]
-    least = max(_LEAST_FAILURES, driven.load.concurrency or 0)
-    last = sorted(ended, key=_end)[-least:]
-    return len(last) >= least and all(request.status != OK for request in last)
-
-
-def _end(record: RequestRecord) -> float:
-    return record.ended_seconds or 0.0
 
 
 async def _tick(driven: DrivenLoad) -> None:

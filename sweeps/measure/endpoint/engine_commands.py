@@ -69,25 +69,15 @@ _DTYPES = {"bf16": "bfloat16", "fp16": "float16"}
 def _vllm(settings: EngineSettings) -> list[str]:
     """https://docs.vllm.ai/en/latest/cli/serve/: quantised checkpoints say their format
     themselves; fp8 is made of 16-bit weights while they are loaded."""
-    command = [
-        _program("vllm", "pip install vllm"),
-        "serve",
-        settings.model,
-        "--host",
-        HOST,
-        "--port",
-        str(settings.port),
-        "--tensor-parallel-size",
-        str(settings.tensor_parallel),
-        "--no-enable-prefix-caching",
-    ]
+    options = f"--host {HOST} --port {settings.port} --tensor-parallel-size {settings.tensor_parallel}"
+    options += " --no-enable-prefix-caching"
     if settings.precision in _DTYPES:
-        command += ["--dtype", _DTYPES[settings.precision]]
+        options += f" --dtype {_DTYPES[settings.precision]}"
     if settings.precision == "fp8":
-        command += ["--quantization", "fp8"]
+        options += " --quantization fp8"
     if settings.kv_precision == "fp8":
-        command += ["--kv-cache-dtype", "fp8"]
-    return command
+        options += " --kv-cache-dtype fp8"
+    return [_program("vllm", "pip install vllm"), "serve", settings.model, *options.split()]
 
 
 def _transformers(settings: EngineSettings) -> list[str]:
@@ -102,22 +92,12 @@ def _transformers(settings: EngineSettings) -> list[str]:
     dtype = _DTYPES.get(settings.precision or "", "auto")
     # Left to itself it takes nearly all of a CPU machine's memory, and is killed for it.
     blocks = settings.sequences * (1 + math.ceil(settings.context_tokens / _BLOCK_TOKENS))
-    return [
-        _program("transformers", install_command("endpoint", "engine")),
-        "serve",
-        settings.model,
-        "--host",
-        HOST,
-        "--port",
-        str(settings.port),
-        "--continuous-batching",
-        "--dtype",
-        dtype,
-        "--cb-block-size",
-        str(_BLOCK_TOKENS),
-        "--cb-num-blocks",
-        str(blocks),
-    ]
+    options = (
+        f"--host {HOST} --port {settings.port} --continuous-batching --dtype {dtype} "
+        f"--cb-block-size {_BLOCK_TOKENS} --cb-num-blocks {blocks}"
+    )
+    program = _program("transformers", install_command("endpoint", "engine"))
+    return [program, "serve", settings.model, *options.split()]
 
 
 def _llama_cpp(settings: EngineSettings) -> list[str]:
@@ -133,38 +113,12 @@ def _llama_cpp(settings: EngineSettings) -> list[str]:
         )
     if server := _found("llama-server"):
         context = settings.sequences * settings.context_tokens
-        return [
-            server,
-            "--model",
-            settings.model,
-            "--host",
-            HOST,
-            "--port",
-            str(settings.port),
-            "--parallel",
-            str(settings.sequences),
-            "--ctx-size",
-            str(context),
-            "--n-gpu-layers",
-            "999",
-        ]
+        options = f"--host {HOST} --port {settings.port} --parallel {settings.sequences} --ctx-size {context}"
+        return [server, "--model", settings.model, *options.split(), "--n-gpu-layers", "999"]
     if not engine_version(StartedEngine.LLAMA_CPP):
         _program("llama-server", "https://github.com/ggml-org/llama.cpp/releases")
-    return [
-        sys.executable,
-        "-m",
-        "llama_cpp.server",
-        "--model",
-        settings.model,
-        "--host",
-        HOST,
-        "--port",
-        str(settings.port),
-        "--n_ctx",
-        str(settings.context_tokens),
-        "--n_gpu_layers",
-        "-1",
-    ]
+    options = f"--host {HOST} --port {settings.port} --n_ctx {settings.context_tokens} --n_gpu_layers -1"
+    return [sys.executable, "-m", "llama_cpp.server", "--model", settings.model, *options.split()]
 
 
 _COMMANDS: Mapping[StartedEngine, Callable[[EngineSettings], list[str]]] = {

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from advisor.sweeps.trial.orphan import orphan_processes, owner_is_me
-from advisor.sweeps.trial.orphan_removal import remove
+from advisor.sweeps.trial.orphan import orphan_processes
+from advisor.sweeps.trial.orphan_removal import owner_is_me, remove
 from advisor.sweeps.trial.ownership import OWNER_VARIABLE, own_tag
 
 _LOOK_EVERY_SECONDS = 0.2
@@ -33,8 +33,9 @@ def main(command: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, _leave)
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, env=_environment(), start_new_session=True)
     try:
-        while process.poll() is None and not _parent_has_gone():
-            pass
+        while process.poll() is None:
+            if select.select([0], [], [], _LOOK_EVERY_SECONDS)[0] and not os.read(0, 1 << 10):
+                break  # the parent has gone
     finally:
         _end(process)
     return process.returncode
@@ -48,11 +49,6 @@ def _environment() -> dict[str, str]:
     return environment if own else {k: v for k, v in environment.items() if k != "PYTHONPATH"}
 
 
-def _parent_has_gone() -> bool:
-    readable = select.select([0], [], [], _LOOK_EVERY_SECONDS)[0]
-    return bool(readable) and not os.read(0, 1 << 10)
-
-
 def _end(process: subprocess.Popen[bytes]) -> None:
     """In order first; then whatever is left of its group, and of children in other groups."""
     with suppress(ProcessLookupError):
@@ -64,7 +60,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     # With a limit: a SIGTERM that meets `poll` may leave its lock taken.
     with suppress(subprocess.TimeoutExpired):
         process.wait(_SECONDS_TO_END)
-    remove(orphan_processes(owner_is_me))
+    remove(orphan for orphan in orphan_processes() if owner_is_me(orphan.owner))
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:

@@ -34,7 +34,9 @@ def load_figures(driven: DrivenLoad) -> Figures:
         for request in driven.requests
         if request.status == OK and request.ended_seconds is not None and begin < request.ended_seconds <= end
     ]
-    seconds = max(0.0, end - begin)
+    # Each piece with the tokens that it stands for, also of answers that were cut.
+    pieces = [(moment, entry.tokens_per_piece) for entry in driven.requests for moment in entry.piece_seconds]
+    seconds, late = max(0.0, end - begin), distribution(driven.late_seconds)
     return {
         "kind": driven.load.kind,
         "concurrency": driven.load.concurrency,
@@ -48,17 +50,19 @@ def load_figures(driven: DrivenLoad) -> Figures:
         "output_tokens": distribution([request.output_tokens for request in ended]),
         "asked_tokens": distribution([request.asked_tokens for request in ended]),
         "cached_share": _cached_share(ended),
-        "tokens_per_piece": _mean([request.tokens_per_piece for request in ended]),
+        "tokens_per_piece": float(np.mean([request.tokens_per_piece for request in ended]))
+        if ended
+        else None,
         "in_flight": _in_flight(driven.requests, begin, end),
         "ttft_seconds": distribution([request.ttft_seconds for request in began]),
         "tpot_seconds": distribution([request.tpot_seconds for request in ended]),
         "itl_seconds": distribution(_gaps(driven.requests, begin, end)),
-        "e2e_seconds": distribution([_e2e(request) for request in ended]),
-        "output_tokens_per_second": _rate(_token_moments(driven.requests), begin, end),
+        "e2e_seconds": distribution([_end(request) - request.started_seconds for request in ended]),
+        "output_tokens_per_second": _rate(pieces, begin, end),
         "requests_per_second": _rate([(_end(request), 1.0) for request in ended], begin, end),
         "generator": {
             "busy_share": driven.busy_share,
-            "late_p99_seconds": _percentile(driven.late_seconds, 99),
+            "late_p99_seconds": late and late["p99"],
             "is_capped": driven.is_capped,
         },
     }
@@ -110,11 +114,6 @@ def _rate(moments: Sequence[tuple[float, float]], begin: float, end: float) -> F
     per_second = counts / (edges[1] - edges[0])
     error = float(np.std(per_second, ddof=1) / math.sqrt(_BLOCKS))
     return {"mean": float(per_second.mean()), "standard_error": error}
-
-
-def _token_moments(requests: Sequence[RequestRecord]) -> list[tuple[float, float]]:
-    """Each piece with the tokens that it stands for, also of answers that were cut."""
-    return [(moment, request.tokens_per_piece) for request in requests for moment in request.piece_seconds]
 
 
 def _gaps(requests: Sequence[RequestRecord], begin: float, end: float) -> list[float]:
@@ -169,18 +168,6 @@ def _cached_share(ended: Sequence[RequestRecord]) -> float | None:
 def _end(request: RequestRecord) -> float:
     assert request.ended_seconds is not None  # it was answered
     return request.ended_seconds
-
-
-def _e2e(request: RequestRecord) -> float | None:
-    return None if request.ended_seconds is None else request.ended_seconds - request.started_seconds
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
-
-
-def _percentile(values: Sequence[float], percent: float) -> float | None:
-    return float(np.percentile(values, percent)) if values else None
 
 
 OK, CUT = "ok", "cut"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,15 +21,8 @@ from advisor.sweeps.measure.endpoint.address import Address, ApiKey
 from advisor.sweeps.measure.endpoint.anchors import SCHEMA
 from advisor.sweeps.measure.endpoint.asking import opened
 from advisor.sweeps.measure.endpoint.driving import Driver, Opening, Prompts, no_tokens, opening_of
-from advisor.sweeps.measure.endpoint.faults import RequestFailed, failure
-from advisor.sweeps.measure.endpoint.records import (
-    DrivenLoad,
-    Figures,
-    Lengths,
-    Load,
-    RequestRecord,
-    load_figures,
-)
+from advisor.sweeps.measure.endpoint.faults import failure
+from advisor.sweeps.measure.endpoint.records import DrivenLoad, Figures, Lengths, Load, load_figures
 
 _VERSIONS = ("aiohttp", "uvloop", "numpy", "vllm", "transformers", "torch", "llama-cpp-python")
 
@@ -91,7 +84,9 @@ def deployment_document(
     is_here: bool,
 ) -> Document:
     """The hardware under the model. On this machine the driver fills in what the user leaves out."""
-    facts = _gpus_here() if is_here else []
+    facts: list[Document] = []
+    with suppress(MeasuringError):  # a machine without NVIDIA's driver
+        facts = gpus() if is_here else []
     names = sorted({str(gpu_facts["name"]) for gpu_facts in facts})
     name = gpu or (names[0] if len(names) == 1 else None)
     gpu_count = count or (tensor_parallel if gpu else None) or (1 if name else 0)
@@ -104,14 +99,6 @@ def deployment_document(
         "kv_precision": kv_precision,
         "gpu_facts": facts,
     }
-
-
-def _gpus_here() -> list[Document]:
-    """By NVML; nothing on a machine without NVIDIA's driver."""
-    try:
-        return gpus()
-    except MeasuringError:
-        return []
 
 
 # Of a core. Above it tokens wait for the generator, and not for the server.
@@ -230,11 +217,9 @@ async def _drive_all(
     async with opened(address, key, wanted.patience_seconds, wanted.replicas) as client:
         session.opening = await opening_of(client, wanted.model, wanted.served_model, prompts)
         report(_opened_line(session.opening, address))
-
-        def keep(record: RequestRecord) -> None:
-            lines.add(record.row())
-
-        driver = Driver(client, session.opening, prompts, wanted.lengths, keep)
+        driver = Driver(
+            client, session.opening, prompts, wanted.lengths, lambda record: lines.add(record.row())
+        )
         ends_at = client.now_seconds + wanted.seconds
         for number, load in enumerate(wanted.loads):
             left = (ends_at - client.now_seconds) / (len(wanted.loads) - number)
@@ -242,13 +227,9 @@ async def _drive_all(
             session.loads.append(driven)
             await driver.drive(driven, max(_LEAST_SECONDS, left))
             report(load_line(load, load_figures(driven)))
-            if driven.failed is not None:
-                session.ended = _error(driven.failed, address)
+            if (failed := driven.failed) is not None:
+                session.ended = failure(failed.fault, address.base, failed.detail, failed.status)
                 return
-
-
-def _error(failed: RequestFailed, address: Address) -> MeasuringError:
-    return failure(failed.fault, address.base, failed.detail, failed.status)
 
 
 def _opened_line(opening: Opening, address: Address) -> str:
@@ -278,85 +259,63 @@ def warnings_of(session: EndpointSession) -> list[Message]:
             Message("the server does not count tokens: lengths are words of prompts and pieces of answers")
         )
     for driven, figures in zip(session.loads, session.figures, strict=True):
-        warnings += _warnings_of_load(driven.load, figures)
+        warnings += _warnings_of_generator(str(driven.load), figures)
+        warnings += _warnings_of_answers(str(driven.load), figures)
     return warnings
 
 
-def _warnings_of_load(load: Load, figures: Figures) -> list[Message]:
-    name, warnings = str(load), []
+def _warnings_of_generator(load: str, figures: Figures) -> Iterator[Message]:
     generator, counts = figures["generator"], figures["requests"]
     if generator["busy_share"] > _BUSY_SHARE:
-        warnings.append(
-            Message(
-                "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
-                "be faster than measured",
-                load=name,
-                share=generator["busy_share"],
-            )
+        yield Message(
+            "{load}: this generator itself was busy for {share:.0%} of the time, so the server may "
+            "be faster than measured",
+            load=load,
+            share=generator["busy_share"],
         )
     late, tpot = generator["late_p99_seconds"] or 0.0, figures["tpot_seconds"]
     if tpot and late > _LATE_SHARE * tpot["mean"]:
-        warnings.append(
-            Message(
-                "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
-                "percentile: single times are less exact than means",
-                load=name,
-                late=1000 * late,
-            )
+        yield Message(
+            "{load}: other processes held this generator up, by {late:.0f} ms at the 99th "
+            "percentile: single times are less exact than means",
+            load=load,
+            late=1000 * late,
         )
     if generator["is_capped"]:
-        warnings.append(
-            Message("{load}: requests were left out, the server falls behind at this rate", load=name)
-        )
+        yield Message("{load}: requests were left out, the server falls behind at this rate", load=load)
     if counts["failed"]:
-        warnings.append(
-            Message(
-                "{load}: {failed} of {count} requests failed ({faults})",
-                load=name,
-                failed=counts["failed"],
-                count=counts["failed"] + counts["ok"] + counts["cut"],
-                faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
-            )
+        yield Message(
+            "{load}: {failed} of {count} requests failed ({faults})",
+            load=load,
+            failed=counts["failed"],
+            count=counts["failed"] + counts["ok"] + counts["cut"],
+            faults=[f"{count} {fault}" for fault, count in counts["faults"].items()],
         )
-    return warnings + _warnings_of_answers(name, figures)
 
 
-def _warnings_of_answers(name: str, figures: Figures) -> list[Message]:
-    warnings = []
+def _warnings_of_answers(load: str, figures: Figures) -> Iterator[Message]:
     given, wanted = figures["output_tokens"], figures["asked_tokens"]
     if given and given["mean"] < _SHORT_SHARE * wanted["mean"]:
-        warnings.append(
-            Message(
-                "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
-                "be told to go on",
-                load=name,
-                given=given["mean"],
-                asked=wanted["mean"],
-            )
+        yield Message(
+            "{load}: answers had {given:.0f} tokens, {asked:.0f} were asked for: the server cannot "
+            "be told to go on",
+            load=load,
+            given=given["mean"],
+            asked=wanted["mean"],
         )
     if (share := figures["cached_share"] or 0.0) > _CACHED_SHARE:
-        warnings.append(
-            Message(
-                "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
-                "caching off",
-                load=name,
-                share=share,
-            )
+        yield Message(
+            "{load}: the server's cache answered {share:.0%} of the prompts' tokens; switch prefix "
+            "caching off",
+            load=load,
+            share=share,
         )
     if (pieces := figures["tokens_per_piece"] or 1.0) > _SEVERAL_TOKENS:
-        warnings.append(
-            Message(
-                "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
-                load=name,
-                count=pieces,
-            )
+        yield Message(
+            "{load}: a piece of an answer had {count:.2g} tokens: ITL is the time between pieces",
+            load=load,
+            count=pieces,
         )
     if figures["status"] in ("few", "none"):
-        warnings.append(
-            Message(
-                "{load}: {count} answers are too few; give it more time",
-                load=name,
-                count=figures["requests"]["completed"],
-            )
-        )
-    return warnings
+        count = figures["requests"]["completed"]
+        yield Message("{load}: {count} answers are too few; give it more time", load=load, count=count)

@@ -55,11 +55,6 @@ def free_ports(count: int) -> list[int]:
         return [int(probe.getsockname()[1]) for probe in probes]
 
 
-def free_port() -> int:
-    """One of them."""
-    return free_ports(1)[0]
-
-
 class EngineStart(NamedTuple):
     """A command that serves at a port; `gpus` are the only ones that it sees, as CUDA counts them:
     '0,1'. Empty: all."""
@@ -102,16 +97,6 @@ def running_engines(
     with ExitStack() as stack:
         begun = [stack.enter_context(_begun(start, report)) for start in starts]
         yield _ready(begun, patience_seconds, report)
-
-
-@contextmanager
-def running_engine(
-    command: Sequence[str], port: int, *, patience_seconds: float, report: Progress
-) -> Iterator[RunningEngine]:
-    """One of them, on all GPUs."""
-    start = EngineStart(command, port)
-    with running_engines([start], patience_seconds=patience_seconds, report=report) as (engine,):
-        yield engine
 
 
 @contextmanager

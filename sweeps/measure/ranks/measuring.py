@@ -27,12 +27,12 @@ from torch.nn.parallel import DistributedDataParallel
 
 from advisor.domain import Precision, Task
 from advisor.domain.steps import mean_step_seconds
-from advisor.errors import MeasuringError, UsageError
+from advisor.errors import UsageError
 from advisor.models.zoo.opening import open_network
 from advisor.sweeps.measure.document import SYNTHETIC
 from advisor.sweeps.measure.session import AnchorSession, device_facts, steps_on
-from advisor.sweeps.worker.step_runner import QUEUE_DEPTH, Engine, HostEngine, Moment, StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox
+from advisor.sweeps.worker.host_engine import Engine, HostEngine, Moment
+from advisor.sweeps.worker.timed_run import QUEUE_DEPTH, StepRunner, TimeBox
 from advisor.sweeps.worker.torch_engine import TorchEngine
 
 _SIOCGIFADDR = 0x8915  # netdevice(7)
@@ -63,6 +63,9 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
     interface = _interface_towards(os.environ["MASTER_ADDR"]) if nodes > 1 else None
     for name in _INTERFACES if interface else ():
         os.environ.setdefault(name, str(interface))
+    speed = 0
+    with suppress(OSError, ValueError):
+        speed = int(Path(f"/sys/class/net/{interface}/speed").read_text())
     return RankPlace(
         rank=variables["RANK"],
         local_rank=variables["LOCAL_RANK"],
@@ -70,7 +73,7 @@ def place_of_rank(*, on_gpu: bool) -> RankPlace:
         nodes=nodes,
         on_gpu=on_gpu,
         interface=interface,
-        interface_gbit_per_second=_rate(interface) if interface else None,
+        interface_gbit_per_second=speed / 1000 if speed > 0 else None,
         topology=_gpu_topology() if on_gpu else None,
     )
 
@@ -86,13 +89,6 @@ def _interface_towards(host: str) -> str | None:
                 # The first node reaches itself over loopback, which leads nowhere else.
                 if socket.inet_ntoa(answer[20:24]) == own and name != "lo":
                     return name
-    return None
-
-
-def _rate(interface: str) -> float | None:
-    with suppress(OSError, ValueError):
-        speed = int(Path(f"/sys/class/net/{interface}/speed").read_text())
-        return speed / 1000 if speed > 0 else None
     return None
 
 
@@ -263,7 +259,7 @@ class _Ranks:
         self._report(f"{self._network.info.name}: training alone")
         steps: list[float] = []
         engine, batches = self._engine(parallel=False)
-        size = _gradient_bytes(engine)
+        size = engine.gradient_bytes
         if self._place.rank == 0:
             box = TimeBox(seconds=self._seconds / 2, min_steps=_LEAST_STEPS, max_seconds=self._seconds)
             with self._session.sampler() as sampler:
@@ -273,7 +269,9 @@ class _Ranks:
                 self._session.add(run)
             steps = run["step_seconds"]
         del engine
-        return self._of_first(steps), size
+        gathered = [steps]
+        dist.broadcast_object_list(gathered, group=self._waiting)
+        return gathered[0], size
 
     def _together(self, seconds_alone: float) -> list[float]:
         """Steps of all ranks: each as long as the slowest rank's, which the others wait for."""
@@ -326,7 +324,7 @@ class _Ranks:
             "efficiency": mean_step_seconds(alone) / mean_step_seconds(together),
         }
 
-    def _engine(self, *, parallel: bool) -> tuple[Engine, Any]:
+    def _engine(self, *, parallel: bool) -> tuple[TorchEngine | EmulatedRank, Any]:
         job = self._job
         if job.emulated_step_seconds is not None:
             parameters = sum(p.numel() for p in self._network.build().parameters())
@@ -349,11 +347,6 @@ class _Ranks:
     def _box(steps: int) -> TimeBox:
         return TimeBox(seconds=0.0, min_steps=steps, max_seconds=0.0, iterations=steps)
 
-    def _of_first(self, values: list[float]) -> list[float]:
-        gathered = [values]
-        dist.broadcast_object_list(gathered, group=self._waiting)
-        return gathered[0]
-
     def _of_all(self, values: list[float]) -> list[float]:
         """The mean of each rank."""
         gathered: list[Any] = [None] * self._place.ranks
@@ -366,10 +359,3 @@ class _Ranks:
         gathered = [values]
         dist.broadcast_object_list(gathered, src=means.index(max(means)), group=self._waiting)
         return gathered[0]
-
-
-def _gradient_bytes(engine: Engine) -> int:
-    """Bytes that are exchanged in a step: gradients in the parameters' own format."""
-    if not isinstance(engine, (TorchEngine, EmulatedRank)):
-        raise MeasuringError("this engine has no gradients")
-    return engine.gradient_bytes

@@ -57,17 +57,13 @@ def _exceeds(needs: Needs, other: Needs) -> bool:
 
 def _refused(ray: Any, kinds: Sequence[Needs]) -> list[Needs]:
     """Those that it calls infeasible: each is submitted once, as demand, and withdrawn then."""
-    ask = ray.remote(max_retries=0)(_nothing)
+    ask = ray.remote(max_retries=0)(lambda: None)
     answers = [ask.options(**task_options(needs)).remote() for needs in kinds]
     try:
         return _Status(ray).infeasible(kinds)
     finally:
         for reference in answers:
             ray.cancel(reference, force=True)
-
-
-def _nothing() -> None:
-    """Demand for a node, and no work."""
 
 
 class _Status:
@@ -80,10 +76,13 @@ class _Status:
 
     def infeasible(self, kinds: Sequence[Needs]) -> list[Needs]:
         """Those of the kinds that it finds no node for at all, as soon as it has seen them all."""
+        from ray.core.generated import autoscaler_pb2
+
         until, seen_at = time.monotonic() + _ANSWER_SECONDS, None
         shapes = {needs: frozenset(_rounded(dict(needs).items())) for needs in kinds}
         while time.monotonic() < until:
-            reply = self._reply()
+            reply = autoscaler_pb2.GetClusterStatusReply()  # type: ignore[attr-defined]
+            reply.ParseFromString(self.gcs.get_cluster_status())
             demand, state = reply.cluster_resource_state, reply.autoscaling_state
             waiting: Counter[frozenset[tuple[str, float]]] = Counter()
             for request in demand.pending_resource_requests:
@@ -95,13 +94,6 @@ class _Status:
                 return [n for n, shape in shapes.items() if 0 < waiting[shape] <= refused[shape]]
             time.sleep(_LOOK_SECONDS)
         return []
-
-    def _reply(self) -> Any:
-        from ray.core.generated import autoscaler_pb2
-
-        reply = autoscaler_pb2.GetClusterStatusReply()  # type: ignore[attr-defined]
-        reply.ParseFromString(self.gcs.get_cluster_status())
-        return reply
 
 
 def _shape(request: Any) -> frozenset[tuple[str, float]]:
@@ -137,7 +129,10 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
     what the machine has for trials and hands out these GPUs (by UUID)."""
     os.environ.update(_SETTINGS)
     if not address:
-        _set_up_our_own(gpus)
+        os.environ.update(_SETTINGS_OF_OUR_OWN)
+        # Else Ray leaves one in the home, and clusters started there later ask for it.
+        os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
+        os.environ.update({VISIBLE_GPUS: ",".join(gpus)} if gpus else {})
     try:
         import ray
     except ImportError as error:
@@ -163,14 +158,6 @@ def connected(address: str | None, has: Mapping[str, float] | None = None, gpus:
             if not remaining:
                 raise _no_ray(address, error) from error
     raise AssertionError("unreachable")
-
-
-def _set_up_our_own(gpus: Sequence[str]) -> None:
-    os.environ.update(_SETTINGS_OF_OUR_OWN)
-    # Else Ray leaves one in the home, and clusters started there later ask for it.
-    os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex())
-    if gpus:
-        os.environ[VISIBLE_GPUS] = ",".join(gpus)
 
 
 def _own_ray(has: Mapping[str, float]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.machine.cgroups import V1_CONTROLLERS, v1_groups, v2_group
@@ -23,9 +22,9 @@ from advisor.sweeps.trial.limits.types import (
     Held,
     Limiter,
     LimitRequest,
-    limited_by,
+    ResourceLimits,
 )
-from advisor.sweeps.trial.limits.usage import PROCESS_TREE, read_fields
+from advisor.sweeps.trial.limits.usage import read_fields
 
 
 class Affinity:
@@ -42,9 +41,10 @@ class Affinity:
         yield AffinityHold(request)
 
 
-class AffinityHold:
-    """See `types.ResourceLimits`. Affinity set before threads start is inherited by them,
-    so CPUs are pinned in `add` already."""
+class AffinityHold(ResourceLimits):
+    """Affinity set before threads start is inherited by them, so CPUs are pinned in `add` already."""
+
+    means = LimitedBy.AFFINITY
 
     def __init__(self, request: LimitRequest) -> None:
         self._request = request
@@ -59,18 +59,13 @@ class AffinityHold:
         held: Held = {"vcpus": AFFINITY if whole else None, "memory": RLIMIT if self._bears_rlimit else None}
         return held | {"disk": None} if request.limits_disk else held
 
-    @property
-    def limited_by(self) -> LimitedBy:
-        """`affinity` where it holds what was asked, else `none`."""
-        return limited_by(LimitedBy.AFFINITY, self.held)
-
     def add(self, pid: int) -> None:
         """Pin the process."""
         self._pids.append(pid)
         os.sched_setaffinity(pid, self._request.cpus)
 
     def limit_memory(self) -> None:
-        """Private memory only, of the processes and their later children.
+        """Private memory only, of the processes and their later children: beyond it an allocation fails.
 
         The kernel compares RLIMIT_DATA with what is mapped, used or not. Where that is above the
         limit already, the next allocation would fail whatever is in use: nothing is held then.
@@ -86,17 +81,6 @@ class AffinityHold:
             else:
                 self._bears_rlimit = False
 
-    def engage(self) -> None:
-        """The CPUs are pinned already."""
-
-    def usage_source(self) -> Mapping[str, Any]:
-        """The process tree."""
-        return {"kind": PROCESS_TREE}
-
-    def killed_for_memory(self) -> bool:
-        """Beyond RLIMIT_DATA an allocation fails; nobody is killed."""
-        return False
-
 
 def _mib(status: Mapping[str, str], name: str) -> float:
     """MiB in a line '1234 kB'; 0 for a process that has ended, which holds no memory."""
@@ -107,51 +91,37 @@ class WholeMachine:
     """For trials that ask for the whole machine, which holds them by itself."""
 
     @contextmanager
-    def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:
-        """Under a quota the process is pinned: eight vCPUs are eight hardware threads, not a
-        twelfth of 96."""
-        yield UnlimitedHold(LimitedBy.HOST, request.cpus)
+    def hold(self, request: LimitRequest) -> Iterator[WholeMachineHold]:
+        """Nothing is made."""
+        yield WholeMachineHold(request.cpus)
 
 
-class Unlimited:
-    """Asked for limits and not able to hold them: the measurement says so."""
+class WholeMachineHold(ResourceLimits):
+    """Under a quota the process is pinned: eight vCPUs are eight hardware threads, not a twelfth of 96."""
 
-    @contextmanager
-    def hold(self, request: LimitRequest) -> Iterator[UnlimitedHold]:  # noqa: ARG002
-        """Marks the trial; holds nothing."""
-        yield UnlimitedHold(LimitedBy.NONE)
+    means = LimitedBy.HOST
 
-
-class UnlimitedHold:
-    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
-
-    def __init__(self, limited_by: LimitedBy, cpus: tuple[int, ...] = ()) -> None:
-        self.limited_by = limited_by
+    def __init__(self, cpus: tuple[int, ...]) -> None:
         self._cpus = cpus
 
     @property
     def held(self) -> Held:
-        """All by the machine, or nothing."""
-        return dict.fromkeys(("vcpus", "memory"), MACHINE if self.limited_by is LimitedBy.HOST else None)
+        """All by the machine."""
+        return {"vcpus": MACHINE, "memory": MACHINE}
 
     def add(self, pid: int) -> None:
         """Pin the process where CPUs are given."""
         if self._cpus:
             os.sched_setaffinity(pid, self._cpus)
 
-    def limit_memory(self) -> None:
-        """Nothing to do."""
 
-    def engage(self) -> None:
-        """Nothing to do."""
+class Unlimited:
+    """Asked for limits and not able to hold them: the measurement says so."""
 
-    def usage_source(self) -> Mapping[str, Any]:
-        """The process tree."""
-        return {"kind": PROCESS_TREE}
-
-    def killed_for_memory(self) -> bool:
-        """The whole machine's memory has no group to ask."""
-        return False
+    @contextmanager
+    def hold(self, request: LimitRequest) -> Iterator[ResourceLimits]:  # noqa: ARG002
+        """Marks the trial; holds nothing."""
+        yield ResourceLimits()
 
 
 _ALL_MEMORY_SHARE = 0.9
@@ -165,14 +135,10 @@ def choose_limiter(request: LimitRequest) -> Limiter:
     if not sys.platform.startswith("linux"):
         return Unlimited()
     groups = v1_groups()
-    if set(groups) == set(V1_CONTROLLERS) and all(map(_is_writable, groups.values())):
+    if set(groups) == set(V1_CONTROLLERS) and all(os.access(group, os.W_OK) for group in groups.values()):
         return CgroupV1(groups)
     parent = delegated_parent(v2_group())
     return CgroupV2(parent) if parent else Affinity()
-
-
-def _is_writable(group: Path) -> bool:
-    return group.is_dir() and os.access(group, os.W_OK)
 
 
 def asks_for_whole_machine(request: LimitRequest) -> bool:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -32,8 +31,12 @@ def delegated_parent(own: UnifiedGroup | None) -> Path | None:
     none. Controllers are switched on, and processes moved, where that is allowed."""
     if own is None:
         return None
-    for group in _candidates(own):
-        if _is_writable(group) and _hands_down(group, may_empty=_is_given_away(group, own)):
+    # Beneath the own group; beside it, where it is a leaf of ours; beneath the mounted root.
+    beside = [own.directory.parent] if own.directory.name == LEAF else []
+    for group in dict.fromkeys([own.directory, *beside, own.mount_point]):
+        files = (".", "cgroup.procs", "cgroup.subtree_control")
+        is_writable = all(os.access(group / file, os.W_OK) for file in files)
+        if is_writable and _hands_down(group, may_empty=_is_given_away(group, own)):
             return group
     return None
 
@@ -41,20 +44,6 @@ def delegated_parent(own: UnifiedGroup | None) -> Path | None:
 def handed_down(parent: Path) -> frozenset[str]:
     """The controllers that the children of a group have."""
     return _names(parent / "cgroup.subtree_control")
-
-
-def _candidates(own: UnifiedGroup) -> Iterator[Path]:
-    """Beneath the own group; beside it, where it is a leaf of ours; beneath the mounted root."""
-    yield own.directory
-    if own.directory.name == LEAF:
-        yield own.directory.parent
-    if own.mount_point != own.directory:
-        yield own.mount_point
-
-
-def _is_writable(group: Path) -> bool:
-    files = (".", "cgroup.procs", "cgroup.subtree_control")
-    return all(os.access(group / file, os.W_OK) for file in files)
 
 
 def _is_given_away(group: Path, own: UnifiedGroup) -> bool:

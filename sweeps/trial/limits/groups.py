@@ -16,9 +16,11 @@ from typing import Any
 
 from advisor.domain import MIB, LimitedBy
 from advisor.sweeps.trial.limits.delegation import handed_down
-from advisor.sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, limited_by
+from advisor.sweeps.trial.limits.types import AFFINITY, GROUP, Held, LimitRequest, ResourceLimits
 from advisor.sweeps.trial.limits.usage import read_fields, remove_group
 from advisor.sweeps.trial.ownership import new_name
+
+PERIOD_MICROSECONDS = 100_000
 
 
 class CgroupV1:
@@ -43,15 +45,18 @@ class CgroupV1:
             yield CgroupV1Hold(groups, self._parents["cpuset"], request)
 
 
-class CgroupV1Hold:
-    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
+class CgroupV1Hold(ResourceLimits):
+    """A group in each hierarchy."""
+
+    means = LimitedBy.CGROUP_V1
 
     def __init__(self, groups: Mapping[str, Path], cpuset: Path, request: LimitRequest) -> None:
         self._groups = groups
         self._request = request
         # A cpuset takes no process before it has CPUs and memory nodes.
         for file in ("cpuset.cpus", "cpuset.mems"):
-            self._write("cpuset", file, _effective(cpuset, file))
+            effective = f"cpuset.effective_{file.removeprefix('cpuset.')}"
+            self._write("cpuset", file, (cpuset / effective).read_text().strip())
 
     @property
     def held(self) -> Held:
@@ -60,11 +65,6 @@ class CgroupV1Hold:
         if self._request.limits_disk:
             held["disk"] = GROUP if self._request.device else None
         return held
-
-    @property
-    def limited_by(self) -> LimitedBy:
-        """`none` when a disk limit is asked for and not held."""
-        return limited_by(LimitedBy.CGROUP_V1, self.held)
 
     def add(self, pid: int) -> None:
         """Move the process into all groups: what it takes from here on is counted."""
@@ -110,14 +110,6 @@ class CgroupV1Hold:
         (self._groups[controller] / file).write_text(str(value))
 
 
-def _effective(cpuset: Path, file: str) -> str:
-    kind = file.removeprefix("cpuset.")
-    return (cpuset / f"cpuset.effective_{kind}").read_text().strip()
-
-
-PERIOD_MICROSECONDS = 100_000
-
-
 class CgroupV2:
     """Makes one group beneath `parent`, whose children have the memory controller at least."""
 
@@ -135,8 +127,10 @@ class CgroupV2:
             remove_group(group)
 
 
-class CgroupV2Hold:
-    """See `advisor.sweeps.trial.limits.types.ResourceLimits`."""
+class CgroupV2Hold(ResourceLimits):
+    """One group, with what its parent hands down."""
+
+    means = LimitedBy.CGROUP_V2
 
     def __init__(self, group: Path, request: LimitRequest, controllers: frozenset[str]) -> None:
         self._group = group
@@ -159,11 +153,6 @@ class CgroupV2Hold:
             held["disk"] = GROUP if request.device and "io" in has else None
         return held
 
-    @property
-    def limited_by(self) -> LimitedBy:
-        """`none` when something that is asked for is not held."""
-        return limited_by(LimitedBy.CGROUP_V2, self.held)
-
     def add(self, pid: int) -> None:
         """Move the process into the group: what it takes from here on is counted."""
         (self._group / "cgroup.procs").write_text(str(pid))
@@ -185,7 +174,9 @@ class CgroupV2Hold:
             quota = int(request.vcpus * PERIOD_MICROSECONDS)
             self._write("cpu.max", f"{quota} {PERIOD_MICROSECONDS}")
         if request.device and request.limits_disk and "io" in self._controllers:
-            self._write("io.max", f"{request.device} {_io_limits(request)}")
+            rates = {"rbps": (request.read_mib_per_second or 0) * MIB, "riops": request.read_iops or 0}
+            limits = " ".join(f"{name}={int(rate)}" for name, rate in rates.items() if rate)
+            self._write("io.max", f"{request.device} {limits}")
 
     def usage_source(self) -> Mapping[str, Any]:
         """The group's directory."""
@@ -211,12 +202,3 @@ class CgroupV2Hold:
             return (self._group / file).read_text()
         except OSError:
             return None
-
-
-def _io_limits(request: LimitRequest) -> str:
-    limits = []
-    if request.read_mib_per_second is not None:
-        limits.append(f"rbps={int(request.read_mib_per_second * MIB)}")
-    if request.read_iops is not None:
-        limits.append(f"riops={int(request.read_iops)}")
-    return " ".join(limits)

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from advisor.domain import LimitedBy, Resources
+from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 
 
 class LimitRequest(Struct, frozen=True, kw_only=True):
@@ -55,13 +56,8 @@ GROUP, AFFINITY, RLIMIT, MACHINE = "cgroup", "affinity", "rlimit", "machine"
 Held = dict[str, str | None]
 
 
-def limited_by(means: LimitedBy, held: Held) -> LimitedBy:
-    """`none` as soon as one limit is not held."""
-    return LimitedBy.NONE if None in held.values() else means
-
-
-class ResourceLimits(Protocol):
-    """Limits around the processes of one trial.
+class ResourceLimits:
+    """Limits around the processes of one trial; by itself it holds nothing.
 
     Rules: `add` comes first and counts what a process and all its later children use. Libraries and network
     are loaded without a limit; `limit_memory` then reclaims the page cache of theirs that does not fit, and
@@ -70,13 +66,17 @@ class ResourceLimits(Protocol):
     `MemoryError` (more is taken than is asked for); then nothing is held.
     """
 
+    means = LimitedBy.NONE
+
     @property
     def held(self) -> Held:
         """The mechanism that holds each limit of the request."""
+        return {"vcpus": None, "memory": None}
 
     @property
     def limited_by(self) -> LimitedBy:
-        """The mechanism that really holds the limits of the request."""
+        """The mechanism that really holds the limits of the request: `none` as soon as one is not held."""
+        return LimitedBy.NONE if None in self.held.values() else self.means
 
     def add(self, pid: int) -> None:
         """Hold this process and its future children."""
@@ -90,9 +90,11 @@ class ResourceLimits(Protocol):
     def usage_source(self) -> Mapping[str, Any]:
         """The source from which `advisor.sweeps.trial.limits.usage.read_usage` reads the usage of held
         processes."""
+        return {"kind": PROCESS_TREE}
 
     def killed_for_memory(self) -> bool:
         """Whether the kernel killed a held process for exceeding the memory limit."""
+        return False
 
 
 class Limiter(Protocol):

@@ -104,10 +104,24 @@ def read_usage(source: Mapping[str, Any], pid: int | None = None) -> Usage:
     """The usage behind a hold's `usage_source()`; `pid` roots the process tree (default: own)."""
     kind = source.get("kind")
     if kind == LimitedBy.CGROUP_V1:
-        return _from_v1({name: Path(path) for name, path in source["groups"].items()})
+        groups = {name: Path(path) for name, path in source["groups"].items()}
+        memory = read_fields(groups["memory"] / "memory.stat")
+        return Usage(
+            cpu_seconds=int((groups["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
+            anonymous_memory_mib=(int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))) / MIB,
+            read_bytes=_v1_reads(groups["blkio"] / "blkio.throttle.io_service_bytes"),
+            read_operations=_v1_reads(groups["blkio"] / "blkio.throttle.io_serviced"),
+        )
     if kind == LimitedBy.CGROUP_V2:
-        return _from_v2(Path(source["group"]))
-    return _from_process_tree(pid or os.getpid())
+        group = Path(source["group"])
+        memory = read_fields(group / "memory.stat")
+        return Usage(
+            cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
+            anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
+            read_bytes=_v2_reads(group / "io.stat", "rbytes="),
+            read_operations=_v2_reads(group / "io.stat", "rios="),
+        )
+    return _of_process_tree(pid or os.getpid())
 
 
 def grown(before: int | None, after: int | None) -> int | None:
@@ -121,31 +135,10 @@ def read_fields(path: Path) -> dict[str, str]:
     return {line[0]: line[1] for line in lines if len(line) == 2}
 
 
-def _from_v1(groups: Mapping[str, Path]) -> Usage:
-    memory = read_fields(groups["memory"] / "memory.stat")
-    anonymous = int(memory.get("total_rss", 0)) + int(memory.get("total_shmem", 0))
-    return Usage(
-        cpu_seconds=int((groups["cpuacct"] / "cpuacct.usage").read_text()) / 1e9,
-        anonymous_memory_mib=anonymous / MIB,
-        read_bytes=_v1_reads(groups["blkio"] / "blkio.throttle.io_service_bytes"),
-        read_operations=_v1_reads(groups["blkio"] / "blkio.throttle.io_serviced"),
-    )
-
-
 def _v1_reads(path: Path) -> int:
     """Lines 'MAJOR:MINOR Read NUMBER', one a device and kind."""
     rows = (line.split() for line in path.read_text().splitlines())
     return sum(int(row[2]) for row in rows if len(row) == 3 and row[1] == "Read")
-
-
-def _from_v2(group: Path) -> Usage:
-    memory = read_fields(group / "memory.stat")
-    return Usage(
-        cpu_seconds=int(read_fields(group / "cpu.stat")["usage_usec"]) / 1e6,
-        anonymous_memory_mib=(int(memory.get("anon", 0)) + int(memory.get("shmem", 0))) / MIB,
-        read_bytes=_v2_reads(group / "io.stat", "rbytes="),
-        read_operations=_v2_reads(group / "io.stat", "rios="),
-    )
 
 
 def _v2_reads(path: Path, key: str) -> int | None:
@@ -156,24 +149,13 @@ def _v2_reads(path: Path, key: str) -> int | None:
     return sum(int(word.removeprefix(key)) for word in fields if word.startswith(key))
 
 
-def _from_process_tree(root: int) -> Usage:
-    ticks = os.sysconf("SC_CLK_TCK")
-    total, resident = 0.0, 0
-    for pid in _tree(root):
-        fields = stat_fields(pid)
-        if fields:
-            # utime and stime, with those of children already waited for.
-            total += sum(int(fields[index]) for index in (11, 12, 13, 14)) / ticks
-            resident += int(fields[21]) * os.sysconf("SC_PAGE_SIZE")
-    return Usage(cpu_seconds=total, anonymous_memory_mib=resident / MIB)
-
-
-def _tree(root: int) -> list[int]:
-    parents: dict[int, int] = {}
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and (fields := stat_fields(int(entry.name))):
-            parents[int(entry.name)] = int(fields[1])
+def _of_process_tree(root: int) -> Usage:
+    processes = {int(entry.name): stat_fields(int(entry.name)) for entry in Path("/proc").glob("[0-9]*")}
     tree = [root]
     for pid in tree:
-        tree.extend(child for child, parent in parents.items() if parent == pid)
-    return tree
+        tree += [child for child, fields in processes.items() if fields and int(fields[1]) == pid]
+    known = [fields for pid in tree if (fields := processes.get(pid))]
+    # utime and stime, with those of children already waited for.
+    ticks = sum(int(fields[index]) for fields in known for index in (11, 12, 13, 14))
+    resident = sum(int(fields[21]) for fields in known) * os.sysconf("SC_PAGE_SIZE")
+    return Usage(cpu_seconds=ticks / os.sysconf("SC_CLK_TCK"), anonymous_memory_mib=resident / MIB)

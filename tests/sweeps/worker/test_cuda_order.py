@@ -7,8 +7,7 @@ import torch
 
 from advisor.domain import MemoryFormat, Precision, Task
 from advisor.errors import MeasuringError
-from advisor.sweeps.worker.step_runner import StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox, timed_steps, warm_up
+from advisor.sweeps.worker.timed_run import StepRunner, TimeBox, timed_steps, warm_up
 from advisor.sweeps.worker.torch_engine import TorchEngine
 from tests.sweeps.cuda_standin import simulated
 

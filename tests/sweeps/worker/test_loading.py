@@ -13,18 +13,18 @@ import pytest
 from advisor.domain import Status
 from advisor.sweeps.trial.child import ending_of
 from advisor.sweeps.worker import loading
-from advisor.sweeps.worker.loading import EndlessInOrder, EndlessShuffle, make_loader, sample_order
+from advisor.sweeps.worker.loading import EndlessOrder, make_loader
 from tests.sweeps.marks import LEFT_TO_THE_COLLECTOR
 
 pytestmark = [*LEFT_TO_THE_COLLECTOR]
 
 
 def test_stored_order_begins_again_without_an_end() -> None:
-    assert list(islice(EndlessInOrder(3), 7)) == [0, 1, 2, 0, 1, 2, 0]
+    assert list(islice(EndlessOrder(3, "stored"), 7)) == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_every_shuffled_epoch_has_each_sample_once_in_another_order() -> None:
-    numbers = iter(EndlessShuffle(50))
+    numbers = iter(EndlessOrder(50))
     first, second = (list(islice(numbers, 50)) for _ in range(2))
     assert sorted(first) == sorted(second) == list(range(50))
     assert first != second
@@ -36,7 +36,7 @@ def test_the_order_that_is_told_is_the_one_in_which_a_loader_reads(order) -> Non
     loader = make_loader(
         range(50), pixels=8, batch_size=4, workers=0, prefetch_factor=None, pin_memory=False, order=order
     )
-    assert list(islice(sample_order(50, order), 60)) == list(islice(loader.sampler, 60))
+    assert list(islice(EndlessOrder(50, order), 60)) == list(islice(loader.sampler, 60))
 
 
 class Samples:

@@ -56,7 +56,7 @@ def without_cuda(monkeypatch):
 @pytest.mark.usefixtures("without_cuda", "threads")
 @pytest.mark.parametrize("accelerator", [pytest.param("cpu", marks=pytest.mark.slow), "emulated:T4"])
 def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
-    row = measure(a_trial(accelerator), JOB, None)
+    row = measure(a_trial(accelerator), JOB)
     assert row.environment["gpu"] is None
     assert row.step_seconds
     assert "gpu_peak_reserved_mib" not in row.environment
@@ -66,7 +66,7 @@ def test_a_trial_that_computes_on_no_gpu_asks_for_none(accelerator):
 @pytest.mark.usefixtures("threads")
 @pytest.mark.parametrize("task", [Task.INFERENCE, Task.TRAINING])
 def test_a_synthetic_trial_is_its_network_alone(task):
-    row = measure(a_trial(task=task, plan={**BRIEF, "input": "synthetic"}), JOB, None)
+    row = measure(a_trial(task=task, plan={**BRIEF, "input": "synthetic"}), JOB)
     assert row.status in (Status.OK, Status.CONTAMINATED)
     alone = row.stage_rates[Stage.ACCELERATOR.value]
     assert list(row.stage_rates) == [Stage.ACCELERATOR.value]
@@ -120,7 +120,7 @@ def test_of_more_files_than_it_can_read_a_warm_trial_has_those_in_memory_that_co
     entry = trial(
         task=Task.PREPROCESSING, plan=plan, dataset=profile_folder(tmp_path), dataset_path=str(tmp_path)
     )
-    row = measure(entry, JOB, None)
+    row = measure(entry, JOB)
     first, filled = dropped[:2]
     assert len(first) == 8
     assert len(filled) == 30
@@ -135,7 +135,7 @@ STEPS = """
 import json
 from advisor.domain import Precision, Task
 from advisor.models.zoo.opening import open_network
-from advisor.sweeps.worker.step_runner import StepRunner
+from advisor.sweeps.worker.timed_run import StepRunner
 from advisor.sweeps.worker.torch_engine import TorchEngine
 
 environments = {}

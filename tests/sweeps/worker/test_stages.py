@@ -18,8 +18,9 @@ from advisor.sweeps.trial.limits.choosing import Unlimited
 from advisor.sweeps.trial.limits.usage import PROCESS_TREE
 from advisor.sweeps.trial.trial_process import run_attempt
 from advisor.sweeps.worker.engines import runner_of
+from advisor.sweeps.worker.host_engine import EmulatedGpu
 from advisor.sweeps.worker.stages import StoredPart, read_for, stage_results
-from advisor.sweeps.worker.step_runner import EmulatedGpu, StepRunner
+from advisor.sweeps.worker.timed_run import StepRunner
 from tests.sweeps.builders import TIME_BOX, trial, trial_on
 from tests.sweeps.cuda_standin import simulated
 

@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.domain import MemoryFormat, Precision, Task
-from advisor.sweeps.worker.step_runner import EmulatedGpu, HostEngine, StepRunner
+from advisor.sweeps.worker.host_engine import EmulatedGpu, HostEngine
+from advisor.sweeps.worker.timed_run import StepRunner
 from advisor.sweeps.worker.torch_engine import TorchEngine
 from tests.sweeps.clock import SleepingClock
 

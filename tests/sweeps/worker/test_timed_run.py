@@ -6,9 +6,9 @@ import json
 import pytest
 
 from advisor.errors import MeasuringError
+from advisor.sweeps.worker.host_engine import HostEngine
 from advisor.sweeps.worker.machine_state import changes, machine_state
-from advisor.sweeps.worker.step_runner import HostEngine, StepRunner
-from advisor.sweeps.worker.timed_run import TimeBox, timed_run, timed_steps, warm_up
+from advisor.sweeps.worker.timed_run import StepRunner, TimeBox, timed_run, timed_steps, warm_up
 from tests.sweeps.builders import TIME_BOX, measurement, trial
 
 BATCHES = itertools.repeat((None, None))

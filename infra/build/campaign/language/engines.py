@@ -23,7 +23,7 @@ from advisor.sweeps.measure.endpoint.engine_commands import (
     engine_version,
 )
 from advisor.sweeps.measure.endpoint.records import Lengths, Load, standard_error
-from advisor.sweeps.measure.endpoint.started_engine import free_port, running_engine
+from advisor.sweeps.measure.endpoint.started_engine import EngineStart, free_ports, running_engines
 from advisor.sweeps.trial.child import WorkerEnded, WorkerLate, started_worker
 
 _WORKER = (sys.executable, "-P", "-m", "advisor.infra.build.campaign.language.worker")
@@ -94,7 +94,7 @@ def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[M
     longest = max(sum(pair) for pair in grid.lengths)
     with tempfile.TemporaryDirectory(prefix="advisor-shape-") as folder:
         model = write_model_folder(grid.shapes[server.model], Path(folder) / "model")
-        port = free_port()
+        port = free_ports(1)[0]
         eager = () if server.graphs else ("--enforce-eager",)
         settings = EngineSettings(
             model=str(model),
@@ -113,7 +113,8 @@ def _vllm(server: Server, grid: Grid, device: str, report: Report) -> Iterator[M
             ),
         )
         command = engine_command(StartedEngine.VLLM, settings)
-        with running_engine(command, port, patience_seconds=_PATIENCE_SECONDS, report=report) as running:
+        starts, patience = [EngineStart(command, port)], _PATIENCE_SECONDS
+        with running_engines(starts, patience_seconds=patience, report=report) as (running,):
             facts = {
                 "engine_version": engine_version(StartedEngine.VLLM),
                 "ready_seconds": running.ready_seconds,

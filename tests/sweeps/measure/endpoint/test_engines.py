@@ -13,13 +13,7 @@ import pytest
 from advisor.errors import MeasuringError, UsageError
 from advisor.sweeps.machine.processes import is_running, start_ticks
 from advisor.sweeps.measure.endpoint.engine_commands import EngineSettings, StartedEngine, engine_command
-from advisor.sweeps.measure.endpoint.started_engine import (
-    EngineStart,
-    free_port,
-    free_ports,
-    running_engine,
-    running_engines,
-)
+from advisor.sweeps.measure.endpoint.started_engine import EngineStart, free_ports, running_engines
 
 QUIETLY = {"patience_seconds": 60, "report": lambda _: None}
 # Says 503 for a moment, then 200; has a child of its own, in another session.
@@ -57,8 +51,8 @@ def all_gone(processes):
 
 def test_an_engine_is_ready_once_it_is_healthy_and_gone_afterwards(tmp_path):
     """Its children in other sessions, too; ready comes after the first connection."""
-    port = free_port()
-    with running_engine(server_command(tmp_path, port), port, **QUIETLY) as engine:
+    port = free_ports(1)[0]
+    with running_engines([EngineStart(server_command(tmp_path, port), port)], **QUIETLY) as (engine,):
         assert engine.ready_seconds >= engine.listening_seconds
         processes = pids(tmp_path)
         assert all(is_running(pid, ticks) for pid, ticks in processes)
@@ -98,7 +92,7 @@ def test_an_engine_that_ends_says_its_last_words(tmp_path):
     command = [sys.executable, "-c", "import sys; sys.exit('no\\nsuch model')"]
     with (
         pytest.raises(MeasuringError, match="exit code 1 before it served: no such model"),
-        running_engine(command, free_port(), **QUIETLY),
+        running_engines([EngineStart(command, free_ports(1)[0])], **QUIETLY),
     ):
         pass
 
@@ -108,7 +102,7 @@ def test_an_engine_that_is_never_ready_is_ended(tmp_path):
     command = [sys.executable, "-c", script, str(tmp_path / "pids")]
     with (
         pytest.raises(MeasuringError, match="did not serve within 2 s"),
-        running_engine(command, free_port(), patience_seconds=2, report=lambda _: None),
+        running_engines([EngineStart(command, free_ports(1)[0])], patience_seconds=2, report=print),
     ):
         pass
     assert all_gone(pids(tmp_path))
@@ -117,12 +111,12 @@ def test_an_engine_that_is_never_ready_is_ended(tmp_path):
 @pytest.mark.kills
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_engine_outlives_the_command_that_started_it(tmp_path, number):
-    port = free_port()
+    port = free_ports(1)[0]
     script = textwrap.dedent(f"""
         import time
-        from advisor.sweeps.measure.endpoint.started_engine import running_engine
-        with running_engine({server_command(tmp_path, port)!r}, {port}, patience_seconds=60,
-                            report=print):
+        from advisor.sweeps.measure.endpoint.started_engine import EngineStart, running_engines
+        start = EngineStart({server_command(tmp_path, port)!r}, {port})
+        with running_engines([start], patience_seconds=60, report=print):
             print("serving", flush=True)
             time.sleep(1000)
     """)

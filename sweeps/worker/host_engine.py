@@ -1,20 +1,11 @@
-"""Steps on whatever computes them, at most two in flight, each timed from end to end.
-
-A training loop hands over the next batch while the device still computes: the loader, the copy
-and the launch of step i+1 take place during step i. `StepRunner` is that loop's queue, and the
-same one for a GPU, an emulated GPU and this CPU; only the `Completion` of a step differs.
-"""
+"""Engines whose steps end by the host's clock: preprocessing, an emulated GPU; and what every engine does."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
-
-# Steps that are in flight when `submit` returns. Two keep a GPU busy: one computes, one waits.
-QUEUE_DEPTH = 2
 
 
 class Completion(Protocol):
@@ -46,67 +37,6 @@ class Engine(Protocol):
 
     def require_finite_loss(self) -> None:
         """`MeasuringError` where a training has diverged."""
-
-
-class StepRunner:
-    """Submits steps to an engine, and keeps raw seconds from one completion to the next.
-
-    `depth` is the number of steps in flight when `submit` returns; 0 waits for each step, which
-    gives the latency of a single batch.
-    """
-
-    def __init__(self, engine: Engine, *, depth: int = QUEUE_DEPTH) -> None:
-        self.engine = engine
-        self.depth = depth
-        self._in_flight: deque[Completion] = deque()
-        self._last: Completion | None = None
-        self._seconds: list[float] = []
-
-    def submit(self, inputs: Any, targets: Any) -> None:
-        """Launch a step, then wait for the one `depth` steps before it.
-
-        What the engine raises goes on; no batch of before is held then, so that its memory is
-        free for a smaller one.
-        """
-        try:
-            if self._last is None:
-                self._last = self.engine.mark()
-            self._in_flight.append(self.engine.launch(inputs, targets))
-            self._complete(self.depth)
-        except BaseException:
-            self._in_flight.clear()
-            self._last = None
-            raise
-
-    @property
-    def in_flight(self) -> int:
-        """Steps that were launched and not yet waited for."""
-        return len(self._in_flight)
-
-    def drain(self) -> None:
-        """Wait until every step is done."""
-        self._complete(0)
-
-    def restart(self) -> None:
-        """Drain, and time the next step from now: what lies between was no part of a step."""
-        self.drain()
-        self._last = None
-
-    def take_seconds(self) -> list[float]:
-        """Seconds of each step that was completed since this was last called.
-
-        A step lasts from the end of the one before it to its own end, by the clock of what
-        computes: the sum is the time that passed, however late the host wakes up.
-        """
-        taken, self._seconds = self._seconds, []
-        return taken
-
-    def _complete(self, left: int) -> None:
-        while len(self._in_flight) > left:
-            completion = self._in_flight.popleft()
-            completion.wait()
-            self._seconds.append(completion.seconds_since(self._last))
-            self._last = completion
 
 
 class Moment:
